@@ -36,8 +36,14 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Starts it and waits until it listens; `arguments` follow `serve`. It may still be reading its folder.
-    pub(crate) fn start(settings: &Settings, program: &Path, name: &str, arguments: &[&str]) -> Result<Self> {
+    /// Starts it and waits until it listens; `arguments` follow `serve`. It may still be reading
+    /// its folder.
+    pub(crate) fn start(
+        settings: &Settings,
+        program: &Path,
+        name: &str,
+        arguments: &[&str],
+    ) -> Result<Self> {
         let log = log_path(&settings.folder, name)?;
         let mut command = Command::new(program);
         command.env("ABREAST_LOG_FORMAT", "text");
@@ -49,7 +55,8 @@ impl Source {
             if server.has_ended() {
                 bail!("abreast serve ended: {text}");
             }
-            let printed = text.split("listening on").nth(1).and_then(|rest| rest.split("http://").nth(1));
+            let printed =
+                text.split("listening on").nth(1).and_then(|rest| rest.split("http://").nth(1));
             // The whole line, or the port may still lack digits.
             let printed = printed.and_then(|rest| rest.split_once('/')).map(|(address, _)| address);
             address = printed.and_then(|text| text.parse().ok());
@@ -83,7 +90,10 @@ impl Source {
     fn metric(&self, name: &str) -> Result<f64> {
         let text = Http::connect(&self.url())?.get_ok("/metrics")?;
         let text = String::from_utf8_lossy(&text).into_owned();
-        let values = text.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit(' ').next());
+        let values = text
+            .lines()
+            .filter(|line| line.starts_with(name))
+            .filter_map(|line| line.rsplit(' ').next());
         let values: Vec<f64> = values.filter_map(|text| text.parse().ok()).collect();
         if values.is_empty() {
             bail!("the metrics have no `{name}`");
@@ -93,12 +103,22 @@ impl Source {
 
     /// Waits until the log has come to a position.
     pub(crate) fn wait_position(&self, position: u64) -> Result<()> {
-        wait_until("recording changes", Duration::from_secs(60), || Ok(self.position()? >= position))
+        wait_until(
+            "recording changes",
+            Duration::from_secs(60),
+            || Ok(self.position()? >= position),
+        )
     }
 }
 
 /// Runs `abreast sync URL FOLDER` with more options.
-pub(crate) fn sync(settings: &Settings, program: &Path, url: &str, folder: &Path, more: &[&str]) -> Result<Usage> {
+pub(crate) fn sync(
+    settings: &Settings,
+    program: &Path,
+    url: &str,
+    folder: &Path,
+    more: &[&str],
+) -> Result<Usage> {
     let folder = folder.to_string_lossy();
     let mut arguments = vec!["sync", url, folder.as_ref()];
     arguments.extend(more);

@@ -1,4 +1,5 @@
-//! A long line on one machine: a proxy that holds every byte for half a round trip in each direction.
+//! A long line on one machine: a proxy that holds every byte for half a round trip in each
+//! direction.
 
 use anyhow::Result;
 use std::net::SocketAddr;
@@ -24,7 +25,8 @@ pub(crate) struct DelayProxy {
 impl DelayProxy {
     /// Listens on a free port; `round_trip` is also what opening a connection costs.
     pub(crate) fn start(round_trip: Duration) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
         let address = listener.local_addr()?;
         let target = Arc::new(std::sync::Mutex::new(address));
@@ -56,10 +58,17 @@ async fn connection(client: TcpStream, target: SocketAddr, round_trip: Duration)
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (client_in, client_out) = client.into_split();
     let (server_in, server_out) = server.into_split();
-    tokio::join!(one_way(client_in, server_out, round_trip / 2), one_way(server_in, client_out, round_trip / 2));
+    tokio::join!(
+        one_way(client_in, server_out, round_trip / 2),
+        one_way(server_in, client_out, round_trip / 2)
+    );
 }
 
-async fn one_way(mut from: tokio::net::tcp::OwnedReadHalf, mut to: tokio::net::tcp::OwnedWriteHalf, delay: Duration) {
+async fn one_way(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    delay: Duration,
+) {
     let (sender, mut receiver) = channel::<(Instant, Vec<u8>)>(ON_THE_WAY);
     let read = async move {
         let mut piece = vec![0; PIECE];

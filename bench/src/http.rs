@@ -1,4 +1,5 @@
-//! The smallest HTTP client that polls a document or posts one: one kept connection, no allocation to speak of.
+//! The smallest HTTP client that polls a document or posts one: one kept connection, no allocation
+//! to speak of.
 
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,7 +24,8 @@ impl Http {
     /// Connects to `http://HOST:PORT/`.
     pub(crate) fn connect(base: &str) -> Result<Self> {
         let host = base.trim_start_matches("http://").trim_end_matches('/').to_owned();
-        let stream = TcpStream::connect(&host).with_context(|| format!("cannot connect to {host}"))?;
+        let stream =
+            TcpStream::connect(&host).with_context(|| format!("cannot connect to {host}"))?;
         Self::over(stream, host)
     }
 
@@ -53,17 +55,23 @@ impl Http {
 
     /// POSTs a body to a path; `header` is whole lines.
     pub(crate) fn post(&mut self, path: &str, header: &str, body: &[u8]) -> Result<Answer> {
-        self.ask(&format!("POST {path}"), &format!("{header}Content-Length: {}\r\n", body.len()), body)
+        self.ask(
+            &format!("POST {path}"),
+            &format!("{header}Content-Length: {}\r\n", body.len()),
+            body,
+        )
     }
 
     fn ask(&mut self, what: &str, header: &str, body: &[u8]) -> Result<Answer> {
-        let mut request = format!("{what} HTTP/1.1\r\nHost: {}\r\n{header}\r\n", self.host).into_bytes();
+        let mut request =
+            format!("{what} HTTP/1.1\r\nHost: {}\r\n{header}\r\n", self.host).into_bytes();
         request.extend_from_slice(body);
         self.stream.get_mut().write_all(&request)?;
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
         let status = line.split(' ').nth(1).and_then(|text| text.parse().ok());
-        let status: u16 = status.with_context(|| format!("{what}: the server answered `{}`", line.trim_end()))?;
+        let status: u16 =
+            status.with_context(|| format!("{what}: the server answered `{}`", line.trim_end()))?;
         let (mut length, mut chunked, mut tag) = (0, false, None);
         loop {
             line.clear();
@@ -113,7 +121,10 @@ impl Http {
 /// Every `<loc>` of a document.
 pub(crate) fn locs(document: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(document);
-    text.split("<loc>").skip(1).filter_map(|rest| Some(rest.split_once("</loc>")?.0.to_owned())).collect()
+    text.split("<loc>")
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once("</loc>")?.0.to_owned()))
+        .collect()
 }
 
 /// The path of a URL.

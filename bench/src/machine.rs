@@ -6,8 +6,10 @@ use std::process::Command;
 /// Processor, cores, memory, kernel and file system.
 pub(crate) fn line() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let processor = value_of("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned());
-    let kib = value_of("/proc/meminfo", "MemTotal").and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    let processor =
+        value_of("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned());
+    let kib = value_of("/proc/meminfo", "MemTotal")
+        .and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
     let memory = kib.map_or_else(String::new, |kib| format!(", {:.0} GiB", kib / 1024.0 / 1024.0));
     // Only the numbers: the rest may be of one machine's making.
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -23,7 +25,8 @@ fn value_of(path: &str, key: &str) -> Option<String> {
 
 /// Today.
 pub(crate) fn date() -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let mut text = Vec::new();
     abreast_webtypes::Timestamp::from_seconds(now.as_secs() as i64).write_to(&mut text);
     String::from_utf8_lossy(&text[..10]).into_owned()
@@ -40,8 +43,13 @@ pub(crate) fn version(program: &str, option: &str) -> String {
     let output = Command::new(program).arg(option).output();
     let text = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
-    let line = text.lines().find(|line| line.bytes().any(|byte| byte.is_ascii_digit())).unwrap_or_default();
+    let line = text
+        .lines()
+        .find(|line| line.bytes().any(|byte| byte.is_ascii_digit()))
+        .unwrap_or_default();
     let mut words = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
-    let number = words.find(|word| word.trim_start_matches('v').starts_with(|first: char| first.is_ascii_digit()));
+    let number = words.find(|word| {
+        word.trim_start_matches('v').starts_with(|first: char| first.is_ascii_digit())
+    });
     number.unwrap_or("?").trim_start_matches('v').to_owned()
 }

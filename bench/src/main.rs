@@ -64,7 +64,9 @@ fn run() -> Result<ExitCode> {
         return receiver::receive().map(|()| ExitCode::SUCCESS);
     }
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
-        println!("usage: cargo xtask bench [--rounds N] [--quick] [--only PART]… [NAME…]\n\nbenches, all by default:");
+        println!(
+            "usage: cargo xtask bench [--rounds N] [--quick] [--only PART]… [NAME…]\n\nbenches, all by default:"
+        );
         for (name, title, _) in BENCHES {
             println!("  {name:9} {title}");
         }
@@ -76,11 +78,16 @@ fn run() -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let (settings, names) = Settings::from_arguments(&arguments)?;
-    if let Some(unknown) = names.iter().find(|name| BENCHES.iter().all(|(known, _, _)| known != name)) {
+    if let Some(unknown) =
+        names.iter().find(|name| BENCHES.iter().all(|(known, _, _)| known != name))
+    {
         bail!("there is no bench `{unknown}`\n  help: --help lists them");
     }
     if settings.is_partial() && names != ["hub"] {
-        bail!("--only measures parts of `hub`\n  help: use it as `hub --only {}`", benches::hub::part_names()[0]);
+        bail!(
+            "--only measures parts of `hub`\n  help: use it as `hub --only {}`",
+            benches::hub::part_names()[0]
+        );
     }
     if let Some(unknown) = settings.unknown_part(&benches::hub::part_names()) {
         bail!("there is no part `{unknown}`\n  help: --help lists them");

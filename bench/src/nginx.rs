@@ -39,13 +39,21 @@ pub(crate) struct Requests {
 }
 
 impl Nginx {
-    pub(crate) fn start(settings: &Settings, program: &Path, options: &NginxOptions<'_>) -> Result<Self> {
+    pub(crate) fn start(
+        settings: &Settings,
+        program: &Path,
+        options: &NginxOptions<'_>,
+    ) -> Result<Self> {
         let folder = settings.empty_folder(&format!("nginx-{}", options.name))?;
         let port = free_port()?;
         let log = folder.join("access.log");
-        // Lines wait in memory for at most a second, so that counting costs no write for each request.
-        let access =
-            if options.count { format!("{} short buffer=1m flush=1s", log.display()) } else { "off".to_owned() };
+        // Lines wait in memory for at most a second, so that counting costs no write for each
+        // request.
+        let access = if options.count {
+            format!("{} short buffer=1m flush=1s", log.display())
+        } else {
+            "off".to_owned()
+        };
         let user = if rustix::process::geteuid().is_root() { "user root;\n" } else { "" };
         let (here, root) = (folder.display(), options.root.display());
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -66,8 +74,13 @@ http {{ types {{ application/xml xml; text/html html; text/turtle ttl; }} defaul
         fs::write(&path, config).with_context(|| format!("cannot write {}", path.display()))?;
         let mut command = Command::new(program);
         command.arg("-p").arg(&folder).arg("-c").arg(&path);
-        let server = Server::start(&mut command, &log_path(&settings.folder, &format!("nginx-{}", options.name))?)?;
-        wait_until("starting nginx", Duration::from_secs(10), || Ok(TcpStream::connect(("127.0.0.1", port)).is_ok()))?;
+        let server = Server::start(
+            &mut command,
+            &log_path(&settings.folder, &format!("nginx-{}", options.name))?,
+        )?;
+        wait_until("starting nginx", Duration::from_secs(10), || {
+            Ok(TcpStream::connect(("127.0.0.1", port)).is_ok())
+        })?;
         Ok(Self { server, port, log: options.count.then_some(log), counted: 0 })
     }
 

@@ -22,7 +22,10 @@ const PACKAGES: [(&str, &str); 7] = [
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let more = ["/usr/sbin", "/usr/bin"].map(PathBuf::from);
-    std::env::split_paths(&path).chain(more).map(|folder| folder.join(name)).find(|file| file.is_file())
+    std::env::split_paths(&path)
+        .chain(more)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
 }
 
 /// Finds a program, installing its package when that is possible; else states what is missing.
@@ -30,8 +33,10 @@ pub(crate) fn find_or_install(name: &str) -> Result<PathBuf> {
     if let Some(path) = find(name) {
         return Ok(path);
     }
-    let package = PACKAGES.iter().find(|(program, _)| *program == name).map_or(name, |(_, package)| package);
-    let may_install = rustix::process::geteuid().is_root() && std::env::var_os("ABREAST_NO_INSTALL").is_none();
+    let package =
+        PACKAGES.iter().find(|(program, _)| *program == name).map_or(name, |(_, package)| package);
+    let may_install =
+        rustix::process::geteuid().is_root() && std::env::var_os("ABREAST_NO_INSTALL").is_none();
     if may_install && find("apt-get").is_some() {
         eprintln!("   installing {package}");
         let install = ["install", "-qq", "-y", "--no-install-recommends", package];
@@ -41,7 +46,9 @@ pub(crate) fn find_or_install(name: &str) -> Result<PathBuf> {
             let _ = command.output();
         }
     }
-    find(name).with_context(|| format!("`{name}` is not installed\n  help: install the Debian package {package}"))
+    find(name).with_context(|| {
+        format!("`{name}` is not installed\n  help: install the Debian package {package}")
+    })
 }
 
 /// A program of the Python environment under `target/venv`.
@@ -50,7 +57,9 @@ pub(crate) fn python_program(settings: &Settings, name: &str) -> Result<PathBuf>
     if path.is_file() {
         return Ok(path);
     }
-    anyhow::bail!("target/venv has no `{name}`\n  help: `cargo xtask test -p abreast-core` prepares it")
+    anyhow::bail!(
+        "target/venv has no `{name}`\n  help: `cargo xtask test -p abreast-core` prepares it"
+    )
 }
 
 /// A program that mirrors.
@@ -99,10 +108,16 @@ impl Peer {
         let text = match self {
             Self::Rsync => format!("-rt --delete {rsync} {folder}/"),
             Self::Wget2 => {
-                format!("-q -m -np -nH --cut-dirs=1 -R index.html* --no-robots --max-threads=16 -P {folder} {data}")
+                format!(
+                    "-q -m -np -nH --cut-dirs=1 -R index.html* --no-robots --max-threads=16 -P {folder} {data}"
+                )
             }
-            Self::Rclone => format!("copy -q --transfers 16 --checkers 16 --http-url {data} :http: {folder}"),
-            Self::Resync => format!("--baseline --noauth --sitemap {http}rs/resourcelist.xml {data}={folder}"),
+            Self::Rclone => {
+                format!("copy -q --transfers 16 --checkers 16 --http-url {data} :http: {folder}")
+            }
+            Self::Resync => {
+                format!("--baseline --noauth --sitemap {http}rs/resourcelist.xml {data}={folder}")
+            }
         };
         text.split(' ').map(str::to_owned).collect()
     }

@@ -1,7 +1,9 @@
-//! The other end of deliveries and of wrk: a process that takes POSTs as fast as it can and notes when each came.
+//! The other end of deliveries and of wrk: a process that takes POSTs as fast as it can and notes
+//! when each came.
 //!
-//! The path selects the behaviour: `/k/…` is taken, `/u/…` too and not counted, `/c/…` is taken and the connection closed, `/h/…`
-//! never answered, `/f/…` refused with 503 the first time. `GET /count` reports how many came since `GET /reset`, `GET /times` for each its `Abreast-Offset` and
+//! The path selects the behaviour: `/k/…` is taken, `/u/…` too and not counted, `/c/…` is taken and
+//! the connection closed, `/h/…` never answered, `/f/…` refused with 503 the first time. `GET
+//! /count` reports how many came since `GET /reset`, `GET /times` for each its `Abreast-Offset` and
 //! when it came, `GET /repeats` the time between refusal and repeat of each.
 
 use crate::http::Http;
@@ -42,7 +44,9 @@ impl Receiver {
         let server = Server::start(command.arg(ARGUMENT), &log)?;
         let mut port = None;
         wait_until("starting the receiver", Duration::from_secs(10), || {
-            port = std::fs::read_to_string(&log)?.strip_suffix('\n').and_then(|text| text.parse().ok());
+            port = std::fs::read_to_string(&log)?
+                .strip_suffix('\n')
+                .and_then(|text| text.parse().ok());
             Ok(port.is_some())
         })?;
         let port = port.context("no port")?;
@@ -66,8 +70,9 @@ impl Receiver {
     /// Number of the notification, and when it came.
     pub(crate) fn times(&mut self) -> Result<Vec<(u64, u64)>> {
         let text = String::from_utf8(self.http.get_ok("/times")?)?;
-        let pair =
-            |line: &str| line.split_once(' ').and_then(|(one, two)| Some((one.parse().ok()?, two.parse().ok()?)));
+        let pair = |line: &str| {
+            line.split_once(' ').and_then(|(one, two)| Some((one.parse().ok()?, two.parse().ok()?)))
+        };
         text.lines().map(pair).collect::<Option<_>>().context("the receiver returned no times")
     }
 }
@@ -144,8 +149,8 @@ async fn converse(mut stream: TcpStream, times: Times) -> Option<()> {
             }
             filled += read(&mut stream, buffer.get_mut(filled..)?).await?;
         };
-        let asked =
-            (head.way == DeliveryMode::Other).then(|| String::from_utf8_lossy(&buffer[..head.length]).into_owned());
+        let asked = (head.way == DeliveryMode::Other)
+            .then(|| String::from_utf8_lossy(&buffer[..head.length]).into_owned());
         let end = head.length + head.body;
         while filled < end {
             // A larger body than a bench sends breaks the connection off.

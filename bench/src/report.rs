@@ -31,7 +31,11 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(name: &'static str, title: &'static str, settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(
+        name: &'static str,
+        title: &'static str,
+        settings: &Settings,
+    ) -> Result<Self> {
         let mut command = format!("cargo xtask bench {name} --rounds {}", settings.rounds);
         if settings.quick {
             command.push_str(" --quick");
@@ -66,12 +70,24 @@ impl Report {
 
     /// Something that should be at least `bound`.
     pub(crate) fn at_least(&mut self, what: &str, found: &Samples, bound: f64, unit: &str) {
-        self.target(what, found, &format!("≥ {}{unit}", plain(bound)), unit, found.median() >= bound);
+        self.target(
+            what,
+            found,
+            &format!("≥ {}{unit}", plain(bound)),
+            unit,
+            found.median() >= bound,
+        );
     }
 
     /// Something that should be at most `bound`.
     pub(crate) fn at_most(&mut self, what: &str, found: &Samples, bound: f64, unit: &str) {
-        self.target(what, found, &format!("≤ {}{unit}", plain(bound)), unit, found.median() <= bound);
+        self.target(
+            what,
+            found,
+            &format!("≤ {}{unit}", plain(bound)),
+            unit,
+            found.median() <= bound,
+        );
     }
 
     fn target(&mut self, what: &str, found: &Samples, bound: &str, unit: &str, good: bool) {
@@ -80,7 +96,8 @@ impl Report {
             (false, true) => "pass",
             (false, false) => "**fail**",
         };
-        let shown = if found.is_empty() { "–".to_owned() } else { format!("{}{unit}", found.text()) };
+        let shown =
+            if found.is_empty() { "–".to_owned() } else { format!("{}{unit}", found.text()) };
         let _ = writeln!(self.targets, "| {what} | {shown} | {bound} | {verdict} |");
         eprintln!("   {verdict}: {what}: {shown}, target {bound}");
     }
@@ -88,7 +105,11 @@ impl Report {
     fn markdown(&self, settings: &Settings) -> Result<String> {
         let mut text = format!("## {}\n\n", self.title);
         if !self.targets.is_empty() {
-            let _ = writeln!(text, "| target | found | wanted | |\n|---|---|---|---|\n{}", self.targets);
+            let _ = writeln!(
+                text,
+                "| target | found | wanted | |\n|---|---|---|---|\n{}",
+                self.targets
+            );
         }
         text.push_str(&self.body);
         let _ = writeln!(
@@ -116,7 +137,9 @@ impl Report {
         let before = match fs::read_to_string(&page) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", page.display())),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", page.display()));
+            }
         };
         let names: Vec<&str> = crate::BENCHES.iter().map(|(name, _, _)| *name).collect();
         fs::write(&page, replaced(&before, &names, self.name, &section))
@@ -136,8 +159,9 @@ fn plain(bound: f64) -> String {
 /// Handwritten text within a section, kept when the section is written again.
 const NOTES: (&str, &str) = ("<!-- notes -->\n", "<!-- /notes -->\n");
 
-/// The page with one section replaced, everything else as it was; a new section is put in the order of `names`. Between
-/// `<!-- notes -->` and `<!-- /notes -->` a section has what was written by hand: that stays, behind the figures.
+/// The page with one section replaced, everything else as it was; a new section is put in the order
+/// of `names`. Between `<!-- notes -->` and `<!-- /notes -->` a section has what was written by
+/// hand: that stays, behind the figures.
 fn replaced(page: &str, names: &[&str], name: &str, section: &str) -> String {
     let page = if page.is_empty() { PREFACE } else { page };
     let begin = |name: &str| format!("<!-- bench:{name} -->\n");
@@ -148,13 +172,17 @@ fn replaced(page: &str, names: &[&str], name: &str, section: &str) -> String {
     });
     if let Some((before, inside, after)) = around {
         let notes = inside.split_once(NOTES.0).and_then(|(_, rest)| rest.split_once(NOTES.1));
-        let notes = notes.map_or(String::new(), |(notes, _)| format!("\n{}{notes}{}", NOTES.0, NOTES.1));
+        let notes =
+            notes.map_or(String::new(), |(notes, _)| format!("\n{}{notes}{}", NOTES.0, NOTES.1));
         return format!("{before}{start}{section}{notes}{end}{after}");
     }
     let mut later = names.iter().skip_while(|other| **other != name).skip(1);
     let at = later.find_map(|other| page.find(&begin(other)));
     let (before, after) = page.split_at(at.unwrap_or(page.len()));
-    let (gap, after_gap) = (if before.ends_with("\n\n") { "" } else { "\n" }, if after.is_empty() { "" } else { "\n" });
+    let (gap, after_gap) = (
+        if before.ends_with("\n\n") { "" } else { "\n" },
+        if after.is_empty() { "" } else { "\n" },
+    );
     format!("{before}{gap}{start}{section}{end}{after_gap}{after}")
 }
 
@@ -179,21 +207,27 @@ mod tests {
     fn handwritten_sections_are_kept() {
         let names = ["a", "b", "c"];
         let page = replaced("", &names, "b", "old b\n");
-        let page = page.replace("old b\n", "old b\n\n<!-- notes -->\nWhy b is slow.\n<!-- /notes -->\n");
+        let page =
+            page.replace("old b\n", "old b\n\n<!-- notes -->\nWhy b is slow.\n<!-- /notes -->\n");
         let page = page.replacen("<!-- bench:b -->", "Written between.\n\n<!-- bench:b -->", 1);
         let page = replaced(&format!("{page}\nAt the end.\n"), &names, "b", "new b\n");
         let page = replaced(&page, &names, "b", "newer b\n");
         assert!(
-            page.contains("newer b\n\n<!-- notes -->\nWhy b is slow.\n<!-- /notes -->\n<!-- /bench:b -->"),
+            page.contains(
+                "newer b\n\n<!-- notes -->\nWhy b is slow.\n<!-- /notes -->\n<!-- /bench:b -->"
+            ),
             "{page}"
         );
         let page = replaced(&replaced(&page, &names, "c", "the c\n"), &names, "a", "the a\n");
         assert!(
-            page.contains("Written between.\n\n<!-- bench:a -->") && page.contains("At the end.\n\n<!-- bench:c -->"),
+            page.contains("Written between.\n\n<!-- bench:a -->")
+                && page.contains("At the end.\n\n<!-- bench:c -->"),
             "{page}"
         );
         let page = replaced(&page, &names, "a", "again\n");
-        for text in ["Written between.", "At the end.", "Why b is slow.", "the c", "newer b", "again"] {
+        for text in
+            ["Written between.", "At the end.", "Why b is slow.", "the c", "newer b", "again"]
+        {
             assert_eq!(page.matches(text).count(), 1, "{text}: {page}");
         }
     }

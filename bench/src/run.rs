@@ -40,12 +40,23 @@ pub(crate) fn timed(
 ) -> Result<(Usage, String)> {
     let figures = log.with_extension("time");
     let mut command = Command::new("/usr/bin/time");
-    command.arg("-o").arg(&figures).args(["-f", "%U %S %M", "timeout", "-k", "5"]).arg(RUN_SECONDS.to_string());
-    command.arg(program).args(arguments).current_dir(folder).env("RCLONE_CONFIG", "/dev/null").stdin(Stdio::null());
+    command
+        .arg("-o")
+        .arg(&figures)
+        .args(["-f", "%U %S %M", "timeout", "-k", "5"])
+        .arg(RUN_SECONDS.to_string());
+    command
+        .arg(program)
+        .args(arguments)
+        .current_dir(folder)
+        .env("RCLONE_CONFIG", "/dev/null")
+        .stdin(Stdio::null());
     let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
     command.stdout(output.try_clone()?).stderr(output);
     let start = Instant::now();
-    let status = command.status().context("cannot run /usr/bin/time\n  help: install the Debian package time")?;
+    let status = command
+        .status()
+        .context("cannot run /usr/bin/time\n  help: install the Debian package time")?;
     let seconds = start.elapsed().as_secs_f64();
     let text = String::from_utf8_lossy(&fs::read(log)?).into_owned();
     if !status.success() {
@@ -53,7 +64,8 @@ pub(crate) fn timed(
         bail!("{} ended with {status}\n{end}", program.display());
     }
     let figures = fs::read_to_string(&figures)?;
-    let numbers: Vec<f64> = figures.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let numbers: Vec<f64> =
+        figures.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [user, system, memory] = numbers[..] else { bail!("`time` printed `{figures}`") };
     Ok((Usage { seconds, cpu: user + system, memory_mib: memory / 1024.0 }, text))
 }
@@ -71,9 +83,12 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a program; its output goes to `log`.
     pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self> {
-        let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
+        let output =
+            File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        let child = command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start {}", command.get_program().display()))?;
         Ok(Self { child })
     }
 
@@ -98,13 +113,17 @@ impl Server {
 
     fn status(&self, name: &str) -> Result<f64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.id()))?;
-        let line = text.lines().find(|line| line.starts_with(name)).with_context(|| format!("no {name}"))?;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(name))
+            .with_context(|| format!("no {name}"))?;
         Ok(line.split_whitespace().nth(1).context("no figure")?.parse()?)
     }
 
     /// CPU seconds so far of it and its children.
     pub(crate) fn cpu(&self) -> f64 {
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.id())).unwrap_or_default();
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.id()))
+            .unwrap_or_default();
         let own = self.id().to_string();
         children.split_whitespace().chain([own.as_str()]).map(cpu_of).sum()
     }
@@ -144,13 +163,18 @@ pub(crate) fn own_cpu() -> f64 {
 /// CPU seconds of one process and the children it has waited for, in ticks of 10 ms.
 fn cpu_of(id: &str) -> f64 {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let fields: Vec<&str> =
+        text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks: f64 = (11..15).filter_map(|field| fields.get(field)?.parse::<f64>().ok()).sum();
     ticks / 100.0
 }
 
 /// Polls `ready` until it returns true.
-pub(crate) fn wait_until(what: &str, limit: Duration, mut ready: impl FnMut() -> Result<bool>) -> Result<()> {
+pub(crate) fn wait_until(
+    what: &str,
+    limit: Duration,
+    mut ready: impl FnMut() -> Result<bool>,
+) -> Result<()> {
     let start = Instant::now();
     while !ready()? {
         if start.elapsed() > limit {

@@ -54,8 +54,8 @@ impl Samples {
         Self(self.0.iter().copied().map(change).collect())
     }
 
-    /// This over `other`, round by round, since both of a round ran under the same load. When one has fewer rounds,
-    /// this over the other's median.
+    /// This over `other`, round by round, since both of a round ran under the same load. When one
+    /// has fewer rounds, this over the other's median.
     pub(crate) fn over(&self, other: &Self) -> Self {
         if self.0.len() == other.0.len() {
             return Self(self.0.iter().zip(&other.0).map(|(one, two)| one / two).collect());
@@ -69,7 +69,12 @@ impl Samples {
         match self.0.len() {
             0 => "–".to_owned(),
             1 => number(self.0[0]),
-            _ => format!("{} ({} – {})", number(self.median()), number(self.min()), number(self.max())),
+            _ => format!(
+                "{} ({} – {})",
+                number(self.median()),
+                number(self.min()),
+                number(self.max())
+            ),
         }
     }
 }
@@ -89,8 +94,12 @@ pub(crate) fn number(value: f64) -> String {
         format!("{value:.0}")
     } else if size >= 1_000.0 {
         let digits = format!("{size:.0}");
-        let grouped: Vec<&str> =
-            digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or_default()).collect();
+        let grouped: Vec<&str> = digits
+            .as_bytes()
+            .rchunks(3)
+            .rev()
+            .map(|group| std::str::from_utf8(group).unwrap_or_default())
+            .collect();
         format!("{}{}", if value < 0.0 { "−" } else { "" }, grouped.join(","))
     } else if size >= 100.0 {
         format!("{value:.0}")

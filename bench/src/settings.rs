@@ -37,24 +37,35 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn from_arguments(arguments: &[String]) -> Result<(Self, Vec<String>)> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the crate is in no repository")?.to_owned();
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .context("the crate is in no repository")?
+            .to_owned();
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let (mut rounds, mut quick, mut only, mut names) = (ROUNDS, false, Vec::new(), Vec::new());
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--quick" => quick = true,
-                "--only" => only.push(arguments.next().context("--only needs the name of a part")?.to_owned()),
+                "--only" => only
+                    .push(arguments.next().context("--only needs the name of a part")?.to_owned()),
                 "--rounds" => {
-                    let number = arguments.next().and_then(|text| text.parse().ok()).filter(|number| *number > 0);
+                    let number = arguments
+                        .next()
+                        .and_then(|text| text.parse().ok())
+                        .filter(|number| *number > 0);
                     rounds = number.context("--rounds needs a number above 0")?;
                 }
-                option if option.starts_with('-') => bail!("there is no option `{option}`\n  help: see --help"),
+                option if option.starts_with('-') => {
+                    bail!("there is no option `{option}`\n  help: see --help")
+                }
                 name => names.push(name.to_owned()),
             }
         }
         let folder = target.join("bench");
-        std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         Ok((Self { rounds, quick, only, root, target, folder }, names))
     }
 
@@ -78,11 +89,13 @@ impl Settings {
         if self.quick { quick } else { full }
     }
 
-    /// An empty folder for one run, beneath [`Self::folder`]. What was there before is set aside, not deleted.
+    /// An empty folder for one run, beneath [`Self::folder`]. What was there before is set aside,
+    /// not deleted.
     pub(crate) fn empty_folder(&self, name: &str) -> Result<PathBuf> {
         let path = self.folder.join(name);
         self.set_aside(&path)?;
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        std::fs::create_dir_all(&path)
+            .with_context(|| format!("cannot create {}", path.display()))?;
         Ok(path)
     }
 
@@ -112,8 +125,8 @@ impl Settings {
         std::fs::write(self.folder.join(DELETED), "").context("cannot note the time of deletion")
     }
 
-    /// Microseconds that creating a small file takes now, the median of several groups; it shows whether the file
-    /// system still searches around freed inodes.
+    /// Microseconds that creating a small file takes now, the median of several groups; it shows
+    /// whether the file system still searches around freed inodes.
     pub(crate) fn creation_cost(&self) -> Result<f64> {
         let folder = self.empty_folder("probe")?;
         let mut groups = Samples::default();
@@ -129,14 +142,18 @@ impl Settings {
         Ok(groups.median())
     }
 
-    /// Waits until files may be created at their usual cost: ext4 searches around the inodes that were freed in
-    /// the last five minutes, which made creating a file five times as dear for every program here.
+    /// Waits until files may be created at their usual cost: ext4 searches around the inodes that
+    /// were freed in the last five minutes, which made creating a file five times as dear for every
+    /// program here.
     pub(crate) fn wait_for_deletions(&self) {
         let noted = std::fs::metadata(self.folder.join(DELETED)).and_then(|found| found.modified());
         let age = noted.ok().and_then(|time| time.elapsed().ok()).unwrap_or(EXT4_RECENTLY_DELETED);
         let rest = EXT4_RECENTLY_DELETED.saturating_sub(age);
         if !rest.is_zero() && !self.quick {
-            eprintln!("   waiting {} s for the file system to forget deleted files", rest.as_secs());
+            eprintln!(
+                "   waiting {} s for the file system to forget deleted files",
+                rest.as_secs()
+            );
             std::thread::sleep(rest);
         }
     }

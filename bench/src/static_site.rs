@@ -8,8 +8,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const START: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-const NAMESPACES: &str =
-    "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
+const NAMESPACES: &str = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
 /// Entries of one document [rs-core §7].
 const MAX_ENTRIES: usize = 50_000;
 
@@ -20,7 +19,8 @@ pub(crate) struct StaticSite<'a> {
     /// Its public URL.
     base: String,
     listed: Vec<Listed>,
-    /// When the Change List begins, in microseconds: before every Resource List, so that there is no gap.
+    /// When the Change List begins, in microseconds: before every Resource List, so that there is
+    /// no gap.
     from: i64,
     /// The Change List's entries so far.
     changes: String,
@@ -132,7 +132,12 @@ impl<'a> StaticSite<'a> {
         for first in (0..count).step_by(MAX_ENTRIES) {
             let name = format!("rs/resourcelist_{:05}.xml", first / MAX_ENTRIES);
             self.put(&name, &self.resource_list(first, count.min(first + MAX_ENTRIES), at))?;
-            let _ = writeln!(index, "<sitemap><loc>{}{name}</loc><rs:md at=\"{}\"/></sitemap>", self.base, instant(at));
+            let _ = writeln!(
+                index,
+                "<sitemap><loc>{}{name}</loc><rs:md at=\"{}\"/></sitemap>",
+                self.base,
+                instant(at)
+            );
         }
         self.put("rs/resourcelist.xml", &format!("{index}</sitemapindex>\n"))
     }

@@ -1,7 +1,7 @@
 //! A seeded collection of files: the same seed gives the same bytes on every machine.
 //!
-//! Metadata records of log-normal size, 1 to 8 KB, 3.1 KB on average, 1,000 a folder; or, for a million files, records
-//! of a few bytes. A file's bytes depend on its number and version only.
+//! Metadata records of log-normal size, 1 to 8 KB, 3.1 KB on average, 1,000 a folder; or, for a
+//! million files, records of a few bytes. A file's bytes depend on its number and version only.
 
 use abreast_testkit::Random;
 use anyhow::{Context, Result};
@@ -60,10 +60,12 @@ impl Tree {
     /// Opens the collection at `folder`, generating it when it is not there.
     pub(crate) fn open(folder: &Path, count: usize, profile: Profile) -> Result<Self> {
         let text = words();
-        let mut tree = Self { folder: folder.to_owned(), count, profile, text, versions: vec![0; count] };
+        let mut tree =
+            Self { folder: folder.to_owned(), count, profile, text, versions: vec![0; count] };
         if let Ok(stamp) = fs::read_to_string(tree.stamp()) {
             for line in stamp.lines() {
-                let (number, version) = line.split_once(' ').context("the collection's stamp is damaged")?;
+                let (number, version) =
+                    line.split_once(' ').context("the collection's stamp is damaged")?;
                 tree.versions[number.parse::<usize>()?] = version.parse()?;
             }
             return Ok(tree);
@@ -75,7 +77,8 @@ impl Tree {
         let half = count / 2;
         std::thread::scope(|scope| {
             let tree = &tree;
-            let second = scope.spawn(move || (half..count).try_for_each(|number| tree.write(number)));
+            let second =
+                scope.spawn(move || (half..count).try_for_each(|number| tree.write(number)));
             (0..half).try_for_each(|number| tree.write(number))?;
             second.join().map_err(|_| anyhow::anyhow!("the generator panicked"))?
         })?;
@@ -85,10 +88,17 @@ impl Tree {
 
     /// A collection that is not on disk.
     pub(crate) fn imagined(count: usize) -> Self {
-        Self { folder: PathBuf::new(), count, profile: Profile::Records, text: words(), versions: vec![0; count] }
+        Self {
+            folder: PathBuf::new(),
+            count,
+            profile: Profile::Records,
+            text: words(),
+            versions: vec![0; count],
+        }
     }
 
-    /// Beside the collection, so that it is not part of it: number and version of each changed file.
+    /// Beside the collection, so that it is not part of it: number and version of each changed
+    /// file.
     fn stamp(&self) -> PathBuf {
         self.folder.with_extension("stamp")
     }
@@ -140,9 +150,12 @@ impl Tree {
         for number in &numbers {
             self.versions[*number] += 1;
         }
-        // The stamp first: a file of an older version than the stamp states is then never taken for whole.
+        // The stamp first: a file of an older version than the stamp states is then never taken for
+        // whole.
         let mut stamp = String::new();
-        for (number, version) in self.versions.iter().enumerate().filter(|(_, version)| **version > 0) {
+        for (number, version) in
+            self.versions.iter().enumerate().filter(|(_, version)| **version > 0)
+        {
             let _ = writeln!(stamp, "{number} {version}");
         }
         fs::write(self.stamp(), stamp)?;
@@ -153,7 +166,11 @@ impl Tree {
     /// The list entry of a file.
     pub(crate) fn listed(&self, number: usize) -> Listed {
         let body = self.body(number);
-        Listed { md5: Md5::digest(&body).into(), length: body.len() as u64, modified: self.modified(number) }
+        Listed {
+            md5: Md5::digest(&body).into(),
+            length: body.len() as u64,
+            modified: self.modified(number),
+        }
     }
 
     /// Bytes of all files.
@@ -167,7 +184,9 @@ fn words() -> String {
     let mut random = Random::new(42);
     let letters = b"etaoinshrdlucmfw";
     let words: Vec<String> = (0..2_000)
-        .map(|number| (0..2 + number % 9).map(|_| char::from(letters[random.index(letters.len())])).collect())
+        .map(|number| {
+            (0..2 + number % 9).map(|_| char::from(letters[random.index(letters.len())])).collect()
+        })
         .collect();
     let mut text = String::new();
     while text.len() < 1_000_000 {

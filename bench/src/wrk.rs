@@ -10,7 +10,12 @@ use std::fs;
 use std::path::Path;
 
 /// A wrk script that asks for every resource in turn.
-pub(crate) fn script(settings: &Settings, name: &str, prefix: &str, count: usize) -> Result<String> {
+pub(crate) fn script(
+    settings: &Settings,
+    name: &str,
+    prefix: &str,
+    count: usize,
+) -> Result<String> {
     let mut random = Random::new(7);
     let mut text = String::from("local u = {\n");
     for _ in 0..count {
@@ -26,7 +31,12 @@ pub(crate) fn script(settings: &Settings, name: &str, prefix: &str, count: usize
 }
 
 /// A wrk script that posts a body with these headers.
-pub(crate) fn post_script(settings: &Settings, name: &str, headers: &[(&str, &str)], bytes: usize) -> Result<String> {
+pub(crate) fn post_script(
+    settings: &Settings,
+    name: &str,
+    headers: &[(&str, &str)],
+    bytes: usize,
+) -> Result<String> {
     let mut text = format!("wrk.method = \"POST\"\nwrk.body = string.rep(\"x\", {bytes})\n");
     for (name, value) in headers {
         let _ = writeln!(text, "wrk.headers[{name:?}] = {value:?}");
@@ -78,10 +88,12 @@ pub(crate) fn run(
     let mut arguments = vec!["-t1", connections.as_str(), duration.as_str()];
     arguments.extend(more);
     arguments.push(url);
-    let (usage, text) = timed(wrk, &arguments, &settings.folder, &log_path(&settings.folder, "wrk")?)?;
+    let (usage, text) =
+        timed(wrk, &arguments, &settings.folder, &log_path(&settings.folder, "wrk")?)?;
     ensure!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "wrk on {url}:\n{text}");
     // `  201520 requests in 5.10s, 1.2GB read`
-    let line = text.lines().find(|line| line.contains(" requests in ")).context("wrk printed nothing")?;
+    let line =
+        text.lines().find(|line| line.contains(" requests in ")).context("wrk printed nothing")?;
     let words: Vec<&str> = line.split_whitespace().collect();
     let took = words.get(3).context("wrk printed too little")?.trim_end_matches(',');
     let seconds = match took.strip_suffix('m') {

@@ -1,7 +1,8 @@
-//! Cases that show what each specification asks for. They are data: a folder for each specification with its
-//! `manifest.toml` and the documents it names; `tests/` runs them.
+//! Cases that show what each specification asks for. They are data: a folder for each specification
+//! with its `manifest.toml` and the documents it names; `tests/` runs them.
 //!
-//! [`properties`] and [`websub`] hold what must be true of *any* input; the fuzz targets and a test over small inputs share it.
+//! [`properties`] and [`websub`] hold what must be true of *any* input; the fuzz targets and a test
+//! over small inputs share it.
 
 pub mod properties;
 pub mod websub;

@@ -1,9 +1,10 @@
-//! Properties of WebSub's readers for any input. Each function panics when one does not hold; fuzz targets call nothing else.
+//! Properties of WebSub's readers for any input. Each function panics when one does not hold; fuzz
+//! targets call nothing else.
 
 use abreast_websub::{
-    DiscoverySource, Event, EventError, EventReader, Intent, Key, LinksError, MAX_HUBS, MAX_TOPICS, Method, Mode,
-    PublishedLinks, Request, Signature, SignatureError, denied_url, in_body, in_headers, is_confirmed, topic_links,
-    verification_url, verify, write_event,
+    DiscoverySource, Event, EventError, EventReader, Intent, Key, LinksError, MAX_HUBS, MAX_TOPICS,
+    Method, Mode, PublishedLinks, Request, Signature, SignatureError, denied_url, in_body,
+    in_headers, is_confirmed, topic_links, verification_url, verify, write_event,
 };
 
 /// A request reads back as it is written, and so does a verification; the callback is kept.
@@ -14,7 +15,8 @@ pub fn form(bytes: &[u8]) {
         }
         if let Request::Subscribe(subscribe) = &request {
             let (topic, lease) = (&subscribe.topic, subscribe.lease_seconds);
-            let url = verification_url(&subscribe.callback, Mode::Subscribe, topic, "challenge", lease);
+            let url =
+                verification_url(&subscribe.callback, Mode::Subscribe, topic, "challenge", lease);
             assert!(url.starts_with(&subscribe.callback) && !url.contains(['#', ' ', '\n']));
             let query = url.split_once('?').map_or("", |(_, query)| query);
             let (topic, challenge, lease_seconds) = (topic.clone(), "challenge".to_owned(), lease);
@@ -32,21 +34,28 @@ pub fn form(bytes: &[u8]) {
             let url = verification_url("http://e/", mode, &topic, &challenge, lease_seconds);
             assert!(is_confirmed(200, challenge.as_bytes(), &challenge));
             let asked = Intent::Verify { mode, topic, challenge, lease_seconds };
-            assert!(Intent::parse(&url[10..]).is_ok_and(|again| again == asked) || url.len() > 32_000);
+            assert!(
+                Intent::parse(&url[10..]).is_ok_and(|again| again == asked) || url.len() > 32_000
+            );
         }
         Ok(Intent::Denied { topic, reason }) => {
             let url = denied_url("http://e/", &topic, reason.as_deref());
             let said = Intent::Denied { topic, reason };
-            assert!(Intent::parse(&url[10..]).is_ok_and(|again| again == said) || url.len() > 32_000);
+            assert!(
+                Intent::parse(&url[10..]).is_ok_and(|again| again == said) || url.len() > 32_000
+            );
         }
         Err(_) => {}
     }
 }
 
-/// What is signed verifies, and only that; a header reads back as it is written. The first line is the header, the rest
-/// the body.
+/// What is signed verifies, and only that; a header reads back as it is written. The first line is
+/// the header, the rest the body.
 pub fn signature(bytes: &[u8]) {
-    let (value, body) = bytes.iter().position(|byte| *byte == b'\n').map_or((bytes, &[][..]), |at| bytes.split_at(at));
+    let (value, body) = bytes
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or((bytes, &[][..]), |at| bytes.split_at(at));
     let value = String::from_utf8_lossy(value);
     if let Ok(signature) = value.parse::<Signature>() {
         assert_eq!(signature.to_string().parse::<Signature>(), Ok(signature));
@@ -58,20 +67,29 @@ pub fn signature(bytes: &[u8]) {
     for method in Method::ALL {
         let made = Key::new(method, bytes).sign(body).to_string();
         assert_eq!(verify(bytes, method, [made.as_str(), &*value], body), Ok(method));
-        assert_eq!(verify(bytes, method, [made.as_str()], &[body, b"x"].concat()), Err(SignatureError::Wrong));
+        assert_eq!(
+            verify(bytes, method, [made.as_str()], &[body, b"x"].concat()),
+            Err(SignatureError::Wrong)
+        );
     }
 }
 
-/// Links of a notification can be sent along and read back; hubs are few and lead somewhere; what a page states in its body
-/// is not believed. The first line is a `Link` header, the rest content.
+/// Links of a notification can be sent along and read back; hubs are few and lead somewhere; what a
+/// page states in its body is not believed. The first line is a `Link` header, the rest content.
 pub fn discovery(bytes: &[u8]) {
-    let (links, body) = bytes.iter().position(|byte| *byte == b'\n').map_or((bytes, bytes), |at| bytes.split_at(at));
+    let (links, body) = bytes
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or((bytes, bytes), |at| bytes.split_at(at));
     let links = String::from_utf8_lossy(links);
     if let Ok(read) = PublishedLinks::read([&*links]) {
         let value = topic_links(read.hubs.iter().map(String::as_str), &read.topic, &read.others);
         match PublishedLinks::read([value.as_str()]) {
-            // Characters that a header cannot carry are written encoded: two hubs may become one, none becomes two.
-            Ok(again) => assert!(again.topic == read.topic && again.hubs.len() <= read.hubs.len(), "{value}"),
+            // Characters that a header cannot carry are written encoded: two hubs may become one,
+            // none becomes two.
+            Ok(again) => {
+                assert!(again.topic == read.topic && again.hubs.len() <= read.hubs.len(), "{value}")
+            }
             Err(LinksError::Unreadable(_)) => {}
             Err(error) => panic!("{error}: {value}"),
         }

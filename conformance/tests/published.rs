@@ -1,7 +1,9 @@
 //! Documents published by our Source break no rule, in many small lists, and while it changes.
 #![allow(clippy::unwrap_used)]
 
-use abreast_core::{Change, ChangeLog, Imported, NewSet, PageRule, SetId, ShardRule, State, SystemClock, append};
+use abreast_core::{
+    Change, ChangeLog, Imported, NewSet, PageRule, SetId, ShardRule, State, SystemClock, append,
+};
 use abreast_source::publish::{Body, PublishedSet, Publisher, SourceUrls};
 use abreast_store::SqliteOptions;
 use abreast_testkit::Random;
@@ -13,7 +15,8 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A Source of 200 resources in lists of 40, with Change Lists of 50, over HTTP; the resources themselves are not served.
+/// A Source of 200 resources in lists of 40, with Change Lists of 50, over HTTP; the resources
+/// themselves are not served.
 struct Served {
     log: Arc<dyn ChangeLog>,
     set: SetId,
@@ -42,8 +45,15 @@ impl Served {
             .unwrap();
         let log: Arc<dyn ChangeLog> = Arc::new(log);
         let page_rule = PageRule { changes: 50, ..PageRule::default() };
-        let set = log.open_set(&NewSet { slug: "set".into(), page_rule, ..NewSet::default() }).unwrap().id;
-        let imported = |number| Imported { key: format!("k{number:06}"), state: state(number), witness: Vec::new() };
+        let set = log
+            .open_set(&NewSet { slug: "set".into(), page_rule, ..NewSet::default() })
+            .unwrap()
+            .id;
+        let imported = |number| Imported {
+            key: format!("k{number:06}"),
+            state: state(number),
+            witness: Vec::new(),
+        };
         log.import(set, (0..200).map(imported).collect()).unwrap();
         log.complete_import(set).unwrap();
         let publisher = Arc::new(OnceLock::<Publisher>::new());
@@ -51,15 +61,19 @@ impl Served {
         let server = Server::new(move |request, stream| answer(request, stream, own.wait()));
         let urls = SourceUrls::new(&server.url("/"));
         let sets = vec![PublishedSet::new(set, "set", urls.set("set"))];
-        let made = Publisher::new(Arc::clone(&log), urls, sets, folder.path().join("documents")).unwrap();
+        let made =
+            Publisher::new(Arc::clone(&log), urls, sets, folder.path().join("documents")).unwrap();
         assert!(publisher.set(made).is_ok());
         Self { log, set, server, _folder: folder }
     }
 
     fn change(&self, random: &mut Random) {
         let key = format!("k{:06}", random.below(400));
-        let change =
-            if random.below(3) == 0 { Change::delete(key) } else { Change::put(key, state(1 + random.below(1 << 24))) };
+        let change = if random.below(3) == 0 {
+            Change::delete(key)
+        } else {
+            Change::put(key, state(1 + random.below(1 << 24)))
+        };
         append(&*self.log, self.set, vec![change]).unwrap();
     }
 
@@ -72,7 +86,9 @@ impl Served {
 
 /// Answers with a document; the resources themselves are not served.
 fn answer(request: &Request, stream: &mut TcpStream, publisher: &Publisher) -> bool {
-    let Some(document) = request.target().strip_prefix('/').and_then(|path| publisher.document(path).ok()) else {
+    let Some(document) =
+        request.target().strip_prefix('/').and_then(|path| publisher.document(path).ok())
+    else {
         return send(stream, "404 Not Found", "", b"");
     };
     let tag = format!("\"{}\"", document.tag);
@@ -99,7 +115,8 @@ fn indexes_of_lists_keep_to_every_rule() {
     (0..220).for_each(|_| source.change(&mut random));
     let report = source.validate();
     assert_clean(&report);
-    let count = |name: &str| report.documents.iter().filter(|document| document.name == name).count();
+    let count =
+        |name: &str| report.documents.iter().filter(|document| document.name == name).count();
     assert_eq!((count("Resource List Index"), count("Change List Index")), (1, 1));
     assert!(count("Resource List") >= 4 && count("Change List") >= 4, "{}", text(&report));
 }

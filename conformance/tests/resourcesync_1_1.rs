@@ -103,16 +103,24 @@ fn failure(case: &Case) -> Option<String> {
             }
             let again = Document::from_slice(&document.to_bytes()).unwrap();
             let again = counted(&again, Vec::new());
-            let expected = Accept { lenient_capability: false, unknown_digests: 0, findings: Vec::new(), ..found };
+            let expected = Accept {
+                lenient_capability: false,
+                unknown_digests: 0,
+                findings: Vec::new(),
+                ..found
+            };
             (again != expected).then(|| format!("written and read again it is {again:?}"))
         }
         (Expect::Reject { code, text }, Err(error)) => {
             let shown = error.to_string();
             let first = shown.lines().next().unwrap_or_default();
-            (error.code() != code || first != text).then(|| format!("refused as {} {first:?}", error.code()))
+            (error.code() != code || first != text)
+                .then(|| format!("refused as {} {first:?}", error.code()))
         }
         (Expect::Accept(_), Err(error)) => Some(format!("refused: {error}")),
-        (Expect::Reject { .. }, Ok(document)) => Some(format!("accepted: {:?}", counted(&document, findings(&bytes)))),
+        (Expect::Reject { .. }, Ok(document)) => {
+            Some(format!("accepted: {:?}", counted(&document, findings(&bytes))))
+        }
     }
 }
 
@@ -121,7 +129,9 @@ fn every_case_ends_as_its_manifest_states() {
     let failures: Vec<_> = manifest()
         .case
         .iter()
-        .filter_map(|case| failure(case).map(|failure| format!("{} [{}]: {failure}", case.id, case.cites)))
+        .filter_map(|case| {
+            failure(case).map(|failure| format!("{} [{}]: {failure}", case.id, case.cites))
+        })
         .collect();
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
@@ -131,7 +141,9 @@ fn the_manifest_names_every_document_once() {
     let manifest = manifest();
     let named: BTreeSet<_> = manifest.case.iter().map(|case| case.input.clone()).collect();
     assert_eq!(named.len(), manifest.case.len());
-    let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let files = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap());
     let documents: BTreeSet<_> = files.filter(|name| name != "manifest.toml").collect();
     assert_eq!(documents, named);
 }
@@ -148,8 +160,10 @@ fn every_example_in_xml_has_its_case() {
 #[test]
 fn every_example_of_a_notification_is_one() {
     for case in manifest().case.iter().filter(|case| case.id.contains("-notification/")) {
-        let read = Document::from_slice(&std::fs::read(folder().join(&case.input)).unwrap()).unwrap();
-        let is_list = read.head.capability == Some(abreast_resourcesync::v1_1::Capability::CapabilityList);
+        let read =
+            Document::from_slice(&std::fs::read(folder().join(&case.input)).unwrap()).unwrap();
+        let is_list =
+            read.head.capability == Some(abreast_resourcesync::v1_1::Capability::CapabilityList);
         assert!(is_list || read.notification_faults().is_empty(), "{}", case.id);
     }
 }

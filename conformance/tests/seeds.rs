@@ -8,8 +8,8 @@ type Target = (&'static str, &'static str, fn(&[u8]));
 
 macro_rules! targets {
     ($($name:ident => $($part:ident)::+,)*) => {
-        /// Every file of `fuzz/fuzz_targets`. That folder is a workspace of its own, which other builds do not compile: that
-        /// its calls exist is checked here.
+        /// Every file of `fuzz/fuzz_targets`. That folder is a workspace of its own, which other
+        /// builds do not compile: that its calls exist is checked here.
         const TARGETS: &[Target] =
             &[$((stringify!($name), concat!($("::", stringify!($part)),+), $($part)::+ as fn(&[u8]))),*];
 
@@ -83,23 +83,37 @@ fn each_folder(target: &str, property: fn(&[u8])) {
 
 #[test]
 fn every_fuzz_target_calls_its_property() {
-    let manifest: toml::Table = std::fs::read_to_string(in_root("fuzz/Cargo.toml")).unwrap().parse().unwrap();
+    let manifest: toml::Table =
+        std::fs::read_to_string(in_root("fuzz/Cargo.toml")).unwrap().parse().unwrap();
     let mut names = Vec::new();
     for target in std::fs::read_dir(in_root("fuzz/fuzz_targets")).unwrap() {
         let target = target.unwrap().path();
         let name = target.file_stem().unwrap().to_str().unwrap().to_owned();
         let text = std::fs::read_to_string(&target).unwrap();
-        let call = TARGETS.iter().find(|(of, ..)| *of == name).map(|(_, path, _)| path.trim_start_matches("::"));
+        let call = TARGETS
+            .iter()
+            .find(|(of, ..)| *of == name)
+            .map(|(_, path, _)| path.trim_start_matches("::"));
         let call = call.unwrap_or_else(|| panic!("{name} is not in the list"));
-        assert!(text.ends_with(&format!("fuzz_target!(|data: &[u8]| {call}(data));\n")), "{name} calls {call}: {text}");
+        assert!(
+            text.ends_with(&format!("fuzz_target!(|data: &[u8]| {call}(data));\n")),
+            "{name} calls {call}: {text}"
+        );
         let dependency = call.split("::").next().unwrap().replace('_', "-");
-        assert!(manifest["dependencies"].get(&dependency).is_some(), "fuzz/Cargo.toml does not have {dependency}");
+        assert!(
+            manifest["dependencies"].get(&dependency).is_some(),
+            "fuzz/Cargo.toml does not have {dependency}"
+        );
         names.push(name);
     }
     names.sort();
     assert_eq!(names, TARGETS.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
-    let mut built: Vec<_> =
-        manifest["bin"].as_array().unwrap().iter().map(|bin| bin["name"].as_str().unwrap()).collect();
+    let mut built: Vec<_> = manifest["bin"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|bin| bin["name"].as_str().unwrap())
+        .collect();
     built.sort_unstable();
     assert_eq!(built, names);
 }

@@ -1,8 +1,8 @@
 //! The rules of a batch: the effect of each change, given the rows of its keys.
 //!
-//! Pure, so that every store shares them. A store reads the rows of all keys once, calls [`decide`], and writes the result in
-//! bulk: the steps in their order, and one row for each key. A long batch may be decided in parts, each after the one before
-//! is written.
+//! Pure, so that every store shares them. A store reads the rows of all keys once, calls
+//! [`decide`], and writes the result in bulk: the steps in their order, and one row for each key. A
+//! long batch may be decided in parts, each after the one before is written.
 
 use crate::{Action, Change, ContentId, Imported, Kind, Position, Resource, State, next_time};
 use abreast_webtypes::Timestamp;
@@ -12,7 +12,8 @@ use std::time::Duration;
 /// How long a writer's own name for a change is remembered.
 pub const IDEMPOTENCY_AGE: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// A state, and where its bytes are kept: a later put of an equal state may have replaced that address.
+/// A state, and where its bytes are kept: a later put of an equal state may have replaced that
+/// address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held<'b> {
     /// The state; use the other field for its content.
@@ -27,7 +28,8 @@ impl<'b> Held<'b> {
     }
 }
 
-/// A change for the log. For the base of a set: a resource that was imported, at position 0 and without a record.
+/// A change for the log. For the base of a set: a resource that was imported, at position 0 and
+/// without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'b> {
     /// Where in the log.
@@ -124,13 +126,15 @@ impl<'b> Row<'b> {
             (Some(_), None) => Write::Delete,
             (Some(_), Some(now)) if now.step.is_some() => Write::Update(now),
             (Some(before), Some(now)) => {
-                let same = now.witness == before.witness && now.held.content == before.state.content;
+                let same =
+                    now.witness == before.witness && now.held.content == before.state.content;
                 if same { Write::Nothing } else { Write::Refresh(now) }
             }
         }
     }
 
-    /// Where the resource left the set, if it is not there any more: its place in the list of those that left.
+    /// Where the resource left the set, if it is not there any more: its place in the list of those
+    /// that left.
     pub fn tombstone(&self) -> Option<Position> {
         self.left.filter(|_| self.now.is_none())
     }
@@ -160,8 +164,9 @@ pub struct Decided<'b> {
     pub recorded: u64,
 }
 
-/// Decides what a batch of changes does to a set whose last change has this position and time. `resource` returns the rows
-/// of the batch's keys, `remembered` since when a name of the batch is remembered.
+/// Decides what a batch of changes does to a set whose last change has this position and time.
+/// `resource` returns the rows of the batch's keys, `remembered` since when a name of the batch is
+/// remembered.
 pub fn decide<'b>(
     last: (Position, Timestamp),
     now: Timestamp,
@@ -176,7 +181,10 @@ pub fn decide<'b>(
         let (next, time) = (position.next(), next_time(last_time, now));
         if let Some(name) = change.idempotency_key.as_deref() {
             let expired = time.plus_micros(-(IDEMPOTENCY_AGE.as_micros() as i64));
-            let known = names.get(name).map(|place| batch.decided.names[*place].time).or_else(|| remembered(name));
+            let known = names
+                .get(name)
+                .map(|place| batch.decided.names[*place].time)
+                .or_else(|| remembered(name));
             if known.is_some_and(|since| since >= expired) {
                 continue;
             }
@@ -238,8 +246,11 @@ struct Batch<'b, F> {
 
 impl<'b, F: FnMut(&'b str) -> Option<&'b Resource>> Batch<'b, F> {
     fn new(resource: F, changes: usize) -> Self {
-        let decided =
-            Decided { steps: Vec::with_capacity(changes), rows: Vec::with_capacity(changes), ..Decided::default() };
+        let decided = Decided {
+            steps: Vec::with_capacity(changes),
+            rows: Vec::with_capacity(changes),
+            ..Decided::default()
+        };
         Self { resource, places: HashMap::with_capacity(changes), decided }
     }
 
@@ -270,9 +281,13 @@ impl<'b, F: FnMut(&'b str) -> Option<&'b Resource>> Batch<'b, F> {
             Action::Add { state, witness } => Given::new(Held::of(state), witness, Kind::Add),
             Action::Deprecate { state, replaced_by } => {
                 let current = self.decided.rows[row].now.map(|now| (now.held, now.witness));
-                let given = state.as_ref().map(|(state, witness)| (Held::of(state), witness.as_slice()));
+                let given =
+                    state.as_ref().map(|(state, witness)| (Held::of(state), witness.as_slice()));
                 let Some((held, witness)) = given.or(current) else { return false };
-                Given { deprecated: Some(replaced_by), ..Given::new(held, witness, Kind::Deprecate) }
+                Given {
+                    deprecated: Some(replaced_by),
+                    ..Given::new(held, witness, Kind::Deprecate)
+                }
             }
             Action::Remove => return self.remove(row, Kind::Remove, summary, position, time),
             Action::Delete => return self.remove(row, Kind::Delete, summary, position, time),
@@ -286,7 +301,8 @@ impl<'b, F: FnMut(&'b str) -> Option<&'b Resource>> Batch<'b, F> {
         let kind = match before {
             None => given.first,
             Some(now) => {
-                let same_deprecation = given.deprecated.is_none() || given.deprecated == now.deprecated;
+                let same_deprecation =
+                    given.deprecated.is_none() || given.deprecated == now.deprecated;
                 // An equal state leaves a deprecation as it is.
                 if same_deprecation && is_same(now.held.state, given.held.state) {
                     self.refresh(row, now, given);
@@ -318,7 +334,12 @@ impl<'b, F: FnMut(&'b str) -> Option<&'b Resource>> Batch<'b, F> {
         if given.held.content.is_some() && given.held.content != now.held.content {
             let from = now.held.content;
             now.held.content = given.held.content;
-            self.decided.steps.push(Step::Move(Moved { row, from, new: now.held, position: now.position }));
+            self.decided.steps.push(Step::Move(Moved {
+                row,
+                from,
+                new: now.held,
+                position: now.position,
+            }));
         }
         self.decided.rows[row].now = Some(now);
     }
@@ -348,8 +369,8 @@ impl<'b, F: FnMut(&'b str) -> Option<&'b Resource>> Batch<'b, F> {
     }
 }
 
-/// Whether two states are equal for those who follow the log: wherever the bytes are kept, and without the names of unknown
-/// digests, which are not stored.
+/// Whether two states are equal for those who follow the log: wherever the bytes are kept, and
+/// without the names of unknown digests, which are not stored.
 fn is_same(one: &State, other: &State) -> bool {
     one.modified == other.modified
         && one.length == other.length
@@ -407,9 +428,16 @@ mod tests {
             Change::add("a", state(2)),
         ];
         let decided = decided(None, &changes);
-        let expected = [(8, 101, Kind::Create), (9, 102, Kind::Update), (10, 103, Kind::Remove), (11, 104, Kind::Add)];
+        let expected = [
+            (8, 101, Kind::Create),
+            (9, 102, Kind::Update),
+            (10, 103, Kind::Remove),
+            (11, 104, Kind::Add),
+        ];
         assert_eq!((kinds(&decided).as_slice(), decided.recorded), (&expected[..], 4));
-        assert!(matches!(decided.rows[0].write(), Write::Insert(now) if now.position == Position(11)));
+        assert!(
+            matches!(decided.rows[0].write(), Write::Insert(now) if now.position == Position(11))
+        );
         assert_eq!((decided.rows.len(), decided.rows[0].tombstone()), (1, None));
     }
 
@@ -421,12 +449,25 @@ mod tests {
         assert_eq!(decided(None, &new).rows[0].tombstone(), Some(Position(9)));
         assert_eq!(decided(Some(&row), &new).rows[0].write(), Write::Delete);
         let back = [Change::delete("a"), Change::put("a", state(1))];
-        assert!(matches!(decided(Some(&row), &back).rows[0].write(), Write::Update(now) if now.step == Some(1)));
+        assert!(
+            matches!(decided(Some(&row), &back).rows[0].write(), Write::Update(now) if now.step == Some(1))
+        );
         let seen = [Change::put("a", state(1)).with_witness(vec![1])];
-        assert!(matches!(decided(Some(&row), &seen).rows[0].write(), Write::Refresh(now) if now.witness == [1]));
+        assert!(
+            matches!(decided(Some(&row), &seen).rows[0].write(), Write::Refresh(now) if now.witness == [1])
+        );
         let nothing = [Change::put("a", state(1)), Change::deprecate("b", Vec::new())];
-        let decided = decide((Position(7), at(9)), at(9), &nothing, |key| (key == "a").then_some(&row), |_| None);
-        assert!(decided.steps.is_empty() && decided.rows.iter().all(|row| row.write() == Write::Nothing));
+        let decided = decide(
+            (Position(7), at(9)),
+            at(9),
+            &nothing,
+            |key| (key == "a").then_some(&row),
+            |_| None,
+        );
+        assert!(
+            decided.steps.is_empty()
+                && decided.rows.iter().all(|row| row.write() == Write::Nothing)
+        );
     }
 
     #[test]
@@ -445,7 +486,10 @@ mod tests {
         let kinds: Vec<_> = kinds(&found).into_iter().map(|(_, _, kind)| kind).collect();
         assert_eq!(kinds, [Kind::Update, Kind::Deprecate, Kind::Deprecate, Kind::Update]);
         let Step::Record(first) = found.steps[1] else { panic!("a record") };
-        assert_eq!((first.new.map(|new| new.state), first.replaced_by), (Some(&state(5)), &other()[..]));
+        assert_eq!(
+            (first.new.map(|new| new.state), first.replaced_by),
+            (Some(&state(5)), &other()[..])
+        );
         assert_eq!(found.rows[0].now.unwrap().deprecated, None);
     }
 
@@ -460,7 +504,8 @@ mod tests {
         let row = resource(kept(1, 6));
         let found = decided(Some(&row), &changes);
         let id = |byte| Some(ContentId([byte; ContentId::BYTES]));
-        let [Step::Move(moved), Step::Record(deprecated), Step::Record(deleted)] = found.steps[..] else {
+        let [Step::Move(moved), Step::Record(deprecated), Step::Record(deleted)] = found.steps[..]
+        else {
             panic!("{:?}", found.steps)
         };
         assert_eq!((moved.from, moved.new.content, moved.position), (id(6), id(7), Position(3)));
@@ -476,17 +521,24 @@ mod tests {
         let changes = [named(1), named(2)];
         for (since, recorded) in [(None, 1), (Some(at(0)), 1), (Some(at(1)), 0)] {
             let found = decide((Position(0), at(0)), at(week + 1), &changes, |_| None, |_| since);
-            assert_eq!((found.recorded, found.names.len() as u64), (recorded, recorded), "{since:?}");
+            assert_eq!(
+                (found.recorded, found.names.len() as u64),
+                (recorded, recorded),
+                "{since:?}"
+            );
         }
     }
 
     #[test]
     fn an_import_has_rows_and_no_positions() {
-        let imported = |length| Imported { key: "a".into(), state: state(length), witness: Vec::new() };
+        let imported =
+            |length| Imported { key: "a".into(), state: state(length), witness: Vec::new() };
         let resources = [imported(1), imported(1), imported(2)];
         let found = decide_import(at(9), &resources, |_| None);
         assert_eq!((found.recorded, found.steps.len()), (0, 2));
-        assert!(matches!(found.rows[0].write(), Write::Insert(now) if now.held.state.length == Some(2)));
+        assert!(
+            matches!(found.rows[0].write(), Write::Insert(now) if now.held.state.length == Some(2))
+        );
         assert_eq!(kinds(&found), [(0, 9, Kind::Create), (0, 9, Kind::Update)]);
     }
 }

@@ -72,7 +72,9 @@ mod tests {
         let text = id.to_string();
         assert_eq!(text.len(), 64);
         assert_eq!(text.parse(), Ok(id));
-        for bad in [&text[1..], &text.to_uppercase(), &format!("{text}0"), &format!("é{}", &text[2..])] {
+        for bad in
+            [&text[1..], &text.to_uppercase(), &format!("{text}0"), &format!("é{}", &text[2..])]
+        {
             assert_eq!(bad.parse::<ContentId>(), Err(ParseContentIdError), "{bad}");
         }
         assert_eq!(ContentId::from_slice(id.as_bytes()), Some(id));

@@ -1,7 +1,7 @@
 //! Filters of resources: rules in order, the first that matches decides; then sizes and dates.
 //!
-//! Patterns are those of `.gitignore` files, matched against the path in the folder, the whole URI, or the media type.
-//! A Destination chooses with them what it copies, a Source what it publishes.
+//! Patterns are those of `.gitignore` files, matched against the path in the folder, the whole URI,
+//! or the media type. A Destination chooses with them what it copies, a Source what it publishes.
 
 pub(crate) mod fuzz_property;
 
@@ -19,12 +19,14 @@ const RULE_BYTES_MAX: usize = 4 << 10;
 
 /// Which resources are wanted. The default is all.
 ///
-/// A rule is `+ PATTERN` (take) or `- PATTERN` (leave out). A pattern is as in `.gitignore`: without a slash it stands
-/// for a name in any folder, with one for a path from the top; a slash at its end is for folders only; `*` and `?` do
-/// not cross slashes, `**` does; what matches a folder matches all in it. `uri:PATTERN` is matched against the whole
-/// URI, `type:PATTERN` against the media type that is listed.
+/// A rule is `+ PATTERN` (take) or `- PATTERN` (leave out). A pattern is as in `.gitignore`:
+/// without a slash it stands for a name in any folder, with one for a path from the top; a slash at
+/// its end is for folders only; `*` and `?` do not cross slashes, `**` does; what matches a folder
+/// matches all in it. `uri:PATTERN` is matched against the whole URI, `type:PATTERN` against the
+/// media type that is listed.
 ///
-/// Resources that no rule matches are included, unless [`only`](Self::only) is set. Sizes and dates leave out more.
+/// Resources that no rule matches are included, unless [`only`](Self::only) is set. Sizes and dates
+/// leave out more.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     rules: Vec<Rule>,
@@ -40,8 +42,8 @@ pub struct Filter {
 #[derive(Clone, Debug)]
 struct Rule {
     take: bool,
-    /// The outermost names of every path that it matches: as many as its pattern states without wildcards. None for a rule
-    /// that is not about paths.
+    /// The outermost names of every path that it matches: as many as its pattern states without
+    /// wildcards. None for a rule that is not about paths.
     within: Vec<String>,
     /// As written.
     text: String,
@@ -172,8 +174,10 @@ impl Filter {
     #[must_use]
     pub fn sized(mut self, min: Option<u64>, max: Option<u64>) -> Self {
         (self.min_size, self.max_size) = (min, max);
-        let _ = write!(self.text, "{}", min.map(|min| format!("min-size {min}\n")).unwrap_or_default());
-        let _ = write!(self.text, "{}", max.map(|max| format!("max-size {max}\n")).unwrap_or_default());
+        let _ =
+            write!(self.text, "{}", min.map(|min| format!("min-size {min}\n")).unwrap_or_default());
+        let _ =
+            write!(self.text, "{}", max.map(|max| format!("max-size {max}\n")).unwrap_or_default());
         self
     }
 
@@ -189,7 +193,8 @@ impl Filter {
         self
     }
 
-    /// The rules in the text of a file: one a line; lines that are empty or begin with `#` or `;` are none.
+    /// The rules in the text of a file: one a line; lines that are empty or begin with `#` or `;`
+    /// are none.
     pub fn lines(text: &str) -> impl Iterator<Item = &str> {
         text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with(['#', ';']))
     }
@@ -214,23 +219,34 @@ impl Filter {
         self.sets.as_ref().is_some_and(|sets| !sets.uri.0.is_empty())
     }
 
-    /// Whether everything in the folder at this path is excluded, whatever its name and type; `false` if that is not certain.
+    /// Whether everything in the folder at this path is excluded, whatever its name and type;
+    /// `false` if that is not certain.
     pub fn leaves_out_folder(&self, path: &[u8]) -> bool {
         let Some(sets) = &self.sets else { return false };
         let (folders, numbers) = &sets.folder;
         let found = folders.matches_candidate(&Candidate::new(Path::new(OsStr::from_bytes(path))));
         let first = found.into_iter().map(|found| numbers[found]).min();
         // A rule before it may take something in the folder.
-        first.is_some_and(|first| !self.rules[..=first].iter().any(|rule| rule.take && rule.may_match_in(path)))
+        first.is_some_and(|first| {
+            !self.rules[..=first].iter().any(|rule| rule.take && rule.may_match_in(path))
+        })
     }
 
     /// The decision on a resource, and the rule that made it.
     pub fn decide(&self, subject: &Subject<'_>) -> Decision<'_> {
         let limits = [
-            (self.min_size.zip(subject.length).is_some_and(|(min, length)| length < min), "--min-size"),
-            (self.max_size.zip(subject.length).is_some_and(|(max, length)| length > max), "--max-size"),
             (
-                self.modified_since.zip(subject.modified).is_some_and(|(since, time)| time < since.instant.as_micros()),
+                self.min_size.zip(subject.length).is_some_and(|(min, length)| length < min),
+                "--min-size",
+            ),
+            (
+                self.max_size.zip(subject.length).is_some_and(|(max, length)| length > max),
+                "--max-size",
+            ),
+            (
+                self.modified_since
+                    .zip(subject.modified)
+                    .is_some_and(|(since, time)| time < since.instant.as_micros()),
                 "--modified-since",
             ),
             (
@@ -244,7 +260,11 @@ impl Filter {
             return Decision::Excluded(name);
         }
         let Some(sets) = &self.sets else {
-            return if self.only { Decision::Excluded("no rule takes it") } else { Decision::Taken("no rule") };
+            return if self.only {
+                Decision::Excluded("no rule takes it")
+            } else {
+                Decision::Taken("no rule")
+            };
         };
         let first = |(set, numbers): &(GlobSet, Vec<usize>), text: &[u8]| {
             let found = set.matches_candidate(&Candidate::new(Path::new(OsStr::from_bytes(text))));
@@ -256,7 +276,11 @@ impl Filter {
         let by_type = match subject.media_type {
             // A rule about the type could come first.
             MediaType::Unknown
-                if sets.media_type.1.iter().any(|rule| decided.is_none_or(|decided| *rule < decided)) =>
+                if sets
+                    .media_type
+                    .1
+                    .iter()
+                    .any(|rule| decided.is_none_or(|decided| *rule < decided)) =>
             {
                 return Decision::Unknown;
             }
@@ -282,7 +306,10 @@ fn build_glob(glob: &str) -> Result<Glob, globset::Error> {
 impl Rule {
     /// Whether it may match something in the folder at this path.
     fn may_match_in(&self, folder: &[u8]) -> bool {
-        folder.split(|byte| *byte == b'/').zip(&self.within).all(|(name, fixed)| name == fixed.as_bytes())
+        folder
+            .split(|byte| *byte == b'/')
+            .zip(&self.within)
+            .all(|(name, fixed)| name == fixed.as_bytes())
     }
 }
 
@@ -292,7 +319,8 @@ fn fixed_names(glob: &str) -> Vec<String> {
     glob.split('/').take_while(is_fixed).map(str::to_owned).collect()
 }
 
-/// The meaning of a pattern of `.gitignore` files: the name itself, and everything in the folder of that name.
+/// The meaning of a pattern of `.gitignore` files: the name itself, and everything in the folder of
+/// that name.
 fn path_globs(pattern: &str) -> Vec<String> {
     let (pattern, folders_only) = match pattern.strip_suffix('/') {
         Some(pattern) => (pattern, true),
@@ -318,8 +346,12 @@ mod tests {
 
     fn takes(filter: &Filter, path: &str) -> bool {
         let uri = format!("http://h/{path}");
-        let subject =
-            Subject { uri: &uri, path: path.as_bytes(), media_type: MediaType::Listed(None), ..Subject::default() };
+        let subject = Subject {
+            uri: &uri,
+            path: path.as_bytes(),
+            media_type: MediaType::Listed(None),
+            ..Subject::default()
+        };
         matches!(filter.decide(&subject), Decision::Taken(_))
     }
 
@@ -370,13 +402,22 @@ mod tests {
         ] {
             let filter = Filter::new(rules.iter().copied()).unwrap();
             for path in out {
-                assert!(filter.leaves_out_folder(path.as_bytes()), "{rules:?} leave out all in {path}");
+                assert!(
+                    filter.leaves_out_folder(path.as_bytes()),
+                    "{rules:?} leave out all in {path}"
+                );
                 for inner in ["x", "keep", "x/y.z"] {
-                    assert!(!takes(&filter, &format!("{path}/{inner}")), "{rules:?} {path}/{inner}");
+                    assert!(
+                        !takes(&filter, &format!("{path}/{inner}")),
+                        "{rules:?} {path}/{inner}"
+                    );
                 }
             }
             for path in stays {
-                assert!(!filter.leaves_out_folder(path.as_bytes()), "{rules:?} take something in {path}");
+                assert!(
+                    !filter.leaves_out_folder(path.as_bytes()),
+                    "{rules:?} take something in {path}"
+                );
             }
         }
     }
@@ -396,17 +437,34 @@ mod tests {
     fn uris_types_sizes_and_dates_are_checked() {
         let uri_rule = Filter::new(["- uri:https://*.museum.example/**"]).unwrap();
         let subject = |uri| Subject { uri, ..Subject::default() };
-        assert!(matches!(uri_rule.decide(&subject("https://a.museum.example/x/y?z")), Decision::Excluded(_)));
-        assert!(matches!(uri_rule.decide(&subject("http://a.museum.example/x")), Decision::Taken(_)));
+        assert!(matches!(
+            uri_rule.decide(&subject("https://a.museum.example/x/y?z")),
+            Decision::Excluded(_)
+        ));
+        assert!(matches!(
+            uri_rule.decide(&subject("http://a.museum.example/x")),
+            Decision::Taken(_)
+        ));
 
         let types = Filter::new(["+ type:text/*"]).unwrap().only();
-        let typed = |media_type| Subject { uri: "http://h/a", path: b"a", media_type, ..Subject::default() };
+        let typed = |media_type| Subject {
+            uri: "http://h/a",
+            path: b"a",
+            media_type,
+            ..Subject::default()
+        };
         assert_eq!(
             types.decide(&typed(MediaType::Listed(Some("Text/HTML; charset=utf-8")))),
             Decision::Taken("+ type:text/*")
         );
-        assert!(matches!(types.decide(&typed(MediaType::Listed(Some("image/png")))), Decision::Excluded(_)));
-        assert!(matches!(types.decide(&typed(MediaType::Listed(None))), Decision::Excluded(_)), "no type is listed");
+        assert!(matches!(
+            types.decide(&typed(MediaType::Listed(Some("image/png")))),
+            Decision::Excluded(_)
+        ));
+        assert!(
+            matches!(types.decide(&typed(MediaType::Listed(None))), Decision::Excluded(_)),
+            "no type is listed"
+        );
         assert_eq!(types.decide(&typed(MediaType::Unknown)), Decision::Unknown);
         let both = Filter::new(["- a", "+ type:text/*"]).unwrap();
         assert_eq!(
@@ -416,7 +474,9 @@ mod tests {
         );
 
         let date = |text: &str| Some(W3cDatetime::parse(text.as_bytes()).unwrap());
-        let sized = Filter::default().sized(Some(10), Some(20)).modified(date("2026-01-01"), date("2026-02-01"));
+        let sized = Filter::default()
+            .sized(Some(10), Some(20))
+            .modified(date("2026-01-01"), date("2026-02-01"));
         let at = |length, text: &str| Subject {
             length,
             modified: date(text).map(|date| date.instant.as_micros()),
@@ -440,7 +500,12 @@ mod tests {
         let one = Filter::new(["- a", "+ b"]).unwrap();
         assert_eq!(one.text(), Filter::new(["- a", "+ b"]).unwrap().text());
         let size = |max| Filter::new(["- a", "+ b"]).unwrap().sized(None, max);
-        for other in [Filter::new(["+ b", "- a"]).unwrap(), one.clone().only(), size(Some(1)), Filter::default()] {
+        for other in [
+            Filter::new(["+ b", "- a"]).unwrap(),
+            one.clone().only(),
+            size(Some(1)),
+            Filter::default(),
+        ] {
             assert_ne!(one.text(), other.text());
         }
         assert_eq!(one.text(), size(None).text());
@@ -449,7 +514,17 @@ mod tests {
 
     #[test]
     fn invalid_rules_are_refused() {
-        for text in ["a", "* a", "+", "- ", "+a", "- uri:", "- [a", "- {a", &format!("- {}", "a".repeat(5_000))] {
+        for text in [
+            "a",
+            "* a",
+            "+",
+            "- ",
+            "+a",
+            "- uri:",
+            "- [a",
+            "- {a",
+            &format!("- {}", "a".repeat(5_000)),
+        ] {
             assert!(Filter::new([text]).is_err(), "{text}");
         }
         let text = "# comment\n; too\n\n- *.tmp\r\n+ a b \n";

@@ -17,12 +17,15 @@ pub use clock::{Clock, FixedClock, SystemClock};
 pub use content::{ContentId, ParseContentIdError};
 pub use finding::{Finding, Severity};
 pub use log::{
-    AppendDone, Appended, Beginning, ChangeLog, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page, PageRule,
-    Shard, ShardId, ShardRule, Visit, append, next_time,
+    AppendDone, Appended, Beginning, ChangeLog, ErrorKind, Head, Imported, KeyRange, LogError,
+    NewSet, Page, PageRule, Shard, ShardId, ShardRule, Visit, append, next_time,
 };
-pub use resource::{Action, Change, ChangeRecord, Description, Kind, Position, Resource, ResourceSet, SetId, State};
+pub use resource::{
+    Action, Change, ChangeRecord, Description, Kind, Position, Resource, ResourceSet, SetId, State,
+};
 pub use topic::{
-    NewNotification, Notification, Offset, PUBLISH_PATIENCE, Payload, PublishDone, TopicId, TopicLog, publish,
+    NewNotification, Notification, Offset, PUBLISH_PATIENCE, Payload, PublishDone, TopicId,
+    TopicLog, publish,
 };
 pub use version::{Collected, Order, Version, VersionPolicy};
 

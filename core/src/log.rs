@@ -1,8 +1,8 @@
 //! The change log: what every store must do, and the arithmetic they share.
 
 use crate::{
-    Change, ChangeRecord, Collected, ContentId, Order, Position, Resource, ResourceSet, SetId, State, Version,
-    VersionPolicy,
+    Change, ChangeRecord, Collected, ContentId, Order, Position, Resource, ResourceSet, SetId,
+    State, Version, VersionPolicy,
 };
 use abreast_webtypes::Timestamp;
 use std::ops::ControlFlow;
@@ -48,8 +48,8 @@ impl Default for ShardRule {
 /// Where the history of a set begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beginning {
-    /// With a base that is imported before the log begins and has no change records, as for folders: a list of all
-    /// resources is the truth, the log has what came after it.
+    /// With a base that is imported before the log begins and has no change records, as for
+    /// folders: a list of all resources is the truth, the log has what came after it.
     #[default]
     Base,
     /// In the log: its first resources are changes too, so that the log alone is the whole history.
@@ -80,7 +80,8 @@ pub struct Head {
     pub resources: u64,
     /// Number of the open page (1 in a new set); all before it are closed.
     pub open_page: u64,
-    /// Whether the base is still being imported. Then nothing may be published yet, and appends are refused.
+    /// Whether the base is still being imported. Then nothing may be published yet, and appends are
+    /// refused.
     pub importing: bool,
 }
 
@@ -136,8 +137,8 @@ pub struct KeyRange {
 
 /// A fixed range of keys of the resource table, small enough for one document.
 ///
-/// Live shards cover all keys without overlap. A shard that grew too large is retired: two new ones take
-/// its place, and its own number still answers for its old range.
+/// Live shards cover all keys without overlap. A shard that grew too large is retired: two new ones
+/// take its place, and its own number still answers for its old range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// Its number.
@@ -205,19 +206,22 @@ pub type Visit<'v, T> = &'v mut dyn FnMut(&T) -> ControlFlow<()>;
 /// A durable, ordered log of changes for each set, and the table of resources it implies.
 ///
 /// Calls block; async callers move reads to a blocking thread. What implementations promise:
-/// - positions of a set are 1, 2, 3 … without gaps; times strictly increase ([`next_time`]), over restarts
-///   and clock steps;
-/// - `done` of an append is called once, with success only when the batch is durable, and then all of it is;
+/// - positions of a set are 1, 2, 3 … without gaps; times strictly increase ([`next_time`]), over
+///   restarts and clock steps;
+/// - `done` of an append is called once, with success only when the batch is durable, and then all
+///   of it is;
 /// - a batch is atomic: all of its changes are visible, or none;
-/// - a new set that begins with a base is importing: the base is built by `import` and ended by `complete_import`
-///   before any append; one that begins in its log is never importing, and refuses an import;
+/// - a new set that begins with a base is importing: the base is built by `import` and ended by
+///   `complete_import` before any append; one that begins in its log is never importing, and
+///   refuses an import;
 /// - readers see a batch no later than its `done`, and never part of one;
 /// - pages, once closed, never change.
 pub trait ChangeLog: Send + Sync + 'static {
     /// The set of that name, created if there is none. Its page rule becomes the given one.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when the set is there and has another beginning; else when the store fails.
+    /// [`ErrorKind::Refused`] when the set is there and has another beginning; else when the store
+    /// fails.
     fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError>;
 
     /// All sets, in the order they were created.
@@ -240,13 +244,14 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When there is no such set or the store fails.
     fn head(&self, set: SetId) -> Result<Head, LogError>;
 
-    /// The same without asking the store, for threads that must not block: it includes every change acknowledged through
-    /// this value. `None` when the store must be asked.
+    /// The same without asking the store, for threads that must not block: it includes every change
+    /// acknowledged through this value. `None` when the store must be asked.
     fn known_head(&self, _set: SetId) -> Option<Head> {
         None
     }
 
-    /// Checks that what is recorded from now on outlives this process, for probes and before long work.
+    /// Checks that what is recorded from now on outlives this process, for probes and before long
+    /// work.
     ///
     /// # Errors
     /// When the store was removed or replaced while it is open.
@@ -254,7 +259,8 @@ pub trait ChangeLog: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Waits until one of these sets has a change after its position, or until the time is over: then `false`.
+    /// Waits until one of these sets has a change after its position, or until the time is over:
+    /// then `false`.
     ///
     /// Stores that know when they record wake at once; others poll often enough.
     ///
@@ -276,9 +282,10 @@ pub trait ChangeLog: Send + Sync + 'static {
         }
     }
 
-    /// Adds resources to the base of a new set: what was there before the log began. They get position 0 and no
-    /// change record; Change Lists speak only of what came after. Blocks until the batch is durable.
-    /// A key imported twice takes the later state. Shards follow as for changes.
+    /// Adds resources to the base of a new set: what was there before the log began. They get
+    /// position 0 and no change record; Change Lists speak only of what came after. Blocks until
+    /// the batch is durable. A key imported twice takes the later state. Shards follow as for
+    /// changes.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] once the import is complete; else when the store fails.
@@ -291,33 +298,50 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When the store fails.
     fn complete_import(&self, set: SetId) -> Result<(), LogError>;
 
-    /// Records a batch (at most 10,000 changes) and calls `done` from another thread when it is durable.
-    /// Blocks while too much is waiting.
+    /// Records a batch (at most 10,000 changes) and calls `done` from another thread when it is
+    /// durable. Blocks while too much is waiting.
     fn append_then(&self, set: SetId, changes: Vec<Change>, done: AppendDone);
 
     /// Notes what the Source saw of resources whose published state is unchanged. Not a change.
     ///
     /// # Errors
     /// When the store fails.
-    fn refresh_witnesses(&self, set: SetId, witnesses: Vec<(String, Vec<u8>)>) -> Result<(), LogError>;
+    fn refresh_witnesses(
+        &self,
+        set: SetId,
+        witnesses: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), LogError>;
 
     /// Visits changes after a position, oldest first, until the visitor stops or the log ends.
     ///
     /// # Errors
     /// When the store fails.
-    fn read(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError>;
+    fn read(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError>;
 
-    /// Visits the latest change of each resource that changed after a position, oldest first, until the visitor stops or at
-    /// the end. What left the set is visited too; the base of a set is not, since it is no change.
+    /// Visits the latest change of each resource that changed after a position, oldest first, until
+    /// the visitor stops or at the end. What left the set is visited too; the base of a set is not,
+    /// since it is no change.
     ///
-    /// The cost follows the changes that are visited: neither the collection nor superseded changes are read.
+    /// The cost follows the changes that are visited: neither the collection nor superseded changes
+    /// are read.
     ///
     /// # Errors
     /// When the store fails.
-    fn latest(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError>;
+    fn latest(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError>;
 
-    /// The position of the last change that is not after `time`. Where there is none, the position where the log begins
-    /// when `time` is not before its beginning ([`Head::created`]), and 0 otherwise.
+    /// The position of the last change that is not after `time`. Where there is none, the position
+    /// where the log begins when `time` is not before its beginning ([`Head::created`]), and 0
+    /// otherwise.
     ///
     /// # Errors
     /// When the store fails.
@@ -329,12 +353,17 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When the store fails.
     fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError>;
 
-    /// Visits resources in byte order of their keys, all from one consistent state. The visited value is reused.
-    /// The visit sees at least what the last answered `head` saw.
+    /// Visits resources in byte order of their keys, all from one consistent state. The visited
+    /// value is reused. The visit sees at least what the last answered `head` saw.
     ///
     /// # Errors
     /// When the store fails.
-    fn scan(&self, set: SetId, range: &KeyRange, visit: Visit<'_, Resource>) -> Result<(), LogError>;
+    fn scan(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: Visit<'_, Resource>,
+    ) -> Result<(), LogError>;
 
     /// The live shards in key order.
     ///
@@ -348,15 +377,18 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When the store fails.
     fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError>;
 
-    /// Sets whether versions of this set's resources are recorded from now on. Those of states whose bytes are kept
-    /// ([`State::content`]), and what follows them. Kept over restarts.
+    /// Sets whether versions of this set's resources are recorded from now on. Those of states
+    /// whose bytes are kept ([`State::content`]), and what follows them. Kept over restarts.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when the store cannot; else when it fails.
     fn keep_versions(&self, set: SetId, keep: bool) -> Result<(), LogError> {
         self.head(set)?;
         if keep {
-            return Err(LogError::new(ErrorKind::Refused, "this store cannot keep versions of resources"));
+            return Err(LogError::new(
+                ErrorKind::Refused,
+                "this store cannot keep versions of resources",
+            ));
         }
         Ok(())
     }
@@ -376,12 +408,18 @@ pub trait ChangeLog: Send + Sync + 'static {
         self.head(set).map(|_| Vec::new())
     }
 
-    /// Drops some of the versions that a policy does not keep, checking no more than `limit` changes: asked again
-    /// until [`Collected::complete`]. Waits in line with appends, so keep the limit small.
+    /// Drops some of the versions that a policy does not keep, checking no more than `limit`
+    /// changes: asked again until [`Collected::complete`]. Waits in line with appends, so keep the
+    /// limit small.
     ///
     /// # Errors
     /// When the store fails.
-    fn collect_versions(&self, set: SetId, _policy: &VersionPolicy, _limit: usize) -> Result<Collected, LogError> {
+    fn collect_versions(
+        &self,
+        set: SetId,
+        _policy: &VersionPolicy,
+        _limit: usize,
+    ) -> Result<Collected, LogError> {
         self.head(set).map(|_| Collected { complete: true, ..Collected::default() })
     }
 
@@ -393,11 +431,16 @@ pub trait ChangeLog: Send + Sync + 'static {
         Ok(true)
     }
 
-    /// Addresses of bytes that no row needs any more: at most `limit`, after one. Returned again until forgotten.
+    /// Addresses of bytes that no row needs any more: at most `limit`, after one. Returned again
+    /// until forgotten.
     ///
     /// # Errors
     /// When the store fails.
-    fn unneeded_contents(&self, _after: Option<ContentId>, _limit: usize) -> Result<Vec<ContentId>, LogError> {
+    fn unneeded_contents(
+        &self,
+        _after: Option<ContentId>,
+        _limit: usize,
+    ) -> Result<Vec<ContentId>, LogError> {
         Ok(Vec::new())
     }
 
@@ -425,7 +468,8 @@ pub type AppendDone = Box<dyn FnOnce(Result<Appended, LogError>) + Send>;
 /// Appends and waits until the batch is durable.
 ///
 /// # Errors
-/// When the store fails; then nothing of the batch is recorded, or the store ended and it is unknown.
+/// When the store fails; then nothing of the batch is recorded, or the store ended and it is
+/// unknown.
 pub fn append(log: &dyn ChangeLog, set: SetId, changes: Vec<Change>) -> Result<Appended, LogError> {
     let (sender, receiver) = mpsc::sync_channel(1);
     log.append_then(
@@ -435,7 +479,9 @@ pub fn append(log: &dyn ChangeLog, set: SetId, changes: Vec<Change>) -> Result<A
             let _ = sender.send(result);
         }),
     );
-    receiver.recv().unwrap_or_else(|_| Err(LogError::new(ErrorKind::Io, "the store stopped before it answered")))
+    receiver.recv().unwrap_or_else(|_| {
+        Err(LogError::new(ErrorKind::Io, "the store stopped before it answered"))
+    })
 }
 
 /// The time of a set's next change: now, or just after the last change when the clock is behind it.
@@ -461,6 +507,9 @@ mod tests {
         let cause = std::io::Error::other("no space left");
         let error = LogError::new(ErrorKind::Io, "cannot record").with_cause(cause);
         assert_eq!((error.kind(), error.to_string()), (ErrorKind::Io, "cannot record".to_owned()));
-        assert_eq!(std::error::Error::source(&error).map(ToString::to_string).as_deref(), Some("no space left"));
+        assert_eq!(
+            std::error::Error::source(&error).map(ToString::to_string).as_deref(),
+            Some("no space left")
+        );
     }
 }

@@ -35,7 +35,8 @@ pub struct ResourceSet {
     pub slug: String,
 }
 
-/// The description of a resource, for protocols that publish descriptions of entities. Files have none.
+/// The description of a resource, for protocols that publish descriptions of entities. Files have
+/// none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// IRIs of its types.
@@ -61,8 +62,8 @@ pub struct State {
     pub links: Vec<Link>,
     /// The description of the resource, where a protocol needs it.
     pub description: Option<Box<Description>>,
-    /// Where a copy of these bytes is kept, if one is. Never published, and no difference by itself: a state that
-    /// differs only here replaces the address, it is no change.
+    /// Where a copy of these bytes is kept, if one is. Never published, and no difference by
+    /// itself: a state that differs only here replaces the address, it is no change.
     pub content: Option<ContentId>,
 }
 
@@ -73,15 +74,18 @@ pub struct Resource {
     pub key: String,
     /// Its current state.
     pub state: State,
-    /// The Source's fingerprint of the origin (size, mtime, inode), to skip unchanged resources. Never published.
+    /// The Source's fingerprint of the origin (size, mtime, inode), to skip unchanged resources.
+    /// Never published.
     pub witness: Vec<u8>,
     /// Where it last changed.
     pub position: Position,
-    /// The URIs to use instead when it is deprecated, perhaps none; `None` when it is not deprecated.
+    /// The URIs to use instead when it is deprecated, perhaps none; `None` when it is not
+    /// deprecated.
     pub deprecated: Option<Vec<String>>,
 }
 
-/// The kind of change, in the richest vocabulary of the protocols (Entity Metadata Management's six).
+/// The kind of change, in the richest vocabulary of the protocols (Entity Metadata Management's
+/// six).
 ///
 /// ResourceSync and SDShare see created, updated and deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,15 +123,17 @@ pub enum Action {
         /// See [`Resource::witness`].
         witness: Vec<u8>,
     },
-    /// As [`Put`](Self::Put), but a resource that is new in the set is recorded as [`Kind::Add`]: it was known elsewhere.
+    /// As [`Put`](Self::Put), but a resource that is new in the set is recorded as [`Kind::Add`]:
+    /// it was known elsewhere.
     Add {
         /// The new state.
         state: State,
         /// See [`Resource::witness`].
         witness: Vec<u8>,
     },
-    /// The resource is still there and no longer to be used. What is deprecated already, with the same replacements and
-    /// the same state, records nothing; neither does a resource that is not in the set when no state is given.
+    /// The resource is still there and no longer to be used. What is deprecated already, with the
+    /// same replacements and the same state, records nothing; neither does a resource that is not
+    /// in the set when no state is given.
     Deprecate {
         /// Its new state, and its witness; `None` keeps both.
         state: Option<(State, Vec<u8>)>,
@@ -149,7 +155,8 @@ pub struct Change {
     pub action: Action,
     /// A sentence for people about this change.
     pub summary: Option<String>,
-    /// A writer's own name for this change: the same one twice records one change. Kept for seven days.
+    /// A writer's own name for this change: the same one twice records one change. Kept for seven
+    /// days.
     pub idempotency_key: Option<String>,
 }
 

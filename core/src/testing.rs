@@ -1,7 +1,7 @@
 //! The contracts of [`ChangeLog`] and [`TopicLog`](crate::TopicLog) as code: every store runs them.
 //!
-//! A store's test states how one is made and opened again; [`change_log_contract`] does the rest, and panics with
-//! the name of the promise that was broken.
+//! A store's test states how one is made and opened again; [`change_log_contract`] does the rest,
+//! and panics with the name of the promise that was broken.
 
 mod actions;
 mod appending;
@@ -19,8 +19,8 @@ mod versions;
 mod waiting;
 
 use crate::{
-    Appended, Change, ChangeLog, ContentId, Description, FixedClock, KeyRange, NewSet, PageRule, Resource, SetId,
-    State, append,
+    Appended, Change, ChangeLog, ContentId, Description, FixedClock, KeyRange, NewSet, PageRule,
+    Resource, SetId, State, append,
 };
 use abreast_webtypes::{Digests, Link, Timestamp};
 pub use held::HeldLog;
@@ -33,12 +33,12 @@ pub use topics::{TopicStores, topic_log_contract};
 
 /// How a test makes stores.
 pub trait Stores {
-    /// A new and empty store with that clock, whose shards are split at these sizes instead of those of
-    /// [`ShardRule::DEFAULT`](crate::ShardRule::DEFAULT).
+    /// A new and empty store with that clock, whose shards are split at these sizes instead of
+    /// those of [`ShardRule::DEFAULT`](crate::ShardRule::DEFAULT).
     fn create(&mut self, clock: Arc<FixedClock>, resources: u64, bytes: u64) -> Arc<dyn ChangeLog>;
 
-    /// Closes the newest store and opens it again, with the same clock and sizes. A store that keeps nothing
-    /// returns it as it is.
+    /// Closes the newest store and opens it again, with the same clock and sizes. A store that
+    /// keeps nothing returns it as it is.
     fn reopen(&mut self, log: Arc<dyn ChangeLog>) -> Arc<dyn ChangeLog>;
 }
 
@@ -78,9 +78,15 @@ const PROMISES: &[(&str, Check)] = &[
     ("a shard's version follows its range", shards::versions_follow_changes),
     ("scans follow the order of bytes", scans::scans_follow_byte_order),
     ("a scan sees one state", scans::a_scan_sees_one_state),
-    ("readers see a batch no later than its answer, never a part", scans::readers_see_whole_batches),
+    (
+        "readers see a batch no later than its answer, never a part",
+        scans::readers_see_whole_batches,
+    ),
     ("waiting ends with a change", waiting::waiting_ends_with_a_change),
-    ("waiting for several sets ends with a change of any", waiting::waiting_is_for_any_of_several_sets),
+    (
+        "waiting for several sets ends with a change of any",
+        waiting::waiting_is_for_any_of_several_sets,
+    ),
     ("many appenders make one log", appending::many_appenders_make_one_log),
     ("each action is recorded as what it was", actions::actions_are_recorded_as_kinds),
     ("a deprecation lasts until another state", actions::deprecation_ends_with_another_state),
@@ -95,7 +101,10 @@ const PROMISES: &[(&str, Check)] = &[
     ("versions are the history of a resource", versions::versions_tell_the_history_of_a_resource),
     ("bytes found later complete a version", versions::bytes_found_later_complete_a_version),
     ("versions beyond the count are dropped", versions::versions_beyond_the_count_are_dropped),
-    ("versions superseded too long ago are dropped", versions::versions_superseded_too_long_ago_are_dropped),
+    (
+        "versions superseded too long ago are dropped",
+        versions::versions_superseded_too_long_ago_are_dropped,
+    ),
     ("versions over the size are dropped", versions::versions_over_the_size_are_dropped),
     ("needed contents are listed", versions::what_is_needed_is_told),
 ];
@@ -124,7 +133,12 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(stores: &mut dyn Stores, rule: PageRule, shard_resources: u64, shard_bytes: u64) -> Self {
+    fn new(
+        stores: &mut dyn Stores,
+        rule: PageRule,
+        shard_resources: u64,
+        shard_bytes: u64,
+    ) -> Self {
         let clock = Arc::new(FixedClock::at(START));
         let log = stores.create(Arc::clone(&clock), shard_resources, shard_bytes);
         let set = log
@@ -191,13 +205,20 @@ fn state(number: u64) -> State {
             Digests { md5: Some(md5), ..Digests::default() }
         },
         links: if number.is_multiple_of(7) {
-            vec![Link { target: format!("https://example.org/{number}"), rel: "describedby".into(), ..Link::default() }]
+            vec![Link {
+                target: format!("https://example.org/{number}"),
+                rel: "describedby".into(),
+                ..Link::default()
+            }]
         } else {
             Vec::new()
         },
-        description: number
-            .is_multiple_of(13)
-            .then(|| Box::new(Description { types: vec!["urn:type".into()], label: Some(format!("Number {number}")) })),
+        description: number.is_multiple_of(13).then(|| {
+            Box::new(Description {
+                types: vec!["urn:type".into()],
+                label: Some(format!("Number {number}")),
+            })
+        }),
         content: number.is_multiple_of(11).then_some(ContentId([number as u8; ContentId::BYTES])),
     }
 }

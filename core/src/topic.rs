@@ -1,8 +1,8 @@
 //! Topics: notifications for subscribers, in order.
 //!
-//! A topic's log is append-only, and a subscriber is one number: the last notification it has taken. What a
-//! notification contains of a set's changes is not kept twice: it names a range of the set's log, and its bytes are made
-//! from there whenever they are needed.
+//! A topic's log is append-only, and a subscriber is one number: the last notification it has
+//! taken. What a notification contains of a set's changes is not kept twice: it names a range of
+//! the set's log, and its bytes are made from there whenever they are needed.
 
 use crate::{LogError, Position};
 use abreast_webtypes::Timestamp;
@@ -36,7 +36,8 @@ pub enum Payload {
 pub struct NewNotification {
     /// Its media type, as a `Content-Type` header states it.
     pub media_type: String,
-    /// `Link` header values to send along besides `self` and `hub`, as they are written; empty for none.
+    /// `Link` header values to send along besides `self` and `hub`, as they are written; empty for
+    /// none.
     pub links: String,
     /// Its content.
     pub payload: Payload,
@@ -59,7 +60,8 @@ pub type PublishDone = Box<dyn FnOnce(Result<Offset, LogError>) + Send>;
 /// Append-only logs of notifications, one a topic.
 ///
 /// Calls block; async callers move them to a blocking thread. What implementations promise:
-/// - offsets of a topic are 1, 2, 3 … without gaps, in the order of the calls to [`TopicLog::publish_then`];
+/// - offsets of a topic are 1, 2, 3 … without gaps, in the order of the calls to
+///   [`TopicLog::publish_then`];
 /// - `done` is called once, with success only when the notification is durable;
 /// - what was recorded is not lost before [`TopicLog::trim`].
 pub trait TopicLog: Send + Sync + 'static {
@@ -69,22 +71,29 @@ pub trait TopicLog: Send + Sync + 'static {
     /// When the store fails.
     fn open_topic(&self, url: &str) -> Result<TopicId, LogError>;
 
-    /// Records a notification and calls `done` when it is durable. Blocks while too much is waiting, for as long as
-    /// [`PUBLISH_PATIENCE`] at most; then `done` gets [`crate::ErrorKind::Busy`].
+    /// Records a notification and calls `done` when it is durable. Blocks while too much is
+    /// waiting, for as long as [`PUBLISH_PATIENCE`] at most; then `done` gets
+    /// [`crate::ErrorKind::Busy`].
     fn publish_then(&self, topic: TopicId, notification: NewNotification, done: PublishDone);
 
-    /// The last notification's number. It may read the store, and so block, as every other call may.
+    /// The last notification's number. It may read the store, and so block, as every other call
+    /// may.
     ///
     /// # Errors
     /// When there is no such topic.
     fn head(&self, topic: TopicId) -> Result<Offset, LogError>;
 
-    /// Notifications after an offset, at most `limit`, in order. Fewer when some were trimmed: compare the first
-    /// offset.
+    /// Notifications after an offset, at most `limit`, in order. Fewer when some were trimmed:
+    /// compare the first offset.
     ///
     /// # Errors
     /// When the store fails.
-    fn read(&self, topic: TopicId, after: Offset, limit: usize) -> Result<Vec<Notification>, LogError>;
+    fn read(
+        &self,
+        topic: TopicId,
+        after: Offset,
+        limit: usize,
+    ) -> Result<Vec<Notification>, LogError>;
 
     /// The last notification, if it is kept.
     ///
@@ -109,7 +118,11 @@ pub const PUBLISH_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When the store fails or is too busy.
-pub fn publish(log: &dyn TopicLog, topic: TopicId, notification: NewNotification) -> Result<Offset, LogError> {
+pub fn publish(
+    log: &dyn TopicLog,
+    topic: TopicId,
+    notification: NewNotification,
+) -> Result<Offset, LogError> {
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
     log.publish_then(
         topic,
@@ -118,5 +131,7 @@ pub fn publish(log: &dyn TopicLog, topic: TopicId, notification: NewNotification
             let _ = sender.send(result);
         }),
     );
-    receiver.recv().unwrap_or_else(|_| Err(LogError::new(crate::ErrorKind::Io, "the store is gone")))
+    receiver
+        .recv()
+        .unwrap_or_else(|_| Err(LogError::new(crate::ErrorKind::Io, "the store is gone")))
 }

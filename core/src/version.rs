@@ -11,8 +11,8 @@ pub struct Version {
     pub time: Timestamp,
     /// The change that made it; 0 for what was imported.
     pub position: Position,
-    /// The state, without its links; `None`: the resource was not there. The bytes of a state whose `content` is
-    /// `None` were not kept.
+    /// The state, without its links; `None`: the resource was not there. The bytes of a state whose
+    /// `content` is `None` were not kept.
     pub state: Option<State>,
 }
 
@@ -25,15 +25,17 @@ pub enum Order {
     NewestFirst,
 }
 
-/// How long a set keeps versions: each bound that is given holds. The newest version of a resource that is there is
-/// always kept.
+/// How long a set keeps versions: each bound that is given holds. The newest version of a resource
+/// that is there is always kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VersionPolicy {
     /// Most versions of one resource, deletions and the current state included; at least 1.
     pub count: Option<u32>,
-    /// How long a version is kept after it was superseded; a deleted resource's last one after the deletion.
+    /// How long a version is kept after it was superseded; a deleted resource's last one after the
+    /// deletion.
     pub age: Option<Duration>,
-    /// Most bytes of kept contents of the whole set, equal ones counted once. Those longest superseded go first.
+    /// Most bytes of kept contents of the whole set, equal ones counted once. Those longest
+    /// superseded go first.
     pub bytes: Option<u64>,
 }
 

@@ -24,11 +24,17 @@ pub fn flip(bytes: &mut [u8], bit: u64) {
     bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
 }
 
-/// Writes a file with one bit flipped, `flips` times, and hands each to `examine`: its path, its bytes and words for messages.
+/// Writes a file with one bit flipped, `flips` times, and hands each to `examine`: its path, its
+/// bytes and words for messages.
 ///
 /// # Panics
 /// When fewer than one in ten is noticed, or more than one in twenty is lost.
-pub fn flip_each(own: u64, original: &[u8], name: &str, examine: &mut dyn FnMut(&Path, &[u8], &str) -> Outcome) {
+pub fn flip_each(
+    own: u64,
+    original: &[u8],
+    name: &str,
+    examine: &mut dyn FnMut(&Path, &[u8], &str) -> Outcome,
+) {
     let flips = flips(own);
     let mut random = Random::new(0x1234_5678_9abc_def1);
     let (mut noticed, mut lost) = (0, 0);
@@ -43,6 +49,8 @@ pub fn flip_each(own: u64, original: &[u8], name: &str, examine: &mut dyn FnMut(
         noticed += u64::from(outcome != Outcome::Unnoticed);
         lost += u64::from(outcome == Outcome::Lost);
     }
-    eprintln!("{noticed} of {flips} noticed, the others change no answer; {lost} cannot be repaired");
+    eprintln!(
+        "{noticed} of {flips} noticed, the others change no answer; {lost} cannot be repaired"
+    );
     assert!(noticed > flips / 10 && lost * 20 < flips, "{noticed} noticed, {lost} lost");
 }

@@ -25,11 +25,14 @@ pub fn entry(url: &str, body: &[u8], more: &str) -> String {
 }
 
 /// A Capability List that offers documents: capability and URL of each.
-pub fn capability_list(documents: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>) -> String {
+pub fn capability_list(
+    documents: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
+) -> String {
     let mut entries = String::new();
     for (capability, url) in documents {
         let (capability, url) = (capability.as_ref(), url.as_ref());
-        let _ = writeln!(entries, "<url><loc>{url}</loc><rs:md capability=\"{capability}\"/></url>");
+        let _ =
+            writeln!(entries, "<url><loc>{url}</loc><rs:md capability=\"{capability}\"/></url>");
     }
     document("urlset", "capability=\"capabilitylist\"", &entries)
 }

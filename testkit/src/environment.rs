@@ -8,7 +8,9 @@ use std::path::PathBuf;
 /// # Panics
 /// When the variable is set to anything else.
 pub fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
 /// How often a test kills: `ABREAST_TEST_KILLS`, or its own number.
@@ -25,7 +27,8 @@ pub fn seed(own: u64) -> u64 {
     seed
 }
 
-/// The seeds of a test that runs once for each: only `ABREAST_TEST_SEED`, or 1 to `ABREAST_TEST_SEEDS`, or 1 to `count`.
+/// The seeds of a test that runs once for each: only `ABREAST_TEST_SEED`, or 1 to
+/// `ABREAST_TEST_SEEDS`, or 1 to `count`.
 pub fn seeds(count: u64) -> Vec<u64> {
     match number("ABREAST_TEST_SEED") {
         Some(seed) => vec![seed],
@@ -33,7 +36,8 @@ pub fn seeds(count: u64) -> Vec<u64> {
     }
 }
 
-/// A value that `cargo xtask test` provides; without it the test is counted as skipped, with the reason.
+/// A value that `cargo xtask test` provides; without it the test is counted as skipped, with the
+/// reason.
 pub fn provided(test: &str, name: &str) -> Option<PathBuf> {
     let value = std::env::var_os(name).map(PathBuf::from);
     if value.is_none() {

@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A temporary folder in memory where there is one: for folders that are made, synced and thrown away a thousand times.
+/// A temporary folder in memory where there is one: for folders that are made, synced and thrown
+/// away a thousand times.
 pub fn in_memory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -26,8 +27,8 @@ pub fn paths(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Every visible file with its bytes, by its path in the folder. Symbolic links, hidden names and names that end with `~`
-/// are left out, and so is what vanishes meanwhile.
+/// Every visible file with its bytes, by its path in the folder. Symbolic links, hidden names and
+/// names that end with `~` are left out, and so is what vanishes meanwhile.
 pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -79,7 +80,10 @@ pub fn copy_files(from: &Path, to: &Path) {
 ///
 /// # Errors
 /// The first differences.
-pub fn same<K: Ord + Debug, V: PartialEq>(original: &BTreeMap<K, V>, copy: &BTreeMap<K, V>) -> Result<(), String> {
+pub fn same<K: Ord + Debug, V: PartialEq>(
+    original: &BTreeMap<K, V>,
+    copy: &BTreeMap<K, V>,
+) -> Result<(), String> {
     let missing: Vec<_> = original.keys().filter(|key| !copy.contains_key(*key)).take(5).collect();
     let extra: Vec<_> = copy.keys().filter(|key| !original.contains_key(*key)).take(5).collect();
     let differ: Vec<_> = original

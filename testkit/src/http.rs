@@ -23,8 +23,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads the next request of a connection; `None` when it ends before the request is complete, or begins with something
-    /// that is not HTTP, such as a TLS handshake.
+    /// Reads the next request of a connection; `None` when it ends before the request is complete,
+    /// or begins with something that is not HTTP, such as a TLS handshake.
     pub fn read(input: &mut impl BufRead) -> Option<Self> {
         input.fill_buf().ok()?.first().filter(|byte| byte.is_ascii_uppercase())?;
         let mut head = Vec::new();
@@ -34,8 +34,15 @@ impl Request {
             }
         }
         let head = String::from_utf8_lossy(&head).into_owned();
-        let mut request = Self { head, body: Vec::new(), connection: 0, at: Instant::now(), stop: Arc::default() };
-        let length = request.header("content-length").map_or(Some(0), |length| length.parse().ok())?;
+        let mut request = Self {
+            head,
+            body: Vec::new(),
+            connection: 0,
+            at: Instant::now(),
+            stop: Arc::default(),
+        };
+        let length =
+            request.header("content-length").map_or(Some(0), |length| length.parse().ok())?;
         request.body.resize(length, 0);
         input.read_exact(&mut request.body).ok()?;
         request.at = Instant::now();
@@ -64,7 +71,11 @@ impl Request {
 
     /// Names and values of the headers.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.head.lines().skip(1).filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim()))
+        self.head
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name, value.trim()))
     }
 
     /// The value of the first header of that name.
@@ -83,7 +94,8 @@ impl Request {
     }
 }
 
-/// A server on a port of its own, with a thread for each connection. No connection is accepted after it is dropped.
+/// A server on a port of its own, with a thread for each connection. No connection is accepted
+/// after it is dropped.
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -132,7 +144,10 @@ impl Server {
         })
     }
 
-    fn accepting(shared: Arc<Shared>, serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Self {
+    fn accepting(
+        shared: Arc<Shared>,
+        serve: impl Fn(usize, TcpStream) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (own, serve) = (Arc::clone(&shared), Arc::new(serve));
@@ -163,7 +178,8 @@ impl Server {
         })
     }
 
-    /// Answers the first request with the first answer and so on, further ones with the last; keeps connections.
+    /// Answers the first request with the first answer and so on, further ones with the last; keeps
+    /// connections.
     pub fn script(answers: &[&str]) -> Self {
         let answers: Vec<String> = answers.iter().map(|&answer| answer.to_owned()).collect();
         let next = AtomicUsize::new(0);
@@ -204,7 +220,8 @@ impl Server {
     /// After [`PATIENCE`].
     pub fn wait(&self, what: &str, enough: impl Fn(&[Request]) -> bool) -> Vec<Request> {
         let seen = self.shared.seen.lock().unwrap();
-        let (seen, waited) = self.shared.changed.wait_timeout_while(seen, PATIENCE, |seen| !enough(seen)).unwrap();
+        let (seen, waited) =
+            self.shared.changed.wait_timeout_while(seen, PATIENCE, |seen| !enough(seen)).unwrap();
         assert!(!waited.timed_out(), "waited in vain for {what}; requests: {seen:?}");
         seen.clone()
     }
@@ -240,7 +257,8 @@ pub fn redirect(status: &str, location: &str) -> String {
     answer(status, &format!("Location: {location}\r\n"), "see there")
 }
 
-/// Sends a complete answer whose body may be any bytes; returns whether the connection is still good.
+/// Sends a complete answer whose body may be any bytes; returns whether the connection is still
+/// good.
 pub fn send(stream: &mut impl Write, status: &str, headers: &str, body: &[u8]) -> bool {
     let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
     stream.write_all(&[head.as_bytes(), body].concat()).is_ok()

@@ -1,4 +1,5 @@
-//! A web server whose pages a test writes: conditional requests, ranges, broken answers, event streams.
+//! A web server whose pages a test writes: conditional requests, ranges, broken answers, event
+//! streams.
 
 use crate::http::{self, Request};
 use std::collections::HashMap;
@@ -7,7 +8,8 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
-/// One answer. Without `raw`, status, headers and body are put together, and conditional requests are answered.
+/// One answer. Without `raw`, status, headers and body are put together, and conditional requests
+/// are answered.
 #[derive(Clone, Default)]
 pub struct Answer {
     /// The status.
@@ -36,7 +38,8 @@ impl Answer {
     /// A body without its last bytes, although `Content-Length` counts them.
     pub fn cut(body: impl Into<Vec<u8>>, short: usize) -> Self {
         let body = body.into();
-        let mut raw = format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
+        let mut raw =
+            format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
         raw.extend_from_slice(&body[..body.len() - short]);
         Self::raw(raw)
     }
@@ -104,8 +107,8 @@ impl Server {
         self.put(path, Answer::ok(body));
     }
 
-    /// Sets what a path answers to `Cache-Control: no-cache`; without that it answers as a cache would, with what was
-    /// put there.
+    /// Sets what a path answers to `Cache-Control: no-cache`; without that it answers as a cache
+    /// would, with what was put there.
     pub fn past_caches(&self, path: &str, answer: Answer) {
         self.inner.past_caches.lock().unwrap().insert(path.to_owned(), answer);
     }
@@ -122,7 +125,13 @@ impl Server {
 
     /// The body that a path answers.
     pub fn page(&self, path: &str) -> Vec<u8> {
-        self.inner.pages.lock().unwrap().get(path).map(|answer| answer.body.clone()).unwrap_or_default()
+        self.inner
+            .pages
+            .lock()
+            .unwrap()
+            .get(path)
+            .map(|answer| answer.body.clone())
+            .unwrap_or_default()
     }
 
     /// Lets a path answer with 404.
@@ -190,7 +199,9 @@ fn answer(inner: &Inner, request: &Request, stream: &mut TcpStream) -> bool {
     let accept = (path.to_owned(), request.header("accept").unwrap_or_default().to_owned());
     let accepted = inner.by_accept.lock().unwrap().get(&accept).cloned();
     let made = made.or(fresh).or(accepted);
-    let answer = made.or_else(|| inner.pages.lock().unwrap().get(path).cloned()).unwrap_or(Answer::status(404));
+    let answer = made
+        .or_else(|| inner.pages.lock().unwrap().get(path).cloned())
+        .unwrap_or(Answer::status(404));
     if let Some(raw) = answer.raw {
         let _ = stream.write_all(&raw);
         if answer.stays {
@@ -199,7 +210,8 @@ fn answer(inner: &Inner, request: &Request, stream: &mut TcpStream) -> bool {
         }
         return false;
     }
-    let etag = answer.headers.iter().find(|(name, _)| name == "etag").map(|(_, value)| value.clone());
+    let etag =
+        answer.headers.iter().find(|(name, _)| name == "etag").map(|(_, value)| value.clone());
     let etag = etag.unwrap_or_else(|| {
         use std::hash::{DefaultHasher, Hash as _, Hasher as _};
         let mut hasher = DefaultHasher::new();
@@ -207,10 +219,12 @@ fn answer(inner: &Inner, request: &Request, stream: &mut TcpStream) -> bool {
         format!("\"{:x}\"", hasher.finish())
     });
     let same = answer.status == 200 && request.header("if-none-match") == Some(&etag);
-    let (mut status, mut body) = if same { (304, &b""[..]) } else { (answer.status, &answer.body[..]) };
+    let (mut status, mut body) =
+        if same { (304, &b""[..]) } else { (answer.status, &answer.body[..]) };
     let mut range = String::new();
-    if let Some(from) =
-        request.header("range").and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok())
+    if let Some(from) = request
+        .header("range")
+        .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok())
         && request.header("if-range") == Some(&etag)
         && from < body.len()
     {

@@ -1,7 +1,8 @@
-//! What a disk may hold after loss of power, made from the notes of `strace`: of a database, or of a folder.
+//! What a disk may hold after loss of power, made from the notes of `strace`: of a database, or of
+//! a folder.
 //!
-//! `ABREAST_TEST_STRACE` names another `strace`, `ABREAST_POWER_LOSSES` asks for more instants, `ABREAST_CRASH_SEED` repeats a
-//! failing run.
+//! `ABREAST_TEST_STRACE` names another `strace`, `ABREAST_POWER_LOSSES` asks for more instants,
+//! `ABREAST_CRASH_SEED` repeats a failing run.
 
 use crate::{Random, number, skipped};
 use std::collections::BTreeMap;
@@ -33,7 +34,8 @@ pub enum Event {
     Acknowledged(u64),
 }
 
-/// Runs the test `child` of this program under strace, with the store to write in a variable; `None` when this system cannot.
+/// Runs the test `child` of this program under strace, with the store to write in a variable;
+/// `None` when this system cannot.
 fn notes(variable: &str, path: &Path, notes: &Path) -> Option<Vec<Event>> {
     let status = strace()
         .args(["-f", "-qq", "-xx", "-y", "-s", "1000000", "-e", "signal=none"])
@@ -84,7 +86,10 @@ fn paths(arguments: &str) -> Vec<String> {
     for (place, part) in arguments.split('"').enumerate().filter(|(place, _)| place % 2 == 1) {
         let name = text(part);
         let before = arguments.split('"').nth(place - 1).unwrap_or_default();
-        let folder = before.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(folder, _)| text(folder));
+        let folder = before
+            .rsplit_once('<')
+            .and_then(|(_, rest)| rest.split_once('>'))
+            .map(|(folder, _)| text(folder));
         paths.push(match folder {
             Some(folder) if !name.starts_with('/') => format!("{folder}/{name}"),
             _ => name,
@@ -99,7 +104,9 @@ fn event(call: &str) -> Option<Event> {
         return None;
     }
     let file = || arguments.split_once('<')?.1.split_once('>').map(|(name, _)| text(name));
-    let string = || arguments.split_once('"')?.1.split_once('"').map(|(string, rest)| (decoded(string), rest));
+    let string = || {
+        arguments.split_once('"')?.1.split_once('"').map(|(string, rest)| (decoded(string), rest))
+    };
     let numbers = |rest: &str| -> Vec<usize> {
         let rest = rest.split(')').next().unwrap_or_default();
         rest.split(',').filter_map(|number| number.trim().parse().ok()).collect()
@@ -113,7 +120,9 @@ fn event(call: &str) -> Option<Event> {
             let (bytes, _) = string()?;
             let text = std::str::from_utf8(&bytes).unwrap_or_default();
             let acknowledged = text.strip_prefix("ack ").and_then(|step| step.trim().parse().ok());
-            acknowledged.map(Event::Acknowledged).or_else(|| Some(Event::Appended { file: file()?, bytes }))
+            acknowledged
+                .map(Event::Acknowledged)
+                .or_else(|| Some(Event::Appended { file: file()?, bytes }))
         }
         "ftruncate" => {
             let length = *numbers(arguments.split_once('>')?.1).first()?;
@@ -122,7 +131,9 @@ fn event(call: &str) -> Option<Event> {
         "fdatasync" | "fsync" => Some(Event::Durable { file: file()? }),
         "syncfs" => Some(Event::AllDurable),
         "unlink" | "unlinkat" => Some(Event::Removed { file: paths(arguments).pop()? }),
-        "openat" if arguments.contains("O_CREAT") => Some(Event::Created { file: paths(arguments).pop()? }),
+        "openat" if arguments.contains("O_CREAT") => {
+            Some(Event::Created { file: paths(arguments).pop()? })
+        }
         "rename" | "renameat" | "renameat2" => {
             let mut both = paths(arguments);
             let (to, from) = (both.pop()?, both.pop()?);
@@ -133,7 +144,10 @@ fn event(call: &str) -> Option<Event> {
 }
 
 fn decoded(hex: &str) -> Vec<u8> {
-    hex.split("\\x").skip(1).map(|digits| u8::from_str_radix(digits, 16).expect("two digits")).collect()
+    hex.split("\\x")
+        .skip(1)
+        .map(|digits| u8::from_str_radix(digits, 16).expect("two digits"))
+        .collect()
 }
 
 fn text(hex: &str) -> String {
@@ -149,7 +163,8 @@ fn after_loss(events: &[Event], wanted: &str, random: &mut Random) -> Option<Vec
         | Event::Removed { file } => file == wanted,
         _ => false,
     };
-    let durable = events.iter().rposition(|event| matches!(event, Event::Durable { file } if file == wanted));
+    let durable =
+        events.iter().rposition(|event| matches!(event, Event::Durable { file } if file == wanted));
     let mut bytes: Option<Vec<u8>> = None;
     for (place, event) in events.iter().enumerate().filter(|(_, event)| own(event)) {
         let sure = durable.is_some_and(|durable| place <= durable);
@@ -160,12 +175,16 @@ fn after_loss(events: &[Event], wanted: &str, random: &mut Random) -> Option<Vec
                 let length = match luck {
                     0 => written.len(),
                     // Torn: some sectors from its beginning.
-                    _ => written.len().min(random.below(written.len() as u64 / SECTOR as u64 + 1) as usize * SECTOR),
+                    _ => written.len().min(
+                        random.below(written.len() as u64 / SECTOR as u64 + 1) as usize * SECTOR,
+                    ),
                 };
                 bytes.resize(bytes.len().max(offset + length), 0);
                 bytes[*offset..offset + length].copy_from_slice(&written[..length]);
             }
-            Event::Truncate { length, .. } if luck < 2 => bytes.get_or_insert_default().resize(*length, 0),
+            Event::Truncate { length, .. } if luck < 2 => {
+                bytes.get_or_insert_default().resize(*length, 0)
+            }
             // The folder is not made durable by the file: a name may come back.
             Event::Removed { .. } if luck < 2 => bytes = None,
             _ => {}
@@ -187,11 +206,14 @@ pub fn folder_after_loss(events: &[Event], random: &mut Random) -> Folder {
     replayed(events, &mut |choices| random.below(choices))
 }
 
-/// Applies events in order. What is not durable at the end is chosen by `luck`: 0 is as it was written.
+/// Applies events in order. What is not durable at the end is chosen by `luck`: 0 is as it was
+/// written.
 ///
-/// A name that was given or taken away is durable when its folder is; each may be lost by itself otherwise.
+/// A name that was given or taken away is durable when its folder is; each may be lost by itself
+/// otherwise.
 fn replayed(events: &[Event], luck: &mut dyn FnMut(u64) -> u64) -> Folder {
-    let parent = |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
+    let parent =
+        |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
     // Which file each call was about: names change.
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut files = 0;
@@ -234,15 +256,18 @@ fn replayed(events: &[Event], luck: &mut dyn FnMut(u64) -> u64) -> Folder {
             Event::Acknowledged(_) => None,
         });
     }
-    let sure =
-        |place: usize, durable: Option<&usize>| all_durable.max(durable.copied()).is_some_and(|last| place <= last);
+    let sure = |place: usize, durable: Option<&usize>| {
+        all_durable.max(durable.copied()).is_some_and(|last| place <= last)
+    };
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut bytes: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
     for (place, event) in events.iter().enumerate() {
         let Some(file) = subject[place] else { continue };
         let mut is_lost = |folder: &str| !sure(place, durable_folders.get(folder)) && luck(2) > 0;
         match event {
-            Event::Created { file: path } if !is_lost(&parent(path)) => drop(names.insert(path.clone(), file)),
+            Event::Created { file: path } if !is_lost(&parent(path)) => {
+                drop(names.insert(path.clone(), file))
+            }
             Event::Renamed { from, to } if !is_lost(&parent(to)) => {
                 names.remove(from);
                 names.insert(to.clone(), file);
@@ -266,13 +291,18 @@ fn replayed(events: &[Event], luck: &mut dyn FnMut(u64) -> u64) -> Folder {
                     bytes[offset..offset + length].copy_from_slice(&written[..length]);
                 }
             }
-            Event::Truncate { length, .. } if sure(place, durable_files.get(&file)) || luck(2) == 0 => {
+            Event::Truncate { length, .. }
+                if sure(place, durable_files.get(&file)) || luck(2) == 0 =>
+            {
                 bytes.entry(file).or_default().resize(*length, 0);
             }
             _ => {}
         }
     }
-    names.into_iter().map(|(path, file)| (path, bytes.get(&file).cloned().unwrap_or_default())).collect()
+    names
+        .into_iter()
+        .map(|(path, file)| (path, bytes.get(&file).cloned().unwrap_or_default()))
+        .collect()
 }
 
 /// Bytes of a write up to the last border of a sector in it.
@@ -332,8 +362,9 @@ pub fn losses(own: u64) -> u64 {
     number("ABREAST_POWER_LOSSES").unwrap_or(own)
 }
 
-/// Runs the test `child` under strace, then hands stores as they may be after loss of power at some instant to `check`, with
-/// the last acknowledgement before that instant and words for its messages.
+/// Runs the test `child` under strace, then hands stores as they may be after loss of power at some
+/// instant to `check`, with the last acknowledgement before that instant and words for its
+/// messages.
 pub fn lose_power(
     variable: &str,
     name: &str,
@@ -348,11 +379,15 @@ pub fn lose_power(
         skip();
         return;
     };
-    let acknowledged = events.iter().filter(|event| matches!(event, Event::Acknowledged(_))).count();
+    let acknowledged =
+        events.iter().filter(|event| matches!(event, Event::Acknowledged(_))).count();
     assert_eq!(acknowledged as u64, acknowledgements, "every acknowledgement was noted");
     let database = path.display().to_string();
     let files = [("", database.clone()), ("-wal", format!("{database}-wal"))];
-    let first = events.iter().position(|event| matches!(event, Event::Acknowledged(_))).expect("one at least");
+    let first = events
+        .iter()
+        .position(|event| matches!(event, Event::Acknowledged(_)))
+        .expect("one at least");
     let mut random = Random::new(seed);
     for loss in 0..self::losses(losses) {
         let until = first + 1 + random.below((events.len() - first) as u64) as usize;
@@ -368,7 +403,10 @@ pub fn lose_power(
                 std::fs::write(format!("{}{suffix}", copy.display()), bytes).expect("written");
             }
         }
-        let context = format!("loss {loss} after {until} of {} notes, ABREAST_CRASH_SEED={seed}", events.len());
+        let context = format!(
+            "loss {loss} after {until} of {} notes, ABREAST_CRASH_SEED={seed}",
+            events.len()
+        );
         check(&copy, promised, &context);
     }
 }

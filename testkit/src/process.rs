@@ -21,5 +21,8 @@ impl Drop for Running {
 
 /// Runs a command to its end, with no input.
 pub fn run(command: &mut Command) -> Output {
-    command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
+    command
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
 }

@@ -3,8 +3,8 @@
 use crate::http::{Server, read_head};
 use base64::Engine as _;
 use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, PublicKeyData as _,
-    date_time_ymd,
+    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    PublicKeyData as _, date_time_ymd,
 };
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -64,7 +64,8 @@ impl Authority {
 }
 
 impl Certificate {
-    /// A certificate that is signed by its own key: of an authority, as `openssl req -x509` makes it, or without that mark.
+    /// A certificate that is signed by its own key: of an authority, as `openssl req -x509` makes
+    /// it, or without that mark.
     pub fn self_signed(name: &str, is_authority: bool, is_expired: bool) -> Self {
         let mut params = params(&[name], is_expired);
         if is_authority {
@@ -87,7 +88,8 @@ impl Certificate {
 
     /// The digest of its public key, as pins state it: SHA-256 in base64.
     pub fn pin(&self) -> String {
-        base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(self.key.subject_public_key_info()))
+        base64::engine::general_purpose::STANDARD
+            .encode(sha2::Sha256::digest(self.key.subject_public_key_info()))
     }
 
     /// A server that answers every request with the same bytes, until an answer states no length.
@@ -107,14 +109,20 @@ impl Certificate {
 
     fn config(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config =
-            ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions().unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .unwrap();
         let config = match clients {
             None => config.with_no_client_auth(),
             Some(authority) => {
                 let mut roots = RootCertStore::empty();
-                roots.add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()).unwrap();
-                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+                roots
+                    .add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap())
+                    .unwrap();
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                        .build()
+                        .unwrap();
                 config.with_client_cert_verifier(verifier)
             }
         };
@@ -124,7 +132,9 @@ impl Certificate {
 }
 
 fn params(names: &[&str], is_expired: bool) -> CertificateParams {
-    let mut params = CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap();
+    let mut params =
+        CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+            .unwrap();
     if is_expired {
         params.not_before = date_time_ymd(2019, 1, 1);
         params.not_after = date_time_ymd(2020, 1, 1);

@@ -53,7 +53,15 @@ impl Zip {
 
     /// Adds a symbolic link.
     pub fn symlink(&mut self, name: &str, target: &str) -> &mut Self {
-        self.member(name, 0, 0, 0o120_777 << 16, target.as_bytes(), crc(target.as_bytes()), target.len())
+        self.member(
+            name,
+            0,
+            0,
+            0o120_777 << 16,
+            target.as_bytes(),
+            crc(target.as_bytes()),
+            target.len(),
+        )
     }
 
     /// Adds a folder.

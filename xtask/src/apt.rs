@@ -11,7 +11,9 @@ use crate::process::{find_program, is_set, run_quietly, with_retries};
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
     let list = packages.join(" ");
     if is_set("ABREAST_NO_INSTALL") {
-        bail!("installing is switched off by `ABREAST_NO_INSTALL`\n  help: install the Debian package {list}");
+        bail!(
+            "installing is switched off by `ABREAST_NO_INSTALL`\n  help: install the Debian package {list}"
+        );
     }
     if find_program("apt-get").is_none() {
         bail!("this machine has no `apt-get`\n  help: install what Debian calls {list}");
@@ -22,24 +24,30 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     eprintln!("installing {list}");
     with_retries(&format!("installing {list}"), || {
         run_quietly(apt_get("update").arg("-qq"))?;
-        run_quietly(apt_get("install").args(["-qq", "-y", "--no-install-recommends"]).args(packages))?;
+        run_quietly(
+            apt_get("install").args(["-qq", "-y", "--no-install-recommends"]).args(packages),
+        )?;
         Ok(())
     })
 }
 
-/// Downloads one package and unpacks its files into `folder`; nothing is installed, root is not needed.
+/// Downloads one package and unpacks its files into `folder`; nothing is installed, root is not
+/// needed.
 pub(crate) fn unpack(package: &str, folder: &Path) -> Result<()> {
     if find_program("apt-get").is_none() || find_program("dpkg-deb").is_none() {
         bail!("this machine has no `apt-get` or no `dpkg-deb`\n  help: run this on Debian");
     }
     let download = folder.join("download");
-    std::fs::create_dir_all(&download).with_context(|| format!("cannot create {}", download.display()))?;
+    std::fs::create_dir_all(&download)
+        .with_context(|| format!("cannot create {}", download.display()))?;
     with_retries(&format!("downloading the package {package}"), || {
         let fetch = || run_quietly(apt_get("download").arg(package).current_dir(&download));
         if fetch().is_err() {
             // A fresh machine has no package lists yet.
             if !is_root()? {
-                bail!("apt-get cannot download {package}\n  help: run `apt-get update` as root first");
+                bail!(
+                    "apt-get cannot download {package}\n  help: run `apt-get update` as root first"
+                );
             }
             run_quietly(apt_get("update").arg("-qq"))?;
             fetch()?;
@@ -56,7 +64,14 @@ pub(crate) fn unpack(package: &str, folder: &Path) -> Result<()> {
 fn apt_get(action: &str) -> Command {
     let mut command = Command::new("apt-get");
     command
-        .args(["-o", "Acquire::Retries=3", "-o", "Acquire::http::Timeout=30", "-o", "DPkg::Lock::Timeout=120"])
+        .args([
+            "-o",
+            "Acquire::Retries=3",
+            "-o",
+            "Acquire::http::Timeout=30",
+            "-o",
+            "DPkg::Lock::Timeout=120",
+        ])
         .arg(action)
         .env("DEBIAN_FRONTEND", "noninteractive")
         // A test run wants the programs, not their services started.

@@ -1,4 +1,5 @@
-//! The checks a change must pass, fastest first, stopping at the first failure. CI runs the same steps.
+//! The checks a change must pass, fastest first, stopping at the first failure. CI runs the same
+//! steps.
 
 use std::fs;
 use std::process::Command;
@@ -17,17 +18,35 @@ type Step = (&'static str, fn() -> Result<()>);
 
 /// Checks without a test run.
 const QUICK_STEPS: [Step; 8] = [
-    ("fmt", || process::run(&mut cargo(&["fmt", "--all", "--check"])).context("help: run `cargo fmt --all`")),
+    ("fmt", || {
+        process::run(&mut cargo(&["fmt", "--all", "--check"]))
+            .context("help: run `cargo fmt --all`")
+    }),
     ("layers", layers::run),
     ("citations", citations::run),
     ("coverage", coverage::check),
     ("words", words::run),
     ("generated files", generated::check),
-    ("clippy", || process::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
-    ("doc", || process::run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))),
+    ("clippy", || {
+        process::run(&mut cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))
+    }),
+    ("doc", || {
+        process::run(
+            cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
+                .env("RUSTDOCFLAGS", "-D warnings"),
+        )
+    }),
 ];
 
-const TEST_STEPS: [Step; 1] = [("tests", || if test::run(&[]) { Ok(()) } else { bail!("tests failed") })];
+const TEST_STEPS: [Step; 1] =
+    [("tests", || if test::run(&[]) { Ok(()) } else { bail!("tests failed") })];
 
 const MORE_STEPS: [Step; 5] = [
     ("dependencies", deny),
@@ -96,18 +115,35 @@ fn oldest_rust() -> Result<()> {
     // `1.89` and `1.89.0` are two toolchains to rustup; either will do.
     let mut names = list.lines().filter_map(|line| line.split_whitespace().next());
     let Some(toolchain) = names.find(|name| name.starts_with(&version)) else {
-        println!("not run: Rust {version} is not installed\n  help: rustup toolchain install {version}");
+        println!(
+            "not run: Rust {version} is not installed\n  help: rustup toolchain install {version}"
+        );
         return Ok(());
     };
     let mut command = Command::new("rustup");
-    command.args(["run", toolchain, "cargo", "check", "--workspace", "--all-targets", "--target-dir", "target/oldest"]);
+    command.args([
+        "run",
+        toolchain,
+        "cargo",
+        "check",
+        "--workspace",
+        "--all-targets",
+        "--target-dir",
+        "target/oldest",
+    ]);
     process::run(command.current_dir(root()))
 }
 
-/// Compiles the fuzz targets, a workspace of their own. That their calls exist is a test too: `conformance/tests/seeds.rs`,
-/// which the step `clippy` compiles.
+/// Compiles the fuzz targets, a workspace of their own. That their calls exist is a test too:
+/// `conformance/tests/seeds.rs`, which the step `clippy` compiles.
 fn fuzz_targets() -> Result<()> {
-    process::run(&mut cargo(&["check", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target"]))
+    process::run(&mut cargo(&[
+        "check",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--target-dir",
+        "target",
+    ]))
 }
 
 fn short_fuzz() -> Result<()> {
@@ -124,7 +160,11 @@ fn short_fuzz() -> Result<()> {
         return Ok(());
     }
     for file in tree::files(&folder, &[".rs"])? {
-        let target = file.file_stem().context("a fuzz target without a name")?.to_string_lossy().into_owned();
+        let target = file
+            .file_stem()
+            .context("a fuzz target without a name")?
+            .to_string_lossy()
+            .into_owned();
         let mut command = Command::new("rustup");
         command.args(["run", "nightly", "cargo", "fuzz", "run", &target, "--"]);
         command.arg(format!("-max_total_time={FUZZ_SECONDS_EACH}"));

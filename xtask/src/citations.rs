@@ -1,8 +1,8 @@
 //! Check that every citation names a section that exists. Citations are written `[key §section]`.
 //!
-//! `docs/specs.toml` has a table for each key with `title`, `date`, `url` and `sections`. One pair of
-//! brackets may hold several citations, separated by commas; a section alone belongs to the key before it,
-//! and a key alone cites the whole specification.
+//! `docs/specs.toml` has a table for each key with `title`, `date`, `url` and `sections`. One pair
+//! of brackets may hold several citations, separated by commas; a section alone belongs to the key
+//! before it, and a key alone cites the whole specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,7 +35,8 @@ pub(crate) fn run() -> Result<()> {
         if file.starts_with(root().join("xtask")) {
             continue; // its comments and tests explain the form
         }
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", tree::shown(&file)))?;
+        let text = fs::read_to_string(&file)
+            .with_context(|| format!("cannot read {}", tree::shown(&file)))?;
         for (number, line) in text.lines().enumerate() {
             for citation in citations_in(line) {
                 count += 1;
@@ -46,7 +47,11 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     if !faults.is_empty() {
-        bail!("{} of {count} citations are wrong\n{}\n  help: see {SPECS}", faults.len(), faults.join("\n"));
+        bail!(
+            "{} of {count} citations are wrong\n{}\n  help: see {SPECS}",
+            faults.len(),
+            faults.join("\n")
+        );
     }
     println!("{count} citations of {} specifications", specifications.len());
     Ok(())
@@ -62,7 +67,11 @@ fn read_specifications(text: &str) -> Result<Specifications> {
                     bail!("{SPECS}: `{key}` has no `{field}`");
                 }
             }
-            let sections = entry.get("sections").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let sections = entry
+                .get("sections")
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
             let sections = sections.iter().filter_map(Value::as_str).map(str::to_owned).collect();
             Ok((key, sections))
         })
@@ -73,12 +82,16 @@ fn read_specifications(text: &str) -> Result<Specifications> {
 fn citations_in(line: &str) -> Vec<(String, Option<String>)> {
     let mut found = Vec::new();
     let in_brackets = line.split('[').skip(1).filter_map(|rest| rest.split(']').next());
-    let cites = line.trim_start().strip_prefix("cites").and_then(|rest| rest.trim_start().strip_prefix('='));
+    let cites = line
+        .trim_start()
+        .strip_prefix("cites")
+        .and_then(|rest| rest.trim_start().strip_prefix('='));
     let in_quotes = cites.into_iter().flat_map(|rest| rest.split('"').skip(1).step_by(2));
     for group in in_brackets.chain(in_quotes).filter(|group| group.contains('§')) {
         let mut key = String::new();
         for part in group.split(',').map(str::trim) {
-            let (before, section) = part.split_once('§').map_or((part, None), |(before, rest)| (before, Some(rest)));
+            let (before, section) =
+                part.split_once('§').map_or((part, None), |(before, rest)| (before, Some(rest)));
             if !before.trim().is_empty() {
                 before.trim().clone_into(&mut key);
             }
@@ -87,11 +100,16 @@ fn citations_in(line: &str) -> Vec<(String, Option<String>)> {
         }
     }
     // `["§1"]` in a list of sections is no citation.
-    found.retain(|(key, _)| key.starts_with(|c: char| c.is_ascii_alphabetic()) && !key.contains('"'));
+    found.retain(|(key, _)| {
+        key.starts_with(|c: char| c.is_ascii_alphabetic()) && !key.contains('"')
+    });
     found
 }
 
-fn fault((key, section): &(String, Option<String>), specifications: &Specifications) -> Option<String> {
+fn fault(
+    (key, section): &(String, Option<String>),
+    specifications: &Specifications,
+) -> Option<String> {
     let Some(sections) = specifications.get(key) else {
         let known = specifications.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         return Some(format!("there is no specification `{key}`; expected one of {known}"));
@@ -114,7 +132,9 @@ mod tests {
 
     #[test]
     fn sections_that_exist_are_good() {
-        assert!(faults("/// As asked [rs-core §12.1]; also [rs-core §7, §12.1, sdshare].").is_empty());
+        assert!(
+            faults("/// As asked [rs-core §12.1]; also [rs-core §7, §12.1, sdshare].").is_empty()
+        );
         assert!(faults("/// Headings are sections too [sdshare §Snapshots Feed].").is_empty());
         assert!(faults("cites = \"rs-core §7\"").is_empty());
     }

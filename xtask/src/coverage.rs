@@ -1,5 +1,5 @@
-//! Coverage of the core specification: the table in `conformance/rs-core/manifest.toml` lists what shows that each
-//! sentence is kept. Every rule, test and case it names must exist.
+//! Coverage of the core specification: the table in `conformance/rs-core/manifest.toml` lists what
+//! shows that each sentence is kept. Every rule, test and case it names must exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,7 +35,8 @@ impl Requirement {
             value.with_context(|| format!("{REQUIREMENTS}: a requirement has no `{name}`"))
         };
         let list = |name: &str| {
-            let values = entry.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let values =
+                entry.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
         };
         let requirement = Self {
@@ -115,7 +116,8 @@ pub(crate) fn check() -> Result<()> {
 
 fn requirements() -> Result<Vec<Requirement>> {
     let table = read_table(REQUIREMENTS)?;
-    let entries = table.get("requirement").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let entries =
+        table.get("requirement").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     entries.iter().filter_map(Value::as_table).map(Requirement::read).collect()
 }
 
@@ -131,12 +133,24 @@ fn known(requirements: &[Requirement]) -> Result<Known> {
     let cases = read_table(CASES)?;
     let cases = cases.get("case").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut known = Known {
-        rules: ids(&read(RULES)?, |line| line.trim_start().split_once(": \"").map(|(_, rest)| rest)),
-        broken_rules: ids(&read(RULE_CASES)?, |line| line.trim_start().trim_start_matches('(').strip_prefix('"')),
-        cases: cases.iter().filter_map(|case| case.get("id")?.as_str()).map(str::to_owned).collect(),
+        rules: ids(&read(RULES)?, |line| {
+            line.trim_start().split_once(": \"").map(|(_, rest)| rest)
+        }),
+        broken_rules: ids(&read(RULE_CASES)?, |line| {
+            line.trim_start().trim_start_matches('(').strip_prefix('"')
+        }),
+        cases: cases
+            .iter()
+            .filter_map(|case| case.get("id")?.as_str())
+            .map(str::to_owned)
+            .collect(),
         tests: BTreeMap::new(),
     };
-    for file in requirements.iter().flat_map(|one| &one.tests).filter_map(|test| Some(test.split_once("::")?.0)) {
+    for file in requirements
+        .iter()
+        .flat_map(|one| &one.tests)
+        .filter_map(|test| Some(test.split_once("::")?.0))
+    {
         if !known.tests.contains_key(file) {
             let exists = root().join(Path::new(file)).is_file();
             let text = if exists { read(file)? } else { String::new() };
@@ -149,7 +163,8 @@ fn known(requirements: &[Requirement]) -> Result<Known> {
 /// The rule ids that lines begin with, after what `find` cuts off.
 fn ids<'t>(text: &'t str, find: impl Fn(&'t str) -> Option<&'t str>) -> BTreeSet<String> {
     let is_id = |id: &&str| {
-        ["RS-", "RSA-", "XML-", "HTTP-", "WALK-"].iter().any(|prefix| id.starts_with(prefix)) && !id.contains(' ')
+        ["RS-", "RSA-", "XML-", "HTTP-", "WALK-"].iter().any(|prefix| id.starts_with(prefix))
+            && !id.contains(' ')
     };
     let found = text.lines().filter_map(find).filter_map(|rest| rest.split('"').next());
     found.filter(is_id).map(str::to_owned).collect()
@@ -158,8 +173,8 @@ fn ids<'t>(text: &'t str, find: impl Fn(&'t str) -> Option<&'t str>) -> BTreeSet
 /// The attribute of a test that does not run unless asked for.
 const PASSED_OVER: &str = "#[ignore";
 
-/// Functions below `#[test]`; comments and other attributes may stand between. A test that is passed over by default
-/// shows nothing.
+/// Functions below `#[test]`; comments and other attributes may stand between. A test that is
+/// passed over by default shows nothing.
 fn test_names(text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let (mut due, mut passed_over) = (false, false);
@@ -168,7 +183,9 @@ fn test_names(text: &str) -> BTreeSet<String> {
             due = true;
         } else if line.starts_with(PASSED_OVER) {
             passed_over = true;
-        } else if let Some(rest) = line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn ")) {
+        } else if let Some(rest) =
+            line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn "))
+        {
             let counts = std::mem::take(&mut due) & !std::mem::take(&mut passed_over);
             if counts {
                 names.extend(rest.split('(').next().map(str::to_owned));
@@ -192,7 +209,10 @@ fn faults(requirements: &[Requirement], known: &Known) -> Vec<String> {
             faults.push(format!("`{id}` is there twice"));
         }
         if one.level == "must" && !one.is_covered() {
-            faults.push(format!("`{id}` ({}) is a must that nothing covers: {}", one.cites, one.says));
+            faults.push(format!(
+                "`{id}` ({}) is a must that nothing covers: {}",
+                one.cites, one.says
+            ));
         }
         for rule in &one.rules {
             if !known.rules.contains(rule) {
@@ -205,9 +225,9 @@ fn faults(requirements: &[Requirement], known: &Known) -> Vec<String> {
             faults.push(format!("`{id}`: there is no case `{case}` in {CASES}"));
         }
         for test in &one.tests {
-            let exists = test
-                .split_once("::")
-                .is_some_and(|(file, name)| known.tests.get(file).is_some_and(|names| names.contains(name)));
+            let exists = test.split_once("::").is_some_and(|(file, name)| {
+                known.tests.get(file).is_some_and(|names| names.contains(name))
+            });
             if !exists {
                 faults.push(format!("`{id}`: there is no test `{test}`"));
             }
@@ -226,7 +246,8 @@ mod tests {
     }
 
     fn told(text: &str) -> String {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         let known = Known {
             rules: names(&["RS-1-a", "RS-2-b"]),
             broken_rules: names(&["RS-1-a"]),
@@ -245,14 +266,18 @@ mod tests {
             "about = \"destination\"\nrules = [\"RS-1-a\"]",
             "about = \"source\"\ncases = [\"c\"]",
         ] {
-            assert!(told(&format!("level = \"must\"\n{bare}")).contains("nothing covers"), "{bare}");
+            assert!(
+                told(&format!("level = \"must\"\n{bare}")).contains("nothing covers"),
+                "{bare}"
+            );
             assert_eq!(told(&format!("level = \"should\"\n{bare}")), "", "{bare}");
         }
     }
 
     #[test]
     fn missing_names_cover_nothing() {
-        let with = |names: &str| told(&format!("level = \"should\"\nabout = \"document\"\n{names}"));
+        let with =
+            |names: &str| told(&format!("level = \"should\"\nabout = \"document\"\n{names}"));
         assert!(with("rules = [\"RS-9-x\"]").contains("there is no rule"));
         assert!(with("rules = [\"RS-2-b\"]").contains("no case in"));
         assert!(with("cases = [\"d\"]").contains("there is no case"));
@@ -268,7 +293,9 @@ mod tests {
 
     #[test]
     fn a_test_that_is_passed_over_covers_nothing() {
-        for attributes in [format!("#[test]\n{PASSED_OVER}]"), format!("{PASSED_OVER} = \"slow\"]\n#[test]")] {
+        for attributes in
+            [format!("#[test]\n{PASSED_OVER}]"), format!("{PASSED_OVER} = \"slow\"]\n#[test]")]
+        {
             let text = format!("{attributes}\nfn one() {{}}\n#[test]\nfn two() {{}}");
             assert_eq!(test_names(&text), BTreeSet::from(["two".to_owned()]));
         }

@@ -23,7 +23,8 @@ pub(crate) fn check() -> Result<()> {
 /// Rewrites the generated files.
 pub(crate) fn write() -> Result<()> {
     for (path, arguments) in GENERATED {
-        fs::write(root().join(path), printed(arguments)?).with_context(|| format!("cannot write {path}"))?;
+        fs::write(root().join(path), printed(arguments)?)
+            .with_context(|| format!("cannot write {path}"))?;
         println!("wrote {path}");
     }
     println!("{} generated files", GENERATED.len());

@@ -1,4 +1,5 @@
-//! The layers: which crate may depend on which, which may do IO, and where the documents of a protocol may be named.
+//! The layers: which crate may depend on which, which may do IO, and where the documents of a
+//! protocol may be named.
 //!
 //! Dev-dependencies are free: a test may use a store, a server or a runtime.
 
@@ -12,26 +13,43 @@ use toml::{Table, Value};
 use crate::process::root;
 use crate::tree;
 
-/// The layers, lowest first. What is in none of these folders may use everything and is used by nothing.
+/// The layers, lowest first. What is in none of these folders may use everything and is used by
+/// nothing.
 const LAYERS: [&str; 5] = ["formats", "core", "adapters", "roles", "app"];
 
 /// Crates and modules that the pure layers may not use.
-const IMPURE: [&str; 9] =
-    ["tokio", "reqwest", "rusqlite", "sqlx", "object_store", "hyper", "std::fs", "std::net", "std::process"];
+const IMPURE: [&str; 9] = [
+    "tokio",
+    "reqwest",
+    "rusqlite",
+    "sqlx",
+    "object_store",
+    "hyper",
+    "std::fs",
+    "std::net",
+    "std::process",
+];
 
-/// What tests share. Only the benchmarks, which are tests themselves, depend on it other than for development.
+/// What tests share. Only the benchmarks, which are tests themselves, depend on it other than for
+/// development.
 const TESTKIT: &str = "abreast-testkit";
 
 /// Change logs a role may only know through the trait.
 const LOG_IMPLEMENTATIONS: [&str; 3] = ["SqliteLog", "PostgresLog", "MemoryLog"];
 
-/// Module of a format, and the files and folders of roles and apps that may name it: its readers and projections.
+/// Module of a format, and the files and folders of roles and apps that may name it: its readers
+/// and projections.
 const PROTOCOLS: [(&str, &[&str]); 1] = [(
     "v1_1",
-    &["roles/destination/src/read/resourcesync/", "roles/source/src/projection/resourcesync/", "roles/validator/"],
+    &[
+        "roles/destination/src/read/resourcesync/",
+        "roles/source/src/projection/resourcesync/",
+        "roles/validator/",
+    ],
 )];
 
-/// Module of the Destination's readers, which all others know through the trait `Reader`, and where it may be named.
+/// Module of the Destination's readers, which all others know through the trait `Reader`, and where
+/// it may be named.
 const READERS: (&str, &[&str]) = ("read::resourcesync", &["roles/destination/src/read/"]);
 
 const WAY_OUT: &str = "help: move the shared part down a layer, or wire it in app/";
@@ -71,13 +89,17 @@ pub(crate) fn features() -> Result<Vec<(String, Vec<String>)>> {
 
 fn members(root: &Path) -> Result<Vec<Member>> {
     let workspace = manifest(&root.join("Cargo.toml"))?;
-    let folders = workspace["workspace"]["members"].as_array().context("Cargo.toml lists no workspace members")?;
+    let folders = workspace["workspace"]["members"]
+        .as_array()
+        .context("Cargo.toml lists no workspace members")?;
     folders
         .iter()
         .filter_map(Value::as_str)
         .map(|folder| {
             let manifest = manifest(&root.join(folder).join("Cargo.toml"))?;
-            let name = manifest["package"]["name"].as_str().with_context(|| format!("{folder} has no name"))?;
+            let name = manifest["package"]["name"]
+                .as_str()
+                .with_context(|| format!("{folder} has no name"))?;
             Ok(Member {
                 name: name.to_owned(),
                 folder: PathBuf::from(folder),
@@ -93,7 +115,8 @@ fn members(root: &Path) -> Result<Vec<Member>> {
 }
 
 fn manifest(path: &Path) -> Result<Table> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     text.parse().with_context(|| format!("cannot read {} as TOML", path.display()))
 }
 
@@ -109,13 +132,16 @@ fn dependencies(manifest: &Table) -> BTreeSet<String> {
         .flatten()
         .filter_map(Value::as_table)
         .flat_map(|table| {
-            table.iter().map(|(name, value)| value.get("package").and_then(Value::as_str).unwrap_or(name).to_owned())
+            table.iter().map(|(name, value)| {
+                value.get("package").and_then(Value::as_str).unwrap_or(name).to_owned()
+            })
         })
         .collect()
 }
 
 fn dependency_faults(members: &[Member]) -> Vec<String> {
-    let by_name: BTreeMap<&str, &Member> = members.iter().map(|member| (member.name.as_str(), member)).collect();
+    let by_name: BTreeMap<&str, &Member> =
+        members.iter().map(|member| (member.name.as_str(), member)).collect();
     let mut faults = Vec::new();
     for member in members {
         if member.dependencies.contains(TESTKIT) && member.folder != Path::new("bench") {
@@ -128,9 +154,15 @@ fn dependency_faults(members: &[Member]) -> Vec<String> {
         for dependency in &member.dependencies {
             let name = &member.name;
             if layer <= 1 && IMPURE.contains(&dependency.as_str()) {
-                faults.push(format!("  {name} depends on {dependency}: formats/ and core/ do no IO\n    {WAY_OUT}"));
+                faults.push(format!(
+                    "  {name} depends on {dependency}: formats/ and core/ do no IO\n    {WAY_OUT}"
+                ));
             }
-            let Some(other) = by_name.get(dependency.as_str()).filter(|other| other.name != TESTKIT) else { continue };
+            let Some(other) =
+                by_name.get(dependency.as_str()).filter(|other| other.name != TESTKIT)
+            else {
+                continue;
+            };
             if let Some(rule) = broken_rule(member, layer, other) {
                 faults.push(format!("  {name} depends on {dependency}: {rule}\n    {WAY_OUT}"));
             }
@@ -142,12 +174,17 @@ fn dependency_faults(members: &[Member]) -> Vec<String> {
 fn broken_rule(member: &Member, layer: usize, other: &Member) -> Option<String> {
     let folder = LAYERS[layer];
     match self::layer(other) {
-        None => Some(format!("{}/ is for checking the product, not part of it", other.folder.display())),
+        None => {
+            Some(format!("{}/ is for checking the product, not part of it", other.folder.display()))
+        }
         Some(below) if below < layer => {
-            // Destination and hub keep their own state there; a change log is met through the trait.
-            let has_state = member.folder.ends_with("destination") || member.folder.ends_with("hub");
-            (other.name == "abreast-store" && folder == "roles" && !has_state)
-                .then(|| "roles meet change logs through the trait in core/, not through a store".to_owned())
+            // Destination and hub keep their own state there; a change log is met through the
+            // trait.
+            let has_state =
+                member.folder.ends_with("destination") || member.folder.ends_with("hub");
+            (other.name == "abreast-store" && folder == "roles" && !has_state).then(|| {
+                "roles meet change logs through the trait in core/, not through a store".to_owned()
+            })
         }
         Some(same) if same == layer => match folder {
             "app" => None,
@@ -163,15 +200,20 @@ fn code_faults(member: &Member, file: &str, text: &str) -> Vec<String> {
     let folder = layer(member).map(|layer| LAYERS[layer]);
     let (names, rule): (&[&str], _) = match folder {
         Some("formats" | "core") => (&IMPURE, "formats/ and core/ do no IO"),
-        Some("roles") => (&LOG_IMPLEMENTATIONS, "roles know a change log only as the trait `ChangeLog`"),
+        Some("roles") => {
+            (&LOG_IMPLEMENTATIONS, "roles know a change log only as the trait `ChangeLog`")
+        }
         _ => return Vec::new(),
     };
     let mut faults = Vec::new();
     for (number, line) in tree::before_tests(text).lines().enumerate() {
         let code = line.split("//").next().unwrap_or_default();
-        let grouped = code.contains("std::{") && ["fs", "net", "process"].iter().any(|name| has_word(code, name));
+        let grouped = code.contains("std::{")
+            && ["fs", "net", "process"].iter().any(|name| has_word(code, name));
         let named = names.iter().find(|name| has_word(code, name));
-        if let Some(name) = named.or_else(|| (grouped && folder != Some("roles")).then_some(&"std::{…}")) {
+        if let Some(name) =
+            named.or_else(|| (grouped && folder != Some("roles")).then_some(&"std::{…}"))
+        {
             faults.push(format!("  {file}:{} names `{name}`: {rule}\n    {WAY_OUT}", number + 1));
         }
     }
@@ -180,7 +222,10 @@ fn code_faults(member: &Member, file: &str, text: &str) -> Vec<String> {
 
 /// Where code outside a protocol's own files names its documents.
 fn protocol_faults(member: &Member, file: &str, text: &str) -> Vec<String> {
-    if !matches!(layer(member).map(|layer| LAYERS[layer]), Some("core" | "adapters" | "roles" | "app")) {
+    if !matches!(
+        layer(member).map(|layer| LAYERS[layer]),
+        Some("core" | "adapters" | "roles" | "app")
+    ) {
         return Vec::new();
     }
     let mut faults = Vec::new();
@@ -205,7 +250,8 @@ fn protocol_faults(member: &Member, file: &str, text: &str) -> Vec<String> {
 fn has_word(code: &str, word: &str) -> bool {
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).any(|(start, _)| {
-        !code[..start].ends_with(part_of_name) && !code[start + word.len()..].starts_with(part_of_name)
+        !code[..start].ends_with(part_of_name)
+            && !code[start + word.len()..].starts_with(part_of_name)
     })
 }
 
@@ -245,7 +291,10 @@ mod tests {
 
     #[test]
     fn a_crate_may_depend_on_the_folders_below() {
-        assert_eq!(faults_of("roles/source", &["abreast-core", "abreast-net", "abreast-sdshare"]), "");
+        assert_eq!(
+            faults_of("roles/source", &["abreast-core", "abreast-net", "abreast-sdshare"]),
+            ""
+        );
         assert_eq!(faults_of("app/cli", &["abreast-server", "abreast-store", "tokio"]), "");
     }
 
@@ -257,7 +306,9 @@ mod tests {
 
     #[test]
     fn roles_do_not_know_each_other_nor_a_store() {
-        assert!(faults_of("roles/source", &["abreast-hub"]).contains("do not depend on each other"));
+        assert!(
+            faults_of("roles/source", &["abreast-hub"]).contains("do not depend on each other")
+        );
         assert!(faults_of("roles/source", &["abreast-store"]).contains("through the trait"));
         for role in ["roles/destination", "roles/hub"] {
             assert_eq!(faults_of(role, &["abreast-store"]), "");
@@ -290,9 +341,18 @@ mod tests {
         assert!(faults_of("formats/emm", &["tokio"]).contains("do no IO"));
         let core = member("core", "abreast-core", &[]);
         assert_eq!(code_faults(&core, "core/src/a.rs", "use std::{collections, fs};").len(), 1);
-        assert_eq!(code_faults(&core, "core/src/a.rs", "fn f() {}\n  std::fs::read(path)").len(), 1);
-        assert!(code_faults(&core, "core/src/a.rs", "// tokio is not named here\nlet tokio_like = 1;").is_empty());
-        assert!(code_faults(&core, "core/src/a.rs", "#[cfg(test)]\nmod tests { use std::fs; }").is_empty());
+        assert_eq!(
+            code_faults(&core, "core/src/a.rs", "fn f() {}\n  std::fs::read(path)").len(),
+            1
+        );
+        assert!(
+            code_faults(&core, "core/src/a.rs", "// tokio is not named here\nlet tokio_like = 1;")
+                .is_empty()
+        );
+        assert!(
+            code_faults(&core, "core/src/a.rs", "#[cfg(test)]\nmod tests { use std::fs; }")
+                .is_empty()
+        );
     }
 
     #[test]
@@ -306,9 +366,14 @@ mod tests {
     fn documents_are_named_by_their_reader_and_projection_only() {
         let text = "// v1_1 in a comment\nuse abreast_resourcesync::v1_1::Entry;\nlet v1_1_like = 1;\n\
              #[cfg(test)]\nmod tests { use abreast_resourcesync::v1_1::Ln; }";
-        let faults = |folder: &str, file: &str| protocol_faults(&member(folder, "subject", &[]), file, text).len();
+        let faults = |folder: &str, file: &str| {
+            protocol_faults(&member(folder, "subject", &[]), file, text).len()
+        };
         assert_eq!(faults("roles/destination", "roles/destination/src/audit.rs"), 1);
-        assert_eq!(faults("roles/destination", "roles/destination/src/read/resourcesync/discover.rs"), 0);
+        assert_eq!(
+            faults("roles/destination", "roles/destination/src/read/resourcesync/discover.rs"),
+            0
+        );
         assert_eq!(faults("roles/source", "roles/source/src/watch.rs"), 1);
         assert_eq!(faults("roles/source", "roles/source/src/notify/notifier.rs"), 1);
         assert_eq!(faults("roles/source", "roles/source/src/projection/pages/sitemap.rs"), 1);
@@ -317,7 +382,9 @@ mod tests {
         assert_eq!(faults("app/cli", "app/cli/src/import.rs"), 1);
         assert_eq!(faults("formats/resourcesync", "formats/resourcesync/src/v1_1/parser.rs"), 0);
         let text = "use crate::read::resourcesync::reader::ResourceSync;";
-        let faults = |file: &str| protocol_faults(&member("roles/destination", "subject", &[]), file, text).len();
+        let faults = |file: &str| {
+            protocol_faults(&member("roles/destination", "subject", &[]), file, text).len()
+        };
         assert_eq!(faults("roles/destination/src/run.rs"), 1);
         assert_eq!(faults("roles/destination/src/read/mod.rs"), 0);
     }
@@ -328,6 +395,9 @@ mod tests {
              [dev-dependencies]\nrusqlite = \"1\"\n[target.'cfg(unix)'.dependencies]\nrustix = \"1\""
             .parse()
             .unwrap();
-        assert_eq!(dependencies(&manifest), BTreeSet::from(["tokio".to_owned(), "rustix".to_owned()]));
+        assert_eq!(
+            dependencies(&manifest),
+            BTreeSet::from(["tokio".to_owned(), "rustix".to_owned()])
+        );
     }
 }

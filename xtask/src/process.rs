@@ -12,8 +12,8 @@ const RETRY_PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs
 
 /// The repository's root folder.
 pub(crate) fn root() -> PathBuf {
-    let manifest =
-        std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
@@ -41,7 +41,10 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// Runs quietly; on failure the error holds what the program wrote last.
 pub(crate) fn run_quietly(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start `{}`", shown(command)))?;
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start `{}`", shown(command)))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let lines: Vec<&str> = said.lines().collect();

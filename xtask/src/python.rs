@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use crate::apt;
 use crate::process::{find_program, is_set, run_quietly, target, with_retries};
 
-/// Packages of the environment. `resync` imports `distutils`, which Python 3.12 dropped and setuptools
-/// still brings, and `defusedxml`, which it does not declare.
-/// pywb brings warcio: programs of archives, which read packed copies. memento_client asks for versions by date.
+/// Packages of the environment. `resync` imports `distutils`, which Python 3.12 dropped and
+/// setuptools still brings, and `defusedxml`, which it does not declare. pywb brings warcio:
+/// programs of archives, which read packed copies. memento_client asks for versions by date.
 /// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery.
 const REQUIREMENTS: [&str; 7] = [
     "setuptools<81",
@@ -26,7 +26,8 @@ const REQUIREMENTS: [&str; 7] = [
 /// Interpreters in order of preference: the newest that still has `distutils` of its own first.
 const INTERPRETERS: [&str; 3] = ["python3.11", "python3", "python3.13"];
 
-/// The environment's `bin` folder, made when it is not there or holds something else than is wanted.
+/// The environment's `bin` folder, made when it is not there or holds something else than is
+/// wanted.
 pub(crate) fn environment() -> Result<PathBuf> {
     let folder = target().join("venv");
     let bin = folder.join("bin");
@@ -57,14 +58,24 @@ pub(crate) fn download(requirement: &str, form: &str, folder: &Path) -> Result<P
     let folder_text = folder.to_string_lossy();
     let arguments = ["download", "--no-deps", form, name, "--dest", folder_text.as_ref()];
     pip(&bin, &format!("downloading {requirement}"), &arguments, &[requirement])?;
-    let file = fs::read_dir(folder)?.next().context("pip reported a download, but there is no file")??;
+    let file =
+        fs::read_dir(folder)?.next().context("pip reported a download, but there is no file")??;
     Ok(file.path())
 }
 
 fn pip(bin: &Path, what: &str, arguments: &[&str], requirements: &[&str]) -> Result<()> {
     with_retries(what, || {
         let mut command = Command::new(bin.join("python"));
-        command.args(["-m", "pip", "--quiet", "--disable-pip-version-check", "--retries", "5", "--timeout", "60"]);
+        command.args([
+            "-m",
+            "pip",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--retries",
+            "5",
+            "--timeout",
+            "60",
+        ]);
         run_quietly(command.args(arguments).args(requirements)).map(drop)
     })
 }
@@ -73,13 +84,14 @@ fn interpreter() -> Result<PathBuf> {
     if let Some(python) = usable_interpreter() {
         return Ok(python);
     }
-    apt::install(&["python3", "python3-venv"]).context("cannot find a Python that can make environments")?;
-    usable_interpreter().context("python3 and python3-venv are installed, and still no environment can be made")
+    apt::install(&["python3", "python3-venv"])
+        .context("cannot find a Python that can make environments")?;
+    usable_interpreter()
+        .context("python3 and python3-venv are installed, and still no environment can be made")
 }
 
 fn usable_interpreter() -> Option<PathBuf> {
-    INTERPRETERS
-        .iter()
-        .filter_map(|name| find_program(name))
-        .find(|python| run_quietly(Command::new(python).args(["-c", "import ensurepip, venv"])).is_ok())
+    INTERPRETERS.iter().filter_map(|name| find_program(name)).find(|python| {
+        run_quietly(Command::new(python).args(["-c", "import ensurepip, venv"])).is_ok()
+    })
 }

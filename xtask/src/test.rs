@@ -15,8 +15,17 @@ use crate::tree;
 const SKIP_LOG: &str = "ABREAST_TEST_SKIP_LOG";
 
 /// Tests of abilities that the default build leaves out.
-const FEATURES: [&[&str]; 1] =
-    [&["-p", "abreast-destination", "--features", "s3", "--test", "it", "--", "objects::", "deletion::"]];
+const FEATURES: [&[&str]; 1] = [&[
+    "-p",
+    "abreast-destination",
+    "--features",
+    "s3",
+    "--test",
+    "it",
+    "--",
+    "objects::",
+    "deletion::",
+]];
 
 /// Sum over all test binaries.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
@@ -61,13 +70,23 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
     report_missing(&tools, sum)
 }
 
-/// Runs `cargo test` with the arguments, or with `default` when there are none, and adds its results.
-fn run_tests(default: &[&str], arguments: &[String], tools: &Tools, skip_log: &Path, total: &mut Sum) -> Result<()> {
+/// Runs `cargo test` with the arguments, or with `default` when there are none, and adds its
+/// results.
+fn run_tests(
+    default: &[&str],
+    arguments: &[String],
+    tools: &Tools,
+    skip_log: &Path,
+    total: &mut Sum,
+) -> Result<()> {
     let mut command = cargo(&["test", "--no-fail-fast"]);
     if arguments.is_empty() {
         command.args(default);
     }
-    command.args(arguments).envs(tools.found.iter().map(|(variable, path)| (variable, path))).env(SKIP_LOG, skip_log);
+    command
+        .args(arguments)
+        .envs(tools.found.iter().map(|(variable, path)| (variable, path)))
+        .env(SKIP_LOG, skip_log);
     for variable in tools.missing.iter().flat_map(|missing| &missing.variables) {
         command.env_remove(variable);
     }
@@ -76,7 +95,9 @@ fn run_tests(default: &[&str], arguments: &[String], tools: &Tools, skip_log: &P
     let mut sum = stream(output, &mut io::stdout())?;
     let status = child.wait().context("while waiting for `cargo test`")?;
     if !status.success() && sum.failed == 0 {
-        println!("\n`cargo test` ended with {status} and no test failed: a build or a test process broke off");
+        println!(
+            "\n`cargo test` ended with {status} and no test failed: a build or a test process broke off"
+        );
         sum.failed = 1;
     }
     total.add(sum);
@@ -138,12 +159,16 @@ impl Sum {
 
     /// Adds `test result: ok. 3 passed; 0 failed; 1 ignored; …`; other lines count nothing.
     fn add_line(&mut self, line: &str) {
-        let Some((_, counts)) = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". ")) else {
+        let Some((_, counts)) =
+            line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
+        else {
             return;
         };
         for count in counts.split(';') {
             let mut words = count.split_whitespace();
-            let (Some(Ok(number)), Some(word)) = (words.next().map(str::parse::<usize>), words.next()) else {
+            let (Some(Ok(number)), Some(word)) =
+                (words.next().map(str::parse::<usize>), words.next())
+            else {
                 continue;
             };
             match word {
@@ -198,7 +223,11 @@ mod tests {
 
     #[test]
     fn output_that_is_not_utf8_is_passed_on() {
-        let sum = stream(&b"\xff\xfe\ntest result: ok. 1 passed; 0 failed; 0 ignored\n"[..], &mut io::sink()).unwrap();
+        let sum = stream(
+            &b"\xff\xfe\ntest result: ok. 1 passed; 0 failed; 0 ignored\n"[..],
+            &mut io::sink(),
+        )
+        .unwrap();
         assert_eq!(sum.passed, 1);
     }
 }

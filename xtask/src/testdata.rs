@@ -69,9 +69,11 @@ impl Collection {
         eprintln!("preparing target/testdata/{}", self.folder);
         let staging = place.with_file_name(format!("{}.partial", self.folder));
         if staging.exists() {
-            fs::remove_dir_all(&staging).with_context(|| format!("cannot remove {}", staging.display()))?;
+            fs::remove_dir_all(&staging)
+                .with_context(|| format!("cannot remove {}", staging.display()))?;
         }
-        fs::create_dir_all(&staging).with_context(|| format!("cannot create {}", staging.display()))?;
+        fs::create_dir_all(&staging)
+            .with_context(|| format!("cannot create {}", staging.display()))?;
         (self.fetch)(&staging)?;
         let files = count_files(&staging.join(self.inside))?;
         if files < self.files_at_least {
@@ -81,7 +83,8 @@ impl Collection {
                 self.files_at_least
             );
         }
-        fs::rename(&staging, &place).with_context(|| format!("cannot rename to {}", place.display()))?;
+        fs::rename(&staging, &place)
+            .with_context(|| format!("cannot rename to {}", place.display()))?;
         Ok(inside)
     }
 }
@@ -90,7 +93,8 @@ impl Collection {
 pub(crate) fn run() -> Result<()> {
     let _lock = crate::tools::lock()?;
     for collection in &COLLECTIONS {
-        let folder = collection.prepare().with_context(|| format!("cannot prepare {}", collection.title))?;
+        let folder =
+            collection.prepare().with_context(|| format!("cannot prepare {}", collection.title))?;
         println!("{}={}  ({} files)", collection.variable, folder.display(), count_files(&folder)?);
     }
     Ok(())
@@ -112,7 +116,8 @@ fn unpack_python_package(requirement: &str, form: &str, folder: &Path) -> Result
 
 fn count_files(folder: &Path) -> Result<usize> {
     let mut count = 0;
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
         let entry = entry?;
         count += if entry.file_type()?.is_dir() { count_files(&entry.path())? } else { 1 };

@@ -25,11 +25,14 @@ pub(crate) struct Missing {
 }
 
 impl Tools {
-    /// Searches for everything, installs what is not there, and keeps what could not be fetched with the reason.
+    /// Searches for everything, installs what is not there, and keeps what could not be fetched
+    /// with the reason.
     pub(crate) fn prepare() -> Result<Self> {
         let _lock = lock()?;
         let mut tools = Self::default();
-        tools.add("the web server nginx", &["ABREAST_TEST_NGINX"], || Ok(vec![program("nginx", "nginx")?]));
+        tools.add("the web server nginx", &["ABREAST_TEST_NGINX"], || {
+            Ok(vec![program("nginx", "nginx")?])
+        });
         tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
         tools.add(
             "programs in Python: resync for ResourceSync, Flask-WebSub for hubs, pywb for archives, memento_client for versions, \
@@ -46,14 +49,24 @@ impl Tools {
         Ok(tools)
     }
 
-    fn add(&mut self, what: &'static str, variables: &[&'static str], find: impl FnOnce() -> Result<Vec<PathBuf>>) {
+    fn add(
+        &mut self,
+        what: &'static str,
+        variables: &[&'static str],
+        find: impl FnOnce() -> Result<Vec<PathBuf>>,
+    ) {
         // A person may point at their own copy; what is set is used as it is.
-        let set: Vec<PathBuf> = variables.iter().filter_map(std::env::var_os).map(PathBuf::from).collect();
+        let set: Vec<PathBuf> =
+            variables.iter().filter_map(std::env::var_os).map(PathBuf::from).collect();
         let paths = if set.len() == variables.len() { Ok(set) } else { find() };
         match paths {
             Ok(paths) => self.found.extend(variables.iter().copied().zip(paths)),
             Err(error) => {
-                self.missing.push(Missing { what, variables: variables.to_vec(), reason: format!("{error:#}") });
+                self.missing.push(Missing {
+                    what,
+                    variables: variables.to_vec(),
+                    reason: format!("{error:#}"),
+                });
             }
         }
     }

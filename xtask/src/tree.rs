@@ -29,7 +29,8 @@ pub(crate) fn before_tests(text: &str) -> &str {
 }
 
 fn collect(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
         let entry = entry?;
         let name = entry.file_name();
@@ -39,7 +40,9 @@ fn collect(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> Result<
             if !LEFT_OUT.contains(&name.as_ref()) {
                 collect(&entry.path(), endings, found)?;
             }
-        } else if kind.is_file() && (endings.is_empty() || endings.iter().any(|ending| name.ends_with(ending))) {
+        } else if kind.is_file()
+            && (endings.is_empty() || endings.iter().any(|ending| name.ends_with(ending)))
+        {
             found.push(entry.path());
         }
     }

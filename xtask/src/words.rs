@@ -1,7 +1,8 @@
 //! Words in the repository: no registry host, no path of one machine, and plain technical English.
 //!
-//! The idioms of [`IDIOMS`] are searched in the documents, and in the comments and texts of the program. The names of tests are
-//! short, and module headers are statements. Test files are searched for the first two only: they quote what others write.
+//! The idioms of [`IDIOMS`] are searched in the documents, and in the comments and texts of the
+//! program. The names of tests are short, and module headers are statements. Test files are
+//! searched for the first two only: they quote what others write.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,8 @@ use anyhow::{Result, bail};
 use crate::process::root;
 use crate::tree;
 
-/// Texts that no file may contain, and why. Written in two halves, so that this list does not find itself.
+/// Texts that no file may contain, and why. Written in two halves, so that this list does not find
+/// itself.
 const FORBIDDEN: [(&str, &str); 9] = [
     (concat!("pypi", ".org"), REGISTRY),
     (concat!("pythonhosted", ".org"), REGISTRY),
@@ -44,8 +46,14 @@ const IDIOMS: [(&[&str], &str); 12] = [
 ];
 
 /// Words after which one of [`IDIOMS`] is a term: `look up`, `looks like`.
-const TERMS: [(&str, &str); 6] =
-    [("look", "up"), ("looks", "up"), ("looked", "up"), ("looking", "up"), ("look", "like"), ("looks", "like")];
+const TERMS: [(&str, &str); 6] = [
+    ("look", "up"),
+    ("looks", "up"),
+    ("looked", "up"),
+    ("looking", "up"),
+    ("look", "like"),
+    ("looks", "like"),
+];
 
 /// Names that nobody could search for; each has a standard name.
 const HOUSE_NAMES: [&str; 10] =
@@ -63,7 +71,8 @@ const EXCEPTIONS: [(&str, &str, &str); 8] = [
     ("xtask/src/coverage.rs", "\"says\"", "a key of the table"),
 ];
 
-/// Files and folders that are not searched for idioms: decisions are superseded, never edited; this file lists the idioms.
+/// Files and folders that are not searched for idioms: decisions are superseded, never edited; this
+/// file lists the idioms.
 const NOT_PROSE: [&str; 2] = ["docs/decisions/", "xtask/src/words.rs"];
 
 /// Longest name of a test.
@@ -100,7 +109,10 @@ fn forbidden_in(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     let lines = text.lines().enumerate();
     lines
         .flat_map(|(number, line)| {
-            FORBIDDEN.iter().filter(|(word, _)| line.contains(word)).map(move |(word, why)| (number + 1, *word, *why))
+            FORBIDDEN
+                .iter()
+                .filter(|(word, _)| line.contains(word))
+                .map(move |(word, why)| (number + 1, *word, *why))
         })
         .collect()
 }
@@ -152,7 +164,8 @@ fn markdown_prose(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// The comments and texts of Rust code: a line that is a comment, or the parts of a line between quotes.
+/// The comments and texts of Rust code: a line that is a comment, or the parts of a line between
+/// quotes.
 fn rust_prose(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut in_text = false;
@@ -192,9 +205,11 @@ fn rust_prose(text: &str) -> Vec<(usize, String)> {
 
 /// The idioms and house names in a line.
 fn idioms_in(line: &str) -> Vec<String> {
-    let is_word =
-        |character: char| character.is_alphanumeric() || character == '_' || character == '-' || character == '\'';
-    let words: Vec<&str> = line.split(|character| !is_word(character)).filter(|word| !word.is_empty()).collect();
+    let is_word = |character: char| {
+        character.is_alphanumeric() || character == '_' || character == '-' || character == '\''
+    };
+    let words: Vec<&str> =
+        line.split(|character| !is_word(character)).filter(|word| !word.is_empty()).collect();
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let mut faults = Vec::new();
     for (phrases, instead) in IDIOMS {
@@ -209,7 +224,8 @@ fn idioms_in(line: &str) -> Vec<String> {
         }
     }
     for name in HOUSE_NAMES.iter().filter(|name| words.contains(name)) {
-        faults.push(format!("`{name}` (help: the standard term of the field; see docs/glossary.md)"));
+        faults
+            .push(format!("`{name}` (help: the standard term of the field; see docs/glossary.md)"));
     }
     faults
 }
@@ -219,9 +235,13 @@ fn house_types(text: &str) -> Vec<(usize, String)> {
     let mut faults = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let words: Vec<&str> = line.split(|character: char| !character.is_alphanumeric()).collect();
-        let declared = words.windows(2).find(|pair| ["struct", "enum", "trait", "type"].contains(&pair[0]));
+        let declared =
+            words.windows(2).find(|pair| ["struct", "enum", "trait", "type"].contains(&pair[0]));
         if let Some(name) = declared.map(|pair| pair[1]).filter(|name| HOUSE_NAMES.contains(name)) {
-            faults.push((number + 1, format!("type `{name}` (help: the standard term; see docs/glossary.md)")));
+            faults.push((
+                number + 1,
+                format!("type `{name}` (help: the standard term; see docs/glossary.md)"),
+            ));
         }
     }
     faults
@@ -239,7 +259,10 @@ fn long_test_names(text: &str) -> Vec<(usize, String)> {
             let name = rest.split(['(', '<']).next().unwrap_or_default();
             if name.len() > TEST_NAME_MAX {
                 let length = name.len();
-                faults.push((number + 1, format!("`{name}` has {length} characters (help: at most {TEST_NAME_MAX})")));
+                faults.push((
+                    number + 1,
+                    format!("`{name}` has {length} characters (help: at most {TEST_NAME_MAX})"),
+                ));
             }
             is_test = false;
         }
@@ -260,7 +283,9 @@ mod tests {
     #[test]
     fn ordinary_text_has_no_faults() {
         assert!(forbidden_in("a root, its work and a registry").is_empty());
-        assert!(idioms_in("Names are looked up in the index, and sounds like soundcheck").is_empty());
+        assert!(
+            idioms_in("Names are looked up in the index, and sounds like soundcheck").is_empty()
+        );
     }
 
     #[test]
@@ -279,20 +304,27 @@ mod tests {
 
     #[test]
     fn comments_and_texts_of_code_are_prose() {
-        let lines = rust_prose("let told = \"a \\\"quoted\\\" text\"; // why\n/// doc\nlet x = '\"';\nlet y = 1;\n");
+        let lines = rust_prose(
+            "let told = \"a \\\"quoted\\\" text\"; // why\n/// doc\nlet x = '\"';\nlet y = 1;\n",
+        );
         let prose: Vec<&str> = lines.iter().map(|(_, line)| line.trim()).collect();
         assert_eq!(prose, ["a  quoted  text / why", "/// doc", "", ""]);
     }
 
     #[test]
     fn types_with_house_names_are_found() {
-        assert_eq!(house_types("pub(crate) struct Bell;\nstruct Bells;\nlet bell = Bell;\n").len(), 1);
+        assert_eq!(
+            house_types("pub(crate) struct Bell;\nstruct Bells;\nlet bell = Bell;\n").len(),
+            1
+        );
     }
 
     #[test]
     fn long_names_of_tests_are_found() {
         let long = "x".repeat(TEST_NAME_MAX + 1);
-        let text = format!("#[test]\nfn {long}() {{}}\nfn {long}() {{}}\n#[tokio::test]\nasync fn short() {{}}\n");
+        let text = format!(
+            "#[test]\nfn {long}() {{}}\nfn {long}() {{}}\n#[tokio::test]\nasync fn short() {{}}\n"
+        );
         assert_eq!(long_test_names(&text).len(), 1);
     }
 }

@@ -20,7 +20,8 @@ const CHUNK: usize = 256 * 1024;
 /// As many new files are made durable one by one; more, by one call for the whole file system.
 const SYNC_EACH: usize = 8;
 
-/// A folder of bytes named by their BLAKE3 digest: small ones packed together, large ones as files. Cloning shares it.
+/// A folder of bytes named by their BLAKE3 digest: small ones packed together, large ones as files.
+/// Cloning shares it.
 #[derive(Clone)]
 pub struct Contents {
     inner: Arc<Inner>,
@@ -60,8 +61,8 @@ impl fmt::Debug for Contents {
 }
 
 impl Contents {
-    /// Opens the folder at that path, creating it if it is not there. What is in it is made durable first: a killed
-    /// process may have put it without.
+    /// Opens the folder at that path, creating it if it is not there. What is in it is made durable
+    /// first: a killed process may have put it without.
     ///
     /// # Errors
     /// Another process has it open ([`ErrorKind::Busy`]), or the disk failed.
@@ -75,12 +76,14 @@ impl Contents {
     /// As [`Contents::open`].
     pub fn open_with(path: &Path, limits: Limits) -> Result<Self, Error> {
         let layout = Layout::open(path)?;
-        layout
-            .sync_filesystem()
-            .map_err(|cause| Error::io(&format!("make the folder {} durable", path.display()), cause))?;
+        layout.sync_filesystem().map_err(|cause| {
+            Error::io(&format!("make the folder {} durable", path.display()), cause)
+        })?;
         let packed = Files::open(layout.root(), layout.temporary_folder())
             .and_then(|files| Packed::open(files, limits).map(Arc::new))
-            .map_err(|cause| Error::io(&format!("open the packed contents in {}", path.display()), cause))?;
+            .map_err(|cause| {
+                Error::io(&format!("open the packed contents in {}", path.display()), cause)
+            })?;
         let tidying = CompactionThread::start(Arc::clone(&packed))
             .map_err(|cause| Error::io("start the thread that compacts packed contents", cause))?;
         let inner = Inner {
@@ -119,8 +122,8 @@ impl Contents {
     /// Keeps what a reader gives until its end, at most `limit` bytes.
     ///
     /// # Errors
-    /// The reader failed ([`ErrorKind::Input`]) or gave more ([`ErrorKind::TooLong`]); the disk is full or failed.
-    /// Nothing is left of the bytes then.
+    /// The reader failed ([`ErrorKind::Input`]) or gave more ([`ErrorKind::TooLong`]); the disk is
+    /// full or failed. Nothing is left of the bytes then.
     pub fn put_reader(&self, reader: &mut dyn Read, limit: u64) -> Result<PinnedContent, Error> {
         self.trusted()?;
         let (begin, ended) = self.begin(reader, limit)?;
@@ -129,7 +132,9 @@ impl Contents {
         }
         let mut temporary = self.temporary()?;
         let mut whole = begin.chain(reader);
-        let (id, length) = digest(&mut whole, limit, &mut |bytes| temporary.file.write_all(bytes).map_err(writing))?;
+        let (id, length) = digest(&mut whole, limit, &mut |bytes| {
+            temporary.file.write_all(bytes).map_err(writing)
+        })?;
         self.keep(temporary, id, length)
     }
 
@@ -145,10 +150,12 @@ impl Contents {
         Ok((begin, ended))
     }
 
-    /// Keeps what is in a file, at most `limit` bytes, and shows the bytes to `seen`, so that other digests need no
-    /// second reading; an error of `seen` ends it. Where the file system can, the copy shares the file's blocks.
+    /// Keeps what is in a file, at most `limit` bytes, and shows the bytes to `seen`, so that other
+    /// digests need no second reading; an error of `seen` ends it. Where the file system can, the
+    /// copy shares the file's blocks.
     ///
-    /// The bytes are those of one instant only if the file was not written meanwhile: the caller knows.
+    /// The bytes are those of one instant only if the file was not written meanwhile: the caller
+    /// knows.
     ///
     /// # Errors
     /// As [`Contents::put_reader`].
@@ -184,7 +191,8 @@ impl Contents {
         self.keep(temporary, id, length)
     }
 
-    /// Holds bytes that are kept already, as if they had been put again; `None` when they are not kept.
+    /// Holds bytes that are kept already, as if they had been put again; `None` when they are not
+    /// kept.
     ///
     /// # Errors
     /// The disk failed.
@@ -201,10 +209,14 @@ impl Contents {
     pub fn sync(&self) -> Result<(), Error> {
         let _one_at_a_time = self.inner.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         self.trusted()?;
-        let fresh = std::mem::take(&mut *self.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner));
+        let fresh =
+            std::mem::take(&mut *self.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner));
         let layout = &self.inner.layout;
-        let synced =
-            if fresh.more { layout.sync_filesystem() } else { fresh.ids.iter().try_for_each(|id| layout.sync_one(id)) };
+        let synced = if fresh.more {
+            layout.sync_filesystem()
+        } else {
+            fresh.ids.iter().try_for_each(|id| layout.sync_one(id))
+        };
         let synced = synced.map_err(io::Error::from).and_then(|()| self.inner.packed.sync());
         synced.map_err(|cause| {
             self.inner.untrusted.store(true, Ordering::SeqCst);
@@ -212,11 +224,12 @@ impl Contents {
         })
     }
 
-    /// Opens kept bytes for reading. What is open can be read to its end, also when it is removed meanwhile. Small contents
-    /// are read whole, and compared with their address.
+    /// Opens kept bytes for reading. What is open can be read to its end, also when it is removed
+    /// meanwhile. Small contents are read whole, and compared with their address.
     ///
     /// # Errors
-    /// They are not kept ([`ErrorKind::NotFound`]) or damaged ([`ErrorKind::Damaged`]), or the disk failed.
+    /// They are not kept ([`ErrorKind::NotFound`]) or damaged ([`ErrorKind::Damaged`]), or the disk
+    /// failed.
     pub fn open_read(&self, id: &ContentId) -> Result<Content, Error> {
         open_content(&self.inner.packed, self.inner.layout.root(), id)
     }
@@ -237,8 +250,9 @@ impl Contents {
         content_length(&self.inner.packed, self.inner.layout.root(), id)
     }
 
-    /// Removes kept bytes unless they are pinned, or `needed` returns that a row names them. During that call nobody
-    /// can pin anything, so it should check one row and no more. Returns whether there was something to remove.
+    /// Removes kept bytes unless they are pinned, or `needed` returns that a row names them. During
+    /// that call nobody can pin anything, so it should check one row and no more. Returns whether
+    /// there was something to remove.
     ///
     /// # Errors
     /// `needed` failed, or the disk.
@@ -267,12 +281,16 @@ impl Contents {
         self.remove_unless(id, || Ok(false))
     }
 
-    /// Visits the addresses of kept bytes whose first byte is `first`, in their order: all are seen by asking for
-    /// 0 to 255. What is put or removed meanwhile may be visited or not.
+    /// Visits the addresses of kept bytes whose first byte is `first`, in their order: all are seen
+    /// by asking for 0 to 255. What is put or removed meanwhile may be visited or not.
     ///
     /// # Errors
     /// The disk failed.
-    pub fn visit(&self, first: u8, visit: &mut dyn FnMut(ContentId) -> ControlFlow<()>) -> Result<(), Error> {
+    pub fn visit(
+        &self,
+        first: u8,
+        visit: &mut dyn FnMut(ContentId) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
         visit_part(&self.inner.packed, self.inner.layout.root(), first, &mut |id, _| Ok(visit(id)))
             .map_err(|cause| Error::io("list the kept contents", cause))
     }
@@ -290,7 +308,10 @@ impl Contents {
     /// # Errors
     /// The disk is full or failed.
     pub fn compact(&self) -> Result<(), Error> {
-        self.inner.packed.tidy_now().map_err(|cause| Error::io("compact the packed contents", cause))
+        self.inner
+            .packed
+            .tidy_now()
+            .map_err(|cause| Error::io("compact the packed contents", cause))
     }
 
     fn packed_bytes(&self) -> u64 {
@@ -316,7 +337,12 @@ impl Contents {
         Ok(length.map_err(|cause| examining(&kept.id(), cause.into()))? == Some(kept.length()))
     }
 
-    fn keep(&self, temporary: Temporary<'_>, id: ContentId, length: u64) -> Result<PinnedContent, Error> {
+    fn keep(
+        &self,
+        temporary: Temporary<'_>,
+        id: ContentId,
+        length: u64,
+    ) -> Result<PinnedContent, Error> {
         let kept = self.inner.pins.pin(id, length);
         if !self.is_file(&kept)? {
             self.place(temporary, &kept)?;
@@ -325,7 +351,8 @@ impl Contents {
     }
 
     fn place(&self, temporary: Temporary<'_>, kept: &PinnedContent) -> Result<(), Error> {
-        // Under the lock: who sees the file and syncs finds it among those that are not durable yet.
+        // Under the lock: who sees the file and syncs finds it among those that are not durable
+        // yet.
         let mut fresh = self.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         temporary.place(&kept.id()).map_err(|cause| writing(cause.into()))?;
         if fresh.ids.len() < SYNC_EACH {
@@ -338,24 +365,34 @@ impl Contents {
 }
 
 /// Opens a content, packed or a file.
-pub(crate) fn open_content(packed: &Packed, root: &OwnedFd, id: &ContentId) -> Result<Content, Error> {
+pub(crate) fn open_content(
+    packed: &Packed,
+    root: &OwnedFd,
+    id: &ContentId,
+) -> Result<Content, Error> {
     let opening = |cause: io::Error| Error::io(&format!("open the kept content {id}"), cause);
     match packed.read(id).map_err(opening)? {
         Some(bytes) => Ok(Content::Bytes(Cursor::new(bytes))),
-        None => layout::open_read(root, id).map(Content::File).map_err(|cause| opening(cause.into())),
+        None => {
+            layout::open_read(root, id).map(Content::File).map_err(|cause| opening(cause.into()))
+        }
     }
 }
 
 /// How many bytes a content has, packed or a file.
-pub(crate) fn content_length(packed: &Packed, root: &OwnedFd, id: &ContentId) -> Result<Option<u64>, Error> {
+pub(crate) fn content_length(
+    packed: &Packed,
+    root: &OwnedFd,
+    id: &ContentId,
+) -> Result<Option<u64>, Error> {
     match packed.length(id).map_err(|cause| examining(id, cause))? {
         Some(length) => Ok(Some(length)),
         None => layout::length(root, id).map_err(|cause| examining(id, cause.into())),
     }
 }
 
-/// Visits contents whose first byte is that, packed ones and files, in the order of their addresses; those that are both,
-/// once. In memory are the names in one folder of files.
+/// Visits contents whose first byte is that, packed ones and files, in the order of their
+/// addresses; those that are both, once. In memory are the names in one folder of files.
 pub(crate) fn visit_part(
     packed: &Packed,
     root: &OwnedFd,

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::io;
 
-const FOREIGN: &str =
-    "\n  help: something else, perhaps a symbolic link, stands in the folder of kept contents; remove it";
-const DAMAGED: &str = "\n  help: stop the server, then run `abreast check --read-data` and `abreast repair`";
+const FOREIGN: &str = "\n  help: something else, perhaps a symbolic link, stands in the folder of kept contents; remove it";
+const DAMAGED: &str =
+    "\n  help: stop the server, then run `abreast check --read-data` and `abreast repair`";
 /// A symbolic link where none is followed.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 
@@ -23,7 +23,8 @@ pub enum ErrorKind {
     Full,
     /// Something else stands where a file or folder of ours should be, for example a symbolic link.
     Foreign,
-    /// The disk failed to make bytes durable: nothing more is accepted until the folder is opened again.
+    /// The disk failed to make bytes durable: nothing more is accepted until the folder is opened
+    /// again.
     Untrusted,
     /// The bytes to be kept could not be read.
     Input,
@@ -54,8 +55,12 @@ impl Error {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 (ErrorKind::Full, "\n  help: free space on its disk, then try again")
             }
-            io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => (ErrorKind::Foreign, FOREIGN),
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => (ErrorKind::Damaged, DAMAGED),
+            io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+                (ErrorKind::Foreign, FOREIGN)
+            }
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                (ErrorKind::Damaged, DAMAGED)
+            }
             _ if cause.raw_os_error() == Some(LOOP) => (ErrorKind::Foreign, FOREIGN),
             _ => (ErrorKind::Other, ""),
         };
@@ -64,7 +69,11 @@ impl Error {
 
     /// The bytes to be kept could not be read.
     pub(crate) fn input(cause: io::Error) -> Self {
-        Self { kind: ErrorKind::Input, message: "cannot read the bytes to keep".into(), cause: Some(cause) }
+        Self {
+            kind: ErrorKind::Input,
+            message: "cannot read the bytes to keep".into(),
+            cause: Some(cause),
+        }
     }
 
     /// The kind of failure.

@@ -1,5 +1,5 @@
-//! The folder of kept contents: one file for each large content. Every name is looked up beneath its handle, through no
-//! link.
+//! The folder of kept contents: one file for each large content. Every name is looked up beneath
+//! its handle, through no link.
 
 use crate::error::{Error, ErrorKind};
 use abreast_core::ContentId;
@@ -13,9 +13,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-pub(crate) const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-pub(crate) const NEW: OFlags =
-    OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(crate) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+pub(crate) const NEW: OFlags = OFlags::RDWR
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 /// Kept bytes are written once.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o444);
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
@@ -30,7 +34,8 @@ pub(crate) struct Layout {
 
 impl Drop for Layout {
     fn drop(&mut self) {
-        // Explicitly: a process that is just being started has a copy of the open file for a moment.
+        // Explicitly: a process that is just being started has a copy of the open file for a
+        // moment.
         let _ = self.lock.unlock();
     }
 }
@@ -45,12 +50,15 @@ impl Layout {
             .map_err(|cause| Error::io(&task, cause))?;
         let lock = lock(&root, path)?;
         make_folder(&root, "tmp").map_err(|cause| Error::io(&task, cause))?;
-        let temporary = openat(&root, "tmp", FOLDER, Mode::empty()).map_err(|cause| Error::io(&task, cause))?;
+        let temporary =
+            openat(&root, "tmp", FOLDER, Mode::empty()).map_err(|cause| Error::io(&task, cause))?;
         each_name(&temporary, &mut |name| {
             rustix::fs::unlinkat(&temporary, name, AtFlags::empty())?;
             Ok(ControlFlow::Continue(()))
         })
-        .map_err(|cause| Error::io("remove what was being written to the folder of kept contents", cause))?;
+        .map_err(|cause| {
+            Error::io("remove what was being written to the folder of kept contents", cause)
+        })?;
         Ok(Self { root, temporary, next: AtomicU64::new(0), lock })
     }
 
@@ -129,7 +137,9 @@ pub(crate) fn length(root: &OwnedFd, id: &ContentId) -> Result<Option<u64>, Errn
     let stat = openat(root, folder.as_str(), FOLDER, Mode::empty())
         .and_then(|folder| rustix::fs::statat(&folder, name.as_str(), AtFlags::SYMLINK_NOFOLLOW));
     match stat {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => Ok(Some(stat.st_size as u64)),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+            Ok(Some(stat.st_size as u64))
+        }
         Ok(_) => Err(Errno::LOOP),
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),
@@ -186,7 +196,8 @@ impl Temporary<'_> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.placed {
-            let _ = rustix::fs::unlinkat(&self.layout.temporary, self.name.as_str(), AtFlags::empty());
+            let _ =
+                rustix::fs::unlinkat(&self.layout.temporary, self.name.as_str(), AtFlags::empty());
         }
     }
 }
@@ -222,8 +233,8 @@ fn each_name(
 fn lock(root: &OwnedFd, path: &Path) -> Result<File, Error> {
     let task = format!("lock the folder of kept contents {}", path.display());
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file =
-        openat(root.as_fd(), "lock", flags, Mode::from_raw_mode(0o666)).map_err(|errno| Error::io(&task, errno))?;
+    let file = openat(root.as_fd(), "lock", flags, Mode::from_raw_mode(0o666))
+        .map_err(|errno| Error::io(&task, errno))?;
     let file = File::from(file);
     match file.try_lock() {
         Ok(()) => Ok(file),

@@ -22,7 +22,8 @@ impl Pins {
     }
 }
 
-/// Bytes that are kept, and not removed while this value lives: hold it until the row that names them is durable.
+/// Bytes that are kept, and not removed while this value lives: hold it until the row that names
+/// them is durable.
 #[must_use = "the bytes may be collected as soon as this is dropped"]
 pub struct PinnedContent {
     id: ContentId,
@@ -67,6 +68,9 @@ impl Drop for PinnedContent {
 
 impl fmt::Debug for PinnedContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").field("id", &self.id).field("length", &self.length).finish_non_exhaustive()
+        f.debug_struct("Kept")
+            .field("id", &self.id)
+            .field("length", &self.length)
+            .finish_non_exhaustive()
     }
 }

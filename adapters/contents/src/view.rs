@@ -1,4 +1,5 @@
-//! Kept contents as another process sees them: read beside the one that holds the folder, nothing changed.
+//! Kept contents as another process sees them: read beside the one that holds the folder, nothing
+//! changed.
 
 use crate::content::Content;
 use crate::contents::{content_length, open_content, visit_part};
@@ -43,10 +44,14 @@ impl View {
     /// Opens the folder. One that is not there has no contents.
     ///
     /// # Errors
-    /// It cannot be read, or the index of packed contents is damaged ([`ErrorKind::Damaged`](crate::ErrorKind::Damaged)).
+    /// It cannot be read, or the index of packed contents is damaged
+    /// ([`ErrorKind::Damaged`](crate::ErrorKind::Damaged)).
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let opening = |cause: io::Error| Error::io(&format!("read the kept contents {}", path.display()), cause);
-        let root = match rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty()) {
+        let opening = |cause: io::Error| {
+            Error::io(&format!("read the kept contents {}", path.display()), cause)
+        };
+        let root = match rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
+        {
             Ok(root) => Some(root),
             Err(Errno::NOENT) => None,
             Err(errno) => return Err(opening(errno.into())),
@@ -74,8 +79,10 @@ impl View {
         match open_content(&self.packed(), root, id) {
             // It may have been put, or moved to another file, since the index was read.
             Err(error) if error.kind() == crate::ErrorKind::NotFound => {
-                let again =
-                    Arc::new(load(Some(root)).map_err(|cause| Error::io("read the kept contents again", cause))?);
+                let again = Arc::new(
+                    load(Some(root))
+                        .map_err(|cause| Error::io("read the kept contents again", cause))?,
+                );
                 *self.packed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&again);
                 open_content(&again, root, id)
             }
@@ -90,8 +97,12 @@ impl View {
     pub fn examine(&self, id: &ContentId) -> Result<Condition, Error> {
         let mut content = match self.open_read(id) {
             Ok(content) => content,
-            Err(error) if error.kind() == crate::ErrorKind::NotFound => return Ok(Condition::Missing),
-            Err(error) if error.kind() == crate::ErrorKind::Damaged => return Ok(Condition::Damaged),
+            Err(error) if error.kind() == crate::ErrorKind::NotFound => {
+                return Ok(Condition::Missing);
+            }
+            Err(error) if error.kind() == crate::ErrorKind::Damaged => {
+                return Ok(Condition::Damaged);
+            }
             Err(error) => return Err(error),
         };
         let reading = |cause: io::Error| Error::io(&format!("read the kept content {id}"), cause);
@@ -108,7 +119,8 @@ impl View {
         Ok(if found == *id { Condition::Whole } else { Condition::Damaged })
     }
 
-    /// Visits every kept content with its length, in the order of their addresses. What is put or removed meanwhile may be visited or not.
+    /// Visits every kept content with its length, in the order of their addresses. What is put or
+    /// removed meanwhile may be visited or not.
     ///
     /// # Errors
     /// The disk failed, or the visitor returned an error.
@@ -118,7 +130,8 @@ impl View {
         for first in 0..=u8::MAX {
             visit_part(&packed, root, first, &mut |id, length| {
                 // One that was removed since the folder was listed is none.
-                let length = length.map_or_else(|| layout::length(root, &id), |length| Ok(Some(length)))?;
+                let length =
+                    length.map_or_else(|| layout::length(root, &id), |length| Ok(Some(length)))?;
                 length.map_or(Ok(()), |length| visit(id, length))?;
                 Ok(ControlFlow::Continue(()))
             })?;
@@ -140,7 +153,10 @@ fn load(root: Option<&OwnedFd>) -> io::Result<Packed> {
         match Packed::open_view(files) {
             Err(error)
                 if attempt < ATTEMPTS
-                    && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {}
+                    && matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::InvalidData
+                    ) => {}
             loaded => return loaded,
         }
     }

@@ -14,7 +14,8 @@ const CONTENTS: u64 = 150;
 
 fn limits() -> Limits {
     let mut limits = Limits::default();
-    (limits.packed_bytes, limits.segment_bytes, limits.unindexed, limits.garbage_bytes) = (1_000, 20_000, 40, 1_000);
+    (limits.packed_bytes, limits.segment_bytes, limits.unindexed, limits.garbage_bytes) =
+        (1_000, 20_000, 40, 1_000);
     limits
 }
 
@@ -44,7 +45,10 @@ fn write(path: &Path) {
 
 /// The files that have bits.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    folder::paths(folder).into_iter().filter(|path| path.is_file() && fs::metadata(path).unwrap().len() > 0).collect()
+    folder::paths(folder)
+        .into_iter()
+        .filter(|path| path.is_file() && fs::metadata(path).unwrap().len() > 0)
+        .collect()
 }
 
 /// Contents that are not as they were kept, as `check` finds them; `None`: the index is.
@@ -95,19 +99,26 @@ fn a_flipped_bit_is_found_or_means_nothing() {
         }
         let damaged = damaged.unwrap_or_default();
         assert!(damaged.len() <= 1, "{context}: {damaged:?}");
-        // Whoever keeps contents here gives out no other bytes, and has all that are not damaged, then and after compaction.
+        // Whoever keeps contents here gives out no other bytes, and has all that are not damaged,
+        // then and after compaction.
         let contents = Contents::open_with(&path, limits()).unwrap();
         for round in 0..2 {
             for number in (0..CONTENTS).filter(|number| is_kept(*number)) {
                 let is_large = body(number).len() > 1_000;
                 let mut bytes = Vec::new();
-                let read = contents.open_read(&id(number)).map(|mut content| content.read_to_end(&mut bytes).unwrap());
-                let of_bytes =
-                    damaged.iter().any(|(one, condition)| *one == number && *condition != Condition::RecordDamaged);
+                let read = contents
+                    .open_read(&id(number))
+                    .map(|mut content| content.read_to_end(&mut bytes).unwrap());
+                let of_bytes = damaged.iter().any(|(one, condition)| {
+                    *one == number && *condition != Condition::RecordDamaged
+                });
                 match read {
                     // Files are compared with their address by `check` alone.
                     Ok(_) => {
-                        assert!(bytes == body(number) || is_large && of_bytes, "{context}, round {round}: {number}");
+                        assert!(
+                            bytes == body(number) || is_large && of_bytes,
+                            "{context}, round {round}: {number}"
+                        );
                     }
                     Err(error) => assert!(of_bytes, "{context}, round {round}: {number}: {error}"),
                 }

@@ -1,5 +1,5 @@
-//! The promises of a folder of kept bytes, each checked for contents that are files, for packed ones, and for packed ones
-//! whose segments and index change all the time.
+//! The promises of a folder of kept bytes, each checked for contents that are files, for packed
+//! ones, and for packed ones whose segments and index change all the time.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_contents::{Condition, Content, Contents, Error, ErrorKind, Limits, View};
@@ -29,7 +29,8 @@ fn files() -> Limits {
 /// Segments of a few contents, an index of many files.
 fn tiny() -> Limits {
     let mut limits = Limits::default();
-    (limits.packed_bytes, limits.segment_bytes, limits.unindexed, limits.garbage_bytes) = (3_000, 5_000, 4, 0);
+    (limits.packed_bytes, limits.segment_bytes, limits.unindexed, limits.garbage_bytes) =
+        (3_000, 5_000, 4, 0);
     limits
 }
 
@@ -51,7 +52,11 @@ impl Place {
     fn reopen(self) -> Self {
         let Self { folder, contents, limits } = self;
         drop(contents);
-        Self { contents: Contents::open_with(&folder.path().join("contents"), limits).unwrap(), folder, limits }
+        Self {
+            contents: Contents::open_with(&folder.path().join("contents"), limits).unwrap(),
+            folder,
+            limits,
+        }
     }
 
     fn path(&self, id: &ContentId) -> PathBuf {
@@ -78,7 +83,8 @@ impl Place {
         all
     }
 
-    /// Files that are left once nothing is being written: also not in the background, where parts of the index are merged.
+    /// Files that are left once nothing is being written: also not in the background, where parts
+    /// of the index are merged.
     fn temporaries(&self) -> usize {
         self.contents.compact().unwrap();
         fs::read_dir(self.folder.path().join("contents/tmp")).unwrap().count()
@@ -115,7 +121,10 @@ fn equal_bytes_are_kept_once_however_they_come() {
         assert!(seen == bytes, "all bytes are shown once");
         assert_eq!(place.all(), BTreeSet::from([one.id()]));
         assert!(place.read(&one.id()) == bytes);
-        assert_eq!((place.contents.length(&one.id()).unwrap(), place.temporaries()), (Some(1_000_000), 0));
+        assert_eq!(
+            (place.contents.length(&one.id()).unwrap(), place.temporaries()),
+            (Some(1_000_000), 0)
+        );
         place.contents.sync().unwrap();
     });
 }
@@ -138,12 +147,22 @@ fn too_long_or_unreadable_contents_leave_nothing() {
                 Err(io::Error::other("on purpose"))
             }
         }
-        let kind = |result: Result<abreast_contents::PinnedContent, Error>| result.unwrap_err().kind();
-        assert_eq!(kind(place.contents.put_reader(&mut b"12345".as_slice(), 4)), ErrorKind::TooLong);
-        assert_eq!(kind(place.contents.put_file(&place.file(b"12345"), 4, &mut never)), ErrorKind::TooLong);
+        let kind =
+            |result: Result<abreast_contents::PinnedContent, Error>| result.unwrap_err().kind();
+        assert_eq!(
+            kind(place.contents.put_reader(&mut b"12345".as_slice(), 4)),
+            ErrorKind::TooLong
+        );
+        assert_eq!(
+            kind(place.contents.put_file(&place.file(b"12345"), 4, &mut never)),
+            ErrorKind::TooLong
+        );
         assert_eq!(kind(place.contents.put_reader(&mut Broken, 4)), ErrorKind::Input);
         let mut stop = |_: &[u8]| Err(io::Error::other("stopped"));
-        assert_eq!(kind(place.contents.put_file(&place.file(b"12345"), 9, &mut stop)), ErrorKind::Input);
+        assert_eq!(
+            kind(place.contents.put_file(&place.file(b"12345"), 9, &mut stop)),
+            ErrorKind::Input
+        );
         assert_eq!((place.all().len(), place.temporaries()), (0, 0));
         let _ = place.contents.put_reader(&mut b"1234".as_slice(), 4).unwrap();
     });
@@ -158,7 +177,9 @@ fn pinned_bytes_stay_and_others_go_unless_needed() {
         assert_eq!((second.id(), second.length()), (id, 1));
         drop(kept);
         assert!(!contents.remove(&id).unwrap(), "still pinned");
-        let asked = contents.remove_unless(&id, || -> Result<bool, Error> { panic!("a pin is known without asking") });
+        let asked = contents.remove_unless(&id, || -> Result<bool, Error> {
+            panic!("a pin is known without asking")
+        });
         assert!(!asked.unwrap());
         drop(second);
         assert!(!contents.remove_unless(&id, || Ok::<_, Error>(true)).unwrap(), "a row needs it");
@@ -258,7 +279,11 @@ fn a_failed_sync_stops_writes_until_the_store_is_reopened() {
     let kind = |result: Result<abreast_contents::PinnedContent, Error>| result.unwrap_err().kind();
     assert_eq!(kind(place.contents.put_bytes(b"y")), ErrorKind::Untrusted);
     assert_eq!(kind(place.contents.put_reader(&mut b"y".as_slice(), 9)), ErrorKind::Untrusted);
-    assert_eq!(place.contents.sync().unwrap_err().kind(), ErrorKind::Untrusted, "it is not tried again");
+    assert_eq!(
+        place.contents.sync().unwrap_err().kind(),
+        ErrorKind::Untrusted,
+        "it is not tried again"
+    );
     let place = place.reopen();
     let _ = place.contents.put_bytes(b"y").unwrap();
     place.contents.sync().unwrap();
@@ -276,7 +301,10 @@ fn small_contents_share_files_and_large_ones_have_their_own() {
         assert_eq!((kept.id(), kept.length()), (other.id(), other.length()));
         assert_eq!((kept.id(), kept.length()), (third.id(), third.length()));
         assert_eq!(place.path(&kept.id()).exists(), length > largest, "{length} bytes");
-        assert_eq!(matches!(place.contents.open_read(&kept.id()).unwrap(), Content::File(_)), length > largest);
+        assert_eq!(
+            matches!(place.contents.open_read(&kept.id()).unwrap(), Content::File(_)),
+            length > largest
+        );
         assert!(place.read(&kept.id()) == bytes);
     }
     let place = place.reopen();
@@ -286,7 +314,8 @@ fn small_contents_share_files_and_large_ones_have_their_own() {
 #[test]
 fn small_contents_that_are_files_are_read_and_removed() {
     let place = Place::new(files());
-    let ids: Vec<ContentId> = (0..50_u8).map(|one| place.contents.put_bytes(&[one; 9]).unwrap().id()).collect();
+    let ids: Vec<ContentId> =
+        (0..50_u8).map(|one| place.contents.put_bytes(&[one; 9]).unwrap().id()).collect();
     let place = Place { limits: Limits::default(), ..place }.reopen();
     for (one, id) in ids.iter().enumerate() {
         assert_eq!(place.read(id), [one as u8; 9]);
@@ -312,7 +341,11 @@ fn contents_are_the_same_after_reopening() {
             let bytes = vec![number as u8; 20 + number as usize * 11];
             let id = ContentId(*blake3::hash(&bytes).as_bytes());
             if random.below(4) == 0 {
-                assert_eq!(place.contents.remove(&id).unwrap(), expected.remove(&id), "round {round}");
+                assert_eq!(
+                    place.contents.remove(&id).unwrap(),
+                    expected.remove(&id),
+                    "round {round}"
+                );
             } else {
                 assert_eq!(place.contents.put_bytes(&bytes).unwrap().id(), id);
                 expected.insert(id);
@@ -356,13 +389,17 @@ fn a_damaged_packed_content_is_replaced_by_the_next_put() {
 #[test]
 fn a_damaged_or_missing_index_is_rebuilt() {
     let place = Place::new(tiny());
-    let ids: Vec<ContentId> = (0..90_u8).map(|one| place.contents.put_bytes(&[one; 200]).unwrap().id()).collect();
+    let ids: Vec<ContentId> =
+        (0..90_u8).map(|one| place.contents.put_bytes(&[one; 200]).unwrap().id()).collect();
     place.contents.sync().unwrap();
     let Place { folder, contents, limits } = place;
     drop(contents);
     let runs = || {
-        let names = fs::read_dir(folder.path().join("contents/packed")).unwrap().map(|entry| entry.unwrap().path());
-        let mut runs: Vec<PathBuf> = names.filter(|path| path.extension().unwrap() == "index").collect();
+        let names = fs::read_dir(folder.path().join("contents/packed"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let mut runs: Vec<PathBuf> =
+            names.filter(|path| path.extension().unwrap() == "index").collect();
         runs.sort();
         runs
     };
@@ -393,8 +430,10 @@ fn compaction_frees_space_while_contents_are_read_and_put() {
     (limits.segment_bytes, limits.unindexed) = (100_000, 300);
     let place = Place::new(limits);
     let body = |number: u64| number.to_le_bytes().repeat(100);
-    let ids: Vec<ContentId> = (0..2_000).map(|number| place.contents.put_bytes(&body(number)).unwrap().id()).collect();
-    let (kept, gone): (Vec<_>, Vec<_>) = ids.iter().enumerate().partition(|(number, _)| number % 2 == 0);
+    let ids: Vec<ContentId> =
+        (0..2_000).map(|number| place.contents.put_bytes(&body(number)).unwrap().id()).collect();
+    let (kept, gone): (Vec<_>, Vec<_>) =
+        ids.iter().enumerate().partition(|(number, _)| number % 2 == 0);
     let contents = &place.contents;
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -433,7 +472,8 @@ fn compaction_frees_space_while_contents_are_read_and_put() {
 fn another_process_sees_all_contents_during_compaction() {
     let place = Place::new(tiny());
     let body = |number: u32| number.to_le_bytes().repeat(1 + number as usize % 90);
-    let stay: Vec<ContentId> = (0..60).map(|number| place.contents.put_bytes(&body(number)).unwrap().id()).collect();
+    let stay: Vec<ContentId> =
+        (0..60).map(|number| place.contents.put_bytes(&body(number)).unwrap().id()).collect();
     place.contents.sync().unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -466,19 +506,29 @@ fn another_process_sees_all_contents_during_compaction() {
             views += 1;
         }
     });
-    assert!(View::open(&place.folder.path().join("nothing")).unwrap().length(&stay[0]).unwrap().is_none());
+    assert!(
+        View::open(&place.folder.path().join("nothing"))
+            .unwrap()
+            .length(&stay[0])
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[test]
 fn contents_of_a_lost_segment_are_missing_and_put_again() {
     let place = Place::new(Limits::default());
-    let ids: Vec<ContentId> = (0..20_u8).map(|one| place.contents.put_bytes(&[one; 99]).unwrap().id()).collect();
+    let ids: Vec<ContentId> =
+        (0..20_u8).map(|one| place.contents.put_bytes(&[one; 99]).unwrap().id()).collect();
     let Place { folder, contents, limits } = place;
     drop(contents);
     let packed = folder.path().join("contents/packed");
     fs::remove_file(packed.join("0000000001.segment")).unwrap();
-    let place =
-        Place { contents: Contents::open_with(&folder.path().join("contents"), limits).unwrap(), folder, limits };
+    let place = Place {
+        contents: Contents::open_with(&folder.path().join("contents"), limits).unwrap(),
+        folder,
+        limits,
+    };
     assert_eq!(place.all(), BTreeSet::new());
     for (one, id) in ids.iter().enumerate() {
         assert_eq!(place.contents.open_read(id).unwrap_err().kind(), ErrorKind::NotFound);

@@ -1,5 +1,6 @@
-//! A disk that is full for a while: at any write, rename or new folder. Contents that were put are there, others are
-//! refused as long as there is no room, contents can be removed, and afterwards everything goes on without a restart.
+//! A disk that is full for a while: at any write, rename or new folder. Contents that were put are
+//! there, others are refused as long as there is no room, contents can be removed, and afterwards
+//! everything goes on without a restart.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_contents::{Contents, ErrorKind, Limits};
@@ -19,7 +20,8 @@ const WAS_FULL: &str = "the disk was full";
 
 fn limits() -> Limits {
     let mut limits = Limits::default();
-    (limits.packed_bytes, limits.segment_bytes, limits.unindexed, limits.garbage_bytes) = (2_000, 3_000, 8, 500);
+    (limits.packed_bytes, limits.segment_bytes, limits.unindexed, limits.garbage_bytes) =
+        (2_000, 3_000, 8, 500);
     limits
 }
 
@@ -65,7 +67,11 @@ fn child() {
             }
         }
         if let Some(earlier) = step.checked_sub(12).filter(|earlier| earlier % 3 > 0) {
-            assert_eq!(contents.remove(&id(earlier)).unwrap(), expected.remove(&earlier), "step {step}");
+            assert_eq!(
+                contents.remove(&id(earlier)).unwrap(),
+                expected.remove(&earlier),
+                "step {step}"
+            );
         }
         if step % 4 == 0 {
             contents.sync().unwrap();

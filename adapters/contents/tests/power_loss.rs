@@ -1,11 +1,14 @@
-//! Contents that were made durable survive a kill between any two calls, and loss of power at any instant.
+//! Contents that were made durable survive a kill between any two calls, and loss of power at any
+//! instant.
 //!
-//! A child puts, removes, makes durable and compacts while `strace` notes every call that changes the folder. From these notes
-//! the test makes the folder as it was after each of them (a kill), and as it may be after loss of power: of what was not made
-//! durable each write is there, missing or torn, and each name given or not. Every such folder must open, give out nothing
-//! but whole contents, have all that were acknowledged, and take new ones.
+//! A child puts, removes, makes durable and compacts while `strace` notes every call that changes
+//! the folder. From these notes the test makes the folder as it was after each of them (a kill),
+//! and as it may be after loss of power: of what was not made durable each write is there, missing
+//! or torn, and each name given or not. Every such folder must open, give out nothing but whole
+//! contents, have all that were acknowledged, and take new ones.
 //!
-//! `ABREAST_POWER_LOSSES` asks for more instants than 200, `ABREAST_CRASH_SEED` repeats a failing run.
+//! `ABREAST_POWER_LOSSES` asks for more instants than 200, `ABREAST_CRASH_SEED` repeats a failing
+//! run.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_contents::{Condition, Contents, ErrorKind, Limits, View};
@@ -26,7 +29,8 @@ const LIFE: u64 = 20;
 
 fn limits() -> Limits {
     let mut limits = Limits::default();
-    (limits.packed_bytes, limits.segment_bytes, limits.unindexed, limits.garbage_bytes) = (2_000, 6_000, 12, 500);
+    (limits.packed_bytes, limits.segment_bytes, limits.unindexed, limits.garbage_bytes) =
+        (2_000, 6_000, 12, 500);
     limits
 }
 
@@ -115,7 +119,11 @@ fn examine(path: &Path, acknowledged: u64, whole: bool, context: &str) {
             && is_whole
             && !is_file
         {
-            assert_eq!(view.examine(id).unwrap(), Condition::Whole, "{context}: as another process sees it");
+            assert_eq!(
+                view.examine(id).unwrap(),
+                Condition::Whole,
+                "{context}: as another process sees it"
+            );
         }
     }
     if !whole {
@@ -144,7 +152,11 @@ fn contents_survive_kills_between_calls_and_loss_of_power() {
     let folder = tempfile::tempdir().unwrap();
     let noted = folder.path().join("contents");
     let Some(events) = power::folder_events(CHILD, &noted) else { return };
-    let first = events.iter().position(|event| matches!(event, Event::Acknowledged(_))).expect("one at least") + 1;
+    let first = events
+        .iter()
+        .position(|event| matches!(event, Event::Acknowledged(_)))
+        .expect("one at least")
+        + 1;
     let acknowledged = |until: usize| {
         let last = events[..until].iter().rev().find_map(|event| match event {
             Event::Acknowledged(step) => Some(*step),
@@ -158,7 +170,8 @@ fn contents_survive_kills_between_calls_and_loss_of_power() {
         let place = folder::in_memory();
         let path = place.path().join("contents");
         power::lay_down(files, &noted, &path);
-        let context = format!("{kind} after {until} of {} calls, ABREAST_CRASH_SEED={seed}", events.len());
+        let context =
+            format!("{kind} after {until} of {} calls, ABREAST_CRASH_SEED={seed}", events.len());
         examine(&path, acknowledged(until), whole, &context);
     };
     for until in first..=events.len() {
@@ -189,7 +202,11 @@ fn failing_child() {
     assert!(failed, "a failure is reported");
     let kind = |error: abreast_contents::Error| error.kind();
     assert_eq!(contents.put_bytes(b"second").map(drop).map_err(kind), Err(ErrorKind::Untrusted));
-    assert_eq!(contents.sync().map_err(kind), Err(ErrorKind::Untrusted), "the call is not repeated");
+    assert_eq!(
+        contents.sync().map_err(kind),
+        Err(ErrorKind::Untrusted),
+        "the call is not repeated"
+    );
     let id = kept.id();
     drop(kept);
     contents.remove(&id).unwrap_err();
@@ -197,7 +214,10 @@ fn failing_child() {
     drop(contents);
     // No index was written that says more than the disk may have.
     let runs = std::fs::read_dir(path.join("packed")).unwrap().map(|entry| entry.unwrap().path());
-    assert_eq!(runs.filter(|path| path.extension().is_some_and(|extension| extension == "index")).count(), 0);
+    assert_eq!(
+        runs.filter(|path| path.extension().is_some_and(|extension| extension == "index")).count(),
+        0
+    );
     let contents = open(path);
     let _ = contents.put_bytes(b"second").unwrap();
     contents.sync().unwrap();
@@ -210,7 +230,16 @@ fn nothing_is_put_after_the_disk_failed_to_make_it_durable() {
     }
     let folder = tempfile::tempdir().unwrap();
     let output = power::strace()
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1"])
+        .args([
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=fdatasync",
+            "-e",
+            "inject=fdatasync:error=EIO:when=1",
+        ])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "failing_child", "--nocapture", "--test-threads=1"])
         .env(FAILING, folder.path().join("contents"))

@@ -1,5 +1,6 @@
-//! A segment that ends too early, at any byte: what is before its end is there, the rest is missing and can be put again.
-//! With an index that names more than the segment has, and without one. And a folder belongs to one process.
+//! A segment that ends too early, at any byte: what is before its end is there, the rest is missing
+//! and can be put again. With an index that names more than the segment has, and without one. And a
+//! folder belongs to one process.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_contents::{Condition, Contents, ErrorKind, Limits, View};
@@ -87,7 +88,11 @@ fn segment_cut_off_at_any_byte_loses_only_what_is_behind() {
         }
         let contents = Contents::open_with(&path, limits()).unwrap();
         for number in 0..CONTENTS {
-            assert_eq!(read(&contents, number), (number < whole).then(|| body(number)), "{context}: {number}");
+            assert_eq!(
+                read(&contents, number),
+                (number < whole).then(|| body(number)),
+                "{context}: {number}"
+            );
             let _ = contents.put_bytes(&body(number)).unwrap();
         }
         contents.sync().unwrap();

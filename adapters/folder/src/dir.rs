@@ -66,15 +66,17 @@ impl Dir {
         let name = Self::check("open folder", name)?;
         if let Some((follow, path)) = self.follow.as_deref() {
             let path = join(path, name);
-            let handle =
-                follow.open(&path, FOLDER).map_err(|errno| refused(Error::new("open folder", name, errno), errno))?;
+            let handle = follow
+                .open(&path, FOLDER)
+                .map_err(|errno| refused(Error::new("open folder", name, errno), errno))?;
             return Ok(Self::following(Arc::new(handle), follow.clone(), path));
         }
         match openat(&self.handle, name, FOLDER, Mode::empty()) {
             Ok(handle) => Ok(Self::new(Arc::new(handle))),
             Err(errno) => {
                 let error = Error::new("open folder", name, errno);
-                let link = errno == Errno::NOTDIR && self.stat(name).is_ok_and(|stat| stat.kind == Kind::Symlink);
+                let link = errno == Errno::NOTDIR
+                    && self.stat(name).is_ok_and(|stat| stat.kind == Kind::Symlink);
                 Err(if link { error.with_kind(ErrorKind::Symlink) } else { error })
             }
         }
@@ -83,18 +85,22 @@ impl Dir {
     /// Opens a regular file for reading.
     ///
     /// # Errors
-    /// Missing, a link, or [`ErrorKind::NotFile`] for anything but a regular file, which is not waited for.
+    /// Missing, a link, or [`ErrorKind::NotFile`] for anything but a regular file, which is not
+    /// waited for.
     pub fn open_read(&self, name: &[u8]) -> Result<(File, Stat), Error> {
         let name = Self::check("open", name)?;
         let handle = match self.through_links(name, READ) {
-            Some(handle) => handle.map_err(|errno| refused(Error::new("open", name, errno), errno))?,
-            None => openat(&self.handle, name, READ, Mode::empty()).map_err(|errno| Error::new("open", name, errno))?,
+            Some(handle) => {
+                handle.map_err(|errno| refused(Error::new("open", name, errno), errno))?
+            }
+            None => openat(&self.handle, name, READ, Mode::empty())
+                .map_err(|errno| Error::new("open", name, errno))?,
         };
         regular(handle, name)
     }
 
-    /// Metadata of a name; a link is described, not followed, unless links are followed here and it leads to
-    /// something that may be reached.
+    /// Metadata of a name; a link is described, not followed, unless links are followed here and it
+    /// leads to something that may be reached.
     ///
     /// # Errors
     /// Missing, or not allowed.
@@ -106,16 +112,23 @@ impl Dir {
         if own.kind != Kind::Symlink {
             return Ok(own);
         }
-        let target = self.through_links(name, OFlags::PATH.union(OFlags::CLOEXEC)).and_then(Result::ok);
-        let target = target.and_then(|handle| rustix::fs::fstat(handle).ok()).map(|raw| Stat::from_raw(&raw));
+        let target =
+            self.through_links(name, OFlags::PATH.union(OFlags::CLOEXEC)).and_then(Result::ok);
+        let target = target
+            .and_then(|handle| rustix::fs::fstat(handle).ok())
+            .map(|raw| Stat::from_raw(&raw));
         Ok(target.unwrap_or(own))
     }
 
     /// Where a name leads, by plain names from the root, if it is a link that is followed.
     pub fn link_target(&self, name: &[u8]) -> Option<Vec<u8>> {
         let (follow, _) = self.follow.as_deref()?;
-        let own =
-            rustix::fs::statat(&self.handle, Self::check("examine", name).ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let own = rustix::fs::statat(
+            &self.handle,
+            Self::check("examine", name).ok()?,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )
+        .ok()?;
         if Stat::from_raw(&own).kind != Kind::Symlink {
             return None;
         }
@@ -123,7 +136,8 @@ impl Dir {
         follow.real(&target).ok()
     }
 
-    /// The path of this folder now, without symbolic links, where the system reports it (`/proc` of Linux).
+    /// The path of this folder now, without symbolic links, where the system reports it (`/proc` of
+    /// Linux).
     pub fn path(&self) -> Option<PathBuf> {
         use std::os::fd::AsRawFd as _;
         let link = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
@@ -152,7 +166,8 @@ impl Dir {
     /// # Errors
     /// Not allowed.
     pub fn entries(&self) -> Result<Entries, Error> {
-        let inner = rustix::fs::Dir::read_from(&self.handle).map_err(|errno| Error::new("list folder", b".", errno))?;
+        let inner = rustix::fs::Dir::read_from(&self.handle)
+            .map_err(|errno| Error::new("list folder", b".", errno))?;
         Ok(Entries { dir: self.clone(), inner })
     }
 
@@ -170,7 +185,8 @@ impl Dir {
     /// The name is taken, or not allowed.
     pub fn create_dir(&self, name: &[u8]) -> Result<(), Error> {
         let name = Self::check("create folder", name)?;
-        rustix::fs::mkdirat(&self.handle, name, FOLDER_MODE).map_err(|errno| Error::new("create folder", name, errno))
+        rustix::fs::mkdirat(&self.handle, name, FOLDER_MODE)
+            .map_err(|errno| Error::new("create folder", name, errno))
     }
 
     /// Makes a file that did not exist, open for writing and reading.
@@ -179,12 +195,15 @@ impl Dir {
     /// The name is taken (by anything, also a dangling link), or not allowed.
     pub fn create_new(&self, name: &[u8]) -> Result<File, Error> {
         let name = Self::check("create", name)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(&self.handle, name, flags, FILE_MODE).map(File::from).map_err(|errno| Error::new("create", name, errno))
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&self.handle, name, flags, FILE_MODE)
+            .map(File::from)
+            .map_err(|errno| Error::new("create", name, errno))
     }
 
-    /// Makes a file without a name, open for writing: nothing is left of it unless [`Self::link`] gives it one, however
-    /// the process ends.
+    /// Makes a file without a name, open for writing: nothing is left of it unless [`Self::link`]
+    /// gives it one, however the process ends.
     ///
     /// # Errors
     /// Not every file system can do this; [`Self::create_new`] works on all.
@@ -212,7 +231,13 @@ impl Dir {
             Err(Errno::NOENT | Errno::PERM) => {
                 use std::os::fd::AsRawFd as _;
                 let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-                rustix::fs::linkat(rustix::fs::CWD, path, &self.handle, name, AtFlags::SYMLINK_FOLLOW)
+                rustix::fs::linkat(
+                    rustix::fs::CWD,
+                    path,
+                    &self.handle,
+                    name,
+                    AtFlags::SYMLINK_FOLLOW,
+                )
             }
             result => result,
         };
@@ -230,21 +255,25 @@ impl Dir {
     /// Missing, a link, or no regular file.
     pub fn open_append(&self, name: &[u8]) -> Result<(File, Stat), Error> {
         let name = Self::check("open", name)?;
-        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let handle =
-            openat(&self.handle, name, flags, Mode::empty()).map_err(|errno| Error::new("open", name, errno))?;
+        let flags =
+            OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let handle = openat(&self.handle, name, flags, Mode::empty())
+            .map_err(|errno| Error::new("open", name, errno))?;
         regular(handle, name)
     }
 
-    /// Takes an exclusive lock on a file of that name, made when missing; `None` when another process has it.
-    /// It is given back when the returned value is dropped, and by the kernel however the process ends.
+    /// Takes an exclusive lock on a file of that name, made when missing; `None` when another
+    /// process has it. It is given back when the returned value is dropped, and by the kernel
+    /// however the process ends.
     ///
     /// # Errors
     /// The file cannot be opened or locked.
     pub fn lock(&self, name: &[u8]) -> Result<Option<Locked>, Error> {
         let name = Self::check("lock", name)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let handle = openat(&self.handle, name, flags, FILE_MODE).map_err(|errno| Error::new("lock", name, errno))?;
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let handle = openat(&self.handle, name, flags, FILE_MODE)
+            .map_err(|errno| Error::new("lock", name, errno))?;
         let (file, _) = regular(handle, name)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Locked::new(file))),
@@ -262,12 +291,14 @@ impl Dir {
     /// The new name belongs to a folder, the old one is missing, or not allowed.
     pub fn rename(&self, from: &[u8], to_dir: &Self, to: &[u8]) -> Result<(), Error> {
         let (from, to) = (Self::check("rename", from)?, Self::check("rename to", to)?);
-        rustix::fs::renameat(&self.handle, from, &to_dir.handle, to).map_err(|errno| Error::new("rename to", to, errno))
+        rustix::fs::renameat(&self.handle, from, &to_dir.handle, to)
+            .map_err(|errno| Error::new("rename to", to, errno))
     }
 
     /// Gives a file a new name that nothing has yet.
     ///
-    /// File systems that cannot promise this in one step (some network and FAT ones) are asked first, then renamed.
+    /// File systems that cannot promise this in one step (some network and FAT ones) are asked
+    /// first, then renamed.
     ///
     /// # Errors
     /// [`ErrorKind::Exists`] when the new name is taken, by anything.
@@ -295,7 +326,8 @@ impl Dir {
     /// Missing, a folder, or not allowed.
     pub fn unlink(&self, name: &[u8]) -> Result<(), Error> {
         let name = Self::check("remove", name)?;
-        rustix::fs::unlinkat(&self.handle, name, AtFlags::empty()).map_err(|errno| Error::new("remove", name, errno))
+        rustix::fs::unlinkat(&self.handle, name, AtFlags::empty())
+            .map_err(|errno| Error::new("remove", name, errno))
     }
 
     /// Removes an empty folder.
@@ -311,7 +343,8 @@ impl Dir {
         })
     }
 
-    /// Sets the modification time of a name, nanoseconds since 1970; a link's own, never its target's.
+    /// Sets the modification time of a name, nanoseconds since 1970; a link's own, never its
+    /// target's.
     ///
     /// # Errors
     /// Missing, or not allowed.
@@ -409,8 +442,14 @@ mod tests {
         symlink("nowhere", place.path().join("dangling")).unwrap();
         assert_eq!(root.create_new(b"old").unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(root.create_new(b"dangling").unwrap_err().kind(), ErrorKind::Exists);
-        assert_eq!(root.rename_noreplace(b"new", &root, b"old").unwrap_err().kind(), ErrorKind::Exists);
-        assert_eq!(root.rename_noreplace(b"new", &root, b"dangling").unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(
+            root.rename_noreplace(b"new", &root, b"old").unwrap_err().kind(),
+            ErrorKind::Exists
+        );
+        assert_eq!(
+            root.rename_noreplace(b"new", &root, b"dangling").unwrap_err().kind(),
+            ErrorKind::Exists
+        );
         root.rename(b"new", &root, b"old").unwrap();
         assert_eq!(std::fs::read(place.path().join("old")).unwrap(), b"new");
     }
@@ -442,7 +481,11 @@ mod tests {
         list.sort_by(|a, b| a.name.cmp(&b.name));
         assert_eq!(
             list.iter().map(|entry| (entry.name.as_slice(), entry.kind)).collect::<Vec<_>>(),
-            [(b"folder".as_slice(), Kind::Folder), (b"link", Kind::Symlink), (b"\xff<&>\n", Kind::File),]
+            [
+                (b"folder".as_slice(), Kind::Folder),
+                (b"link", Kind::Symlink),
+                (b"\xff<&>\n", Kind::File),
+            ]
         );
     }
 

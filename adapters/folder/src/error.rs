@@ -51,7 +51,8 @@ impl Error {
             Errno::LOOP => ErrorKind::Symlink,
             Errno::XDEV => ErrorKind::OtherFileSystem,
             Errno::NOTDIR => ErrorKind::NotFolder,
-            // Opening a socket, or a device without a driver, fails with NXIO; opening a folder for writing with ISDIR.
+            // Opening a socket, or a device without a driver, fails with NXIO; opening a folder for
+            // writing with ISDIR.
             Errno::ISDIR | Errno::NXIO | Errno::NODEV => ErrorKind::NotFile,
             Errno::NOTEMPTY => ErrorKind::NotEmpty,
             Errno::NAMETOOLONG | Errno::ILSEQ | Errno::INVAL => ErrorKind::TooLong,
@@ -103,11 +104,16 @@ impl std::error::Error for Error {
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        let kind = error.cause.map_or(io::ErrorKind::InvalidInput, |errno| io::Error::from(errno).kind());
+        let kind =
+            error.cause.map_or(io::ErrorKind::InvalidInput, |errno| io::Error::from(errno).kind());
         Self::new(kind, error)
     }
 }
 
 fn shown(name: &[u8]) -> String {
-    name.iter().take(512).flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from).collect()
+    name.iter()
+        .take(512)
+        .flat_map(|byte| std::ascii::escape_default(*byte))
+        .map(char::from)
+        .collect()
 }

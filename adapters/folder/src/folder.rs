@@ -21,7 +21,8 @@ const LOOKUP_ATTEMPTS: usize = 16;
 pub(crate) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// `NONBLOCK`: a pipe must not make the opener wait.
-pub(crate) const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+pub(crate) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// A root folder, held open. Cloning shares the handle.
 #[derive(Clone, Debug)]
@@ -44,24 +45,34 @@ impl Folder {
         let root = rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
             .map_err(|errno| Error::new("open folder", path.as_os_str().as_bytes(), errno))?;
         let one_call = supports_one_call(&root);
-        Ok(Self { root: Arc::new(root), path: path.to_owned(), one_call, follow: None, selection: None })
+        Ok(Self {
+            root: Arc::new(root),
+            path: path.to_owned(),
+            one_call,
+            follow: None,
+            selection: None,
+        })
     }
 
-    /// The same folder, in which symbolic links are followed when they are relative and lead to something beneath the
-    /// root, all of whose names are `visible`; others stay what they are, links. For reading: what is written, made or
-    /// removed goes through no link.
+    /// The same folder, in which symbolic links are followed when they are relative and lead to
+    /// something beneath the root, all of whose names are `visible`; others stay what they are,
+    /// links. For reading: what is written, made or removed goes through no link.
     ///
     /// # Errors
-    /// The system has no way to promise that nothing leads outside (`openat2` of Linux 5.6, and `/proc`).
+    /// The system has no way to promise that nothing leads outside (`openat2` of Linux 5.6, and
+    /// `/proc`).
     pub fn following_links(mut self, visible: Visible) -> Result<Self, Error> {
         let follow = Follow::new(Arc::clone(&self.root), visible);
         let able = follow.open(b"", FOLDER).and_then(|root| follow.real(&root));
-        able.map_err(|errno| Error::new("follow symbolic links in", self.path.as_os_str().as_bytes(), errno))?;
+        able.map_err(|errno| {
+            Error::new("follow symbolic links in", self.path.as_os_str().as_bytes(), errno)
+        })?;
         self.follow = Some(follow);
         Ok(self)
     }
 
-    /// The same folder, of which only some files and folders are shown to those who ask: see [`Folder::selects`].
+    /// The same folder, of which only some files and folders are shown to those who ask: see
+    /// [`Folder::selects`].
     #[must_use]
     pub fn selecting(mut self, selection: Selection) -> Self {
         if let Some(follow) = &mut self.follow {
@@ -81,13 +92,14 @@ impl Folder {
         self
     }
 
-    /// Whether a path of this kind is selected. Other files are not opened by their paths, nor reached through links;
-    /// listings have them.
+    /// Whether a path of this kind is selected. Other files are not opened by their paths, nor
+    /// reached through links; listings have them.
     pub fn selects(&self, path: &[u8], kind: Kind) -> bool {
         self.selection.as_ref().is_none_or(|selection| selection.has(path, kind))
     }
 
-    /// Where a folder really stands: its own names from the root when links are followed, else nothing.
+    /// Where a folder really stands: its own names from the root when links are followed, else
+    /// nothing.
     pub fn real_path(&self, dir: &Dir) -> Option<Vec<u8>> {
         self.follow.as_ref().and_then(|follow| follow.real(dir.handle()).ok())
     }
@@ -109,10 +121,12 @@ impl Folder {
         }
     }
 
-    /// A folder beneath the root, each component a plain name, no symbolic link on the way unless links are followed.
+    /// A folder beneath the root, each component a plain name, no symbolic link on the way unless
+    /// links are followed.
     ///
     /// # Errors
-    /// A component is missing, no folder, a link ([`ErrorKind::Symlink`]) or no plain name ([`ErrorKind::Name`]).
+    /// A component is missing, no folder, a link ([`ErrorKind::Symlink`]) or no plain name
+    /// ([`ErrorKind::Name`]).
     pub fn dir<'a>(&self, components: impl IntoIterator<Item = &'a [u8]>) -> Result<Dir, Error> {
         let mut path = Vec::new();
         for component in components {
@@ -154,7 +168,8 @@ impl Folder {
         } else {
             self.walk(path, flags)
         };
-        // A link met by O_DIRECTORY is reported as "not a directory"; the walk distinguishes the two.
+        // A link met by O_DIRECTORY is reported as "not a directory"; the walk distinguishes the
+        // two.
         result.map_err(|errno| match errno {
             // The kernel's word for a lookup that would have left the root.
             Errno::XDEV => Error::new(task, path, errno).with_kind(ErrorKind::Symlink),
@@ -281,11 +296,19 @@ mod tests {
                 (b"sub/file/x", ErrorKind::NotFolder),
                 (b"none", ErrorKind::NotFound),
             ] {
-                assert_eq!(folder.open_file(path).unwrap_err().kind(), kind, "{}", String::from_utf8_lossy(path));
+                assert_eq!(
+                    folder.open_file(path).unwrap_err().kind(),
+                    kind,
+                    "{}",
+                    String::from_utf8_lossy(path)
+                );
             }
             assert_eq!(folder.dir([b"link".as_slice()]).unwrap_err().kind(), ErrorKind::Symlink);
             assert_eq!(folder.dir([b"sub".as_slice(), b".."]).unwrap_err().kind(), ErrorKind::Name);
-            assert_eq!(folder.dir([b"sub".as_slice(), b"file"]).unwrap_err().kind(), ErrorKind::NotFolder);
+            assert_eq!(
+                folder.dir([b"sub".as_slice(), b"file"]).unwrap_err().kind(),
+                ErrorKind::NotFolder
+            );
         }
     }
 
@@ -299,8 +322,10 @@ mod tests {
         symlink("drafts/file", place.path().join("link")).unwrap();
         symlink("drafts", place.path().join("folder")).unwrap();
         symlink("file", place.path().join("good")).unwrap();
-        let selection = Selection::new(|path, _| path != b"drafts" && !path.starts_with(b"drafts/"));
-        let kind = |folder: &Folder, path: &[u8]| folder.open_file(path).err().map(|error| error.kind());
+        let selection =
+            Selection::new(|path, _| path != b"drafts" && !path.starts_with(b"drafts/"));
+        let kind =
+            |folder: &Folder, path: &[u8]| folder.open_file(path).err().map(|error| error.kind());
         let plain = Folder::open(place.path()).unwrap().selecting(selection.clone());
         assert_eq!(kind(&plain, b"file"), None);
         assert_eq!(kind(&plain, b"drafts/file"), Some(ErrorKind::NotFound));
@@ -311,7 +336,12 @@ mod tests {
             assert_eq!(kind(&following, b"good"), None);
             assert_eq!(kind(&following, b"drafts/file"), Some(ErrorKind::NotFound));
             for path in [b"link".as_slice(), b"folder/file"] {
-                assert_eq!(kind(&following, path), Some(ErrorKind::Symlink), "{}", String::from_utf8_lossy(path));
+                assert_eq!(
+                    kind(&following, path),
+                    Some(ErrorKind::Symlink),
+                    "{}",
+                    String::from_utf8_lossy(path)
+                );
             }
             assert_eq!(following.root().stat(b"link").unwrap().kind, Kind::Symlink);
             assert_eq!(following.root().stat(b"folder").unwrap().kind, Kind::Symlink);
@@ -337,7 +367,8 @@ mod tests {
     fn pipes_are_neither_opened_nor_waited_for() {
         let place = tempfile::tempdir().unwrap();
         let folder = Folder::open(place.path()).unwrap();
-        rustix::fs::mknodat(&folder.root, "pipe", rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        rustix::fs::mknodat(&folder.root, "pipe", rustix::fs::FileType::Fifo, Mode::RWXU, 0)
+            .unwrap();
         for folder in both(place.path()) {
             assert_eq!(folder.open_file(b"pipe").unwrap_err().kind(), ErrorKind::NotFile);
         }

@@ -1,9 +1,9 @@
 //! Following symbolic links without ever leaving the root folder.
 //!
-//! Every lookup begins at the root's handle, and the kernel itself refuses one that would leave it at any step
-//! (`openat2` with `RESOLVE_BENEATH`), so links that are swapped meanwhile gain nothing. What was opened is then asked
-//! for its own place: each name of it must be one that the owner of the folder shows anyway, or a link would uncover
-//! what is hidden.
+//! Every lookup begins at the root's handle, and the kernel itself refuses one that would leave it
+//! at any step (`openat2` with `RESOLVE_BENEATH`), so links that are swapped meanwhile gain
+//! nothing. What was opened is then asked for its own place: each name of it must be one that the
+//! owner of the folder shows anyway, or a link would uncover what is hidden.
 
 use crate::selection::Selection;
 use rustix::fd::AsRawFd as _;
@@ -36,7 +36,8 @@ impl Follow {
         Self { root, visible, selection: None }
     }
 
-    /// Opens a path, given by plain names from the root; links on the way and at its end are followed.
+    /// Opens a path, given by plain names from the root; links on the way and at its end are
+    /// followed.
     #[cfg(target_os = "linux")]
     pub(crate) fn open(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
@@ -51,8 +52,10 @@ impl Follow {
         }
         let handle = opened?;
         let real = self.real(&handle)?;
-        let hidden =
-            real != path && real.split(|byte| *byte == b'/').any(|name| !name.is_empty() && !(self.visible)(name));
+        let hidden = real != path
+            && real
+                .split(|byte| *byte == b'/')
+                .any(|name| !name.is_empty() && !(self.visible)(name));
         let hidden = hidden || (real != path && !self.selects(&real, &handle)?);
         if hidden { Err(Errno::XDEV) } else { Ok(handle) }
     }
@@ -68,11 +71,14 @@ impl Follow {
         let Some(selection) = &self.selection else { return Ok(true) };
         let kind = Stat::from_raw(&rustix::fs::fstat(handle)?).kind;
         // Within a folder that is not selected nothing is.
-        let folders = real.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &real[..end]);
-        Ok(selection.has(real, kind) && folders.into_iter().all(|folder| selection.has(folder, Kind::Folder)))
+        let folders =
+            real.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &real[..end]);
+        Ok(selection.has(real, kind)
+            && folders.into_iter().all(|folder| selection.has(folder, Kind::Folder)))
     }
 
-    /// Where something that was opened stands now, by plain names from the root; empty for the root itself.
+    /// Where something that was opened stands now, by plain names from the root; empty for the root
+    /// itself.
     pub(crate) fn real(&self, handle: &OwnedFd) -> Result<Vec<u8>, Errno> {
         let place = |handle: &OwnedFd| {
             rustix::fs::readlink(format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new())
@@ -135,17 +141,44 @@ mod tests {
         symlink(root.join("sub/file"), root.join("absolute")).unwrap();
         symlink("/proc/self/fd/0", root.join("magic")).unwrap();
         let folder = following(&root);
-        for path in [b"sub/file".as_slice(), b"sub/leaf", b"sub/chain", b"folder/file", b"sub/inner/up/leaf"] {
+        for path in [
+            b"sub/file".as_slice(),
+            b"sub/leaf",
+            b"sub/chain",
+            b"folder/file",
+            b"sub/inner/up/leaf",
+        ] {
             assert_eq!(text(&folder, path), Ok("yes".into()), "{}", String::from_utf8_lossy(path));
         }
-        for path in [b"out".as_slice(), b"out-and-in", b"uncover", b"uncovered/store", b"self", b"absolute", b"magic"] {
-            assert_eq!(text(&folder, path), Err(ErrorKind::Symlink), "{}", String::from_utf8_lossy(path));
+        for path in [
+            b"out".as_slice(),
+            b"out-and-in",
+            b"uncover",
+            b"uncovered/store",
+            b"self",
+            b"absolute",
+            b"magic",
+        ] {
+            assert_eq!(
+                text(&folder, path),
+                Err(ErrorKind::Symlink),
+                "{}",
+                String::from_utf8_lossy(path)
+            );
         }
         assert_eq!(text(&folder, b"dangling"), Err(ErrorKind::NotFound));
         let kind = |name: &[u8]| folder.root().stat(name).unwrap().kind;
         assert_eq!((kind(b"folder"), kind(b"sub")), (Kind::Folder, Kind::Folder));
         let listed = folder.root().list().unwrap();
-        for name in [b"out".as_slice(), b"uncover", b"uncovered", b"dangling", b"self", b"absolute", b"magic"] {
+        for name in [
+            b"out".as_slice(),
+            b"uncover",
+            b"uncovered",
+            b"dangling",
+            b"self",
+            b"absolute",
+            b"magic",
+        ] {
             assert_eq!(kind(name), Kind::Symlink, "{}", String::from_utf8_lossy(name));
             assert!(listed.iter().any(|entry| entry.name == name && entry.kind == Kind::Symlink));
         }

@@ -6,8 +6,8 @@ use std::io::{self, Seek as _, Write as _};
 
 /// A lock, held until this is dropped.
 ///
-/// It is released explicitly, not by closing the file: a process that is just being started has a copy of every
-/// open file, and would hold the lock a moment longer.
+/// It is released explicitly, not by closing the file: a process that is just being started has a
+/// copy of every open file, and would hold the lock a moment longer.
 #[derive(Debug)]
 pub struct Locked {
     file: File,

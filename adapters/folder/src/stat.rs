@@ -48,9 +48,14 @@ pub struct Stat {
 }
 
 impl Stat {
-    #[allow(clippy::unnecessary_cast, clippy::useless_conversion, reason = "field widths differ between systems")]
+    #[allow(
+        clippy::unnecessary_cast,
+        clippy::useless_conversion,
+        reason = "field widths differ between systems"
+    )]
     pub(crate) fn from_raw(raw: &rustix::fs::Stat) -> Self {
-        let nanos = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+        let nanos =
+            |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         Self {
             size: raw.st_size as u64,
             mtime_ns: nanos(raw.st_mtime as i64, raw.st_mtime_nsec as i64),
@@ -67,7 +72,8 @@ impl Stat {
     /// # Errors
     /// The system's own.
     pub fn of(file: &File) -> Result<Self, Error> {
-        let raw = rustix::fs::fstat(file).map_err(|errno| Error::new("examine", b"(open file)", errno))?;
+        let raw = rustix::fs::fstat(file)
+            .map_err(|errno| Error::new("examine", b"(open file)", errno))?;
         Ok(Self::from_raw(&raw))
     }
 }

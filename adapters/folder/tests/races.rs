@@ -41,10 +41,13 @@ fn nothing_outside_is_read_while_followed_links_are_swapped() {
     std::fs::create_dir_all(root.join("shown")).unwrap();
     std::fs::create_dir_all(root.join(".hidden")).unwrap();
     std::fs::create_dir_all(place.path().join("outside")).unwrap();
-    for (folder, content) in [("root/shown", "inside"), ("root/.hidden", "hidden"), ("outside", "secret")] {
+    for (folder, content) in
+        [("root/shown", "inside"), ("root/.hidden", "hidden"), ("outside", "secret")]
+    {
         std::fs::write(place.path().join(folder).join("file"), content).unwrap();
     }
-    let Ok(folder) = Folder::open(&root).unwrap().following_links(|name| !name.starts_with(b".")) else {
+    let Ok(folder) = Folder::open(&root).unwrap().following_links(|name| !name.starts_with(b"."))
+    else {
         println!("skipped: this system cannot follow links safely");
         return;
     };

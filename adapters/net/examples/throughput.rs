@@ -1,9 +1,10 @@
 //! CPU cost of a request, compared with a bare loop over hyper's connection API.
 //!
-//! `cargo run --release -p abreast-net --example throughput [requests per round] [rounds] [body bytes]`
+//! `cargo run --release -p abreast-net --example throughput [requests per round] [rounds] [body
+//! bytes]`
 //!
-//! Both ask a small server on another thread for the same body over eight connections on one thread; the CPU time is
-//! that thread's own. Rounds alternate, so that a busy machine slows both.
+//! Both ask a small server on another thread for the same body over eight connections on one
+//! thread; the CPU time is that thread's own. Rounds alternate, so that a busy machine slows both.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -30,7 +31,9 @@ fn main() -> Result<(), Failure> {
     let mut number = |default: usize| arguments.next().map_or(Ok(default), |text| text.parse());
     let (requests, rounds, body_bytes) = (number(100_000)?, number(5)?, number(4_096)?);
     let address = serve(body_bytes)?;
-    println!("{requests} requests a round, {body_bytes} bytes each, {CONNECTIONS} connections, one thread");
+    println!(
+        "{requests} requests a round, {body_bytes} bytes each, {CONNECTIONS} connections, one thread"
+    );
     let mut ratios = Vec::new();
     for round in 0..rounds {
         let bare = measure(|| bare(address, requests, body_bytes))?;
@@ -70,11 +73,18 @@ fn serve(body_bytes: usize) -> Result<SocketAddr, Failure> {
                 let body = body.clone();
                 let answer = service_fn(move |_| {
                     let mut answer = hyper::Response::new(Full::new(body.clone()));
-                    answer.headers_mut().insert("etag", http::HeaderValue::from_static("\"0123456789abcdef\""));
-                    answer.headers_mut().insert("content-type", http::HeaderValue::from_static("application/xml"));
+                    answer
+                        .headers_mut()
+                        .insert("etag", http::HeaderValue::from_static("\"0123456789abcdef\""));
+                    answer
+                        .headers_mut()
+                        .insert("content-type", http::HeaderValue::from_static("application/xml"));
                     std::future::ready(Ok::<_, Infallible>(answer))
                 });
-                tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+                tokio::spawn(
+                    hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), answer),
+                );
             }
             #[expect(unreachable_code, reason = "names the type of the block")]
             Ok::<(), std::io::Error>(())
@@ -84,7 +94,9 @@ fn serve(body_bytes: usize) -> Result<SocketAddr, Failure> {
 }
 
 /// CPU time of this thread and wall time.
-fn measure<F: Future<Output = Result<(), Failure>>>(work: impl Fn() -> F) -> Result<(Duration, Duration), Failure> {
+fn measure<F: Future<Output = Result<(), Failure>>>(
+    work: impl Fn() -> F,
+) -> Result<(Duration, Duration), Failure> {
     let cpu = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -102,7 +114,10 @@ async fn finish(mut tasks: JoinSet<Result<(), Failure>>) -> Result<(), Failure> 
 }
 
 async fn ours(address: SocketAddr, requests: usize, body_bytes: usize) -> Result<(), Failure> {
-    let client = Client::new(Shared::new(Options { connections_per_host: CONNECTIONS, ..Options::default() }));
+    let client = Client::new(Shared::new(Options {
+        connections_per_host: CONNECTIONS,
+        ..Options::default()
+    }));
     let mut tasks = JoinSet::new();
     for _ in 0..CONNECTIONS {
         let (client, url) = (client.clone(), format!("http://{address}/some/folder/resource.xml"));
@@ -135,8 +150,12 @@ async fn bare(address: SocketAddr, requests: usize, body_bytes: usize) -> Result
                 let mut request = hyper::Request::new(Empty::<Bytes>::new());
                 *request.uri_mut() = "/some/folder/resource.xml".parse()?;
                 request.headers_mut().insert("host", host.clone());
-                request.headers_mut().insert("user-agent", http::HeaderValue::from_static("bare/0.1.0"));
-                request.headers_mut().insert("accept-encoding", http::HeaderValue::from_static("identity"));
+                request
+                    .headers_mut()
+                    .insert("user-agent", http::HeaderValue::from_static("bare/0.1.0"));
+                request
+                    .headers_mut()
+                    .insert("accept-encoding", http::HeaderValue::from_static("identity"));
                 sender.ready().await?;
                 let mut body = sender.send_request(request).await?.into_body();
                 while let Some(frame) = body.frame().await {

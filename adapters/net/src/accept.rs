@@ -1,4 +1,5 @@
-//! A server's connections: accepted as long as there are places, each served until it ends or its place is needed.
+//! A server's connections: accepted as long as there are places, each served until it ends or its
+//! place is needed.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -14,10 +15,12 @@ use tokio::task::JoinSet;
 
 use crate::connection_slots::{CloseWhen, ConnectionSlot, ConnectionSlots};
 
-/// Pause after a connection could not be accepted: out of file descriptors, most likely, until others end.
+/// Pause after a connection could not be accepted: out of file descriptors, most likely, until
+/// others end.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts connections until `stop` is done; each is a task. Returns what `stop` returned and the tasks still running.
+/// Accepts connections until `stop` is done; each is a task. Returns what `stop` returned and the
+/// tasks still running.
 pub async fn accept_until<T, F>(
     listener: &TcpListener,
     connection_slots: &Arc<ConnectionSlots>,
@@ -55,9 +58,13 @@ where
     }
 }
 
-/// Serves a connection until it ends, its place is needed or `stop` is done; the last two let a request in flight finish.
-pub async fn serve_until<I, S, E>(connection: Connection<I, S>, place: &ConnectionSlot, stop: impl Future<Output = ()>)
-where
+/// Serves a connection until it ends, its place is needed or `stop` is done; the last two let a
+/// request in flight finish.
+pub async fn serve_until<I, S, E>(
+    connection: Connection<I, S>,
+    place: &ConnectionSlot,
+    stop: impl Future<Output = ()>,
+) where
     I: Read + Write + Unpin,
     S: HttpService<Incoming>,
     S::Error: Into<Box<dyn Error + Send + Sync>>,

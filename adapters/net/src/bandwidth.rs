@@ -21,17 +21,20 @@ const PIECE: (f64, f64) = (1_024.0, 65_536.0);
 
 /// A limit of bytes per second, always the same or by a timetable of the week.
 ///
-/// Written as a rate (`512K`, `2.5M`, `off`) or as entries `[DAY-]HH:MM,RATE` with spaces between them, each in force
-/// from its minute until that of the next one: `08:00,512K 18:00,off` or `Mon-09:00,1M Fri-17:00,off`.
+/// Written as a rate (`512K`, `2.5M`, `off`) or as entries `[DAY-]HH:MM,RATE` with spaces between
+/// them, each in force from its minute until that of the next one: `08:00,512K 18:00,off` or
+/// `Mon-09:00,1M Fri-17:00,off`.
 #[derive(Clone, Debug)]
 pub struct Bandwidth {
-    /// By minute of the week from Monday 00:00, in order; bytes per second, `None` for no limit. Never empty.
+    /// By minute of the week from Monday 00:00, in order; bytes per second, `None` for no limit.
+    /// Never empty.
     entries: Vec<(u32, Option<u64>)>,
     clock: fn() -> u32,
 }
 
 impl Bandwidth {
-    /// Reads a rate or a timetable. Times are UTC unless [`with_clock`](Self::with_clock) sets another clock.
+    /// Reads a rate or a timetable. Times are UTC unless [`with_clock`](Self::with_clock) sets
+    /// another clock.
     ///
     /// # Errors
     /// The expected form.
@@ -44,24 +47,30 @@ impl Bandwidth {
         for word in text.split_whitespace() {
             let Some((when, rate)) = word.split_once(',') else {
                 if text.trim() != word {
-                    return Err(wrong(format!("`{word}` is not an entry of a timetable, as it has no comma")));
+                    return Err(wrong(format!(
+                        "`{word}` is not an entry of a timetable, as it has no comma"
+                    )));
                 }
-                let rate = parse_rate(word).map_err(|()| wrong(format!("`{word}` is not a rate")))?;
+                let rate =
+                    parse_rate(word).map_err(|()| wrong(format!("`{word}` is not a rate")))?;
                 entries.push((0, rate));
                 break;
             };
-            let rate = parse_rate(rate).map_err(|()| wrong(format!("`{rate}` in `{word}` is not a rate")))?;
+            let rate = parse_rate(rate)
+                .map_err(|()| wrong(format!("`{rate}` in `{word}` is not a rate")))?;
             let (days, time) = match when.split_once('-') {
                 None => (0..7, when),
                 Some((day, time)) => {
                     let day = day.to_ascii_lowercase();
                     let day = DAYS.iter().position(|known| *known == day);
-                    let day = day.ok_or_else(|| wrong(format!("`{word}` does not begin with Mon, Tue … Sun")))? as u32;
+                    let day = day.ok_or_else(|| {
+                        wrong(format!("`{word}` does not begin with Mon, Tue … Sun"))
+                    })? as u32;
                     (day..day + 1, time)
                 }
             };
-            let minute =
-                minute_of_day(time).ok_or_else(|| wrong(format!("`{time}` in `{word}` is not a time HH:MM")))?;
+            let minute = minute_of_day(time)
+                .ok_or_else(|| wrong(format!("`{time}` in `{word}` is not a time HH:MM")))?;
             entries.extend(days.map(|day| (day * 24 * 60 + minute, rate)));
             if entries.len() > MAX_ENTRIES {
                 return Err(wrong(format!("the timetable has more than {MAX_ENTRIES} entries")));
@@ -155,7 +164,8 @@ struct Bucket {
 
 impl Throttle {
     pub(crate) fn new(bandwidth: Bandwidth) -> Self {
-        let bucket = Bucket { rate: None, available: 0.0, filled: Instant::now(), checked_at: None };
+        let bucket =
+            Bucket { rate: None, available: 0.0, filled: Instant::now(), checked_at: None };
         Self { bandwidth, bucket: Mutex::new(bucket) }
     }
 
@@ -165,7 +175,10 @@ impl Throttle {
 
     fn allowance_at(&self, now: Instant) -> Allowance {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
-        if bucket.checked_at.is_none_or(|checked_at| now.saturating_duration_since(checked_at) >= LOOK) {
+        if bucket
+            .checked_at
+            .is_none_or(|checked_at| now.saturating_duration_since(checked_at) >= LOOK)
+        {
             bucket.checked_at = Some(now);
             bucket.rate = self.bandwidth.at((self.bandwidth.clock)()).map(|rate| rate as f64);
         }
@@ -179,7 +192,9 @@ impl Throttle {
         if bucket.available >= 1.0 {
             return Allowance::Bytes((rate * BURST).clamp(PIECE.0, PIECE.1) as usize);
         }
-        Allowance::Wait(Duration::from_secs_f64(((1.0 - bucket.available) / rate).clamp(0.001, 1.0)))
+        Allowance::Wait(Duration::from_secs_f64(
+            ((1.0 - bucket.available) / rate).clamp(0.001, 1.0),
+        ))
     }
 
     /// So many came in.

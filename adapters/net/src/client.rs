@@ -42,7 +42,8 @@ impl Client {
     pub fn new(shared: Arc<Shared>) -> Self {
         // A header cannot have line ends; whatever else is in the name is kept.
         let name: String = shared.options.user_agent.chars().filter(|c| !c.is_control()).collect();
-        let user_agent = HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
+        let user_agent =
+            HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
         let retries = shared.options.retries;
         Self(Arc::new(Inner { shared, user_agent, hosts: Mutex::default() }), retries)
     }
@@ -65,10 +66,11 @@ impl Client {
 
     /// Sends a request, follows redirects and returns when the head of the answer is there.
     ///
-    /// One attempt, except that a request on a kept connection is sent again when the server had closed it before
-    /// any byte of the answer. Any status from 200 to 599 that fits the request is `Ok`; see
-    /// [`Response::require_success`]. The answer holds one of the host's places until it is read or dropped, so do
-    /// not wait for more answers of one host than `connections_per_host` while holding others.
+    /// One attempt, except that a request on a kept connection is sent again when the server had
+    /// closed it before any byte of the answer. Any status from 200 to 599 that fits the request is
+    /// `Ok`; see [`Response::require_success`]. The answer holds one of the host's places until it
+    /// is read or dropped, so do not wait for more answers of one host than `connections_per_host`
+    /// while holding others.
     ///
     /// # Errors
     /// Every code of [`Error::code`] except `http.size`.
@@ -76,8 +78,9 @@ impl Client {
         let target = Target::split(request.url)?;
         let host = self.host(target.origin)?;
         let credentials = request.authorization.or(host.origin.credentials.as_ref());
-        let mut response =
-            self.exchange(&host, &target, request, credentials, request.url, request.public_only).await?;
+        let mut response = self
+            .exchange(&host, &target, request, credentials, request.url, request.public_only)
+            .await?;
         if request.post.is_some() || !is_redirect(response.status()) {
             return Ok(response);
         }
@@ -95,7 +98,8 @@ impl Client {
                 ));
             }
             if visited.len() > self.0.shared.options.max_redirects as usize {
-                let message = format!("more than {} redirects", self.0.shared.options.max_redirects);
+                let message =
+                    format!("more than {} redirects", self.0.shared.options.max_redirects);
                 return Err(Error::new(ErrorKind::Redirect, request.url, message)
                     .with_help("use the URL the redirects lead to"));
             }
@@ -106,7 +110,8 @@ impl Client {
             same_origin = same_origin && next_host.origin.key == host.origin.key;
             let credentials = credentials.filter(|_| same_origin);
             let other_host = request.public_only || next_host.origin.host != host.origin.host;
-            response = self.exchange(&next_host, &target, request, credentials, &next, other_host).await?;
+            response =
+                self.exchange(&next_host, &target, request, credentials, &next, other_host).await?;
             if !is_redirect(response.status()) {
                 return Ok(response);
             }
@@ -114,12 +119,18 @@ impl Client {
         }
     }
 
-    /// Fetches a URL into a buffer with retries: [`send`](Self::send), [`Response::require_success`] and
-    /// [`Response::read_to`], repeated as by [`with_retries`](crate::with_retries). The buffer is emptied first.
+    /// Fetches a URL into a buffer with retries: [`send`](Self::send),
+    /// [`Response::require_success`] and [`Response::read_to`], repeated as by
+    /// [`with_retries`](crate::with_retries). The buffer is emptied first.
     ///
     /// # Errors
     /// Every code of [`Error::code`].
-    pub async fn fetch_to(&self, request: &Request<'_>, body: &mut Vec<u8>, limit: u64) -> Result<Response, Error> {
+    pub async fn fetch_to(
+        &self,
+        request: &Request<'_>,
+        body: &mut Vec<u8>,
+        limit: u64,
+    ) -> Result<Response, Error> {
         let mut retries = Retries::default();
         loop {
             match self.fetch_once(request, body, limit).await {
@@ -129,7 +140,12 @@ impl Client {
         }
     }
 
-    async fn fetch_once(&self, request: &Request<'_>, body: &mut Vec<u8>, limit: u64) -> Result<Response, Error> {
+    async fn fetch_once(
+        &self,
+        request: &Request<'_>,
+        body: &mut Vec<u8>,
+        limit: u64,
+    ) -> Result<Response, Error> {
         body.clear();
         let mut response = self.send(request).await?.require_success()?;
         response.read_to(body, limit).await?;
@@ -156,8 +172,8 @@ impl Client {
             .is_ok_and(|host| !host.state.reported.swap(true, Relaxed))
     }
 
-    /// Requests to the URL's origin begin at least that far apart from now on, in all clients of the same
-    /// [`Shared`]; what was set before is never shortened.
+    /// Requests to the URL's origin begin at least that far apart from now on, in all clients of
+    /// the same [`Shared`]; what was set before is never shortened.
     pub fn set_min_interval(&self, url: &str, interval: Duration) {
         if let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) {
             Shared::set_interval(&host.state, interval);
@@ -174,7 +190,8 @@ impl Client {
         if origin.credentials.is_none() {
             origin.credentials = options.credentials.find(&origin.key).cloned();
         }
-        let proxy = options.proxies.for_origin(&origin).filter(|proxy| proxy.is_http() && !origin.https);
+        let proxy =
+            options.proxies.for_origin(&origin).filter(|proxy| proxy.is_http() && !origin.https);
         let forwards = proxy.and_then(|proxy| {
             let authority = Authority::try_from(origin.host_header.as_bytes()).ok()?;
             Some(Forwards { authority, authorization: proxy.authorization() })
@@ -226,12 +243,14 @@ impl Client {
                     }
                     let (head, body) = answer.into_parts();
                     let url = without_userinfo(url.split_once('#').map_or(url, |(url, _)| url));
-                    let response = Response::new(head, body, url, host.clone(), connection, permit, request);
+                    let response =
+                        Response::new(head, body, url, host.clone(), connection, permit, request);
                     response.check(request)?;
                     return Ok(response);
                 }
                 Err(failure) => {
-                    if reused && repeatable && failure.was_before_any_answer(connection.received()) {
+                    if reused && repeatable && failure.was_before_any_answer(connection.received())
+                    {
                         shared.count_retry();
                         continue;
                     }
@@ -257,8 +276,9 @@ impl Client {
         credentials: Option<&Authorization>,
         url: &str,
     ) -> Result<http::Request<Full<Bytes>>, Error> {
-        let mut message =
-            http::Request::new(request.post.map_or_else(Full::default, |post| Full::new(post.body.clone())));
+        let mut message = http::Request::new(
+            request.post.map_or_else(Full::default, |post| Full::new(post.body.clone())),
+        );
         if request.post.is_some() {
             *message.method_mut() = Method::POST;
         } else if request.head {
@@ -267,8 +287,13 @@ impl Client {
         *message.uri_mut() = match &host.forwards {
             None => Uri::from(path),
             Some(proxy) => {
-                let whole = Uri::builder().scheme(Scheme::HTTP).authority(proxy.authority.clone()).path_and_query(path);
-                whole.build().map_err(|e| Error::new(ErrorKind::Url, url, "the URL cannot be sent").with_cause(e))?
+                let whole = Uri::builder()
+                    .scheme(Scheme::HTTP)
+                    .authority(proxy.authority.clone())
+                    .path_and_query(path);
+                whole.build().map_err(|e| {
+                    Error::new(ErrorKind::Url, url, "the URL cannot be sent").with_cause(e)
+                })?
             }
         };
         let headers = message.headers_mut();
@@ -279,12 +304,16 @@ impl Client {
         headers.insert(header::USER_AGENT, self.0.user_agent.clone());
         let text = |value: &str| {
             HeaderValue::from_str(value).map_err(|e| {
-                Error::new(ErrorKind::Header, url, format!("{value:?} cannot be sent as a header")).with_cause(e)
+                Error::new(ErrorKind::Header, url, format!("{value:?} cannot be sent as a header"))
+                    .with_cause(e)
             })
         };
         let range = request.usable_range();
         let gzip = request.accept_gzip && range.is_none() && self.0.shared.options.gzip;
-        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(if gzip { "gzip" } else { "identity" }));
+        headers.insert(
+            header::ACCEPT_ENCODING,
+            HeaderValue::from_static(if gzip { "gzip" } else { "identity" }),
+        );
         if let Some(post) = request.post {
             headers.insert(header::CONTENT_TYPE, text(post.content_type)?);
             if let Some(key) = post.idempotency_key {
@@ -316,7 +345,8 @@ impl Client {
         Ok(message)
     }
 
-    /// Closes what has been idle for too long; called when a connection is made, so it costs nothing per request.
+    /// Closes what has been idle for too long; called when a connection is made, so it costs
+    /// nothing per request.
     fn close_expired(&self) {
         let keep_alive = self.0.shared.options.keep_alive;
         for host in self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner).values() {

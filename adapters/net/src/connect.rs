@@ -22,10 +22,12 @@ const SLOW_LOOKUP: Duration = Duration::from_secs(2);
 /// Most addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// Resolves, connects to each address in turn and does the TLS handshake, all within `connect_timeout`.
+/// Resolves, connects to each address in turn and does the TLS handshake, all within
+/// `connect_timeout`.
 ///
-/// With `public_only`, private addresses are refused: a server that redirects to another host does not get to choose
-/// what this machine alone can reach. The address connected to is what is judged, whatever its name resolved to before.
+/// With `public_only`, private addresses are refused: a server that redirects to another host does
+/// not get to choose what this machine alone can reach. The address connected to is what is judged,
+/// whatever its name resolved to before.
 pub(crate) async fn connect(
     shared: &Shared,
     origin: &Origin,
@@ -34,17 +36,22 @@ pub(crate) async fn connect(
 ) -> Result<Connection, Error> {
     let deadline = Instant::now() + shared.options.connect_timeout;
     let timed_out = |what: &str| {
-        Error::new(ErrorKind::Timeout, url, format!("{what} took longer than {:?}", shared.options.connect_timeout))
+        Error::new(
+            ErrorKind::Timeout,
+            url,
+            format!("{what} took longer than {:?}", shared.options.connect_timeout),
+        )
     };
     let proxy = shared.options.proxies.for_origin(origin);
     let tcp = match proxy {
         None => direct(shared, origin, url, public_only, deadline).await?,
         Some(proxy) => {
             refuse_private_behind_proxy(origin, url, public_only)?;
-            let addresses = match timeout_at(deadline, resolve(shared, &proxy.host, proxy.port, url)).await {
-                Ok(addresses) => addresses?,
-                Err(_) => return Err(timed_out("resolving the proxy's name")),
-            };
+            let addresses =
+                match timeout_at(deadline, resolve(shared, &proxy.host, proxy.port, url)).await {
+                    Ok(addresses) => addresses?,
+                    Err(_) => return Err(timed_out("resolving the proxy's name")),
+                };
             connect_any(&addresses, deadline).await.map_err(|e| {
                 Error::new(
                     ErrorKind::Proxy,
@@ -58,13 +65,18 @@ pub(crate) async fn connect(
         }
     };
     // Requests are small and written whole; waiting to fill a segment only adds latency.
-    tcp.set_nodelay(true).map_err(|e| Error::new(ErrorKind::Connect, url, "cannot set up the socket").with_cause(e))?;
+    tcp.set_nodelay(true).map_err(|e| {
+        Error::new(ErrorKind::Connect, url, "cannot set up the socket").with_cause(e)
+    })?;
     let mut stream = Stream::Plain(tcp);
     if let Some(proxy) = proxy {
-        stream = match timeout_at(deadline, through(shared, proxy, origin, stream, url, public_only)).await {
-            Ok(stream) => stream?,
-            Err(_) => return Err(timed_out("the proxy's answer").passing()),
-        };
+        stream =
+            match timeout_at(deadline, through(shared, proxy, origin, stream, url, public_only))
+                .await
+            {
+                Ok(stream) => stream?,
+                Err(_) => return Err(timed_out("the proxy's answer").passing()),
+            };
     }
     if origin.https {
         stream = match timeout_at(deadline, handshake(shared, origin, stream, url)).await {
@@ -73,18 +85,26 @@ pub(crate) async fn connect(
         };
     }
     tracing::debug!(origin = origin.key, "connected");
-    Connection::new(stream, shared)
-        .await
-        .map_err(|e| Error::new(ErrorKind::Connect, url, "cannot set up the connection").with_cause(e))
+    Connection::new(stream, shared).await.map_err(|e| {
+        Error::new(ErrorKind::Connect, url, "cannot set up the connection").with_cause(e)
+    })
 }
 
-/// Whether the server at an http address answers a TLS handshake; its certificate does not matter. Behind a proxy this is
-/// not tried.
-pub(crate) async fn speaks_tls(shared: &Shared, plain: &Origin, url: &str, public_only: bool) -> bool {
+/// Whether the server at an http address answers a TLS handshake; its certificate does not matter.
+/// Behind a proxy this is not tried.
+pub(crate) async fn speaks_tls(
+    shared: &Shared,
+    plain: &Origin,
+    url: &str,
+    public_only: bool,
+) -> bool {
     if shared.options.proxies.for_origin(plain).is_some() {
         return false;
     }
-    let Ok(origin) = Origin::parse(&format!("https://{}:{}", bracketed(&plain.host), plain.port)) else { return false };
+    let Ok(origin) = Origin::parse(&format!("https://{}:{}", bracketed(&plain.host), plain.port))
+    else {
+        return false;
+    };
     match connect(shared, &origin, url, public_only).await {
         Ok(_) => true,
         Err(error) => error.kind() == ErrorKind::Tls && !crate::tls::is_no_tls(&error),
@@ -100,9 +120,14 @@ async fn direct(
     deadline: Instant,
 ) -> Result<TcpStream, Error> {
     let timed_out = |what: &str| {
-        Error::new(ErrorKind::Timeout, url, format!("{what} took longer than {:?}", shared.options.connect_timeout))
+        Error::new(
+            ErrorKind::Timeout,
+            url,
+            format!("{what} took longer than {:?}", shared.options.connect_timeout),
+        )
     };
-    let Ok(addresses) = timeout_at(deadline, resolve(shared, &origin.host, origin.port, url)).await else {
+    let Ok(addresses) = timeout_at(deadline, resolve(shared, &origin.host, origin.port, url)).await
+    else {
         return Err(timed_out("resolving the host name"));
     };
     let mut addresses = addresses?;
@@ -117,26 +142,33 @@ async fn direct(
         if e.kind() == io::ErrorKind::TimedOut {
             timed_out("connecting").with_cause(e)
         } else {
-            Error::new(ErrorKind::Connect, url, format!("cannot connect to {} port {}", origin.host, origin.port))
-                .with_help("check that the server is running and that the port is right")
-                .with_cause(e)
+            Error::new(
+                ErrorKind::Connect,
+                url,
+                format!("cannot connect to {} port {}", origin.host, origin.port),
+            )
+            .with_help("check that the server is running and that the port is right")
+            .with_cause(e)
         }
     })
 }
 
 fn leads_to_private(origin: &Origin, url: &str) -> Error {
     let message = format!("the redirect leads to {}, which is a private address", origin.host);
-    Error::new(ErrorKind::Redirect, url, message).with_help("if the resource really is there, use its own URL")
+    Error::new(ErrorKind::Redirect, url, message)
+        .with_help("if the resource really is there, use its own URL")
 }
 
 /// A name is the proxy's to resolve; what is plainly private is refused here.
 fn refuse_private_behind_proxy(origin: &Origin, url: &str, public_only: bool) -> Result<(), Error> {
     let host = origin.host.trim_end_matches('.').to_ascii_lowercase();
-    let private = host.parse().map_or(host == "localhost" || host.ends_with(".localhost"), is_private);
+    let private =
+        host.parse().map_or(host == "localhost" || host.ends_with(".localhost"), is_private);
     if public_only && private { Err(leads_to_private(origin, url)) } else { Ok(()) }
 }
 
-/// The way through a proxy, up to the server's first byte. An HTTP proxy forwards plain http without one.
+/// The way through a proxy, up to the server's first byte. An HTTP proxy forwards plain http
+/// without one.
 async fn through(
     shared: &Shared,
     proxy: &Proxy,
@@ -156,7 +188,9 @@ async fn through(
             http_connect(&mut stream, proxy, &authority, &shared.options.user_agent, url).await?;
         }
         ProxyProtocol::Http | ProxyProtocol::Https => {}
-        ProxyProtocol::SocksNames => stream = socks5(stream, proxy, &origin.host, origin.port, url).await?,
+        ProxyProtocol::SocksNames => {
+            stream = socks5(stream, proxy, &origin.host, origin.port, url).await?
+        }
         ProxyProtocol::Socks => {
             let mut addresses = resolve(shared, &origin.host, origin.port, url).await?;
             if public_only && shared.options.connect_to.is_empty() {
@@ -173,13 +207,20 @@ fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
-async fn resolve(shared: &Shared, host: &str, port: u16, url: &str) -> Result<Vec<SocketAddr>, Error> {
+async fn resolve(
+    shared: &Shared,
+    host: &str,
+    port: u16,
+    url: &str,
+) -> Result<Vec<SocketAddr>, Error> {
     let name = (host, port);
     let fixed: Vec<SocketAddr> = shared
         .options
         .connect_to
         .iter()
-        .filter(|(from, _)| from.rsplit_once(':').is_some_and(|(h, p)| h == name.0 && p.parse() == Ok(name.1)))
+        .filter(|(from, _)| {
+            from.rsplit_once(':').is_some_and(|(h, p)| h == name.0 && p.parse() == Ok(name.1))
+        })
         .map(|(_, to)| *to)
         .collect();
     if !fixed.is_empty() {
@@ -196,10 +237,13 @@ async fn resolve(shared: &Shared, host: &str, port: u16, url: &str) -> Result<Ve
     let found = if let Ok(found) = tokio::time::timeout(SLOW_LOOKUP, lookup.as_mut()).await {
         found
     } else {
-        tracing::warn!("no answer yet from this machine's name servers about the host name `{host}`, still waiting");
+        tracing::warn!(
+            "no answer yet from this machine's name servers about the host name `{host}`, still waiting"
+        );
         lookup.await
     };
-    let addresses: Vec<_> = found.map_err(|e| failed().with_cause(e))?.take(MAX_ADDRESSES).collect();
+    let addresses: Vec<_> =
+        found.map_err(|e| failed().with_cause(e))?.take(MAX_ADDRESSES).collect();
     if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
 }
 
@@ -208,13 +252,19 @@ fn is_private(address: IpAddr) -> bool {
     !is_global(address)
 }
 
-/// Tries each address; each gets its share of the time left, so that a silent one cannot use up all of it.
-pub(crate) async fn connect_any(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
+/// Tries each address; each gets its share of the time left, so that a silent one cannot use up all
+/// of it.
+pub(crate) async fn connect_any(
+    addresses: &[SocketAddr],
+    deadline: Instant,
+) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for (tried, address) in addresses.iter().enumerate() {
         let now = Instant::now();
         let left = u32::try_from(addresses.len() - tried).unwrap_or(1);
-        match timeout_at(now + deadline.duration_since(now) / left, TcpStream::connect(address)).await {
+        match timeout_at(now + deadline.duration_since(now) / left, TcpStream::connect(address))
+            .await
+        {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(e)) => last = e,
             Err(_) => last = io::ErrorKind::TimedOut.into(),
@@ -223,10 +273,16 @@ pub(crate) async fn connect_any(addresses: &[SocketAddr], deadline: Instant) -> 
     Err(last)
 }
 
-async fn handshake(shared: &Shared, origin: &Origin, stream: Stream, url: &str) -> Result<Stream, Error> {
+async fn handshake(
+    shared: &Shared,
+    origin: &Origin,
+    stream: Stream,
+    url: &str,
+) -> Result<Stream, Error> {
     let config = shared.tls(origin).map_err(|e| e.with_url(url))?;
-    let name = ServerName::try_from(origin.host.clone())
-        .map_err(|e| Error::new(ErrorKind::Tls, url, "the host name cannot be in a certificate").with_cause(e))?;
+    let name = ServerName::try_from(origin.host.clone()).map_err(|e| {
+        Error::new(ErrorKind::Tls, url, "the host name cannot be in a certificate").with_cause(e)
+    })?;
     match TlsConnector::from(config).connect(name, stream).await {
         Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
         Err(e) => Err(crate::tls::failed(e, url)),

@@ -1,7 +1,7 @@
 //! Driving one HTTP/1.1 connection.
 //!
-//! The connection is polled by the task that waits for its response, not by its own task: no task switch per request,
-//! and dropping a request closes its connection.
+//! The connection is polled by the task that waits for its response, not by its own task: no task
+//! switch per request, and dropping a request closes its connection.
 
 use std::future::Future as _;
 use std::future::poll_fn;
@@ -72,8 +72,8 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Whether a kept connection was dead before: the request was never sent, or the server closed without a byte of
-    /// an answer.
+    /// Whether a kept connection was dead before: the request was never sent, or the server closed
+    /// without a byte of an answer.
     pub(crate) fn was_before_any_answer(&self, received: u64) -> bool {
         match self {
             Self::Http(e) => e.is_canceled() || (received == 0 && !e.is_timeout()),
@@ -100,7 +100,8 @@ impl Connection {
         let options = &shared.options;
         let meter = Arc::new(Meter::default());
         let (throttle, total) = (shared.throttle(), shared.bytes_received());
-        let io = TokioIo::new(Metered { stream, meter: meter.clone(), total, throttle, pause: None });
+        let io =
+            TokioIo::new(Metered { stream, meter: meter.clone(), total, throttle, pause: None });
         let header_bytes = options.max_header_bytes.max(MIN_BUFFER);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(header_bytes.max(MAX_BUFFER))
@@ -152,7 +153,8 @@ impl Connection {
         hyper::ext::on_informational(&mut request, move |_| {
             meter.interim.fetch_add(1, Relaxed);
         });
-        // Unconstrained, because a task out of budget would be woken through the waker that wakes nobody.
+        // Unconstrained, because a task out of budget would be woken through the waker that wakes
+        // nobody.
         let mut answer = pin!(unconstrained(self.sender.send_request(request)));
         // The request is still in the queue, so there is nothing to read before the first poll.
         let mut queued = true;
@@ -162,14 +164,19 @@ impl Connection {
             })
         });
         answered.await?.map_err(|e| {
-            if self.meter.interim.load(Relaxed) > MAX_INTERIM { Failure::Interim } else { Failure::Http(e) }
+            if self.meter.interim.load(Relaxed) > MAX_INTERIM {
+                Failure::Interim
+            } else {
+                Failure::Http(e)
+            }
         })
     }
 
     /// Polls `wanted`, moving the connection forward until it is ready, broken or too slow.
     ///
-    /// What is wanted comes only from driving the connection, which happens right here. So `wanted` gets a waker that
-    /// wakes nobody; the real one would wake this task for what it is about to see anyway.
+    /// What is wanted comes only from driving the connection, which happens right here. So `wanted`
+    /// gets a waker that wakes nobody; the real one would wake this task for what it is about to
+    /// see anyway.
     pub(crate) fn poll_with<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -214,8 +221,14 @@ impl Connection {
 
 impl Metered {
     /// Reads no more than is due.
-    fn poll_read_throttled(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Some(throttle) = &self.throttle else { return Pin::new(&mut self.stream).poll_read(cx, buf) };
+    fn poll_read_throttled(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Some(throttle) = &self.throttle else {
+            return Pin::new(&mut self.stream).poll_read(cx, buf);
+        };
         let most = loop {
             if let Some(pause) = &mut self.pause {
                 std::task::ready!(pause.as_mut().poll(cx));
@@ -241,7 +254,11 @@ impl Metered {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(&mut **stream).poll_read(cx, buf),
@@ -250,7 +267,11 @@ impl AsyncRead for Stream {
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tls(stream) => Pin::new(&mut **stream).poll_write(cx, buf),
@@ -273,10 +294,16 @@ impl AsyncWrite for Stream {
 }
 
 impl AsyncRead for Metered {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.meter.interim.load(Relaxed) > MAX_INTERIM {
-            return Poll::Ready(Err(io::Error::other(format!("more than {MAX_INTERIM} interim responses"))));
+            return Poll::Ready(Err(io::Error::other(format!(
+                "more than {MAX_INTERIM} interim responses"
+            ))));
         }
         let before = buf.filled().len();
         let result = if this.throttle.is_some() {
@@ -302,7 +329,11 @@ impl AsyncRead for Metered {
 }
 
 impl AsyncWrite for Metered {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
     }
 

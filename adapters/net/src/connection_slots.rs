@@ -1,8 +1,9 @@
-//! Connections at a time of a server: when all places are taken, the client address that has most of them gives one up.
+//! Connections at a time of a server: when all places are taken, the client address that has most
+//! of them gives one up.
 //!
-//! The oldest idle connection of that address is closed. Requests in flight end first, unless that address has more
-//! than half of all places and another one waits. Nobody is limited while there are places, since all clients
-//! of a proxy have one address.
+//! The oldest idle connection of that address is closed. Requests in flight end first, unless that
+//! address has more than half of all places and another one waits. Nobody is limited while there
+//! are places, since all clients of a proxy have one address.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,7 +15,8 @@ use tokio::sync::Notify;
 
 /// How often another connection is asked to end while somebody waits.
 const STEP: Duration = Duration::from_millis(20);
-/// How long a connection that was asked to end may continue with its request where its address has too many.
+/// How long a connection that was asked to end may continue with its request where its address has
+/// too many.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The places of one server.
@@ -98,14 +100,17 @@ impl ConnectionSlots {
         let now = Instant::now();
         // Those that wait for a request leave before those that have one.
         let not_asked = || holders.iter().filter(|holder| holder.asked_to_close().is_none());
-        if let Some(holder) =
-            not_asked().find(|holder| !holder.asked.load(Ordering::Relaxed)).or_else(|| not_asked().next())
+        if let Some(holder) = not_asked()
+            .find(|holder| !holder.asked.load(Ordering::Relaxed))
+            .or_else(|| not_asked().next())
         {
             holder.ask_to_close(now);
         } else if *address != newcomer
             && holders.len() * 2 > self.total
             && let Some(holder) = holders.iter().find(|holder| {
-                holder.asked_to_close().is_some_and(|asked_to_close| now.duration_since(asked_to_close) >= GRACE)
+                holder
+                    .asked_to_close()
+                    .is_some_and(|asked_to_close| now.duration_since(asked_to_close) >= GRACE)
             })
         {
             holder.force.notify_one();
@@ -133,10 +138,15 @@ impl ConnectionSlot {
     /// Waits until the place is needed for somebody else.
     pub async fn leave(&self) -> CloseWhen {
         self.holder.leave.notified().await;
-        if self.holder.asked.load(Ordering::Relaxed) { CloseWhen::AfterAnswer } else { CloseWhen::Now }
+        if self.holder.asked.load(Ordering::Relaxed) {
+            CloseWhen::AfterAnswer
+        } else {
+            CloseWhen::Now
+        }
     }
 
-    /// Waits until the place is needed and nothing in flight counts any more; after [`Self::leave`].
+    /// Waits until the place is needed and nothing in flight counts any more; after
+    /// [`Self::leave`].
     pub async fn force(&self) {
         self.holder.force.notified().await;
     }
@@ -190,13 +200,22 @@ mod tests {
             let connection_slots = ConnectionSlots::new(4);
             let busy = connection_slots.enter(address(1)).await;
             busy.asked();
-            let (idle, newer) = (connection_slots.enter(address(1)).await, connection_slots.enter(address(1)).await);
+            let (idle, newer) = (
+                connection_slots.enter(address(1)).await,
+                connection_slots.enter(address(1)).await,
+            );
             let other = connection_slots.enter(address(2)).await;
             let mut waiting = std::pin::pin!(connection_slots.enter(address(3)));
-            assert!(tokio::time::timeout(Duration::from_millis(1), waiting.as_mut()).await.is_err());
+            assert!(
+                tokio::time::timeout(Duration::from_millis(1), waiting.as_mut()).await.is_err()
+            );
             assert_eq!(asked_to_close(&idle).await, Some(CloseWhen::Now));
             assert_eq!(
-                (asked_to_close(&newer).await, asked_to_close(&busy).await, asked_to_close(&other).await),
+                (
+                    asked_to_close(&newer).await,
+                    asked_to_close(&busy).await,
+                    asked_to_close(&other).await
+                ),
                 (None, None, None)
             );
             drop(idle);
@@ -211,12 +230,18 @@ mod tests {
     fn requests_in_flight_end_before_their_connection_does() {
         run(async {
             let connection_slots = ConnectionSlots::new(2);
-            let (one, two) = (connection_slots.enter(address(1)).await, connection_slots.enter(address(1)).await);
+            let (one, two) = (
+                connection_slots.enter(address(1)).await,
+                connection_slots.enter(address(1)).await,
+            );
             one.asked();
             two.asked();
             // Of its own address nobody is cut off.
-            let own =
-                tokio::time::timeout(GRACE + Duration::from_millis(500), connection_slots.enter(address(1))).await;
+            let own = tokio::time::timeout(
+                GRACE + Duration::from_millis(500),
+                connection_slots.enter(address(1)),
+            )
+            .await;
             assert!(own.is_err());
             assert_eq!(
                 (asked_to_close(&one).await, asked_to_close(&two).await),
@@ -224,7 +249,9 @@ mod tests {
             );
             assert!(tokio::time::timeout(Duration::from_millis(1), one.force()).await.is_err());
             let mut waiting = std::pin::pin!(connection_slots.enter(address(2)));
-            assert!(tokio::time::timeout(Duration::from_millis(1), waiting.as_mut()).await.is_err());
+            assert!(
+                tokio::time::timeout(Duration::from_millis(1), waiting.as_mut()).await.is_err()
+            );
             one.force().await;
             drop(one);
             drop(waiting.await);

@@ -10,7 +10,8 @@ use crate::secret::Authorization;
 
 /// Credentials by scheme, host and port; `Debug` hides them.
 ///
-/// They are sent to exactly that origin when a request's own URL names it, never after a redirect from elsewhere.
+/// They are sent to exactly that origin when a request's own URL names it, never after a redirect
+/// from elsewhere.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials(Vec<(String, Authorization)>);
 
@@ -25,8 +26,9 @@ impl Credentials {
         Ok(())
     }
 
-    /// Adds what a `.netrc` file states. An entry for a host is for https at its usual port, and for the origin of `url`
-    /// if that names the host; the `default` entry is for the origin of `url` alone.
+    /// Adds what a `.netrc` file states. An entry for a host is for https at its usual port, and
+    /// for the origin of `url` if that names the host; the `default` entry is for the origin of
+    /// `url` alone.
     ///
     /// # Errors
     /// `uri.syntax` when the URL has no readable host.
@@ -92,7 +94,9 @@ fn netrc(text: &str) -> Vec<Entry> {
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         match word {
-            "default" => entries.push(Entry { machine: None, login: String::new(), password: String::new() }),
+            "default" => {
+                entries.push(Entry { machine: None, login: String::new(), password: String::new() })
+            }
             "machine" => {
                 let machine = words.next().map(str::to_owned);
                 if machine.is_some() {
@@ -130,8 +134,9 @@ mod tests {
                     machine archive.example\n  login you\n  password two # comment\nmachine none\ndefault login any password three";
         let mut credentials = Credentials::default();
         credentials.add_netrc(text, "http://museum.example:8080/list.xml").unwrap();
-        let basic =
-            |user: &str, password: &str| Authorization::basic(user, password).value().to_str().unwrap().to_owned();
+        let basic = |user: &str, password: &str| {
+            Authorization::basic(user, password).value().to_str().unwrap().to_owned()
+        };
         assert_eq!(sent(&credentials, "http://museum.example:8080"), Some(basic("me", "#1s")));
         assert_eq!(sent(&credentials, "https://museum.example:443"), Some(basic("me", "#1s")));
         assert_eq!(sent(&credentials, "http://museum.example:80"), None);

@@ -64,7 +64,11 @@ impl Error {
     pub(crate) fn new(kind: ErrorKind, url: &str, message: impl Into<String>) -> Self {
         let transient = matches!(
             kind,
-            ErrorKind::Connect | ErrorKind::Dns | ErrorKind::Timeout | ErrorKind::Slow | ErrorKind::Truncated
+            ErrorKind::Connect
+                | ErrorKind::Dns
+                | ErrorKind::Timeout
+                | ErrorKind::Slow
+                | ErrorKind::Truncated
         );
         Self(Box::new(Inner {
             kind,
@@ -81,8 +85,12 @@ impl Error {
 
     /// A request without TLS met a server that speaks TLS.
     pub fn needs_tls(url: &str) -> Self {
-        Self::new(ErrorKind::Tls, url, "the server speaks TLS at this port, and the address begins with http://")
-            .with_help("write the address with https://")
+        Self::new(
+            ErrorKind::Tls,
+            url,
+            "the server speaks TLS at this port, and the address begins with http://",
+        )
+        .with_help("write the address with https://")
     }
 
     pub(crate) fn with_help(mut self, help: &'static str) -> Self {
@@ -90,7 +98,10 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_cause(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub(crate) fn with_cause(
+        mut self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.0.cause = Some(cause.into());
         self
     }
@@ -102,7 +113,12 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_status(mut self, status: u16, transient: bool, retry_after: Option<Duration>) -> Self {
+    pub(crate) fn with_status(
+        mut self,
+        status: u16,
+        transient: bool,
+        retry_after: Option<Duration>,
+    ) -> Self {
         self.0.status = Some(status);
         self.0.transient = transient;
         self.0.retry_after = retry_after;

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Reachable from the Internet: not this machine, its network, its provider's services, nor a range set aside for
-/// tests, documents or groups: IANA's registries of special-purpose addresses.
+/// Reachable from the Internet: not this machine, its network, its provider's services, nor a range
+/// set aside for tests, documents or groups: IANA's registries of special-purpose addresses.
 ///
 /// IPv6 addresses that carry an IPv4 address to a translator are judged by what they carry.
 pub fn is_global(address: IpAddr) -> bool {
@@ -31,12 +31,14 @@ fn is_global_v4(v4: Ipv4Addr) -> bool {
 
 fn is_global_v6(v6: Ipv6Addr) -> bool {
     let parts = v6.segments();
-    let carried = |high: u16, low: u16| is_global_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+    let carried = |high: u16, low: u16| {
+        is_global_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
+    };
     match parts {
         // Translation to IPv4, and its form of old.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
-            carried(high, low)
-        }
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0, 0, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => carried(high, low),
         // Only 2000::/3 is given out; a part of it is for protocols, tunnels and documents.
         [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
         [0x3fff, second, ..] => second >= 0x1000,

@@ -44,7 +44,11 @@ struct Feed {
 
 impl Gunzip {
     pub(crate) fn new() -> Self {
-        Self { decoder: MultiGzDecoder::new(Feed { bytes: Bytes::new(), ended: false }), packed: 0, unpacked: 0 }
+        Self {
+            decoder: MultiGzDecoder::new(Feed { bytes: Bytes::new(), ended: false }),
+            packed: 0,
+            unpacked: 0,
+        }
     }
 
     /// Hands in packed bytes; only when it is hungry.
@@ -125,7 +129,8 @@ mod tests {
 
     #[test]
     fn any_split_and_any_number_of_members_gives_the_same_bytes() {
-        let text: Vec<u8> = (0..100_000_u32).flat_map(|n| n.wrapping_mul(n).to_le_bytes()).collect();
+        let text: Vec<u8> =
+            (0..100_000_u32).flat_map(|n| n.wrapping_mul(n).to_le_bytes()).collect();
         let packed = [pack(&text), pack(b""), pack(b"end")].concat();
         let expected = [&text[..], b"end"].concat();
         assert!(unpack(&[&packed]).unwrap() == expected);
@@ -137,7 +142,10 @@ mod tests {
     fn a_cut_stream_is_truncated_wherever_the_cut_is() {
         let packed = pack(b"some text that is long enough to be cut");
         for length in 0..packed.len() {
-            assert!(matches!(unpack(&[&packed[..length]]), Err(GunzipError::Truncated)), "cut at {length}");
+            assert!(
+                matches!(unpack(&[&packed[..length]]), Err(GunzipError::Truncated)),
+                "cut at {length}"
+            );
         }
     }
 
@@ -147,7 +155,10 @@ mod tests {
         let crc = damaged.len() - 6;
         damaged[crc] ^= 1;
         assert!(matches!(unpack(&[&damaged]), Err(GunzipError::Broken(_))));
-        assert!(matches!(unpack(&[&pack(b"some text"), b"rubbish at the end"]), Err(GunzipError::Broken(_))));
+        assert!(matches!(
+            unpack(&[&pack(b"some text"), b"rubbish at the end"]),
+            Err(GunzipError::Broken(_))
+        ));
         assert!(matches!(unpack(&[b"<html>no gzip at all</html>"]), Err(GunzipError::Broken(_))));
     }
 

@@ -18,7 +18,8 @@ pub(crate) struct Host {
     pub(crate) origin: Origin,
     /// The HTTP proxy that is asked for whole URLs, if there is one on the way to an http server.
     pub(crate) forwards: Option<Forwards>,
-    /// It is known whether TLS is missing in the address: the server has TLS, answers without it, or was tested.
+    /// It is known whether TLS is missing in the address: the server has TLS, answers without it,
+    /// or was tested.
     pub(crate) tls_is_known: AtomicBool,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     idle: Mutex<Vec<Box<Connection>>>,
@@ -31,7 +32,12 @@ pub(crate) struct Forwards {
 }
 
 impl Host {
-    pub(crate) fn new(shared: Arc<Shared>, state: Arc<HostState>, origin: Origin, forwards: Option<Forwards>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        state: Arc<HostState>,
+        origin: Origin,
+        forwards: Option<Forwards>,
+    ) -> Self {
         let tls_is_known = AtomicBool::new(origin.https);
         Self { shared, state, origin, forwards, tls_is_known, idle: Mutex::default() }
     }
@@ -45,7 +51,9 @@ impl Host {
     pub(crate) fn take_idle(&self) -> Option<Box<Connection>> {
         let mut idle = self.idle();
         while let Some(connection) = idle.pop() {
-            if connection.idle_since.elapsed() < self.shared.options.keep_alive && connection.is_open() {
+            if connection.idle_since.elapsed() < self.shared.options.keep_alive
+                && connection.is_open()
+            {
                 return Some(connection);
             }
         }

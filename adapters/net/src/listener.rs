@@ -1,7 +1,7 @@
 //! A small HTTP listener that receives short messages, such as callbacks.
 //!
-//! A [`Listener`] takes HTTP/1.1 requests within limits and hands each to a [`Receiver`], which decides from the head alone
-//! whether it wants the body, and how much of it.
+//! A [`Listener`] takes HTTP/1.1 requests within limits and hands each to a [`Receiver`], which
+//! decides from the head alone whether it wants the body, and how much of it.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,7 +27,8 @@ const MAX_HEAD: usize = 32 << 10;
 /// Limits of a [`Listener`].
 #[derive(Debug, Clone, Copy)]
 pub struct ListenerOptions {
-    /// Connections at a time; for more, the client with most gives up its oldest idle one. Default 64.
+    /// Connections at a time; for more, the client with most gives up its oldest idle one. Default
+    /// 64.
     pub connections: usize,
     /// Longest time for a request's head, and that an unused connection is kept. Default 15 s.
     pub header_timeout: Duration,
@@ -37,7 +38,11 @@ pub struct ListenerOptions {
 
 impl Default for ListenerOptions {
     fn default() -> Self {
-        Self { connections: 64, header_timeout: Duration::from_secs(15), body_timeout: Duration::from_secs(30) }
+        Self {
+            connections: 64,
+            header_timeout: Duration::from_secs(15),
+            body_timeout: Duration::from_secs(30),
+        }
     }
 }
 
@@ -99,16 +104,27 @@ impl Listener {
     ///
     /// # Errors
     /// When the runtime cannot take the socket.
-    pub async fn run(self, receiver: Arc<dyn Receiver>, options: ListenerOptions) -> io::Result<Infallible> {
+    pub async fn run(
+        self,
+        receiver: Arc<dyn Receiver>,
+        options: ListenerOptions,
+    ) -> io::Result<Infallible> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let connection_slots = ConnectionSlots::new(options.connections);
         let serve = |stream, _, place| serve(stream, Arc::clone(&receiver), options, place);
-        let (never, _) = accept_until(&listener, &connection_slots, std::future::pending::<Infallible>(), serve).await;
+        let (never, _) =
+            accept_until(&listener, &connection_slots, std::future::pending::<Infallible>(), serve)
+                .await;
         Ok(never)
     }
 }
 
-async fn serve(stream: TcpStream, receiver: Arc<dyn Receiver>, options: ListenerOptions, place: ConnectionSlot) {
+async fn serve(
+    stream: TcpStream,
+    receiver: Arc<dyn Receiver>,
+    options: ListenerOptions,
+    place: ConnectionSlot,
+) {
     let service = service_fn(|request| {
         place.asked();
         let receiver = &receiver;
@@ -135,11 +151,20 @@ async fn answer(
         // The rest of the body is not read: nothing else comes on this connection.
         Err(reply) => return written(reply, !body.is_end_stream()),
     };
-    let body = match tokio::time::timeout(options.body_timeout, Limited::new(body, limit).collect()).await {
+    let body = match tokio::time::timeout(options.body_timeout, Limited::new(body, limit).collect())
+        .await
+    {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) if error.is::<LengthLimitError>() => return written(too_large(), true),
-        Ok(Err(_)) => return written(Reply::new(StatusCode::BAD_REQUEST, "the request broke off"), true),
-        Err(_) => return written(Reply::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"), true),
+        Ok(Err(_)) => {
+            return written(Reply::new(StatusCode::BAD_REQUEST, "the request broke off"), true);
+        }
+        Err(_) => {
+            return written(
+                Reply::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
+                true,
+            );
+        }
     };
     written(receiver.receive(&head, body), false)
 }

@@ -9,16 +9,19 @@ use crate::credentials::Credentials;
 use crate::pin::Pin;
 use crate::proxy::Proxies;
 
-/// Limits and manners of a [`Client`](crate::Client); shared by all clients of one [`Shared`](crate::Shared).
+/// Limits and manners of a [`Client`](crate::Client); shared by all clients of one
+/// [`Shared`](crate::Shared).
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Longest time for name resolution, TCP connect and TLS handshake together. Default 10 s.
     pub connect_timeout: Duration,
     /// Longest time without a byte from the server while we wait for one. Default 60 s.
     pub idle_timeout: Duration,
-    /// Fewest bytes per second a server may deliver once its answer has begun. Default 1,000; 0 switches it off.
+    /// Fewest bytes per second a server may deliver once its answer has begun. Default 1,000; 0
+    /// switches it off.
     pub min_speed: u64,
-    /// Time over which `min_speed` is measured; only time spent waiting for the server counts. Default 30 s.
+    /// Time over which `min_speed` is measured; only time spent waiting for the server counts.
+    /// Default 30 s.
     pub min_speed_window: Duration,
     /// Largest status line and header block of an answer, in bytes. Default 64 KiB; at least 8 KiB.
     pub max_header_bytes: usize,
@@ -26,7 +29,8 @@ pub struct Options {
     pub max_body_bytes: u64,
     /// Most redirects followed for one request. Default 5.
     pub max_redirects: u32,
-    /// Most repetitions of a request after the first attempt, see [`with_retries`](crate::with_retries). Default 5.
+    /// Most repetitions of a request after the first attempt, see
+    /// [`with_retries`](crate::with_retries). Default 5.
     pub retries: u32,
     /// First waiting time between attempts; doubles each time. Default 500 ms.
     pub backoff_base: Duration,
@@ -34,8 +38,8 @@ pub struct Options {
     pub backoff_cap: Duration,
     /// Longest pause a server may ask for by `Retry-After`. Default 1 h.
     pub max_retry_after: Duration,
-    /// Most requests in flight to one host over all clients of one [`Shared`](crate::Shared), and most idle
-    /// connections each client keeps to it. Default 4.
+    /// Most requests in flight to one host over all clients of one [`Shared`](crate::Shared), and
+    /// most idle connections each client keeps to it. Default 4.
     pub connections_per_host: usize,
     /// How long an unused connection is kept. Default 30 s.
     pub keep_alive: Duration,
@@ -45,9 +49,11 @@ pub struct Options {
     pub allow_downgrade: bool,
     /// A PEM file with certificates trusted in addition to the built-in roots. Default none.
     pub extra_roots: Option<PathBuf>,
-    /// Addresses to connect to instead of asking the resolver: (`host:port`, address). Default empty.
+    /// Addresses to connect to instead of asking the resolver: (`host:port`, address). Default
+    /// empty.
     pub connect_to: Vec<(String, SocketAddr)>,
-    /// Most bytes per second taken in over all connections of one [`Shared`](crate::Shared). Default no limit.
+    /// Most bytes per second taken in over all connections of one [`Shared`](crate::Shared).
+    /// Default no limit.
     pub bandwidth: Option<Bandwidth>,
     /// Least time between the beginnings of two requests to one origin. Default none.
     pub request_interval: Duration,
@@ -64,8 +70,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// The same for answers that have no end, such as event streams: no speed is asked for and no length is too much, but
-    /// a server that is silent for longer than `idle_timeout` is given up. What is read must be bounded by who reads it.
+    /// The same for answers that have no end, such as event streams: no speed is asked for and no
+    /// length is too much, but a server that is silent for longer than `idle_timeout` is given up.
+    /// What is read must be bounded by who reads it.
     #[must_use]
     pub fn for_streams(&self, idle_timeout: Duration) -> Self {
         Self { idle_timeout, min_speed: 0, max_body_bytes: u64::MAX, gzip: false, ..self.clone() }

@@ -11,10 +11,19 @@ use crate::secret::Authorization;
 /// Longest URL accepted, in bytes.
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// Characters that may not stand in a path or query as they are. `%` is not among them: what is encoded stays as it
-/// is. Lenient: `[` and `]` are sent raw, as all browsers do.
-const ILLEGAL: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');
+/// Characters that may not stand in a path or query as they are. `%` is not among them: what is
+/// encoded stays as it is. Lenient: `[` and `]` are sent raw, as all browsers do.
+const ILLEGAL: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 /// A URL cut in two without interpreting either part.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +38,11 @@ impl<'a> Target<'a> {
     pub(crate) fn split(url: &'a str) -> Result<Self, Error> {
         if url.len() > MAX_URL_BYTES {
             let head: String = url.chars().take(100).collect();
-            return Err(Error::new(ErrorKind::Url, &head, format!("the URL is longer than {MAX_URL_BYTES} bytes")));
+            return Err(Error::new(
+                ErrorKind::Url,
+                &head,
+                format!("the URL is longer than {MAX_URL_BYTES} bytes"),
+            ));
         }
         let bytes = url.as_bytes();
         let scheme_end = if starts_with_ignoring_case(bytes, b"http://") {
@@ -37,10 +50,15 @@ impl<'a> Target<'a> {
         } else if starts_with_ignoring_case(bytes, b"https://") {
             8
         } else {
-            return Err(Error::new(ErrorKind::Scheme, url, "only http and https URLs can be fetched"));
+            return Err(Error::new(
+                ErrorKind::Scheme,
+                url,
+                "only http and https URLs can be fetched",
+            ));
         };
         let rest = &bytes[scheme_end..];
-        let length = rest.iter().position(|b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+        let length =
+            rest.iter().position(|b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(rest.len());
         let (origin, path) = url.split_at(scheme_end + length);
         let path = path.split_once('#').map_or(path, |(path, _fragment)| path);
         Ok(Self { origin, path })
@@ -50,7 +68,10 @@ impl<'a> Target<'a> {
     pub(crate) fn path_and_query(&self) -> Result<PathAndQuery, Error> {
         let legal = self.path.bytes().all(|b| {
             b.is_ascii()
-                && !matches!(b, 0..=b' ' | 0x7f | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+                && !matches!(
+                    b,
+                    0..=b' ' | 0x7f | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
+                )
         });
         let parsed = if legal && self.path.starts_with('/') {
             PathAndQuery::try_from(self.path)
@@ -93,7 +114,10 @@ impl Origin {
             return Err(wrong("the host has characters no host may have"));
         }
         let url = Url::parse(origin).map_err(|e| wrong("the URL cannot be read").with_cause(e))?;
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("the URL has no host"))?;
+        let host = url
+            .host_str()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(|| wrong("the URL has no host"))?;
         let https = url.scheme() == "https";
         let port = url.port_or_known_default().ok_or_else(|| wrong("the URL has no port"))?;
         let host_header = match url.port() {
@@ -102,7 +126,10 @@ impl Origin {
         };
         let credentials = (!url.username().is_empty() || url.password().is_some()).then(|| {
             let decode = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
-            Authorization::basic(&decode(url.username()), &decode(url.password().unwrap_or_default()))
+            Authorization::basic(
+                &decode(url.username()),
+                &decode(url.password().unwrap_or_default()),
+            )
         });
         Ok(Self {
             https,
@@ -116,7 +143,8 @@ impl Origin {
     }
 }
 
-/// Checks that a URL can be requested: http or https, a host, and no more bytes than a request may have.
+/// Checks that a URL can be requested: http or https, a host, and no more bytes than a request may
+/// have.
 ///
 /// # Errors
 /// `uri.authority` for another scheme, `uri.syntax` for anything else.
@@ -146,7 +174,9 @@ mod tests {
 
     #[test]
     fn path_is_sent_byte_for_byte() {
-        for path in ["/a/%2e%2E/./b//c/../d?x=%zz&y=%", "/a;b=c,d:@!$&'()*+~-._?/?[1]", "/%C3%A9%c3%a9"] {
+        for path in
+            ["/a/%2e%2E/./b//c/../d?x=%zz&y=%", "/a;b=c,d:@!$&'()*+~-._?/?[1]", "/%C3%A9%c3%a9"]
+        {
             assert_eq!(wire(&format!("http://example.org{path}")), path);
         }
     }
@@ -190,10 +220,18 @@ mod tests {
         ] {
             assert_eq!(Target::split(url).unwrap_err().code(), code, "{url}");
         }
-        for origin in ["http://", "http://good.example\\@bad.example", "http://a b", "http://host:99999", "http://[::1"]
-        {
+        for origin in [
+            "http://",
+            "http://good.example\\@bad.example",
+            "http://a b",
+            "http://host:99999",
+            "http://[::1",
+        ] {
             assert_eq!(Origin::parse(origin).unwrap_err().code(), "uri.syntax", "{origin}");
         }
-        assert_eq!(Target::split(&format!("http://h/{}", "a".repeat(9000))).unwrap_err().code(), "uri.syntax");
+        assert_eq!(
+            Target::split(&format!("http://h/{}", "a".repeat(9000))).unwrap_err().code(),
+            "uri.syntax"
+        );
     }
 }

@@ -14,8 +14,9 @@ use url::Url;
 
 use crate::error::{Error, ErrorKind};
 
-/// A host that is known by its key alone: its certificate may be self-signed, expired or for another name, but must
-/// have this public key. Without the key no certificate helps, not even one of a trusted authority.
+/// A host that is known by its key alone: its certificate may be self-signed, expired or for
+/// another name, but must have this public key. Without the key no certificate helps, not even one
+/// of a trusted authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
     host: String,
@@ -25,8 +26,9 @@ pub struct Pin {
 }
 
 impl Pin {
-    /// Reads `HOST[:PORT]=sha256/BASE64`, the digest being that of the key's SubjectPublicKeyInfo, as in curl's
-    /// `--pinnedpubkey` (whose second slash is accepted). Without a port it is for every port of the host.
+    /// Reads `HOST[:PORT]=sha256/BASE64`, the digest being that of the key's SubjectPublicKeyInfo,
+    /// as in curl's `--pinnedpubkey` (whose second slash is accepted). Without a port it is for
+    /// every port of the host.
     ///
     /// # Errors
     /// The expected form.
@@ -36,10 +38,14 @@ impl Pin {
                 .with_help("write HOST=sha256/BASE64 with the SHA-256 of the server's public key")
         };
         let (place, digest) = text.split_once('=').ok_or_else(|| wrong("there is no `=`"))?;
-        let url = Url::parse(&format!("https://{place}")).map_err(|e| wrong("no host before `=`").with_cause(e))?;
-        let host = url.host_str().filter(|_| url.path() == "/" && url.username().is_empty() && url.query().is_none());
+        let url = Url::parse(&format!("https://{place}"))
+            .map_err(|e| wrong("no host before `=`").with_cause(e))?;
+        let host = url
+            .host_str()
+            .filter(|_| url.path() == "/" && url.username().is_empty() && url.query().is_none());
         let host = host.ok_or_else(|| wrong("no host before `=`"))?;
-        let digest = digest.strip_prefix("sha256/").ok_or_else(|| wrong("only `sha256/` is known"))?;
+        let digest =
+            digest.strip_prefix("sha256/").ok_or_else(|| wrong("only `sha256/` is known"))?;
         // The digest itself may begin with a slash as well.
         let read = |digest: &str| STANDARD.decode(digest).ok().and_then(|key| key.try_into().ok());
         let key = read(digest).or_else(|| read(digest.strip_prefix('/')?));
@@ -88,7 +94,9 @@ impl ServerCertVerifier for PinVerifier {
             return Ok(ServerCertVerified::assertion());
         }
         let found = STANDARD.encode(found);
-        let message = std::io::Error::other(format!("the server's key is sha256/{found}, which is not the pinned one"));
+        let message = std::io::Error::other(format!(
+            "the server's key is sha256/{found}, which is not the pinned one"
+        ));
         Err(CertificateError::Other(rustls::OtherError(Arc::new(message))).into())
     }
 
@@ -132,13 +140,20 @@ mod tests {
             let mut key = [7; 32];
             key[..2].copy_from_slice(&first);
             for slashes in ["/", "//"] {
-                let pin = Pin::parse(&format!("museum.example=sha256{slashes}{}", STANDARD.encode(key))).unwrap();
+                let pin =
+                    Pin::parse(&format!("museum.example=sha256{slashes}{}", STANDARD.encode(key)))
+                        .unwrap();
                 assert_eq!(pin.key, key);
             }
         }
-        for wrong in
-            ["", "museum.example", "=sha256/x", "museum.example=md5/x", "museum.example=sha256/AAAA", "a/b=sha256/x"]
-        {
+        for wrong in [
+            "",
+            "museum.example",
+            "=sha256/x",
+            "museum.example=md5/x",
+            "museum.example=sha256/AAAA",
+            "a/b=sha256/x",
+        ] {
             assert!(Pin::parse(wrong).is_err(), "{wrong}");
         }
     }

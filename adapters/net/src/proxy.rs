@@ -39,11 +39,13 @@ impl Proxy {
             Error::new(ErrorKind::Proxy, "", format!("the proxy cannot be used: {message}"))
                 .with_help("write it as http://HOST:PORT, https://HOST:PORT, socks5://HOST:PORT or socks5h://HOST:PORT")
         };
-        let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let with_scheme =
+            if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         if !text.contains("://") && text.contains(":/") {
             return Err(wrong("`//` is missing after its scheme"));
         }
-        let url = Url::parse(&with_scheme).map_err(|e| wrong("its URL cannot be read").with_cause(e))?;
+        let url =
+            Url::parse(&with_scheme).map_err(|e| wrong("its URL cannot be read").with_cause(e))?;
         let (speaks, usual) = match url.scheme() {
             "http" => (ProxyProtocol::Http, 80),
             "https" => (ProxyProtocol::Https, 443),
@@ -51,10 +53,13 @@ impl Proxy {
             "socks5h" => (ProxyProtocol::SocksNames, 1080),
             _ => return Err(wrong("its scheme is none of http, https, socks5 and socks5h")),
         };
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it has no host"))?;
+        let host = url
+            .host_str()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(|| wrong("it has no host"))?;
         let decode = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let login =
-            (!url.username().is_empty()).then(|| (decode(url.username()), decode(url.password().unwrap_or_default())));
+        let login = (!url.username().is_empty())
+            .then(|| (decode(url.username()), decode(url.password().unwrap_or_default())));
         Ok(Self {
             speaks,
             host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
@@ -87,8 +92,8 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// One proxy for all servers: `http://`, `https://`, `socks5://` or `socks5h://`, with user and password before the
-    /// host if it wants them.
+    /// One proxy for all servers: `http://`, `https://`, `socks5://` or `socks5h://`, with user and
+    /// password before the host if it wants them.
     ///
     /// # Errors
     /// `net.proxy` when the URL cannot be used; the message does not repeat it.
@@ -98,13 +103,17 @@ impl Proxies {
     }
 
     /// From the environment, like curl: `http_proxy` (in small letters only, since a web server's
-    /// `HTTP_PROXY` is a request's header), `https_proxy`, `all_proxy` and `no_proxy` in small or capital letters.
+    /// `HTTP_PROXY` is a request's header), `https_proxy`, `all_proxy` and `no_proxy` in small or
+    /// capital letters.
     ///
     /// # Errors
     /// `net.proxy` when a URL cannot be used.
     pub fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
-        let first = |names: &[&str]| names.iter().find_map(|name| get(name)).filter(|value| !value.trim().is_empty());
-        let proxy = |names: &[&str]| first(names).map(|value| Proxy::parse(value.trim())).transpose();
+        let first = |names: &[&str]| {
+            names.iter().find_map(|name| get(name)).filter(|value| !value.trim().is_empty())
+        };
+        let proxy =
+            |names: &[&str]| first(names).map(|value| Proxy::parse(value.trim())).transpose();
         let all = proxy(&["all_proxy", "ALL_PROXY"])?;
         let found = Self {
             http: proxy(&["http_proxy"])?.or_else(|| all.clone()),
@@ -114,8 +123,8 @@ impl Proxies {
         Ok(found.bypassing(&first(&["no_proxy", "NO_PROXY"]).unwrap_or_default()))
     }
 
-    /// Reaches these directly: hosts with all names below them, addresses, networks such as `10.0.0.0/8`, or `*`, with
-    /// commas between them.
+    /// Reaches these directly: hosts with all names below them, addresses, networks such as
+    /// `10.0.0.0/8`, or `*`, with commas between them.
     #[must_use]
     pub fn bypassing(mut self, list: &str) -> Self {
         self.bypass.extend(list.split([',', ' ']).filter_map(Bypass::parse));
@@ -131,7 +140,8 @@ impl Proxies {
 
     pub(crate) fn for_origin(&self, origin: &Origin) -> Option<&Proxy> {
         let proxy = if origin.https { &self.https } else { &self.http }.as_ref()?;
-        (!self.bypass.iter().any(|bypass| bypass.covers(&origin.host, origin.port))).then_some(proxy)
+        (!self.bypass.iter().any(|bypass| bypass.covers(&origin.host, origin.port)))
+            .then_some(proxy)
     }
 }
 
@@ -173,7 +183,9 @@ impl Bypass {
             }
             Self::Host(own, own_port) => {
                 let host = host.to_ascii_lowercase();
-                let below = host.strip_suffix(own.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+                let below = host
+                    .strip_suffix(own.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
                 below && own_port.is_none_or(|own| own == port)
             }
         }
@@ -182,7 +194,9 @@ impl Bypass {
 
 fn same_network(network: IpAddr, address: IpAddr, bits: u8) -> bool {
     let (network, address) = match (network.to_canonical(), address.to_canonical()) {
-        (IpAddr::V4(one), IpAddr::V4(two)) => (u128::from(one.to_bits()) << 96, u128::from(two.to_bits()) << 96),
+        (IpAddr::V4(one), IpAddr::V4(two)) => {
+            (u128::from(one.to_bits()) << 96, u128::from(two.to_bits()) << 96)
+        }
         (IpAddr::V6(one), IpAddr::V6(two)) => (one.to_bits(), two.to_bits()),
         _ => return false,
     };
@@ -195,23 +209,32 @@ mod tests {
     use super::*;
 
     fn used(proxies: &Proxies, url: &str) -> Option<String> {
-        proxies.for_origin(&Origin::parse(url).unwrap()).map(|proxy| format!("{}:{}", proxy.host, proxy.port))
+        proxies
+            .for_origin(&Origin::parse(url).unwrap())
+            .map(|proxy| format!("{}:{}", proxy.host, proxy.port))
     }
 
     #[test]
     fn proxy_by_scheme_comes_from_the_environment() {
         let from = |values: &[(&str, &str)]| {
             Proxies::from_environment(|name| {
-                values.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+                values
+                    .iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, value)| (*value).to_owned())
             })
             .unwrap()
         };
-        let found = from(&[("http_proxy", "one.example:3128"), ("HTTPS_PROXY", "http://two.example")]);
+        let found =
+            from(&[("http_proxy", "one.example:3128"), ("HTTPS_PROXY", "http://two.example")]);
         assert_eq!(used(&found, "http://museum.example").as_deref(), Some("one.example:3128"));
         assert_eq!(used(&found, "https://museum.example").as_deref(), Some("two.example:80"));
         assert_eq!(used(&from(&[("HTTP_PROXY", "trap.example")]), "http://museum.example"), None);
-        let found =
-            from(&[("ALL_PROXY", "socks5h://three.example"), ("https_proxy", ""), ("NO_PROXY", "museum.example")]);
+        let found = from(&[
+            ("ALL_PROXY", "socks5h://three.example"),
+            ("https_proxy", ""),
+            ("NO_PROXY", "museum.example"),
+        ]);
         assert_eq!(used(&found, "https://other.example").as_deref(), Some("three.example:1080"));
         assert_eq!(used(&found, "http://museum.example"), None);
     }
@@ -247,7 +270,9 @@ mod tests {
         let proxies = Proxies::through("http://me:hush%21@p.example:1").unwrap();
         assert!(!format!("{proxies:?}").contains("hush"));
         assert_eq!(proxies.http.unwrap().login, Some(("me".into(), "hush!".into())));
-        for wrong in ["ftp://me:hush@p.example", "http://me:hush@", "http://me:hush@p.example:99999"] {
+        for wrong in
+            ["ftp://me:hush@p.example", "http://me:hush@", "http://me:hush@p.example:99999"]
+        {
             let error = Proxies::through(wrong).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hush"), "{wrong}");
         }

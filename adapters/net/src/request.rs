@@ -25,15 +25,17 @@ pub struct Post<'a> {
     pub body: &'a Bytes,
     /// Its media type.
     pub content_type: &'a str,
-    /// Sent as `Idempotency-Key`; only with one is a POST sent again when a kept connection was closed.
+    /// Sent as `Idempotency-Key`; only with one is a POST sent again when a kept connection was
+    /// closed.
     pub idempotency_key: Option<&'a str>,
 }
 
 /// One GET or HEAD, or a POST.
 ///
-/// The path and query of `url` are sent as written: percent-encodings and dot segments are kept, the fragment is
-/// dropped, and characters that no URL may have are percent-encoded. User and password before the host are sent as
-/// `Basic` credentials to that origin unless `authorization` is given.
+/// The path and query of `url` are sent as written: percent-encodings and dot segments are kept,
+/// the fragment is dropped, and characters that no URL may have are percent-encoded. User and
+/// password before the host are sent as `Basic` credentials to that origin unless `authorization`
+/// is given.
 #[derive(Clone, Copy, Default)]
 pub struct Request<'a> {
     /// An absolute http or https URL.
@@ -42,15 +44,17 @@ pub struct Request<'a> {
     pub if_none_match: Option<&'a str>,
     /// Send `If-Modified-Since` with this HTTP date.
     pub if_modified_since: Option<&'a str>,
-    /// Ask for the bytes from this offset on if the entity tag still matches. A weak or empty tag cannot guarantee
-    /// the same bytes, so then the whole is asked for. Check
+    /// Ask for the bytes from this offset on if the entity tag still matches. A weak or empty tag
+    /// cannot guarantee the same bytes, so then the whole is asked for. Check
     /// [`Response::is_partial_from`](crate::Response::is_partial_from).
     pub range_from: Option<(u64, &'a str)>,
-    /// Let the server pack the body with gzip; it is unpacked while it is read. Not together with `range_from`.
+    /// Let the server pack the body with gzip; it is unpacked while it is read. Not together with
+    /// `range_from`.
     pub accept_gzip: bool,
     /// Handling of an encoding that was not requested.
     pub unasked_encoding: UnaskedEncoding,
-    /// Send `Cache-Control: no-cache`: caches on the way ask the server before they answer (RFC 9111, section 5.2.1.4).
+    /// Send `Cache-Control: no-cache`: caches on the way ask the server before they answer (RFC
+    /// 9111, section 5.2.1.4).
     pub no_cache: bool,
     /// Send `Accept` with this.
     pub accept: Option<&'a str>,
@@ -58,7 +62,8 @@ pub struct Request<'a> {
     pub last_event_id: Option<&'a str>,
     /// Ask for the headers only.
     pub head: bool,
-    /// Connect to public addresses only, as for redirects to another host: the URL is a stranger's word.
+    /// Connect to public addresses only, as for redirects to another host: the URL is a stranger's
+    /// word.
     pub public_only: bool,
     /// Credentials for the URL's origin.
     pub authorization: Option<&'a Authorization>,

@@ -28,7 +28,8 @@ const RESERVE_BYTES: u64 = 1 << 20;
 
 /// The answer to a request: its head, and its body while it comes in.
 ///
-/// Dropping it before the end is allowed: what little is already there is read, otherwise the connection is closed.
+/// Dropping it before the end is allowed: what little is already there is read, otherwise the
+/// connection is closed.
 pub struct Response {
     status: StatusCode,
     headers: HeaderMap,
@@ -80,7 +81,8 @@ impl Response {
         if response.body.is_end_stream() {
             response.release();
         } else if response.is_gzip()
-            && (response.asked_for_gzip(request) || request.unasked_encoding == UnaskedEncoding::Decode)
+            && (response.asked_for_gzip(request)
+                || request.unasked_encoding == UnaskedEncoding::Decode)
         {
             response.gunzip = Some(Box::new(Gunzip::new()));
         }
@@ -96,7 +98,9 @@ impl Response {
                 .with_help("the server violates HTTP; report it to its operator"))
         };
         match status {
-            304 if !request.is_conditional() => wrong("answered 304 to a request without condition".into()),
+            304 if !request.is_conditional() => {
+                wrong("answered 304 to a request without condition".into())
+            }
             204 if !request.head => wrong("answered 204, no content, to a GET".into()),
             206 if request.usable_range().is_none() => {
                 wrong("answered with a part though the whole was asked for".into())
@@ -109,12 +113,15 @@ impl Response {
         }
     }
 
-    /// We send no `TE`, so nothing but `chunked` can be meant for us, and a length beside it is contradictory
-    /// (RFC 9112, section 6.3): two readers of such an answer would disagree about where it ends.
+    /// We send no `TE`, so nothing but `chunked` can be meant for us, and a length beside it is
+    /// contradictory (RFC 9112, section 6.3): two readers of such an answer would disagree about
+    /// where it ends.
     fn check_framing(&self) -> Result<(), Error> {
         let mut codings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
         let Some(first) = codings.next() else { return Ok(()) };
-        if codings.next().is_some() || !first.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") {
+        if codings.next().is_some()
+            || !first.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked")
+        {
             return Err(Error::new(
                 ErrorKind::Encoding,
                 &self.url,
@@ -129,15 +136,22 @@ impl Response {
     }
 
     fn check_encoding(&self, request: &Request<'_>) -> Result<(), Error> {
-        if self.wire.is_none() || !self.status.is_success() || request.unasked_encoding == UnaskedEncoding::Raw {
+        if self.wire.is_none()
+            || !self.status.is_success()
+            || request.unasked_encoding == UnaskedEncoding::Raw
+        {
             return Ok(());
         }
         let encodings = self.encodings();
-        let asked = self.asked_for_gzip(request) || request.unasked_encoding == UnaskedEncoding::Decode;
+        let asked =
+            self.asked_for_gzip(request) || request.unasked_encoding == UnaskedEncoding::Decode;
         if encodings.is_empty() || (asked && self.is_gzip()) {
             return Ok(());
         }
-        let message = format!("the body has Content-Encoding {:?}, which was not asked for", encodings.join(", "));
+        let message = format!(
+            "the body has Content-Encoding {:?}, which was not asked for",
+            encodings.join(", ")
+        );
         Err(Error::new(ErrorKind::Encoding, &self.url, message))
     }
 
@@ -148,8 +162,11 @@ impl Response {
     /// The content encodings in the order they were applied, without `identity`.
     fn encodings(&self) -> Vec<String> {
         let values = self.headers.get_all(header::CONTENT_ENCODING).iter();
-        let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase());
-        let names = texts.flat_map(|text| text.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>());
+        let texts =
+            values.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase());
+        let names = texts.flat_map(|text| {
+            text.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>()
+        });
         names.filter(|name| !name.is_empty() && name != "identity").collect()
     }
 
@@ -185,18 +202,23 @@ impl Response {
 
     /// The range a partial answer covers.
     pub fn content_range(&self) -> Option<ContentRange> {
-        let (range, total) =
-            self.header(header::CONTENT_RANGE.as_str())?.trim().strip_prefix("bytes ")?.split_once('/')?;
+        let (range, total) = self
+            .header(header::CONTENT_RANGE.as_str())?
+            .trim()
+            .strip_prefix("bytes ")?
+            .split_once('/')?;
         let (first, last) = range.split_once('-')?;
-        let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+        let number = |text: &str| {
+            text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+        };
         let total = if total == "*" { None } else { Some(number(total)?) };
         let range = ContentRange { first: number(first)?, last: number(last)?, total };
         (range.first <= range.last && total.is_none_or(|total| range.last < total)).then_some(range)
     }
 
-    /// Whether the body is exactly what is missing after `offset` bytes of the version with this entity tag: status
-    /// 206, the same strong tag, a range from `offset` to the very end, and a matching length. If not, the body must
-    /// not be joined to the part at hand: start over.
+    /// Whether the body is exactly what is missing after `offset` bytes of the version with this
+    /// entity tag: status 206, the same strong tag, a range from `offset` to the very end, and a
+    /// matching length. If not, the body must not be joined to the part at hand: start over.
     pub fn is_partial_from(&self, offset: u64, etag: &str) -> bool {
         let Some(range) = self.content_range() else { return false };
         self.status == StatusCode::PARTIAL_CONTENT
@@ -205,7 +227,9 @@ impl Response {
             && self.headers.get_all(header::CONTENT_RANGE).iter().count() == 1
             && range.first == offset
             && range.total == range.last.checked_add(1)
-            && self.content_length().is_none_or(|length| length.checked_sub(1) == Some(range.last - range.first))
+            && self
+                .content_length()
+                .is_none_or(|length| length.checked_sub(1) == Some(range.last - range.first))
     }
 
     /// Turns every status but 2xx and 304 into an error; 429, 502, 503 and 504 are transient.
@@ -218,12 +242,21 @@ impl Response {
             return Ok(self);
         }
         let transient = matches!(status, 429 | 502 | 503 | 504);
-        let pause = self.header(header::RETRY_AFTER.as_str()).and_then(|value| retry_after(value, SystemTime::now()));
-        let reason = self.status.canonical_reason().unwrap_or("unknown status").to_ascii_lowercase();
-        let error = Error::new(ErrorKind::Status, &self.url, format!("the server answered {status}, {reason}"))
-            .with_status(status, transient, pause.filter(|_| transient));
+        let pause = self
+            .header(header::RETRY_AFTER.as_str())
+            .and_then(|value| retry_after(value, SystemTime::now()));
+        let reason =
+            self.status.canonical_reason().unwrap_or("unknown status").to_ascii_lowercase();
+        let error = Error::new(
+            ErrorKind::Status,
+            &self.url,
+            format!("the server answered {status}, {reason}"),
+        )
+        .with_status(status, transient, pause.filter(|_| transient));
         Err(match status {
-            401 | 403 => error.with_help("give credentials for this host, or ask its operator for access"),
+            401 | 403 => {
+                error.with_help("give credentials for this host, or ask its operator for access")
+            }
             _ => error,
         })
     }
@@ -236,8 +269,8 @@ impl Response {
     /// The next piece of the body, unpacked if it was packed; `None` at its proper end.
     ///
     /// # Errors
-    /// `http.truncated`, `net.timeout`, `net.slow`, `http.protocol`, `http.encoding`, `http.size`. After an error the
-    /// connection is closed and only errors follow.
+    /// `http.truncated`, `net.timeout`, `net.slow`, `http.protocol`, `http.encoding`, `http.size`.
+    /// After an error the connection is closed and only errors follow.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let piece = poll_fn(|cx| self.poll_chunk(cx)).await;
         let error = match piece {
@@ -277,7 +310,8 @@ impl Response {
         Ok(())
     }
 
-    /// Gives up the body but reads what is left if that is little and comes at once, to keep the connection.
+    /// Gives up the body but reads what is left if that is little and comes at once, to keep the
+    /// connection.
     pub async fn discard(mut self) {
         let short = self.body.size_hint().upper().is_some_and(|left| left <= DRAIN_BYTES as u64);
         if short && self.wire.is_some() {
@@ -287,12 +321,20 @@ impl Response {
     }
 
     fn too_large(&self) -> Error {
-        Error::new(ErrorKind::Size, &self.url, format!("the body is larger than {} bytes", self.limit))
+        Error::new(
+            ErrorKind::Size,
+            &self.url,
+            format!("the body is larger than {} bytes", self.limit),
+        )
     }
 
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
         if self.failed {
-            return Poll::Ready(Err(Error::new(ErrorKind::Truncated, &self.url, "reading the body has failed before")));
+            return Poll::Ready(Err(Error::new(
+                ErrorKind::Truncated,
+                &self.url,
+                "reading the body has failed before",
+            )));
         }
         let Some(mut gunzip) = self.gunzip.take() else { return self.poll_wire(cx) };
         let result = self.poll_unpacked(cx, &mut gunzip);
@@ -300,7 +342,11 @@ impl Response {
         result
     }
 
-    fn poll_unpacked(&mut self, cx: &mut Context<'_>, gunzip: &mut Gunzip) -> Poll<Result<Option<Bytes>, Error>> {
+    fn poll_unpacked(
+        &mut self,
+        cx: &mut Context<'_>,
+        gunzip: &mut Gunzip,
+    ) -> Poll<Result<Option<Bytes>, Error>> {
         loop {
             match gunzip.next() {
                 Ok(Piece::Data(data)) => return Poll::Ready(Ok(Some(data))),
@@ -316,12 +362,17 @@ impl Response {
 
     fn not_unpacked(&self, e: GunzipError) -> Error {
         match e {
-            GunzipError::Bomb => {
-                Error::new(ErrorKind::Size, &self.url, "the body unpacks to more than 200 times its size")
+            GunzipError::Bomb => Error::new(
+                ErrorKind::Size,
+                &self.url,
+                "the body unpacks to more than 200 times its size",
+            ),
+            GunzipError::Truncated => {
+                Error::new(ErrorKind::Truncated, &self.url, "the packed body ends in the middle")
             }
-            GunzipError::Truncated => Error::new(ErrorKind::Truncated, &self.url, "the packed body ends in the middle"),
             GunzipError::Broken(e) => {
-                Error::new(ErrorKind::Encoding, &self.url, "the body is not valid gzip").with_cause(e)
+                Error::new(ErrorKind::Encoding, &self.url, "the body is not valid gzip")
+                    .with_cause(e)
             }
         }
     }
@@ -374,7 +425,8 @@ impl Response {
 
 impl Drop for Response {
     fn drop(&mut self) {
-        // Reads what is already there, without waiting: for small bodies that is all, and saves the connection.
+        // Reads what is already there, without waiting: for small bodies that is all, and saves the
+        // connection.
         let mut cx = Context::from_waker(Waker::noop());
         let mut drained = 0;
         while self.wire.is_some() && drained <= DRAIN_BYTES {
@@ -389,6 +441,9 @@ impl Drop for Response {
 
 impl std::fmt::Debug for Response {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Response").field("status", &self.status).field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Response")
+            .field("status", &self.status)
+            .field("url", &self.url)
+            .finish_non_exhaustive()
     }
 }

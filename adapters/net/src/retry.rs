@@ -12,11 +12,12 @@ const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
 
 /// Calls `attempt` until it succeeds, fails permanently, or has been repeated `retries` times.
 ///
-/// What is repeated are transient errors: connection and transfer failures, and the statuses 429, 502, 503 and 504
-/// when the attempt turned them into errors by [`Response::require_success`](crate::Response::require_success). The
-/// wait doubles each time and is spread at random. A usable `Retry-After` replaces it and pauses the whole host for
-/// all clients of the same [`Shared`](crate::Shared). `attempt` gets the number of attempts made before; `url` is named in
-/// errors that name none.
+/// What is repeated are transient errors: connection and transfer failures, and the statuses 429,
+/// 502, 503 and 504 when the attempt turned them into errors by
+/// [`Response::require_success`](crate::Response::require_success). The wait doubles each time and
+/// is spread at random. A usable `Retry-After` replaces it and pauses the whole host for all
+/// clients of the same [`Shared`](crate::Shared). `attempt` gets the number of attempts made
+/// before; `url` is named in errors that name none.
 ///
 /// # Errors
 /// The last attempt's error; [`Error::attempts`] returns how many there were.
@@ -34,9 +35,10 @@ pub async fn with_retries<T>(
     }
 }
 
-/// Counts the attempts at one request and waits between them; that a host cannot be reached is logged as a warning at the
-/// first attempt, once for each [`Shared`](crate::Shared): [`with_retries`] for callers that write the loop
-/// themselves, which they must where the future has to be `Send`.
+/// Counts the attempts at one request and waits between them; that a host cannot be reached is
+/// logged as a warning at the first attempt, once for each [`Shared`](crate::Shared):
+/// [`with_retries`] for callers that write the loop themselves, which they must where the future
+/// has to be `Send`.
 #[derive(Debug, Default)]
 pub struct Retries(u32);
 
@@ -85,8 +87,9 @@ fn backoff(options: &Options, made: u32) -> Duration {
     full / 2 + jitter(full / 2)
 }
 
-/// The pause a `Retry-After` value asks for: seconds or an HTTP date. `None` when it is unreadable, negative, past or
-/// beyond a day; the cap of [`Options::max_retry_after`] is applied where it is used.
+/// The pause a `Retry-After` value asks for: seconds or an HTTP date. `None` when it is unreadable,
+/// negative, past or beyond a day; the cap of [`Options::max_retry_after`] is applied where it is
+/// used.
 pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     let pause = if value.bytes().all(|b| b.is_ascii_digit()) {

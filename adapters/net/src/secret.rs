@@ -8,7 +8,8 @@ use crate::error::{Error, ErrorKind};
 
 /// The value of an `Authorization` header; `Debug` hides it.
 ///
-/// It is sent to the origin of the request's URL only, never after a redirect to another scheme, host or port.
+/// It is sent to the origin of the request's URL only, never after a redirect to another scheme,
+/// host or port.
 #[derive(Clone)]
 pub struct Authorization(HeaderValue);
 
@@ -21,7 +22,9 @@ impl Authorization {
 
     /// User and password of a URL, if it has any.
     pub fn of_url(url: &str) -> Option<Self> {
-        crate::origin::Origin::parse(crate::origin::Target::split(url).ok()?.origin).ok()?.credentials
+        crate::origin::Origin::parse(crate::origin::Target::split(url).ok()?.origin)
+            .ok()?
+            .credentials
     }
 
     /// A bearer token.
@@ -39,8 +42,12 @@ impl Authorization {
     pub fn raw(value: &str) -> Result<Self, Error> {
         match HeaderValue::from_str(value) {
             Ok(value) => Ok(Self(sensitive(value))),
-            Err(_) => Err(Error::new(ErrorKind::Header, "", "the credentials have characters no header may have")
-                .with_help("remove line ends and control characters from the configured secret")),
+            Err(_) => Err(Error::new(
+                ErrorKind::Header,
+                "",
+                "the credentials have characters no header may have",
+            )
+            .with_help("remove line ends and control characters from the configured secret")),
         }
     }
 

@@ -1,8 +1,9 @@
 //! Sending short messages to many hosts.
 //!
-//! A [`Client`](crate::Client) fetches much from a few servers that its user chose. A [`Sender`] posts little to
-//! thousands of addresses that others chose: it follows no redirects, asks no proxy, connects to public addresses
-//! only, reads no more of a response than requested, and gives each exchange one limit of time.
+//! A [`Client`](crate::Client) fetches much from a few servers that its user chose. A [`Sender`]
+//! posts little to thousands of addresses that others chose: it follows no redirects, asks no
+//! proxy, connects to public addresses only, reads no more of a response than requested, and gives
+//! each exchange one limit of time.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -48,7 +49,8 @@ pub struct SenderOptions {
     pub connect_timeout: Duration,
     /// Longest time for a whole exchange, connecting included. Default 30 s.
     pub timeout: Duration,
-    /// How long the rest of an answer that nobody reads is waited for, to keep the connection. Default 1 s.
+    /// How long the rest of an answer that nobody reads is waited for, to keep the connection.
+    /// Default 1 s.
     pub linger: Duration,
     /// How long an unused connection is kept. Default 30 s.
     pub keep_alive: Duration,
@@ -56,9 +58,10 @@ pub struct SenderOptions {
     pub kept_per_origin: usize,
     /// Most origins remembered. Those in use are never forgotten. Default 4,096.
     pub max_origins: usize,
-    /// Most host names resolved at the same time: half of them names that were resolved before, so that those whose name
-    /// server does not answer keep none of these waiting. A name server that does not answer keeps a thread for as long as the
-    /// system waits for it, so there should be more of the runtime's blocking threads than this. Default 32.
+    /// Most host names resolved at the same time: half of them names that were resolved before, so
+    /// that those whose name server does not answer keep none of these waiting. A name server that
+    /// does not answer keeps a thread for as long as the system waits for it, so there should be
+    /// more of the runtime's blocking threads than this. Default 32.
     pub lookups: usize,
     /// Most bytes of an answer's head. Default 16 KiB.
     pub max_head_bytes: usize,
@@ -88,7 +91,8 @@ impl Default for SenderOptions {
     }
 }
 
-/// Sends requests over connections it keeps; clones share them. Must be used within one tokio runtime.
+/// Sends requests over connections it keeps; clones share them. Must be used within one tokio
+/// runtime.
 #[derive(Clone)]
 pub struct Sender(Arc<Inner>);
 
@@ -167,7 +171,8 @@ fn put_line(lines: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
 pub enum BodyWanted {
     /// The whole body, which may have that many bytes at most.
     Whole(usize),
-    /// Nothing: that many bytes at most are read to keep the connection, and how the body ends does not matter.
+    /// Nothing: that many bytes at most are read to keep the connection, and how the body ends does
+    /// not matter.
     Nothing(usize),
 }
 
@@ -178,10 +183,13 @@ impl Sender {
     /// `net.tls` when the extra certificates cannot be read.
     pub fn new(options: SenderOptions) -> Result<Self, Error> {
         let name: String = options.user_agent.chars().filter(|c| !c.is_control()).collect();
-        let user_agent = HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
+        let user_agent =
+            HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
         let of_tls = Options { extra_roots: options.extra_roots.clone(), ..Options::default() };
-        let tls = tls::client_config(&of_tls, None).map_err(|message| Error::new(ErrorKind::Tls, "", message))?;
-        let lookups = [(); 2].map(|()| Arc::new(Semaphore::new(options.lookups.div_ceil(2).max(1))));
+        let tls = tls::client_config(&of_tls, None)
+            .map_err(|message| Error::new(ErrorKind::Tls, "", message))?;
+        let lookups =
+            [(); 2].map(|()| Arc::new(Semaphore::new(options.lookups.div_ceil(2).max(1))));
         Ok(Self(Arc::new(Inner { options, user_agent, tls, lookups, origins: Mutex::default() })))
     }
 
@@ -208,7 +216,9 @@ impl Sender {
         }
         let options = &self.0.options;
         if origins.len() >= options.max_origins {
-            origins.retain(|_, pool| Arc::strong_count(pool) > 1 || pool.has_young(options.keep_alive));
+            origins.retain(|_, pool| {
+                Arc::strong_count(pool) > 1 || pool.has_young(options.keep_alive)
+            });
             if origins.len() >= options.max_origins {
                 origins.retain(|_, pool| Arc::strong_count(pool) > 1);
             }
@@ -216,7 +226,12 @@ impl Sender {
         let mut lines = HeaderLines::default();
         put_line(&mut lines.0, &header::HOST, &origin.host_header);
         put_line(&mut lines.0, &header::USER_AGENT, &self.0.user_agent);
-        let pool = Arc::new(Pool { origin, lines, is_resolved: AtomicBool::new(false), idle: Mutex::default() });
+        let pool = Arc::new(Pool {
+            origin,
+            lines,
+            is_resolved: AtomicBool::new(false),
+            idle: Mutex::default(),
+        });
         origins.insert(target.origin.into(), Arc::clone(&pool));
         Ok(Recipient { pool, path })
     }
@@ -233,7 +248,12 @@ impl Sender {
     ///
     /// # Errors
     /// As [`Sender::exchange`].
-    pub async fn post(&self, to: &Recipient, message: Message<'_>, want: BodyWanted) -> Result<Answer, Error> {
+    pub async fn post(
+        &self,
+        to: &Recipient,
+        message: Message<'_>,
+        want: BodyWanted,
+    ) -> Result<Answer, Error> {
         self.exchange(to, &Method::POST, message, want).await
     }
 
@@ -241,18 +261,23 @@ impl Sender {
     ///
     /// # Errors
     /// As [`Sender::exchange`].
-    pub async fn get(&self, to: &Recipient, message: Message<'_>, want: BodyWanted) -> Result<Answer, Error> {
+    pub async fn get(
+        &self,
+        to: &Recipient,
+        message: Message<'_>,
+        want: BodyWanted,
+    ) -> Result<Answer, Error> {
         self.exchange(to, &Method::GET, message, want).await
     }
 
     /// Sends a request and takes its answer, whatever the status.
     ///
-    /// A request on a kept connection that the server had closed is sent again on a new one: the recipient may
-    /// see a message twice.
+    /// A request on a kept connection that the server had closed is sent again on a new one: the
+    /// recipient may see a message twice.
     ///
     /// # Errors
-    /// `net.connect`, `net.dns`, `net.timeout`, `net.tls`, `http.truncated`, `http.header`, `http.status`,
-    /// `http.protocol`, and `http.size` for a wanted body that is too large.
+    /// `net.connect`, `net.dns`, `net.timeout`, `net.tls`, `http.truncated`, `http.header`,
+    /// `http.status`, `http.protocol`, and `http.size` for a wanted body that is too large.
     pub async fn exchange(
         &self,
         to: &Recipient,
@@ -266,7 +291,8 @@ impl Sender {
         let (BodyWanted::Whole(most_body) | BodyWanted::Nothing(most_body)) = want;
         let most = (options.max_head_bytes + most_body) as u64 + FRAMING;
         let head = head(to, method, &message);
-        let wanted = |status: StatusCode| matches!(want, BodyWanted::Whole(_)) || !status.is_success();
+        let wanted =
+            |status: StatusCode| matches!(want, BodyWanted::Whole(_)) || !status.is_success();
         let mut kept = to.pool.take_idle(now, options.keep_alive);
         loop {
             let reused = kept.is_some();
@@ -317,7 +343,8 @@ impl Sender {
     /// # Errors
     /// `net.dns`, `net.timeout`.
     pub async fn addresses(&self, of: &Recipient) -> Result<Vec<IpAddr>, Error> {
-        let resolved = tokio::time::timeout(self.0.options.connect_timeout, self.resolve(&of.pool)).await;
+        let resolved =
+            tokio::time::timeout(self.0.options.connect_timeout, self.resolve(&of.pool)).await;
         let late = |_| Error::new(ErrorKind::Timeout, "", "resolving the host name took too long");
         Ok(resolved.map_err(late)??.into_iter().map(|address| address.ip()).collect())
     }
@@ -327,13 +354,20 @@ impl Sender {
         if let Ok(address) = origin.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, origin.port)]);
         }
-        let failed = || Error::new(ErrorKind::Dns, "", format!("cannot resolve the host name `{}`", origin.host));
+        let failed = || {
+            Error::new(
+                ErrorKind::Dns,
+                "",
+                format!("cannot resolve the host name `{}`", origin.host),
+            )
+        };
         let lookups = &self.0.lookups[usize::from(pool.is_resolved.load(Relaxed))];
         let place = Arc::clone(lookups).acquire_owned().await.map_err(|_| failed())?;
         let name = (origin.host.clone(), origin.port);
         // The place is given back when the system is done with it, not when nobody waits any more.
         let asked = tokio::task::spawn_blocking(move || {
-            let found = name.to_socket_addrs().map(|found| found.take(MAX_ADDRESSES).collect::<Vec<_>>());
+            let found =
+                name.to_socket_addrs().map(|found| found.take(MAX_ADDRESSES).collect::<Vec<_>>());
             drop(place);
             found
         });
@@ -342,24 +376,28 @@ impl Sender {
         if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
     }
 
-    /// Resolves, connects to each address in turn and does the TLS handshake. The address connected to is what is
-    /// judged, whatever its name resolved to before.
+    /// Resolves, connects to each address in turn and does the TLS handshake. The address connected
+    /// to is what is judged, whatever its name resolved to before.
     async fn connect(&self, pool: &Pool, deadline: Instant) -> Result<Line, Error> {
         let origin = &pool.origin;
         let options = &self.0.options;
         let deadline = deadline.min(Instant::now() + options.connect_timeout);
         let late = |what: &str| {
-            Error::new(ErrorKind::Timeout, "", format!("{what} took longer than {:?}", options.connect_timeout))
+            Error::new(
+                ErrorKind::Timeout,
+                "",
+                format!("{what} took longer than {:?}", options.connect_timeout),
+            )
         };
-        let mut addresses =
-            timeout_at(deadline, self.resolve(pool)).await.map_err(|_| late("resolving the host name"))??;
+        let mut addresses = timeout_at(deadline, self.resolve(pool))
+            .await
+            .map_err(|_| late("resolving the host name"))??;
         if options.public_only {
             addresses.retain(|address| is_global(address.ip()));
             if addresses.is_empty() {
                 let message = format!("{} is a private address", origin.host);
-                return Err(
-                    Error::new(ErrorKind::Private, "", message).with_help("name an address that everybody can reach")
-                );
+                return Err(Error::new(ErrorKind::Private, "", message)
+                    .with_help("name an address that everybody can reach"));
             }
         }
         let tcp = connect_any(&addresses, deadline).await.map_err(|e| {
@@ -370,19 +408,22 @@ impl Sender {
             Error::new(ErrorKind::Connect, "", message).with_cause(e)
         })?;
         // Messages are written whole; waiting to fill a segment only adds latency.
-        tcp.set_nodelay(true)
-            .map_err(|e| Error::new(ErrorKind::Connect, "", "cannot set up the socket").with_cause(e))?;
+        tcp.set_nodelay(true).map_err(|e| {
+            Error::new(ErrorKind::Connect, "", "cannot set up the socket").with_cause(e)
+        })?;
         let mut stream = Stream::Plain(tcp);
         if origin.https {
             let handshake = self.handshake(origin, stream);
-            stream = timeout_at(deadline, handshake).await.map_err(|_| late("the TLS handshake"))??;
+            stream =
+                timeout_at(deadline, handshake).await.map_err(|_| late("the TLS handshake"))??;
         }
         Ok(Line::new(stream))
     }
 
     async fn handshake(&self, origin: &Origin, stream: Stream) -> Result<Stream, Error> {
-        let name = ServerName::try_from(origin.host.clone())
-            .map_err(|e| Error::new(ErrorKind::Tls, "", "the host name cannot be in a certificate").with_cause(e))?;
+        let name = ServerName::try_from(origin.host.clone()).map_err(|e| {
+            Error::new(ErrorKind::Tls, "", "the host name cannot be in a certificate").with_cause(e)
+        })?;
         match TlsConnector::from(Arc::clone(&self.0.tls)).connect(name, stream).await {
             Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
             Err(e) => Err(tls::failed(e, "")),
@@ -435,14 +476,18 @@ impl std::fmt::Debug for Sender {
 
 impl std::fmt::Debug for Recipient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recipient").field("origin", &self.origin()).field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Recipient")
+            .field("origin", &self.origin())
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
 /// The bytes of a request before its body.
 fn head(to: &Recipient, method: &Method, message: &Message<'_>) -> Vec<u8> {
     let common = message.common.map_or(&[][..], |common| &common.0);
-    let mut head = Vec::with_capacity(256 + to.path.as_str().len() + to.pool.lines.0.len() + common.len());
+    let mut head =
+        Vec::with_capacity(256 + to.path.as_str().len() + to.pool.lines.0.len() + common.len());
     for part in [method.as_str(), " ", to.path.as_str(), " HTTP/1.1\r\n"] {
         head.extend_from_slice(part.as_bytes());
     }
@@ -465,7 +510,8 @@ async fn read_whole(
     deadline: Instant,
     most: usize,
 ) -> Result<Bytes, Error> {
-    let too_large = || Error::new(ErrorKind::Size, "", format!("the answer is larger than {most} bytes"));
+    let too_large =
+        || Error::new(ErrorKind::Size, "", format!("the answer is larger than {most} bytes"));
     if rest.at_least() > most as u64 {
         return Err(too_large());
     }
@@ -480,13 +526,19 @@ async fn read_whole(
             Ok(true) => break,
             Ok(false) => {}
             Err(BodyRejected::TooLarge) => return Err(too_large()),
-            Err(BodyRejected::Malformed(malformed)) => return Err(Failure::Malformed(malformed).into_error()),
+            Err(BodyRejected::Malformed(malformed)) => {
+                return Err(Failure::Malformed(malformed).into_error());
+            }
         }
         if line.receive(input, deadline).await.map_err(Failure::into_error)? == 0 {
             if *rest == Rest::UntilClose {
                 break;
             }
-            return Err(Error::new(ErrorKind::Truncated, "", "the answer ended before its announced end"));
+            return Err(Error::new(
+                ErrorKind::Truncated,
+                "",
+                "the answer ended before its announced end",
+            ));
         }
     }
     Ok(body.into())
@@ -505,7 +557,13 @@ impl From<Malformed> for BodyRejected {
 }
 
 /// Whether the body ended within its limits.
-async fn skip(line: &mut Line, input: &mut Input, rest: &mut Rest, deadline: Instant, most: usize) -> bool {
+async fn skip(
+    line: &mut Line,
+    input: &mut Input,
+    rest: &mut Rest,
+    deadline: Instant,
+    most: usize,
+) -> bool {
     if rest.at_least() > most as u64 {
         return false;
     }

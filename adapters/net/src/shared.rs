@@ -18,7 +18,8 @@ use crate::tls;
 /// Most origins remembered with their pauses; those nobody uses are forgotten first.
 const MAX_HOSTS: usize = 4_096;
 
-/// Options, counters, pauses and the number of requests in flight, shared by all clients made from it.
+/// Options, counters, pauses and the number of requests in flight, shared by all clients made from
+/// it.
 pub struct Shared {
     pub(crate) options: Options,
     counts: Counts,
@@ -55,7 +56,8 @@ pub(crate) struct HostState {
     in_flight: Arc<Semaphore>,
     /// Milliseconds after the epoch until which nobody sends; 0 for no pause.
     paused_until: AtomicU64,
-    /// Microseconds between the beginnings of two requests, and after the epoch when the next one may begin.
+    /// Microseconds between the beginnings of two requests, and after the epoch when the next one
+    /// may begin.
     interval: AtomicU64,
     next: AtomicU64,
     /// That it cannot be reached was reported.
@@ -65,7 +67,8 @@ pub(crate) struct HostState {
 impl Shared {
     /// One per process or per run.
     pub fn new(options: Options) -> Arc<Self> {
-        let throttle = options.bandwidth.clone().map(|bandwidth| Arc::new(Throttle::new(bandwidth)));
+        let throttle =
+            options.bandwidth.clone().map(|bandwidth| Arc::new(Throttle::new(bandwidth)));
         Arc::new(Self {
             options,
             counts: Counts::default(),
@@ -120,9 +123,8 @@ impl Shared {
         }
         match self.tls.get_or_init(|| tls::client_config(&self.options, None)) {
             Ok(config) => Ok(config.clone()),
-            Err(message) => {
-                Err(failed(message.clone()).with_help("give a PEM file with at least one certificate as extra roots"))
-            }
+            Err(message) => Err(failed(message.clone())
+                .with_help("give a PEM file with at least one certificate as extra roots")),
         }
     }
 
@@ -173,22 +175,31 @@ impl Shared {
         }
         let now = micros(self.epoch.elapsed());
         let turn = |next: u64| next.max(now);
-        let next = host.next.fetch_update(Relaxed, Relaxed, |next| Some(turn(next).saturating_add(interval)));
+        let next = host
+            .next
+            .fetch_update(Relaxed, Relaxed, |next| Some(turn(next).saturating_add(interval)));
         let wait = turn(next.unwrap_or(0)) - now;
         if wait > 0 {
             tokio::time::sleep(Duration::from_micros(wait)).await;
         }
     }
 
-    /// Waits until the origin's pause is over, one of its places is free, and it is this request's turn.
+    /// Waits until the origin's pause is over, one of its places is free, and it is this request's
+    /// turn.
     pub(crate) async fn enter(&self, host: &HostState) -> OwnedSemaphorePermit {
         let permit = match host.in_flight.clone().try_acquire_owned() {
             Ok(permit) => permit,
-            Err(_) => host.in_flight.clone().acquire_owned().await.expect("the semaphore is never closed"),
+            Err(_) => {
+                host.in_flight.clone().acquire_owned().await.expect("the semaphore is never closed")
+            }
         };
         loop {
             let until = host.paused_until.load(Relaxed);
-            let left = if until == 0 { None } else { Duration::from_millis(until).checked_sub(self.epoch.elapsed()) };
+            let left = if until == 0 {
+                None
+            } else {
+                Duration::from_millis(until).checked_sub(self.epoch.elapsed())
+            };
             let Some(left) = left else {
                 self.wait_for_turn(host).await;
                 return permit;

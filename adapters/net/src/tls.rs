@@ -1,4 +1,5 @@
-//! TLS settings: the certificates that are trusted, the one that is shown, and what a failed handshake means.
+//! TLS settings: the certificates that are trusted, the one that is shown, and what a failed
+//! handshake means.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,10 @@ use crate::trust::NamedVerifier;
 /// Whether this server's settings differ from those of all others.
 pub(crate) fn is_special(options: &Options, origin: &Origin) -> bool {
     options.pins.iter().any(|pin| pin.is_for(&origin.host, origin.port))
-        || options.client_certificate.as_ref().is_some_and(|own| key_of(&own.url).as_deref() == Some(&origin.key))
+        || options
+            .client_certificate
+            .as_ref()
+            .is_some_and(|own| key_of(&own.url).as_deref() == Some(&origin.key))
 }
 
 fn key_of(url: &str) -> Option<String> {
@@ -24,16 +28,22 @@ fn key_of(url: &str) -> Option<String> {
     Origin::parse(target.origin).ok().map(|origin| origin.key)
 }
 
-/// The built-in web roots plus the certificates of a PEM file, or for a pinned host its key. There is no way to switch
-/// verification off. `origin` only for servers with settings of their own.
-pub(crate) fn client_config(options: &Options, origin: Option<&Origin>) -> Result<Arc<ClientConfig>, String> {
+/// The built-in web roots plus the certificates of a PEM file, or for a pinned host its key. There
+/// is no way to switch verification off. `origin` only for servers with settings of their own.
+pub(crate) fn client_config(
+    options: &Options,
+    origin: Option<&Origin>,
+) -> Result<Arc<ClientConfig>, String> {
     // The provider is named here, so that no process-wide default has to be installed first.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| format!("TLS cannot be set up: {e}"))?;
-    let pins = options.pins.iter().filter(|pin| origin.is_some_and(|origin| pin.is_for(&origin.host, origin.port)));
+    let pins = options
+        .pins
+        .iter()
+        .filter(|pin| origin.is_some_and(|origin| pin.is_for(&origin.host, origin.port)));
     let builder = match PinVerifier::new(pins, algorithms) {
         Some(verifier) => builder.dangerous().with_custom_certificate_verifier(verifier),
         None => match options.extra_roots.as_deref() {
@@ -44,25 +54,29 @@ pub(crate) fn client_config(options: &Options, origin: Option<&Origin>) -> Resul
                 for certificate in &named {
                     roots.add(certificate.clone()).map_err(|e| unreadable(path, &e))?;
                 }
-                let verifier = NamedVerifier::new(roots, named, Arc::clone(builder.crypto_provider()))
-                    .map_err(|e| unreadable(path, &e))?;
+                let verifier =
+                    NamedVerifier::new(roots, named, Arc::clone(builder.crypto_provider()))
+                        .map_err(|e| unreadable(path, &e))?;
                 builder.dangerous().with_custom_certificate_verifier(verifier)
             }
         },
     };
     let own = options.client_certificate.as_ref();
-    let mut config = match own.filter(|own| origin.is_some_and(|origin| key_of(&own.url).as_ref() == Some(&origin.key)))
+    let mut config = match own
+        .filter(|own| origin.is_some_and(|origin| key_of(&own.url).as_ref() == Some(&origin.key)))
     {
         None => builder.with_no_client_auth(),
         Some(own) => {
             let wrong = |path: &Path, what: &str, e: &dyn std::fmt::Display| {
                 format!("cannot read {what} from `{}`: {e}", path.display())
             };
-            let no_certificate = |e: &dyn std::fmt::Display| wrong(&own.certificate, "our certificate", e);
+            let no_certificate =
+                |e: &dyn std::fmt::Display| wrong(&own.certificate, "our certificate", e);
             let chain = CertificateDer::pem_file_iter(&own.certificate)
                 .and_then(Iterator::collect::<Result<Vec<_>, _>>)
                 .map_err(|e| no_certificate(&e))?;
-            let key = PrivateKeyDer::from_pem_file(&own.key).map_err(|e| wrong(&own.key, "our private key", &e))?;
+            let key = PrivateKeyDer::from_pem_file(&own.key)
+                .map_err(|e| wrong(&own.key, "our private key", &e))?;
             builder.with_client_auth_cert(chain, key).map_err(|e| no_certificate(&e))?
         }
     };
@@ -91,14 +105,18 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 /// It cannot be read, or holds no certificate.
 pub fn check_certificates(path: &Path) -> Result<(), Error> {
     certificates(path).map(drop).map_err(|message| {
-        Error::new(ErrorKind::Tls, "", message).with_help("give a PEM file with the certificates that are trusted")
+        Error::new(ErrorKind::Tls, "", message)
+            .with_help("give a PEM file with the certificates that are trusted")
     })
 }
 
 /// Whether a handshake failed because the server answered with something other than TLS.
 pub(crate) fn is_no_tls(error: &Error) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
-    let cause = cause.and_then(|cause| cause.get_ref()).and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    let cause =
+        std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    let cause = cause
+        .and_then(|cause| cause.get_ref())
+        .and_then(|cause| cause.downcast_ref::<rustls::Error>());
     matches!(cause, Some(rustls::Error::InvalidMessage(_)))
 }
 
@@ -113,9 +131,9 @@ pub(crate) fn failed(e: std::io::Error, url: &str) -> Error {
     Error::new(ErrorKind::Tls, url, message).with_help(help).with_cause(e)
 }
 
-const RENEW: &str =
-    "have the certificate renewed, or pin the server's key with `--pin`; check this machine's clock too";
-const NAMES: &str = "use the host name that the certificate is for, or pin the server's key with `--pin`";
+const RENEW: &str = "have the certificate renewed, or pin the server's key with `--pin`; check this machine's clock too";
+const NAMES: &str =
+    "use the host name that the certificate is for, or pin the server's key with `--pin`";
 const AUTHORITY: &str = "name the certificate, or that of the authority that signed it, with `--ca-file`, or pin the server's key with `--pin`";
 
 fn explain(cause: &rustls::Error) -> (String, &'static str) {
@@ -123,15 +141,25 @@ fn explain(cause: &rustls::Error) -> (String, &'static str) {
     let certificate = match cause {
         E::InvalidCertificate(certificate) => certificate,
         E::InvalidMessage(_) => {
-            let message = "the server does not speak TLS at this port, and the address begins with https://";
-            return (message.to_owned(), "write the address with http://, or with the port that has TLS");
+            let message =
+                "the server does not speak TLS at this port, and the address begins with https://";
+            return (
+                message.to_owned(),
+                "write the address with http://, or with the port that has TLS",
+            );
         }
         E::AlertReceived(alert) => {
             let message = format!("the server refuses the TLS connection: {alert:?}");
-            return (message, "if the server asks for a certificate of ours, name it with `--client-cert`");
+            return (
+                message,
+                "if the server asks for a certificate of ours, name it with `--client-cert`",
+            );
         }
         E::PeerIncompatible(_) => {
-            return (format!("no TLS in common with the server: {cause}"), "the server must have TLS 1.2 or 1.3");
+            return (
+                format!("no TLS in common with the server: {cause}"),
+                "the server must have TLS 1.2 or 1.3",
+            );
         }
         _ => return (format!("TLS failed: {cause}"), AUTHORITY),
     };

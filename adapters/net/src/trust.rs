@@ -1,4 +1,5 @@
-//! Trust in certificates that the user names: those of authorities, and those of servers themselves.
+//! Trust in certificates that the user names: those of authorities, and those of servers
+//! themselves.
 
 use std::sync::Arc;
 
@@ -10,9 +11,11 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// The usual verification, and beyond it: a server may present a certificate that the user named, whatever its issuer.
+/// The usual verification, and beyond it: a server may present a certificate that the user named,
+/// whatever its issuer.
 ///
-/// Such a certificate is its own authority, as with curl's `--cacert`. Its dates and its host names count all the same.
+/// Such a certificate is its own authority, as with curl's `--cacert`. Its dates and its host names
+/// count all the same.
 #[derive(Debug)]
 pub(crate) struct NamedVerifier {
     usual: Arc<WebPkiServerVerifier>,
@@ -25,7 +28,8 @@ impl NamedVerifier {
         named: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Arc<Self>, rustls::client::VerifierBuilderError> {
-        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+        let usual =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
         Ok(Arc::new(Self { usual, named }))
     }
 }
@@ -39,12 +43,20 @@ impl ServerCertVerifier for NamedVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let usual = self.usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        let usual = self.usual.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
         match usual {
-            // Its dates were verified before these: only who signed it is not known, or it is marked as an authority's, as
-            // self-signed ones usually are.
+            // Its dates were verified before these: only who signed it is not known, or it is
+            // marked as an authority's, as self-signed ones usually are.
             Err(Error::InvalidCertificate(
-                CertificateError::UnknownIssuer | CertificateError::BadSignature | CertificateError::Other(_),
+                CertificateError::UnknownIssuer
+                | CertificateError::BadSignature
+                | CertificateError::Other(_),
             )) if self.named.iter().any(|named| named.as_ref() == end_entity.as_ref()) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())

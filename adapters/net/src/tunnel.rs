@@ -1,6 +1,7 @@
 //! Connections through a proxy: `CONNECT` and SOCKS 5.
 //!
-//! `CONNECT` is written here because an answer decides whether a retry makes sense (407, 429, 502 to 504).
+//! `CONNECT` is written here because an answer decides whether a retry makes sense (407, 429, 502
+//! to 504).
 
 use std::fmt::Write as _;
 use std::io;
@@ -28,7 +29,10 @@ pub(crate) async fn http_connect(
     if user_agent.bytes().all(|b| matches!(b, b' '..=b'~')) {
         let _ = write!(request, "User-Agent: {user_agent}\r\n");
     }
-    if let Some(value) = proxy.authorization().as_ref().and_then(|login| login.value().to_str().ok().map(str::to_owned))
+    if let Some(value) = proxy
+        .authorization()
+        .as_ref()
+        .and_then(|login| login.value().to_str().ok().map(str::to_owned))
     {
         let _ = write!(request, "Proxy-Authorization: {value}\r\n");
     }
@@ -44,25 +48,44 @@ pub(crate) async fn http_connect(
         head.push(stream.read_u8().await.map_err(|e| cut_off(url, e))?);
     }
     let status = std::str::from_utf8(&head).ok().and_then(|head| {
-        head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.split(['\r', ' ']).next()?.parse::<u16>().ok()
+        head.strip_prefix("HTTP/1.")?
+            .split(' ')
+            .nth(1)?
+            .split(['\r', ' '])
+            .next()?
+            .parse::<u16>()
+            .ok()
     });
     match status {
         Some(200..=299) => Ok(()),
         Some(407) => Err(Error::new(ErrorKind::Proxy, url, "the proxy wants other credentials")
             .with_status(407, false, None)
-            .with_help("give user and password in the proxy's URL: http://USER:PASSWORD@HOST:PORT")),
-        Some(status) => Err(Error::new(ErrorKind::Proxy, url, format!("the proxy answered {status} to CONNECT"))
-            .with_status(status, matches!(status, 429 | 502..=504), None)),
+            .with_help(
+                "give user and password in the proxy's URL: http://USER:PASSWORD@HOST:PORT",
+            )),
+        Some(status) => Err(Error::new(
+            ErrorKind::Proxy,
+            url,
+            format!("the proxy answered {status} to CONNECT"),
+        )
+        .with_status(status, matches!(status, 429 | 502..=504), None)),
         None => Err(Error::new(ErrorKind::Proxy, url, "the proxy does not speak HTTP/1.1")),
     }
 }
 
 /// Asks a SOCKS 5 proxy for a connection to a host and port [rfc1928, rfc1929].
-pub(crate) async fn socks5(stream: Stream, proxy: &Proxy, host: &str, port: u16, url: &str) -> Result<Stream, Error> {
+pub(crate) async fn socks5(
+    stream: Stream,
+    proxy: &Proxy,
+    host: &str,
+    port: u16,
+    url: &str,
+) -> Result<Stream, Error> {
     let asked = match &proxy.login {
         None => Socks5Stream::connect_with_socket(stream, (host, port)).await,
         Some((user, password)) => {
-            Socks5Stream::connect_with_password_and_socket(stream, (host, port), user, password).await
+            Socks5Stream::connect_with_password_and_socket(stream, (host, port), user, password)
+                .await
         }
     };
     asked.map(Socks5Stream::into_inner).map_err(|error| refused(error, url))
@@ -75,16 +98,20 @@ fn refused(error: SocksError, url: &str) -> Error {
         SocksError::NoAcceptableAuthMethods
         | SocksError::UnknownAuthMethod
         | SocksError::AuthorizationRequired
-        | SocksError::PasswordAuthFailure(_) => refuse("the proxy wants other credentials")
-            .with_status(407, false, None)
-            .with_help("give user and password in the proxy's URL: socks5h://USER:PASSWORD@HOST:PORT"),
-        SocksError::InvalidResponseVersion | SocksError::InvalidReservedByte | SocksError::UnknownAddressType => {
-            refuse("the proxy does not speak SOCKS 5")
+        | SocksError::PasswordAuthFailure(_) => {
+            refuse("the proxy wants other credentials").with_status(407, false, None).with_help(
+                "give user and password in the proxy's URL: socks5h://USER:PASSWORD@HOST:PORT",
+            )
         }
+        SocksError::InvalidResponseVersion
+        | SocksError::InvalidReservedByte
+        | SocksError::UnknownAddressType => refuse("the proxy does not speak SOCKS 5"),
         SocksError::NetworkUnreachable
         | SocksError::HostUnreachable
         | SocksError::ConnectionRefused
-        | SocksError::TtlExpired => refuse("the proxy cannot reach the server").passing().with_cause(error),
+        | SocksError::TtlExpired => {
+            refuse("the proxy cannot reach the server").passing().with_cause(error)
+        }
         error => refuse("the proxy refused the connection").with_cause(error),
     }
 }

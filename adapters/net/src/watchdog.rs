@@ -18,8 +18,9 @@ pub(crate) enum TooSlow {
     Speed,
 }
 
-/// Watches one connection. The timer is set once per window, not once per request, and only time in which we waited
-/// for the server counts: a caller that is slow to read the body does not count against the server.
+/// Watches one connection. The timer is set once per window, not once per request, and only time in
+/// which we waited for the server counts: a caller that is slow to read the body does not count
+/// against the server.
 pub(crate) struct Watchdog {
     timer: Option<Pin<Box<Sleep>>>,
     armed_until: Option<Instant>,
@@ -66,7 +67,12 @@ impl Watchdog {
     }
 
     /// Called whenever we have to wait; ready when that has lasted too long.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, received: u64, options: &Options) -> Poll<TooSlow> {
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        received: u64,
+        options: &Options,
+    ) -> Poll<TooSlow> {
         loop {
             let now = Instant::now();
             if !self.waiting {
@@ -91,7 +97,8 @@ impl Watchdog {
                 let window_end = self.window_start + options.min_speed_window;
                 if now >= window_end {
                     let seconds = now.duration_since(self.window_start).as_secs_f64();
-                    if ((received - self.window_bytes) as f64) < options.min_speed as f64 * seconds {
+                    if ((received - self.window_bytes) as f64) < options.min_speed as f64 * seconds
+                    {
                         return Poll::Ready(TooSlow::Speed);
                     }
                     self.window_start = now;

@@ -1,6 +1,9 @@
-//! Cost of recording changes: `cargo run --release -p abreast-store --example bulk -- [CHANGES] [BATCH] [import]`.
+//! Cost of recording changes: `cargo run --release -p abreast-store --example bulk -- [CHANGES]
+//! [BATCH] [import]`.
 
-use abreast_core::{Change, ChangeLog, Imported, KeyRange, NewSet, Position, State, SystemClock, append};
+use abreast_core::{
+    Change, ChangeLog, Imported, KeyRange, NewSet, Position, State, SystemClock, append,
+};
 use abreast_store::SqliteLog;
 use abreast_webtypes::{Digests, Timestamp};
 use std::io::Write as _;
@@ -28,7 +31,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let numbers = written..changes.min(written + batch);
         written = numbers.end;
         if import {
-            let resources = numbers.map(|n| Imported { key: key(n), state: state(n), witness: vec![7; 40] });
+            let resources =
+                numbers.map(|n| Imported { key: key(n), state: state(n), witness: vec![7; 40] });
             log.import(set, resources.collect())?;
         } else {
             let batch = numbers.map(|n| Change::put(key(n), state(n)).with_witness(vec![7; 40]));
@@ -76,12 +80,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writeln!(out, "{:?}, {} shards", log.head(set)?, log.shards(set)?.len())?;
     let close = Instant::now();
     drop(log);
-    writeln!(out, "closed in {:?}, file {} MB", close.elapsed(), std::fs::metadata(&path)?.len() / 1_000_000)?;
+    writeln!(
+        out,
+        "closed in {:?}, file {} MB",
+        close.elapsed(),
+        std::fs::metadata(&path)?.len() / 1_000_000
+    )?;
     let open = Instant::now();
     let log = SqliteLog::open(&path, Arc::new(SystemClock))?;
     writeln!(out, "opened in {:?}, {} resources", open.elapsed(), log.head(set)?.resources)?;
     let status = std::fs::read_to_string("/proc/self/status")?;
-    for line in status.lines().filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS")) {
+    for line in status.lines().filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS"))
+    {
         writeln!(out, "{line}")?;
     }
     Ok(())
@@ -107,11 +117,22 @@ fn state(number: u64) -> State {
 fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: u64 = after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    let ticks: u64 = after_name
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
     Duration::from_millis(ticks * 10)
 }
 
-fn report(out: &mut impl std::io::Write, what: &str, count: u64, cpu: Duration, wall: Instant) -> std::io::Result<()> {
+fn report(
+    out: &mut impl std::io::Write,
+    what: &str,
+    count: u64,
+    cpu: Duration,
+    wall: Instant,
+) -> std::io::Result<()> {
     let (cpu, wall) = (cpu_time().saturating_sub(cpu), wall.elapsed());
     let each = |time: Duration| time.as_secs_f64() * 1e6 / count.max(1) as f64;
     writeln!(

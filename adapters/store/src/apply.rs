@@ -1,7 +1,8 @@
-//! Writing a batch that was decided (`abreast_core::batch`): changes, pages, shards, versions and rows.
+//! Writing a batch that was decided (`abreast_core::batch`): changes, pages, shards, versions and
+//! rows.
 //!
-//! Rows of all keys are read once, before anything is decided, and written once. Shards that became too large are split
-//! when all rows are written.
+//! Rows of all keys are read once, before anything is decided, and written once. Shards that became
+//! too large are split when all rows are written.
 
 use crate::descriptions;
 use crate::limits::damaged_row;
@@ -12,7 +13,8 @@ use crate::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::versions::{self, VersionTables};
 use abreast_core::batch::{self, Decided, Entry, Held, Name, Now, Row, Step, Write};
 use abreast_core::{
-    Action, Appended, Change, ContentId, Imported, Kind, LogError, Page, Position, Resource, ShardId, State,
+    Action, Appended, Change, ContentId, Imported, Kind, LogError, Page, Position, Resource,
+    ShardId, State,
 };
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
@@ -124,13 +126,21 @@ pub(crate) trait Tables: VersionTables {
     /// Writes the rows of keys that come in order, each once.
     fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> Result<(), Self::Error>;
     /// Remembers where resources left the set, and forgets it for those that are there again.
-    fn write_tombstones(&mut self, left: &[(&str, Position)], returned: &[&str]) -> Result<(), Self::Error>;
+    fn write_tombstones(
+        &mut self,
+        left: &[(&str, Position)],
+        returned: &[&str],
+    ) -> Result<(), Self::Error>;
     /// Remembers writers' names for changes.
     fn remember(&mut self, names: &[Name<'_>]) -> Result<(), Self::Error>;
     /// Replaces a resource's witness, if the resource is known.
     fn set_witness(&mut self, key: &str, witness: &[u8]) -> Result<(), Self::Error>;
     /// Finds the middle of a shard; `None` when nothing is on one side of it.
-    fn middle(&mut self, shard: &LiveShard, end: Option<&str>) -> Result<Option<SplitPoint>, Self::Error>;
+    fn middle(
+        &mut self,
+        shard: &LiveShard,
+        end: Option<&str>,
+    ) -> Result<Option<SplitPoint>, Self::Error>;
     /// Stores a retired shard.
     fn retire(&mut self, shard: &LiveShard, end: Option<&str>) -> Result<(), Self::Error>;
 }
@@ -150,15 +160,27 @@ pub(crate) fn append<T: Tables>(
     }
     let before = set_state.position;
     for changes in changes.chunks(PART) {
-        let stored = tables.rows(&keys(set_state, changes.iter().map(|change| change.key.as_str())))?;
-        let names: Vec<&str> = changes.iter().filter_map(|change| change.idempotency_key.as_deref()).collect();
+        let stored =
+            tables.rows(&keys(set_state, changes.iter().map(|change| change.key.as_str())))?;
+        let names: Vec<&str> =
+            changes.iter().filter_map(|change| change.idempotency_key.as_deref()).collect();
         let names = if names.is_empty() { HashMap::new() } else { tables.names(&names)? };
         let last = (set_state.position, set_state.time);
-        let decided = batch::decide(last, now, changes, |key| resource(&stored, key), |name| names.get(name).copied());
+        let decided = batch::decide(
+            last,
+            now,
+            changes,
+            |key| resource(&stored, key),
+            |name| names.get(name).copied(),
+        );
         write(set_state, tables, &stored, &decided)?;
     }
     let recorded = set_state.position.0 - before.0;
-    Ok(Ok(Appended { head: set_state.position, recorded, unchanged: changes.len() as u64 - recorded }))
+    Ok(Ok(Appended {
+        head: set_state.position,
+        recorded,
+        unchanged: changes.len() as u64 - recorded,
+    }))
 }
 
 /// Adds to the base of a new set.
@@ -168,8 +190,10 @@ pub(crate) fn import<T: Tables>(
     resources: &[Imported],
 ) -> Result<(), T::Error> {
     for resources in resources.chunks(PART) {
-        let stored = tables.rows(&keys(set_state, resources.iter().map(|imported| imported.key.as_str())))?;
-        let decided = batch::decide_import(set_state.created, resources, |key| resource(&stored, key));
+        let stored = tables
+            .rows(&keys(set_state, resources.iter().map(|imported| imported.key.as_str())))?;
+        let decided =
+            batch::decide_import(set_state.created, resources, |key| resource(&stored, key));
         write(set_state, tables, &stored, &decided)?;
     }
     Ok(())
@@ -183,23 +207,36 @@ fn keys<'k>(set_state: &SetState, keys: impl Iterator<Item = &'k str>) -> Vec<&'
     keys
 }
 
-fn resource<'s, R: Deref<Target = Resource>>(stored: &'s StoredRows<'_, R>, key: &str) -> Option<&'s Resource> {
+fn resource<'s, R: Deref<Target = Resource>>(
+    stored: &'s StoredRows<'_, R>,
+    key: &str,
+) -> Option<&'s Resource> {
     stored.get(key).map(|row| &*row.resource)
 }
 
 /// A key whose row is damaged, and whose next change keeps the state of the row.
-fn undecidable<'c, T: Tables>(tables: &mut T, changes: &'c [Change]) -> Result<Option<&'c str>, T::Error> {
-    let keeps_state = |change: &Change| matches!(change.action, Action::Deprecate { state: None, .. });
-    let mut keys: Vec<&str> =
-        changes.iter().filter(|change| keeps_state(change)).map(|change| change.key.as_str()).collect();
+fn undecidable<'c, T: Tables>(
+    tables: &mut T,
+    changes: &'c [Change],
+) -> Result<Option<&'c str>, T::Error> {
+    let keeps_state =
+        |change: &Change| matches!(change.action, Action::Deprecate { state: None, .. });
+    let mut keys: Vec<&str> = changes
+        .iter()
+        .filter(|change| keeps_state(change))
+        .map(|change| change.key.as_str())
+        .collect();
     if keys.is_empty() {
         return Ok(None);
     }
     keys.sort_unstable();
     keys.dedup();
     let stored = tables.rows(&keys)?;
-    let is_first = |key: &str| changes.iter().find(|change| change.key == key).is_some_and(keeps_state);
-    Ok(keys.into_iter().find(|key| stored.get(key).is_some_and(|row| row.is_damaged) && is_first(key)))
+    let is_first =
+        |key: &str| changes.iter().find(|change| change.key == key).is_some_and(keeps_state);
+    Ok(keys
+        .into_iter()
+        .find(|key| stored.get(key).is_some_and(|row| row.is_damaged) && is_first(key)))
 }
 
 /// Writes what was decided.
@@ -236,7 +273,11 @@ fn record<T: Tables>(
 ) -> Result<(), T::Error> {
     let (mut changes, mut closed) = (Vec::with_capacity(decided.recorded as usize), Vec::new());
     for (step, encoded) in decided.steps.iter().zip(encoded) {
-        let Step::Record(Entry { position, time, kind, row, old, replaced_by, summary, .. }) = *step else { continue };
+        let Step::Record(Entry { position, time, kind, row, old, replaced_by, summary, .. }) =
+            *step
+        else {
+            continue;
+        };
         if position == Position(0) {
             continue; // the base has no changes
         }
@@ -259,7 +300,8 @@ fn record<T: Tables>(
     if closed.is_empty() { Ok(()) } else { tables.close_pages(&closed, &set_state.page.page()) }
 }
 
-/// Counts resources, and follows the steps with shards and versions. Returns the shards that may have become too large.
+/// Counts resources, and follows the steps with shards and versions. Returns the shards that may
+/// have become too large.
 fn follow<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -267,14 +309,16 @@ fn follow<T: Tables>(
     decided: &Decided<'_>,
     encoded: &[Option<Encoded<'_>>],
 ) -> Result<Vec<ShardId>, T::Error> {
-    let mut sizes: Vec<u64> = decided.rows.iter().map(|row| stored.get(row.key).map_or(0, |row| row.bytes)).collect();
+    let mut sizes: Vec<u64> =
+        decided.rows.iter().map(|row| stored.get(row.key).map_or(0, |row| row.bytes)).collect();
     let mut due = Vec::new();
     for (step, encoded) in decided.steps.iter().zip(encoded) {
         match (step, encoded) {
             (Step::Record(entry), encoded) => {
                 let key = decided.rows[entry.row].key;
                 let touch = LastChange { position: entry.position, time: entry.time };
-                let (before, bytes) = (sizes[entry.row], encoded.as_ref().map_or(0, |new| new.bytes(key)));
+                let (before, bytes) =
+                    (sizes[entry.row], encoded.as_ref().map_or(0, |new| new.bytes(key)));
                 sizes[entry.row] = bytes;
                 let shard = match (entry.old, encoded) {
                     (None, _) => {
@@ -296,7 +340,13 @@ fn follow<T: Tables>(
             (Step::Move(moved), Some(encoded)) => {
                 versions::let_go(set_state, tables, moved.from)?;
                 versions::hold(set_state, tables, Some(encoded))?;
-                versions::found_content(set_state, tables, decided.rows[moved.row].key, moved.position, encoded)?;
+                versions::found_content(
+                    set_state,
+                    tables,
+                    decided.rows[moved.row].key,
+                    moved.position,
+                    encoded,
+                )?;
             }
             (Step::Move(_), None) => {}
         }
@@ -311,7 +361,8 @@ fn write_rows<T: Tables>(
     encoded: &[Option<Encoded<'_>>],
 ) -> Result<(), T::Error> {
     let new = |now: Now<'_>| now.step.and_then(|step| encoded.get(step)).and_then(Option::as_ref);
-    let (mut rows, mut left, mut returned) = (Vec::with_capacity(decided.rows.len()), Vec::new(), Vec::new());
+    let (mut rows, mut left, mut returned) =
+        (Vec::with_capacity(decided.rows.len()), Vec::new(), Vec::new());
     for row in &decided.rows {
         let Row { key, .. } = *row;
         let write = match row.write() {
@@ -334,15 +385,25 @@ fn write_rows<T: Tables>(
     if !rows.is_empty() {
         tables.write(&rows)?;
     }
-    if left.is_empty() && returned.is_empty() { Ok(()) } else { tables.write_tombstones(&left, &returned) }
+    if left.is_empty() && returned.is_empty() {
+        Ok(())
+    } else {
+        tables.write_tombstones(&left, &returned)
+    }
 }
 
 /// Splits shards until none of them is too large.
-fn split<T: Tables>(set_state: &mut SetState, tables: &mut T, mut due: Vec<ShardId>) -> Result<(), T::Error> {
+fn split<T: Tables>(
+    set_state: &mut SetState,
+    tables: &mut T,
+    mut due: Vec<ShardId>,
+) -> Result<(), T::Error> {
     while let Some(id) = due.pop() {
         let Some(place) = set_state.shards.full(id) else { continue };
         let end = set_state.shards.end_of(place).map(str::to_owned);
-        let Some(cut) = tables.middle(&set_state.shards.list()[place], end.as_deref())? else { continue };
+        let Some(cut) = tables.middle(&set_state.shards.list()[place], end.as_deref())? else {
+            continue;
+        };
         let retired = set_state.shards.cut(place, cut);
         tables.retire(&retired, end.as_deref())?;
         due.extend(set_state.shards.list()[place..=place + 1].iter().map(|half| half.id));

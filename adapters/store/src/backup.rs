@@ -1,9 +1,9 @@
 //! Consistent copies of a store while others write, and restarting a log after a restore.
 //!
-//! A restart shows Destinations that the log is no longer the one they followed: it was restored from a backup, or
-//! parts of it were lost. Its lists begin at the restart, so every Destination with an earlier cursor compares everything once
-//! [rs-core §12.1]. Positions and numbers of Change Lists continue far beyond those that may have been given out, so none
-//! means two things.
+//! A restart shows Destinations that the log is no longer the one they followed: it was restored
+//! from a backup, or parts of it were lost. Its lists begin at the restart, so every Destination
+//! with an earlier cursor compares everything once [rs-core §12.1]. Positions and numbers of Change
+//! Lists continue far beyond those that may have been given out, so none means two things.
 
 use crate::connection::sqlite_error;
 use crate::database;
@@ -48,8 +48,10 @@ pub fn check_copy(path: &Path) -> Result<Vec<SetFacts>, LogError> {
         return Ok(sets);
     }
     let first = findings.list().first().map(ToString::to_string).unwrap_or_default();
-    let message =
-        format!("the store {} is damaged: {first}\n  help: `abreast repair` its original first", path.display());
+    let message = format!(
+        "the store {} is damaged: {first}\n  help: `abreast repair` its original first",
+        path.display()
+    );
     Err(LogError::new(ErrorKind::Corrupt, message))
 }
 
@@ -65,18 +67,29 @@ pub fn restart_log(path: &Path, now: Timestamp) -> Result<(), LogError> {
 
 /// All sets.
 pub(crate) fn set_ids(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
-    connection.prepare("SELECT id FROM sets ORDER BY id")?.query_map([], |row| row.get(0))?.collect()
+    connection
+        .prepare("SELECT id FROM sets ORDER BY id")?
+        .query_map([], |row| row.get(0))?
+        .collect()
 }
 
-/// Restarts the log of one set, within a transaction. A set without a complete base needs no restart.
-pub(crate) fn restart_set_log(connection: &Connection, set: i64, now: Timestamp) -> rusqlite::Result<()> {
-    let (importing, created, anew): (bool, i64, Option<i64>) =
-        connection.query_row("SELECT importing, created, anew FROM sets WHERE id = ?1", [set], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?;
+/// Restarts the log of one set, within a transaction. A set without a complete base needs no
+/// restart.
+pub(crate) fn restart_set_log(
+    connection: &Connection,
+    set: i64,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let (importing, created, anew): (bool, i64, Option<i64>) = connection.query_row(
+        "SELECT importing, created, anew FROM sets WHERE id = ?1",
+        [set],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
     if importing {
         let pages: i64 =
-            connection.query_row("SELECT count(*) FROM pages WHERE set_id = ?1", [set], |row| row.get(0))?;
+            connection.query_row("SELECT count(*) FROM pages WHERE set_id = ?1", [set], |row| {
+                row.get(0)
+            })?;
         if pages == 0 {
             connection.execute(
                 "INSERT INTO pages (set_id, number, after, from_time) VALUES (?1, 1, 0, ?2)",
@@ -86,14 +99,36 @@ pub(crate) fn restart_set_log(connection: &Connection, set: i64, now: Timestamp)
         return Ok(());
     }
     // A value that a flipped bit made huge is not followed.
-    let of = |sql: &str, most: i64| connection.query_row(sql, [set, most], |row| row.get::<_, i64>(0));
-    let position = of("SELECT ifnull(max(position), 0) FROM changes WHERE set_id = ?1 AND position < ?2", NUMBERS_MAX)?;
-    let after = of("SELECT ifnull(max(after), 0) FROM pages WHERE set_id = ?1 AND after < ?2", NUMBERS_MAX)?;
-    let version = of("SELECT ifnull(max(version), 0) FROM shards WHERE set_id = ?1 AND version < ?2", NUMBERS_MAX)?;
-    let number = of("SELECT ifnull(max(number), 0) FROM pages WHERE set_id = ?1 AND number < ?2", NUMBERS_MAX)?;
-    let time = of("SELECT ifnull(max(time), 0) FROM changes WHERE set_id = ?1 AND time < ?2", TIMES_MAX)?;
-    let from = of("SELECT ifnull(max(from_time), 0) FROM pages WHERE set_id = ?1 AND from_time < ?2", TIMES_MAX)?;
-    let known = [Some(created), anew].into_iter().flatten().filter(|time| *time < TIMES_MAX).max().unwrap_or(0);
+    let of =
+        |sql: &str, most: i64| connection.query_row(sql, [set, most], |row| row.get::<_, i64>(0));
+    let position = of(
+        "SELECT ifnull(max(position), 0) FROM changes WHERE set_id = ?1 AND position < ?2",
+        NUMBERS_MAX,
+    )?;
+    let after = of(
+        "SELECT ifnull(max(after), 0) FROM pages WHERE set_id = ?1 AND after < ?2",
+        NUMBERS_MAX,
+    )?;
+    let version = of(
+        "SELECT ifnull(max(version), 0) FROM shards WHERE set_id = ?1 AND version < ?2",
+        NUMBERS_MAX,
+    )?;
+    let number = of(
+        "SELECT ifnull(max(number), 0) FROM pages WHERE set_id = ?1 AND number < ?2",
+        NUMBERS_MAX,
+    )?;
+    let time =
+        of("SELECT ifnull(max(time), 0) FROM changes WHERE set_id = ?1 AND time < ?2", TIMES_MAX)?;
+    let from = of(
+        "SELECT ifnull(max(from_time), 0) FROM pages WHERE set_id = ?1 AND from_time < ?2",
+        TIMES_MAX,
+    )?;
+    let known = [Some(created), anew]
+        .into_iter()
+        .flatten()
+        .filter(|time| *time < TIMES_MAX)
+        .max()
+        .unwrap_or(0);
     let begins = now.as_micros().max(time.max(from).max(known).saturating_add(1));
     let base = beyond(position.max(after).max(version), POSITIONS_APART);
     connection.execute("DELETE FROM pages WHERE set_id = ?1", [set])?;

@@ -19,7 +19,11 @@ impl CommitSignal {
     }
 
     /// Asks after every ring until the answer is yes or the time is over.
-    pub(crate) fn wait_until<E>(&self, timeout: Duration, so: impl Fn() -> Result<bool, E>) -> Result<bool, E> {
+    pub(crate) fn wait_until<E>(
+        &self,
+        timeout: Duration,
+        so: impl Fn() -> Result<bool, E>,
+    ) -> Result<bool, E> {
         let begun = Instant::now();
         loop {
             // Noted before asking: what is rung meanwhile is not slept through.
@@ -38,7 +42,10 @@ impl CommitSignal {
 }
 
 /// Has one of these sets a change after its position?
-pub(crate) fn is_beyond(log: &dyn ChangeLog, known: &[(SetId, Position)]) -> Result<bool, LogError> {
+pub(crate) fn is_beyond(
+    log: &dyn ChangeLog,
+    known: &[(SetId, Position)],
+) -> Result<bool, LogError> {
     for (set, position) in known {
         if log.head(*set)?.position > *position {
             return Ok(true);

@@ -24,7 +24,8 @@ const STATEMENTS_MAX: usize = 64;
 pub(crate) enum Durability {
     /// Loss of power: for what was acknowledged to someone.
     PowerLoss,
-    /// The end of the process; after loss of power the last commits may be missing, never a part of one.
+    /// The end of the process; after loss of power the last commits may be missing, never a part of
+    /// one.
     #[allow(dead_code, reason = "for state that can be made again")]
     ProcessEnd,
 }
@@ -32,18 +33,26 @@ pub(crate) enum Durability {
 /// Opens a database for reading and writing, creating it if it is not there.
 pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Connection, LogError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
-        let message =
-            format!("SQLite {} can lose committed writes\n  help: build with 3.51.3 or newer", rusqlite::version());
+        let message = format!(
+            "SQLite {} can lose committed writes\n  help: build with 3.51.3 or newer",
+            rusqlite::version()
+        );
         return Err(LogError::new(ErrorKind::Corrupt, message));
     }
     prepare(path, durability, OpenFlags::empty())
 }
 
-/// As [`open_connection`], for a database in a folder that others may write into: no symbolic link is followed to it or
-/// to the files beside it, and none of them may have a second name. The path of its folder may go through links.
-pub(crate) fn open_own_connection(path: &Path, durability: Durability) -> Result<Connection, LogError> {
+/// As [`open_connection`], for a database in a folder that others may write into: no symbolic link
+/// is followed to it or to the files beside it, and none of them may have a second name. The path
+/// of its folder may go through links.
+pub(crate) fn open_own_connection(
+    path: &Path,
+    durability: Durability,
+) -> Result<Connection, LogError> {
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
-    let path = folder.zip(path.file_name()).map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name));
+    let path = folder
+        .zip(path.file_name())
+        .map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name));
     refuse_links(&path)?;
     prepare(&path, durability, OpenFlags::SQLITE_OPEN_NOFOLLOW)
 }
@@ -69,7 +78,9 @@ fn refuse_links(path: &Path) -> Result<(), LogError> {
 }
 
 fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Connection, LogError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let failed = |cause| sqlite_error(&format!("cannot open the store {}", path.display()), cause);
     let connection = Connection::open_with_flags(path, flags | more).map_err(failed)?;
     if !more.is_empty() {
@@ -80,7 +91,8 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         connection.pragma_update(None, "page_size", PAGE_BYTES)?; // only a new file takes it
-        let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        let mode: String =
+            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         debug_assert_eq!(mode, "wal");
         connection.pragma_update(
             None,
@@ -97,7 +109,8 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
         connection.pragma_update(None, "trusted_schema", false)?;
         plan_once(&connection)?;
         if durability == Durability::ProcessEnd {
-            // A short run ends without rewriting the whole file: the log stays for the next one, within its limit.
+            // A short run ends without rewriting the whole file: the log stays for the next one,
+            // within its limit.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         }
         Ok(connection)
@@ -105,20 +118,23 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
     prepare().map_err(failed)
 }
 
-/// Opens a database for reading only, without a trace on the disk but what SQLite needs to share it.
+/// Opens a database for reading only, without a trace on the disk but what SQLite needs to share
+/// it.
 pub(crate) fn open_read_only(path: &Path) -> Result<Connection, LogError> {
     open_for_queries(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-/// Opens one more connection to a database that this process has open, for queries only. It may write the file, because
-/// the last connection that is closed, whichever it is, moves the write-ahead log into the database.
+/// Opens one more connection to a database that this process has open, for queries only. It may
+/// write the file, because the last connection that is closed, whichever it is, moves the
+/// write-ahead log into the database.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, LogError> {
     open_for_queries(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
 fn open_for_queries(path: &Path, access: OpenFlags) -> Result<Connection, LogError> {
     let prepare = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        let connection =
+            Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         connection.pragma_update(None, "query_only", true)?;
@@ -128,11 +144,13 @@ fn open_for_queries(path: &Path, access: OpenFlags) -> Result<Connection, LogErr
         plan_once(&connection)?;
         Ok(connection)
     };
-    prepare().map_err(|cause| sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause))
+    prepare().map_err(|cause| {
+        sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause)
+    })
 }
 
-/// Plans a statement once for all values bound to it. Otherwise SQLite compiles each statement that has a range (`key >= ?`)
-/// again whenever it is run, which takes longer than the query.
+/// Plans a statement once for all values bound to it. Otherwise SQLite compiles each statement that
+/// has a range (`key >= ?`) again whenever it is run, which takes longer than the query.
 fn plan_once(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
@@ -160,7 +178,9 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             (ErrorKind::Corrupt, "\n  help: restore the file from a backup")
         }
-        Some(ErrorCode::DiskFull) => (ErrorKind::Io, "\n  help: free space on its disk, then try again"),
+        Some(ErrorCode::DiskFull) => {
+            (ErrorKind::Io, "\n  help: free space on its disk, then try again")
+        }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (ErrorKind::Busy, "\n  help: another process holds the file; stop it or try again")
         }
@@ -186,9 +206,18 @@ mod tests {
             .unwrap();
         for connection in [writer, open_reader(&path).unwrap(), open_read_only(&path).unwrap()] {
             for number in 0..5 {
-                let mut range =
-                    connection.prepare_cached("SELECT b FROM t WHERE a = ?1 AND b >= ?2 AND b < ?3").unwrap();
-                assert!(!range.exists(rusqlite::params![number, format!("a{number}"), format!("b{number}")]).unwrap());
+                let mut range = connection
+                    .prepare_cached("SELECT b FROM t WHERE a = ?1 AND b >= ?2 AND b < ?3")
+                    .unwrap();
+                assert!(
+                    !range
+                        .exists(rusqlite::params![
+                            number,
+                            format!("a{number}"),
+                            format!("b{number}")
+                        ])
+                        .unwrap()
+                );
                 assert_eq!(range.get_status(rusqlite::StatementStatus::RePrepare), 0);
             }
         }
@@ -198,10 +227,13 @@ mod tests {
     fn commits_survive_loss_of_power_where_promised() {
         let folder = tempfile::tempdir().unwrap();
         for (durability, expected) in [(Durability::PowerLoss, 2), (Durability::ProcessEnd, 1)] {
-            let connection = open_connection(&folder.path().join("store.sqlite"), durability).unwrap();
-            let level: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+            let connection =
+                open_connection(&folder.path().join("store.sqlite"), durability).unwrap();
+            let level: i64 =
+                connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
             assert_eq!(level, expected);
-            let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
+            let page: i64 =
+                connection.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
             assert_eq!(page, 8192);
         }
     }
@@ -211,6 +243,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.sqlite");
         std::fs::write(&path, vec![7_u8; 20_000]).unwrap();
-        assert_eq!(open_connection(&path, Durability::PowerLoss).unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(
+            open_connection(&path, Durability::PowerLoss).unwrap_err().kind(),
+            ErrorKind::Corrupt
+        );
     }
 }

@@ -16,20 +16,23 @@ pub(crate) struct DatabaseLock {
 
 impl Drop for DatabaseLock {
     fn drop(&mut self) {
-        // Explicitly: a process that is just being started has a copy of the open file for a moment.
+        // Explicitly: a process that is just being started has a copy of the open file for a
+        // moment.
         let _ = self.file.unlock();
     }
 }
 
 impl DatabaseLock {
-    /// Takes a database for this process until the result is dropped. A lock file beside it, because locking the
-    /// database itself would release SQLite's own locks when it is closed.
+    /// Takes a database for this process until the result is dropped. A lock file beside it,
+    /// because locking the database itself would release SQLite's own locks when it is closed.
     pub(crate) fn take(path: &Path) -> Result<Self, LogError> {
         let beside = beside(path, ".lock");
         let io = |cause: std::io::Error| {
-            LogError::new(ErrorKind::Io, format!("cannot lock the store {}", path.display())).with_cause(cause)
+            LogError::new(ErrorKind::Io, format!("cannot lock the store {}", path.display()))
+                .with_cause(cause)
         };
-        let file = File::options().create(true).truncate(false).write(true).open(beside).map_err(io)?;
+        let file =
+            File::options().create(true).truncate(false).write(true).open(beside).map_err(io)?;
         match file.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), file }),
             Err(TryLockError::WouldBlock) => Err(LogError::new(
@@ -43,7 +46,8 @@ impl DatabaseLock {
         }
     }
 
-    /// Opens the database for writing, creating it if it is not there, and brings it to the newest schema.
+    /// Opens the database for writing, creating it if it is not there, and brings it to the newest
+    /// schema.
     pub(crate) fn open(&self, steps: &[&str]) -> Result<Connection, LogError> {
         let mut connection = open_connection(&self.path, Durability::PowerLoss)?;
         migrate(&mut connection, &self.path, steps)?;

@@ -27,7 +27,8 @@ pub(crate) fn read_replacements(stored: &str) -> Result<Vec<String>, serde_json:
 
 /// Description that a writer adds to a change, `[summary, [URI, …]]`; `None` if empty.
 pub(crate) fn write_note(summary: Option<&str>, replaced_by: &[String]) -> Option<String> {
-    (summary.is_some() || !replaced_by.is_empty()).then(|| json!([summary, replaced_by]).to_string())
+    (summary.is_some() || !replaced_by.is_empty())
+        .then(|| json!([summary, replaced_by]).to_string())
 }
 
 /// Reads what [`write_note`] wrote: the summary, and the URIs.
@@ -41,7 +42,10 @@ mod tests {
 
     #[test]
     fn descriptions_and_notes_read_back() {
-        let whole = Description { types: vec!["urn:a".into(), "urn:\"b".into()], label: Some("ä\n".into()) };
+        let whole = Description {
+            types: vec!["urn:a".into(), "urn:\"b".into()],
+            label: Some("ä\n".into()),
+        };
         for description in [Description::default(), whole] {
             assert_eq!(*read(&write(Some(&description)).unwrap()).unwrap(), description);
         }

@@ -1,4 +1,5 @@
-//! Integrity check of a store; read-only. Each finding has a code that does not change between versions.
+//! Integrity check of a store; read-only. Each finding has a code that does not change between
+//! versions.
 //!
 //! Redundant data is compared: rows against their checksums and against the log, pages and
 //! shards against the rows they stand for, needs of contents against those who need them.
@@ -6,7 +7,8 @@
 use crate::backup::POSITIONS_APART;
 use crate::connection::{open_read_only, sqlite_error};
 use crate::rows::{
-    change_columns, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
+    change_columns, empty_change, read_change, read_resource, read_version, resource_columns,
+    version_columns,
 };
 use crate::shards::entry_bytes;
 use crate::sqlite_log::MIGRATIONS;
@@ -23,8 +25,16 @@ const TOLD_MAX: u64 = 100;
 const DAMAGES_MAX: i64 = 50;
 
 /// Tables whose rows belong to sets.
-pub(crate) const SET_TABLES: [&str; 8] =
-    ["resources", "tombstones", "changes", "pages", "shards", "versions", "contents", "idempotency"];
+pub(crate) const SET_TABLES: [&str; 8] = [
+    "resources",
+    "tombstones",
+    "changes",
+    "pages",
+    "shards",
+    "versions",
+    "contents",
+    "idempotency",
+];
 
 /// The findings, each code at most a hundred times.
 #[derive(Debug, Default)]
@@ -35,12 +45,22 @@ pub struct Findings {
 
 impl Findings {
     /// Adds one.
-    pub fn add(&mut self, rule: &'static str, location: impl Into<String>, message: impl Into<String>) {
+    pub fn add(
+        &mut self,
+        rule: &'static str,
+        location: impl Into<String>,
+        message: impl Into<String>,
+    ) {
         self.put(Severity::Error, rule, location.into(), message.into());
     }
 
     /// Adds a finding that needs no repair.
-    pub fn note(&mut self, rule: &'static str, location: impl Into<String>, message: impl Into<String>) {
+    pub fn note(
+        &mut self,
+        rule: &'static str,
+        location: impl Into<String>,
+        message: impl Into<String>,
+    ) {
         self.put(Severity::Note, rule, location.into(), message.into());
     }
 
@@ -84,7 +104,8 @@ pub struct SetFacts {
     pub resources: u64,
 }
 
-/// Opens a database read-only. An unused one is left exactly as it is; one in use is read beside its user.
+/// Opens a database read-only. An unused one is left exactly as it is; one in use is read beside
+/// its user.
 ///
 /// # Errors
 /// It cannot be read.
@@ -93,26 +114,39 @@ pub(crate) fn open_for_check(path: &Path) -> Result<Connection, LogError> {
     if wal.exists() {
         return open_read_only(path);
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
     let mut uri = "file:".to_owned();
-    for byte in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).as_os_str().as_encoded_bytes() {
+    for byte in
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).as_os_str().as_encoded_bytes()
+    {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                uri.push(char::from(*byte))
+            }
             _ => drop(write!(uri, "%{byte:02X}")),
         }
     }
     uri.push_str("?immutable=1");
-    Connection::open_with_flags(uri, flags)
-        .map_err(|cause| sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause))
+    Connection::open_with_flags(uri, flags).map_err(|cause| {
+        sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause)
+    })
 }
 
-/// SQLite's own check of a database: pages, order of rows, indexes. Returns whether the rest can be checked.
+/// SQLite's own check of a database: pages, order of rows, indexes. Returns whether the rest can be
+/// checked.
 ///
 /// # Errors
 /// There was no room for SQLite's temporary files: nothing is known of the database then.
-pub(crate) fn integrity(connection: &Connection, place: &str, findings: &mut Findings) -> Result<bool, LogError> {
+pub(crate) fn integrity(
+    connection: &Connection,
+    place: &str,
+    findings: &mut Findings,
+) -> Result<bool, LogError> {
     let check = || -> rusqlite::Result<Vec<String>> {
-        let mut statement = connection.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;
+        let mut statement =
+            connection.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;
         statement.query_map([], |row| row.get(0))?.collect()
     };
     match check() {
@@ -135,32 +169,48 @@ pub(crate) fn integrity(connection: &Connection, place: &str, findings: &mut Fin
 }
 
 /// The version of the schema, if there is one.
-pub(crate) fn schema(connection: &Connection, place: &str, steps: &[&str], findings: &mut Findings) -> bool {
+pub(crate) fn schema(
+    connection: &Connection,
+    place: &str,
+    steps: &[&str],
+    findings: &mut Findings,
+) -> bool {
     let newest = steps.len();
     let version: rusqlite::Result<i64> =
-        connection.query_row("SELECT ifnull(max(version), 0) FROM schema_version", [], |row| row.get(0));
+        connection
+            .query_row("SELECT ifnull(max(version), 0) FROM schema_version", [], |row| row.get(0));
     match version {
         Ok(version) if version == newest as i64 => {
             let is_newest = is_newest(connection, steps);
             if !is_newest {
-                findings.add("store.damaged", place, format!("the schema is not the one of version {newest}"));
+                findings.add(
+                    "store.damaged",
+                    place,
+                    format!("the schema is not the one of version {newest}"),
+                );
             }
             is_newest
         }
         // An older program does not make the tables of this one: the number is wrong.
         Ok(version) if version < newest as i64 && is_newest(connection, steps) => {
-            let message = format!("the schema is the one of version {newest}, and has the number {version}");
+            let message =
+                format!("the schema is the one of version {newest}, and has the number {version}");
             findings.add("store.damaged", place, message);
             false
         }
         Ok(version) if version < newest as i64 && version > 0 => {
-            let message =
-                format!("schema {version}, this program writes {newest}: it is brought up to date when next opened");
+            let message = format!(
+                "schema {version}, this program writes {newest}: it is brought up to date when next opened"
+            );
             findings.note("store.schema-old", place, message);
             false
         }
         Ok(version) => {
-            findings.add("store.schema", place, format!("schema {version}, this program knows up to {newest}"));
+            findings.add(
+                "store.schema",
+                place,
+                format!("schema {version}, this program knows up to {newest}"),
+            );
             false
         }
         Err(cause) => {
@@ -200,7 +250,9 @@ fn expected_texts(steps: &[&str]) -> rusqlite::Result<Vec<String>> {
 pub fn check_log(path: &Path, findings: &mut Findings) -> Result<Vec<SetFacts>, LogError> {
     let connection = open_for_check(path)?;
     let place = path.display().to_string();
-    if !integrity(&connection, &place, findings)? || !schema(&connection, &place, MIGRATIONS, findings) {
+    if !integrity(&connection, &place, findings)?
+        || !schema(&connection, &place, MIGRATIONS, findings)
+    {
         return Ok(Vec::new());
     }
     Ok(check_rows(&connection, &place, findings))
@@ -213,20 +265,28 @@ pub fn check_log(path: &Path, findings: &mut Findings) -> Result<Vec<SetFacts>, 
 pub fn check_mirror(path: &Path, findings: &mut Findings) -> Result<bool, LogError> {
     let connection = open_for_check(path)?;
     let place = path.display().to_string();
-    Ok(integrity(&connection, &place, findings)? && schema(&connection, &place, &crate::mirror::STEPS, findings))
+    Ok(integrity(&connection, &place, findings)?
+        && schema(&connection, &place, &crate::mirror::STEPS, findings))
 }
 
 /// Checks the rows of a store that SQLite can read.
-pub(crate) fn check_rows(connection: &Connection, place: &str, findings: &mut Findings) -> Vec<SetFacts> {
+pub(crate) fn check_rows(
+    connection: &Connection,
+    place: &str,
+    findings: &mut Findings,
+) -> Vec<SetFacts> {
     let mut facts = Vec::new();
     let mut check = || -> rusqlite::Result<()> {
         let transaction = connection.unchecked_transaction()?;
-        let mut statement =
-            transaction.prepare("SELECT id, slug, created, anew, importing, kept_bytes FROM sets ORDER BY id")?;
+        let mut statement = transaction.prepare(
+            "SELECT id, slug, created, anew, importing, kept_bytes FROM sets ORDER BY id",
+        )?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let slug: String = row.get(1)?;
-            let created = Timestamp::from_micros(row.get::<_, Option<i64>>(3)?.map_or_else(|| row.get(2), Ok)?);
+            let created = Timestamp::from_micros(
+                row.get::<_, Option<i64>>(3)?.map_or_else(|| row.get(2), Ok)?,
+            );
             let mut set = SetCheck {
                 connection: &transaction,
                 id: row.get(0)?,
@@ -244,10 +304,15 @@ pub(crate) fn check_rows(connection: &Connection, place: &str, findings: &mut Fi
             facts.push(SetFacts { slug, position: set.head.0 as u64, resources });
         }
         for table in SET_TABLES {
-            let sql = format!("SELECT count(*) FROM {table} WHERE set_id NOT IN (SELECT id FROM sets)");
+            let sql =
+                format!("SELECT count(*) FROM {table} WHERE set_id NOT IN (SELECT id FROM sets)");
             let strangers: i64 = transaction.query_row(&sql, [], |row| row.get(0))?;
             if strangers > 0 {
-                findings.add("store.row", place, format!("{strangers} rows of {table} belong to no set"));
+                findings.add(
+                    "store.row",
+                    place,
+                    format!("{strangers} rows of {table} belong to no set"),
+                );
             }
         }
         let wrong: i64 = transaction.query_row(
@@ -256,7 +321,11 @@ pub(crate) fn check_rows(connection: &Connection, place: &str, findings: &mut Fi
             |row| row.get(0),
         )?;
         if wrong > 0 {
-            findings.add("store.row", place, format!("{wrong} addresses of kept contents are not digests"));
+            findings.add(
+                "store.row",
+                place,
+                format!("{wrong} addresses of kept contents are not digests"),
+            );
         }
         Ok(())
     };
@@ -308,7 +377,8 @@ impl SetCheck<'_> {
         self.findings.add(rule, self.place.clone(), message);
     }
 
-    /// Pages follow each other without gap, and only the last is open. Returns after which position the last one begins.
+    /// Pages follow each other without gap, and only the last is open. Returns after which position
+    /// the last one begins.
     fn pages(&mut self) -> rusqlite::Result<i64> {
         let mut statement = self.connection.prepare(
             "SELECT number, after, last, from_time, until_time FROM pages WHERE set_id = ?1 ORDER BY number",
@@ -319,20 +389,28 @@ impl SetCheck<'_> {
         let (findings, place) = (&mut *self.findings, &self.place);
         let mut fault = |text: String| findings.add("log.page", place.clone(), text);
         while let Some(row) = rows.next()? {
-            let (number, after, last): (i64, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (number, after, last): (i64, i64, Option<i64>) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
             let (from, until): (i64, Option<i64>) = (row.get(3)?, row.get(4)?);
             last_page = after.max(last_page);
             let follows = match before {
-                None => (self.restarted || (number, after) == (1, 0)) && from == self.begins.as_micros(),
+                None => {
+                    (self.restarted || (number, after) == (1, 0)) && from == self.begins.as_micros()
+                }
                 Some((number_before, last_before, until_before)) => {
-                    number == number_before + 1 && Some(after) == last_before && Some(from) == until_before
+                    number == number_before + 1
+                        && Some(after) == last_before
+                        && Some(from) == until_before
                 }
             };
             if !follows {
                 fault(format!("Change List {number} does not follow the one before it"));
             }
             if let (Some(last), Some(until)) = (last, until) {
-                if last <= after || until < from || time_of(self.connection, self.id, last)? != Some(until) {
+                if last <= after
+                    || until < from
+                    || time_of(self.connection, self.id, last)? != Some(until)
+                {
                     fault(format!("Change List {number} ends where no change is"));
                 }
             } else if last.is_some() != until.is_some() {
@@ -372,14 +450,20 @@ impl SetCheck<'_> {
             self.add("table.shard", "the parts of the Resource List do not cover all keys once");
         }
         let starts: HashSet<&str> = self.live.iter().map(|live| live.start.as_str()).collect();
-        let mut statement =
-            self.connection.prepare("SELECT id, start_key, end_key FROM shards WHERE set_id = ?1 AND retired = 1")?;
+        let mut statement = self.connection.prepare(
+            "SELECT id, start_key, end_key FROM shards WHERE set_id = ?1 AND retired = 1",
+        )?;
         let mut rows = statement.query([self.id])?;
         let mut faults = Vec::new();
         while let Some(row) = rows.next()? {
-            let (id, start, end): (i64, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            if !starts.contains(start.as_str()) || end.as_deref().is_some_and(|end| !starts.contains(end)) {
-                faults.push(format!("the former part {id} of the Resource List has limits that no part has"));
+            let (id, start, end): (i64, String, Option<String>) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
+            if !starts.contains(start.as_str())
+                || end.as_deref().is_some_and(|end| !starts.contains(end))
+            {
+                faults.push(format!(
+                    "the former part {id} of the Resource List has limits that no part has"
+                ));
             }
         }
         drop(rows);
@@ -389,9 +473,14 @@ impl SetCheck<'_> {
         Ok(())
     }
 
-    /// The log: no gaps, times that increase; and each part of the Resource List is as new as its last change.
+    /// The log: no gaps, times that increase; and each part of the Resource List is as new as its
+    /// last change.
     fn changes(&mut self, last_page: i64) -> rusqlite::Result<()> {
-        const SQL: &str = concat!("SELECT ", change_columns!(), " FROM changes WHERE set_id = ?1 ORDER BY position");
+        const SQL: &str = concat!(
+            "SELECT ",
+            change_columns!(),
+            " FROM changes WHERE set_id = ?1 ORDER BY position"
+        );
         let mut statement = self.connection.prepare(SQL)?;
         let mut rows = statement.query([self.id])?;
         let (mut change, mut before) = (empty_change(), (0_i64, Timestamp::MIN));
@@ -399,7 +488,10 @@ impl SetCheck<'_> {
         while let Some(row) = rows.next()? {
             let position: i64 = row.get(10)?;
             if let Err(cause) = read_change(row, &mut change) {
-                self.add("store.row", format!("the change at position {position} is damaged: {cause}"));
+                self.add(
+                    "store.row",
+                    format!("the change at position {position} is damaged: {cause}"),
+                );
             }
             // A log that is restarted continues after a multiple of this.
             let restarts = self.restarted && position.saturating_sub(1) % POSITIONS_APART == 0;
@@ -408,13 +500,22 @@ impl SetCheck<'_> {
                 self.add("log.gap", format!("after position {} comes {position}", before.0));
             }
             if change.time <= before.1 {
-                self.add("log.time", format!("the change at position {position} is not later than the one before it"));
+                self.add(
+                    "log.time",
+                    format!(
+                        "the change at position {position} is not later than the one before it"
+                    ),
+                );
             }
             if self.importing {
-                self.add("log.import", format!("there is a change at position {position} before the base is complete"));
+                self.add(
+                    "log.import",
+                    format!("there is a change at position {position} before the base is complete"),
+                );
             }
             before = (position, change.time);
-            let shard = self.live.partition_point(|live| live.start.as_str() <= change.key.as_str());
+            let shard =
+                self.live.partition_point(|live| live.start.as_str() <= change.key.as_str());
             if let Some(newest) = shard.checked_sub(1).and_then(|shard| newest.get_mut(shard)) {
                 *newest = position;
             }
@@ -423,8 +524,14 @@ impl SetCheck<'_> {
         let mut faults = Vec::new();
         for (live, newest) in self.live.iter().zip(newest) {
             let time = time_of(self.connection, self.id, live.version)?;
-            if live.version < newest || live.version > self.head.0 || time.is_some_and(|time| time != live.time) {
-                faults.push(format!("part {} of the Resource List is not as new as its last change", live.id));
+            if live.version < newest
+                || live.version > self.head.0
+                || time.is_some_and(|time| time != live.time)
+            {
+                faults.push(format!(
+                    "part {} of the Resource List is not as new as its last change",
+                    live.id
+                ));
             }
         }
         for fault in faults {
@@ -435,7 +542,11 @@ impl SetCheck<'_> {
 
     /// The table: each row as written, and as many in each part as are counted.
     fn resources(&mut self) -> rusqlite::Result<()> {
-        const SQL: &str = concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1 ORDER BY key");
+        const SQL: &str = concat!(
+            "SELECT ",
+            resource_columns!(),
+            " FROM resources WHERE set_id = ?1 ORDER BY key"
+        );
         let mut statement = self.connection.prepare(SQL)?;
         let mut rows = statement.query([self.id])?;
         let mut resource = Resource::default();
@@ -447,7 +558,9 @@ impl SetCheck<'_> {
                 continue;
             }
             let length = |column| {
-                Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len))
+                Ok::<_, rusqlite::Error>(
+                    row.get_ref(column)?.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len),
+                )
             };
             let bytes = entry_bytes(&key, length(2)?, length(3)?, length(4)?, length(5)?);
             let shard = self.live.partition_point(|live| live.start.as_str() <= key.as_str());
@@ -510,20 +623,29 @@ impl SetCheck<'_> {
             let mut rows = statement.query([self.id])?;
             while let Some(row) = rows.next()? {
                 let key: String = row.get(0)?;
-                self.findings.add("table.tombstone", self.place.clone(), format!("`{key}` {message}"));
+                self.findings.add(
+                    "table.tombstone",
+                    self.place.clone(),
+                    format!("`{key}` {message}"),
+                );
             }
         }
         Ok(())
     }
 
     fn versions(&mut self) -> rusqlite::Result<()> {
-        const SQL: &str = concat!("SELECT ", version_columns!(), " FROM versions WHERE set_id = ?1");
+        const SQL: &str =
+            concat!("SELECT ", version_columns!(), " FROM versions WHERE set_id = ?1");
         let mut statement = self.connection.prepare(SQL)?;
         let mut rows = statement.query([self.id])?;
         while let Some(row) = rows.next()? {
             if let Err(cause) = read_version(row, self.begins) {
                 let key: String = row.get(9).unwrap_or_default();
-                self.findings.add("store.row", self.place.clone(), format!("a version of `{key}` is damaged: {cause}"));
+                self.findings.add(
+                    "store.row",
+                    self.place.clone(),
+                    format!("a version of `{key}` is damaged: {cause}"),
+                );
             }
         }
         Ok(())
@@ -543,10 +665,15 @@ impl SetCheck<'_> {
             .query_row([self.id], |row| row.get(0))?;
         let kept: i64 = self
             .connection
-            .prepare("SELECT ifnull(sum(length), 0) FROM contents WHERE set_id = ?1 AND needed > 0")?
+            .prepare(
+                "SELECT ifnull(sum(length), 0) FROM contents WHERE set_id = ?1 AND needed > 0",
+            )?
             .query_row([self.id], |row| row.get(0))?;
         if wrong > 0 {
-            self.add("versions.need", format!("{wrong} kept contents are not needed as often as is counted"));
+            self.add(
+                "versions.need",
+                format!("{wrong} kept contents are not needed as often as is counted"),
+            );
         }
         if kept != self.kept_bytes {
             self.add(

@@ -48,7 +48,12 @@ pub(crate) fn check_batch(changes: &[Change]) -> Result<(), LogError> {
             }
             Action::Remove | Action::Delete => {}
         }
-        within("summary", &change.key, change.summary.as_ref().map_or(0, String::len), SUMMARY_BYTES_MAX)?;
+        within(
+            "summary",
+            &change.key,
+            change.summary.as_ref().map_or(0, String::len),
+            SUMMARY_BYTES_MAX,
+        )?;
         if let Some(name) = &change.idempotency_key {
             within("idempotency key", &change.key, name.len(), IDEMPOTENCY_KEY_BYTES_MAX)?;
         }
@@ -59,7 +64,12 @@ pub(crate) fn check_batch(changes: &[Change]) -> Result<(), LogError> {
 /// May this state be stored?
 pub(crate) fn check_state(key: &str, state: &State, witness: &[u8]) -> Result<(), LogError> {
     within("media type", key, state.media_type.as_ref().map_or(0, String::len), NAME_BYTES_MAX)?;
-    within("content encoding", key, state.encoding.as_ref().map_or(0, String::len), NAME_BYTES_MAX)?;
+    within(
+        "content encoding",
+        key,
+        state.encoding.as_ref().map_or(0, String::len),
+        NAME_BYTES_MAX,
+    )?;
     within("witness", key, witness.len(), WITNESS_BYTES_MAX)?;
     if let Some(description) = &state.description {
         let bytes = description.types.iter().chain(&description.label).map(String::len).sum();
@@ -81,14 +91,17 @@ pub(crate) fn check_key(key: &str) -> Result<(), LogError> {
 
 /// May these be noted?
 pub(crate) fn check_witnesses(witnesses: &[(String, Vec<u8>)]) -> Result<(), LogError> {
-    witnesses.iter().try_for_each(|(key, witness)| within("witness", key, witness.len(), WITNESS_BYTES_MAX))
+    witnesses
+        .iter()
+        .try_for_each(|(key, witness)| within("witness", key, witness.len(), WITNESS_BYTES_MAX))
 }
 
 /// May there be such a set?
 pub(crate) fn check_set(set: &NewSet) -> Result<(), LogError> {
     let slug = set.slug.as_bytes();
     let fits = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
-    let starts = slug.first().is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let starts =
+        slug.first().is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     if !starts || slug.len() > SLUG_BYTES_MAX || !slug.iter().all(fits) {
         return Err(refused(format!(
             "`{}` cannot name a set\n  help: use 1 to {SLUG_BYTES_MAX} of a-z, 0-9, `.`, `_` and `-`, a letter or \
@@ -153,7 +166,10 @@ fn within(what: &str, key: &str, bytes: usize, limit: usize) -> Result<(), LogEr
     if bytes <= limit {
         return Ok(());
     }
-    Err(refused(format!("the {what} of `{}` has {bytes} bytes\n  help: at most {limit} can be stored", shown(key))))
+    Err(refused(format!(
+        "the {what} of `{}` has {bytes} bytes\n  help: at most {limit} can be stored",
+        shown(key)
+    )))
 }
 
 fn refused(message: String) -> LogError {
@@ -192,7 +208,11 @@ mod tests {
     fn pages_hold_what_a_sitemap_holds() {
         for (changes, good) in [(0, false), (1, true), (50_000, true), (50_001, false)] {
             let rule = PageRule { changes, ..PageRule::default() };
-            assert_eq!(check_set(&NewSet { page_rule: rule, ..set("a") }).is_ok(), good, "{changes}");
+            assert_eq!(
+                check_set(&NewSet { page_rule: rule, ..set("a") }).is_ok(),
+                good,
+                "{changes}"
+            );
         }
     }
 

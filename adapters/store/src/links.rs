@@ -1,4 +1,5 @@
-//! Storage of a resource's links, as JSON that any tool can read: `[[target, rel, [[name, value], …]], …]`.
+//! Storage of a resource's links, as JSON that any tool can read: `[[target, rel, [[name, value],
+//! …]], …]`.
 
 use abreast_webtypes::Link;
 
@@ -22,7 +23,9 @@ pub(crate) fn read(stored: &str, links: &mut Vec<Link>) -> Result<(), serde_json
 
 /// Bytes of text in them.
 pub(crate) fn byte_count(links: &[Link]) -> usize {
-    let params = |link: &Link| -> usize { link.params.iter().map(|(name, value)| name.len() + value.len()).sum() };
+    let params = |link: &Link| -> usize {
+        link.params.iter().map(|(name, value)| name.len() + value.len()).sum()
+    };
     links.iter().map(|link| link.target.len() + link.rel.len() + params(link)).sum()
 }
 
@@ -33,8 +36,16 @@ mod tests {
     #[test]
     fn links_read_back_as_they_were() {
         let links = vec![
-            Link { target: "https://example.org/?a=\"b\"&c".into(), rel: "describedby up".into(), params: vec![] },
-            Link { target: "ä\n".into(), rel: String::new(), params: vec![("type".into(), "text/html".into())] },
+            Link {
+                target: "https://example.org/?a=\"b\"&c".into(),
+                rel: "describedby up".into(),
+                params: vec![],
+            },
+            Link {
+                target: "ä\n".into(),
+                rel: String::new(),
+                params: vec![("type".into(), "text/html".into())],
+            },
         ];
         let mut again = Vec::new();
         read(&write(&links).unwrap(), &mut again).unwrap();

@@ -23,8 +23,12 @@ pub(crate) fn load_set_states(
     while let Some(row) = rows.next()? {
         let set: i64 = row.get(0)?;
         // The lists of a restarted log begin at the restart.
-        let created = Timestamp::from_micros(row.get::<_, Option<i64>>(12)?.map_or_else(|| row.get(1), Ok)?);
-        let rule = PageRule { changes: row.get(3)?, age: Duration::from_micros(row.get::<_, i64>(4)? as u64) };
+        let created =
+            Timestamp::from_micros(row.get::<_, Option<i64>>(12)?.map_or_else(|| row.get(1), Ok)?);
+        let rule = PageRule {
+            changes: row.get(3)?,
+            age: Duration::from_micros(row.get::<_, i64>(4)? as u64),
+        };
         let page = open_page(connection, set)?;
         let (position, time) = last_change(connection, set)?.unwrap_or((Position(0), created));
         let (position, time) = (position.max(page.after), time.max(created));
@@ -57,10 +61,17 @@ pub(crate) fn load_set_states(
     Ok(set_states)
 }
 
-fn last_change(connection: &Connection, set: i64) -> rusqlite::Result<Option<(Position, Timestamp)>> {
+fn last_change(
+    connection: &Connection,
+    set: i64,
+) -> rusqlite::Result<Option<(Position, Timestamp)>> {
     connection
-        .prepare_cached("SELECT position, time FROM changes WHERE set_id = ?1 ORDER BY position DESC LIMIT 1")?
-        .query_row([set], |row| Ok((Position(row.get::<_, i64>(0)? as u64), Timestamp::from_micros(row.get(1)?))))
+        .prepare_cached(
+            "SELECT position, time FROM changes WHERE set_id = ?1 ORDER BY position DESC LIMIT 1",
+        )?
+        .query_row([set], |row| {
+            Ok((Position(row.get::<_, i64>(0)? as u64), Timestamp::from_micros(row.get(1)?)))
+        })
         .optional()
 }
 
@@ -102,7 +113,9 @@ fn load_shards(connection: &Connection, set: i64, rule: ShardRule) -> rusqlite::
     let list = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     let last = list.last().ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     let highest = connection
-        .prepare_cached("SELECT key FROM resources WHERE set_id = ?1 AND key >= ?2 ORDER BY key DESC LIMIT 1")?
+        .prepare_cached(
+            "SELECT key FROM resources WHERE set_id = ?1 AND key >= ?2 ORDER BY key DESC LIMIT 1",
+        )?
         .query_row((set, &last.start), |row| row.get(0))
         .optional()?;
     let next_id: i64 = connection

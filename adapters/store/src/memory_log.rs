@@ -1,10 +1,11 @@
-//! A change log that is gone when the process ends: for tests, with every other promise of the real ones.
+//! A change log that is gone when the process ends: for tests, with every other promise of the real
+//! ones.
 
 use crate::apply;
 use crate::commit_signal::{CommitSignal, is_beyond};
 use crate::limits::{
-    check_batch, check_key, check_set, check_state, check_witnesses, import_is_complete, no_set, other_beginning,
-    still_importing,
+    check_batch, check_key, check_set, check_state, check_witnesses, import_is_complete, no_set,
+    other_beginning, still_importing,
 };
 use crate::memory_tables::{MemorySet, MemoryTables};
 use crate::queue::Queue;
@@ -13,9 +14,9 @@ use crate::shards::{LiveShard, LiveShards};
 use crate::versions::{self, stored_from};
 use crate::work::{Job, Outcome, Reply, Work};
 use abreast_core::{
-    AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head, Imported, KeyRange,
-    LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, ShardRule, Version,
-    VersionPolicy, Visit,
+    AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head,
+    Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId,
+    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit,
 };
 use abreast_webtypes::Timestamp;
 use std::fmt;
@@ -65,7 +66,9 @@ impl MemoryLog {
     fn call(&self, work: Work) -> Result<Outcome, LogError> {
         let (sender, receiver) = sync_channel(1);
         self.queue.push(Job { work, reply: Reply::Call(sender) });
-        receiver.recv().unwrap_or_else(|_| Err(LogError::new(ErrorKind::Io, "the store stopped before it answered")))
+        receiver.recv().unwrap_or_else(|_| {
+            Err(LogError::new(ErrorKind::Io, "the store stopped before it answered"))
+        })
     }
 
     fn with<T>(&self, set: SetId, read: impl FnOnce(&MemorySet) -> T) -> Result<T, LogError> {
@@ -135,7 +138,8 @@ impl MemoryWriter {
                 Ok(Outcome::Done)
             }),
             Work::CollectVersions(set, policy, limit) => self.with_set(set, |set_state, tables| {
-                let Ok(collected) = versions::collect(set_state, tables, &policy, self.clock.now(), limit);
+                let Ok(collected) =
+                    versions::collect(set_state, tables, &policy, self.clock.now(), limit);
                 Ok(Outcome::Collected(collected))
             }),
             Work::ForgetContents(ids) => {
@@ -201,7 +205,9 @@ impl ChangeLog for MemoryLog {
     fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
         let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
         let numbered = sets.iter().zip(1..);
-        Ok(numbered.map(|(set, id)| ResourceSet { id: SetId(id), slug: set.slug.clone() }).collect())
+        Ok(numbered
+            .map(|(set, id)| ResourceSet { id: SetId(id), slug: set.slug.clone() })
+            .collect())
     }
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {
@@ -236,43 +242,78 @@ impl ChangeLog for MemoryLog {
         self.queue.push(Job { work, reply: Reply::Append(done) });
     }
 
-    fn refresh_witnesses(&self, set: SetId, witnesses: Vec<(String, Vec<u8>)>) -> Result<(), LogError> {
+    fn refresh_witnesses(
+        &self,
+        set: SetId,
+        witnesses: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), LogError> {
         check_witnesses(&witnesses)?;
         self.call(Work::RefreshWitnesses(set, witnesses)).map(drop)
     }
 
-    fn read(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
+    fn read(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError> {
         let start = usize::try_from(after.0).unwrap_or(usize::MAX);
-        let changes = self.with(set, |set| set.tables.changes.get(start..).unwrap_or_default().to_vec())?;
+        let changes =
+            self.with(set, |set| set.tables.changes.get(start..).unwrap_or_default().to_vec())?;
         let _ = changes.iter().try_for_each(|change| visit(change));
         Ok(())
     }
 
-    fn latest(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
+    fn latest(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError> {
         let start = usize::try_from(after.0).unwrap_or(usize::MAX);
         let changes: Vec<_> = self.with(set, |set| {
             let tables = &set.tables;
             let is_latest = |change: &&Arc<ChangeRecord>| {
                 let live = tables.resources.get(&change.key).map(|resource| resource.position);
-                live.or_else(|| tables.tombstones.get(&change.key).copied()) == Some(change.position)
+                live.or_else(|| tables.tombstones.get(&change.key).copied())
+                    == Some(change.position)
             };
-            tables.changes.get(start..).unwrap_or_default().iter().filter(is_latest).map(Arc::clone).collect()
+            tables
+                .changes
+                .get(start..)
+                .unwrap_or_default()
+                .iter()
+                .filter(is_latest)
+                .map(Arc::clone)
+                .collect()
         })?;
         let _ = changes.iter().try_for_each(|change| visit(change));
         Ok(())
     }
 
     fn position_at(&self, set: SetId, time: Timestamp) -> Result<Position, LogError> {
-        self.with(set, |set| Position(set.tables.changes.partition_point(|change| change.time <= time) as u64))
+        self.with(set, |set| {
+            Position(set.tables.changes.partition_point(|change| change.time <= time) as u64)
+        })
     }
 
     fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
-        self.with(set, |set| set.tables.resources.get(key).map(|resource| Resource::clone(resource)))
+        self.with(set, |set| {
+            set.tables.resources.get(key).map(|resource| Resource::clone(resource))
+        })
     }
 
-    fn scan(&self, set: SetId, range: &KeyRange, visit: Visit<'_, Resource>) -> Result<(), LogError> {
+    fn scan(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: Visit<'_, Resource>,
+    ) -> Result<(), LogError> {
         let resources: Vec<_> = self.with(set, |set| {
-            set.tables.range(&range.start, range.end.as_deref()).map(|(_, resource)| Arc::clone(resource)).collect()
+            set.tables
+                .range(&range.start, range.end.as_deref())
+                .map(|(_, resource)| Arc::clone(resource))
+                .collect()
         })?;
         let _ = resources.iter().try_for_each(|resource| visit(resource));
         Ok(())
@@ -281,7 +322,11 @@ impl ChangeLog for MemoryLog {
     fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError> {
         self.with(set, |set| {
             let live = &set.set_state.shards;
-            live.list().iter().enumerate().map(|(place, one)| shard(&set.set_state, one, live.end_of(place))).collect()
+            live.list()
+                .iter()
+                .enumerate()
+                .map(|(place, one)| shard(&set.set_state, one, live.end_of(place)))
+                .collect()
         })
     }
 
@@ -293,7 +338,8 @@ impl ChangeLog for MemoryLog {
         self.with(set, |set| {
             let range = set.tables.retired.get(&id)?;
             let inside = |shard: &&LiveShard| {
-                shard.start >= range.start && range.end.as_ref().is_none_or(|end| shard.start < *end)
+                shard.start >= range.start
+                    && range.end.as_ref().is_none_or(|end| shard.start < *end)
             };
             let parts = || set.set_state.shards.list().iter().filter(inside);
             let newest = parts().max_by_key(|shard| shard.version)?;
@@ -311,10 +357,17 @@ impl ChangeLog for MemoryLog {
         self.call(Work::KeepVersions(set, keep)).map(drop)
     }
 
-    fn collect_versions(&self, set: SetId, policy: &VersionPolicy, limit: usize) -> Result<Collected, LogError> {
+    fn collect_versions(
+        &self,
+        set: SetId,
+        policy: &VersionPolicy,
+        limit: usize,
+    ) -> Result<Collected, LogError> {
         match self.call(Work::CollectVersions(set, *policy, limit))? {
             Outcome::Collected(collected) => Ok(collected),
-            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => unreachable!("collecting returns its own result"),
+            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => {
+                unreachable!("collecting returns its own result")
+            }
         }
     }
 
@@ -336,20 +389,33 @@ impl ChangeLog for MemoryLog {
             };
             match order {
                 Order::OldestFirst => versions.range(from..).take(limit).map(listed).collect(),
-                Order::NewestFirst => versions.range(..=from).rev().take(limit).map(listed).collect(),
+                Order::NewestFirst => {
+                    versions.range(..=from).rev().take(limit).map(listed).collect()
+                }
             }
         })
     }
 
     fn needs_content(&self, id: &ContentId) -> Result<bool, LogError> {
         let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(sets.iter().any(|set| set.tables.contents.get(id).is_some_and(|(_, needed)| *needed > 0)))
+        Ok(sets
+            .iter()
+            .any(|set| set.tables.contents.get(id).is_some_and(|(_, needed)| *needed > 0)))
     }
 
-    fn unneeded_contents(&self, after: Option<ContentId>, limit: usize) -> Result<Vec<ContentId>, LogError> {
+    fn unneeded_contents(
+        &self,
+        after: Option<ContentId>,
+        limit: usize,
+    ) -> Result<Vec<ContentId>, LogError> {
         let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
-        let unneeded = sets.iter().flat_map(|set| set.tables.contents.iter().filter(|(_, (_, needed))| *needed == 0));
-        let mut ids: Vec<_> = unneeded.map(|(id, _)| *id).filter(|id| after.is_none_or(|after| *id > after)).collect();
+        let unneeded = sets
+            .iter()
+            .flat_map(|set| set.tables.contents.iter().filter(|(_, (_, needed))| *needed == 0));
+        let mut ids: Vec<_> = unneeded
+            .map(|(id, _)| *id)
+            .filter(|id| after.is_none_or(|after| *id > after))
+            .collect();
         ids.sort_unstable();
         ids.dedup();
         ids.truncate(limit);

@@ -6,7 +6,9 @@ use crate::set_state::SetState;
 use crate::shards::{LiveShard, SplitPoint};
 use crate::versions::{Dropped, PastChange, VersionTables};
 use abreast_core::batch::{Name, Now};
-use abreast_core::{Beginning, ChangeRecord, ContentId, KeyRange, Page, Position, Resource, ShardId, State, Version};
+use abreast_core::{
+    Beginning, ChangeRecord, ContentId, KeyRange, Page, Position, Resource, ShardId, State, Version,
+};
 use abreast_webtypes::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -46,7 +48,10 @@ impl MemoryTables {
     ) -> impl Iterator<Item = (&'t String, &'t Arc<Resource>)> {
         let empty = end.is_some_and(|end| end <= start);
         let end = if empty { Some(start) } else { end };
-        self.resources.range::<str, _>((Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded)))
+        self.resources.range::<str, _>((
+            Bound::Included(start),
+            end.map_or(Bound::Unbounded, Bound::Excluded),
+        ))
     }
 }
 
@@ -87,7 +92,8 @@ impl Tables for MemoryTables {
                 state.digests.unknown.clear();
                 state
             });
-            let note = change.note.as_deref().map(|note| descriptions::read_note(note).expect(stored));
+            let note =
+                change.note.as_deref().map(|note| descriptions::read_note(note).expect(stored));
             let (summary, replaced_by) = note.unwrap_or_default();
             self.changes.push(Arc::new(ChangeRecord {
                 position: change.position,
@@ -95,7 +101,10 @@ impl Tables for MemoryTables {
                 kind: change.kind,
                 key: change.key.to_owned(),
                 state,
-                removed: change.removed.as_deref().map(|removed| descriptions::read(removed).expect(stored)),
+                removed: change
+                    .removed
+                    .as_deref()
+                    .map(|removed| descriptions::read(removed).expect(stored)),
                 replaced_by,
                 summary,
             }));
@@ -126,7 +135,11 @@ impl Tables for MemoryTables {
         Ok(())
     }
 
-    fn write_tombstones(&mut self, left: &[(&str, Position)], returned: &[&str]) -> Result<(), Infallible> {
+    fn write_tombstones(
+        &mut self,
+        left: &[(&str, Position)],
+        returned: &[&str],
+    ) -> Result<(), Infallible> {
         for key in returned {
             self.tombstones.remove(*key);
         }
@@ -146,7 +159,11 @@ impl Tables for MemoryTables {
         Ok(())
     }
 
-    fn middle(&mut self, shard: &LiveShard, end: Option<&str>) -> Result<Option<SplitPoint>, Infallible> {
+    fn middle(
+        &mut self,
+        shard: &LiveShard,
+        end: Option<&str>,
+    ) -> Result<Option<SplitPoint>, Infallible> {
         let (mut resources, mut bytes) = (0, 0);
         for (key, resource) in self.range(&shard.start, end) {
             if SplitPoint::is_due(shard, resources, bytes) {
@@ -190,7 +207,11 @@ impl VersionTables for MemoryTables {
         Ok(self.versions.contains_key(key))
     }
 
-    fn version_content(&mut self, key: &str, time: Timestamp) -> Result<Option<Dropped>, Infallible> {
+    fn version_content(
+        &mut self,
+        key: &str,
+        time: Timestamp,
+    ) -> Result<Option<Dropped>, Infallible> {
         let found = self.versions.get(key).and_then(|versions| versions.get(&time));
         Ok(found.map(content_of))
     }
@@ -213,7 +234,11 @@ impl VersionTables for MemoryTables {
         Ok((*needed == 0).then_some(*known))
     }
 
-    fn changes_after(&mut self, after: Position, limit: usize) -> Result<Vec<PastChange>, Infallible> {
+    fn changes_after(
+        &mut self,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<PastChange>, Infallible> {
         let start = usize::try_from(after.0).unwrap_or(usize::MAX);
         let changes = self.changes.get(start..).unwrap_or_default().iter().take(limit);
         Ok(changes
@@ -231,10 +256,19 @@ impl VersionTables for MemoryTables {
         Ok(self.versions.get(key).and_then(|versions| versions.keys().rev().nth(place)).copied())
     }
 
-    fn drop_before(&mut self, key: &str, time: Timestamp, limit: usize) -> Result<Vec<Dropped>, Infallible> {
+    fn drop_before(
+        &mut self,
+        key: &str,
+        time: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Dropped>, Infallible> {
         let Some(versions) = self.versions.get_mut(key) else { return Ok(Vec::new()) };
         let times: Vec<_> = versions.range(..time).take(limit).map(|(time, _)| *time).collect();
-        let dropped = times.iter().filter_map(|time| versions.remove(time)).map(|one| content_of(&one)).collect();
+        let dropped = times
+            .iter()
+            .filter_map(|time| versions.remove(time))
+            .map(|one| content_of(&one))
+            .collect();
         if versions.is_empty() {
             self.versions.remove(key);
         }

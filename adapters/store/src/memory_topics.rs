@@ -1,9 +1,11 @@
-//! Topics that are gone when the process ends: for tests, with every other promise of the real ones.
+//! Topics that are gone when the process ends: for tests, with every other promise of the real
+//! ones.
 
 use crate::hub::limits::{check_notification, check_topic_url, no_topic};
 use crate::queue::{Limits, Queue, QueueItem};
 use abreast_core::{
-    Clock, LogError, NewNotification, Notification, Offset, PUBLISH_PATIENCE, PublishDone, TopicId, TopicLog,
+    Clock, LogError, NewNotification, Notification, Offset, PUBLISH_PATIENCE, PublishDone, TopicId,
+    TopicLog,
 };
 use abreast_webtypes::Timestamp;
 use std::collections::VecDeque;
@@ -25,8 +27,12 @@ struct Topic {
 struct Completion(PublishDone, Result<Offset, LogError>);
 
 impl QueueItem for Completion {
-    const LIMITS: Limits =
-        Limits { jobs: WAITING_MAX, weight: WAITING_MAX, group: 1, patience: Some(PUBLISH_PATIENCE) };
+    const LIMITS: Limits = Limits {
+        jobs: WAITING_MAX,
+        weight: WAITING_MAX,
+        group: 1,
+        patience: Some(PUBLISH_PATIENCE),
+    };
 
     fn weight(&self) -> usize {
         1
@@ -123,7 +129,12 @@ impl TopicLog for MemoryTopics {
         self.with(topic, |topic| Offset(topic.head))
     }
 
-    fn read(&self, topic: TopicId, after: Offset, limit: usize) -> Result<Vec<Notification>, LogError> {
+    fn read(
+        &self,
+        topic: TopicId,
+        after: Offset,
+        limit: usize,
+    ) -> Result<Vec<Notification>, LogError> {
         self.with(topic, |topic| {
             let from = topic.kept.partition_point(|notification| notification.offset <= after);
             topic.kept.iter().skip(from).take(limit).cloned().collect()

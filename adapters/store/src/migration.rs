@@ -6,16 +6,25 @@ use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 
 /// The table with the schema version.
-pub(crate) const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT";
+pub(crate) const VERSION_TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT";
 
-/// Brings a database to the newest schema: `steps` in order, each applied once, all in one transaction.
-pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), LogError> {
+/// Brings a database to the newest schema: `steps` in order, each applied once, all in one
+/// transaction.
+pub(crate) fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    steps: &[&str],
+) -> Result<(), LogError> {
     let newest = steps.len() as i64;
     let mut apply = || -> rusqlite::Result<i64> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(VERSION_TABLE)?;
-        let found: i64 =
-            transaction.query_row("SELECT ifnull(max(version), 0) FROM schema_version", [], |row| row.get(0))?;
+        let found: i64 = transaction.query_row(
+            "SELECT ifnull(max(version), 0) FROM schema_version",
+            [],
+            |row| row.get(0),
+        )?;
         if found < newest {
             for step in &steps[found as usize..] {
                 transaction.execute_batch(step)?;
@@ -26,8 +35,9 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) 
         transaction.commit()?;
         Ok(found)
     };
-    let found = apply()
-        .map_err(|cause| sqlite_error(&format!("cannot bring the store {} up to date", path.display()), cause))?;
+    let found = apply().map_err(|cause| {
+        sqlite_error(&format!("cannot bring the store {} up to date", path.display()), cause)
+    })?;
     if found > newest {
         return Err(LogError::new(
             ErrorKind::Corrupt,
@@ -58,7 +68,8 @@ mod tests {
         connection.execute("INSERT INTO a (x) VALUES (1)", []).unwrap();
         migrate(&mut connection, &path, &[ONE, TWO]).unwrap();
         migrate(&mut connection, &path, &[ONE, TWO]).unwrap();
-        let x: i64 = connection.query_row("SELECT x FROM a WHERE y IS NULL", [], |row| row.get(0)).unwrap();
+        let x: i64 =
+            connection.query_row("SELECT x FROM a WHERE y IS NULL", [], |row| row.get(0)).unwrap();
         assert_eq!(x, 1);
     }
 
@@ -70,7 +81,10 @@ mod tests {
         migrate(&mut connection, &path, &[ONE, TWO]).unwrap();
         let refused = migrate(&mut connection, &path, &[ONE]).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Corrupt);
-        assert!(refused.to_string().contains("has schema 2, this program knows up to 1"), "{refused}");
+        assert!(
+            refused.to_string().contains("has schema 2, this program knows up to 1"),
+            "{refused}"
+        );
         migrate(&mut connection, &path, &[ONE, TWO]).unwrap();
     }
 }

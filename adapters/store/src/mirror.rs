@@ -1,7 +1,8 @@
 //! A Destination's state: one small database beside the copy.
 //!
-//! It can be made again from the Source and the folder, so commits need to survive the end of the process only.
-//! Nothing here is decided: rows are kept, plans are kept, in the order of their URIs.
+//! It can be made again from the Source and the folder, so commits need to survive the end of the
+//! process only. Nothing here is decided: rows are kept, plans are kept, in the order of their
+//! URIs.
 
 mod access;
 mod excluded;
@@ -49,18 +50,25 @@ pub struct Mirror {
     connection: Connection,
     /// The write-ahead log's file; none for a scratch database.
     log_file: Option<PathBuf>,
-    /// The plan as counted last, and how many rows had been changed by then: it is counted again after any change.
+    /// The plan as counted last, and how many rows had been changed by then: it is counted again
+    /// after any change.
     counted: Cell<Option<(u64, PendingCounts)>>,
-    /// Whether a resource may be requested in another way than by its URI: if not, no table is searched for it.
+    /// Whether a resource may be requested in another way than by its URI: if not, no table is
+    /// searched for it.
     may_have_access: Cell<bool>,
 }
 
-/// A log up to this size is left to the next run, which reads it in a few milliseconds; writing it back takes longer.
+/// A log up to this size is left to the next run, which reads it in a few milliseconds; writing it
+/// back takes longer.
 const LOG_LEFT: u64 = 4 << 20;
 
 impl Drop for Mirror {
     fn drop(&mut self) {
-        let size = self.log_file.as_ref().and_then(|file| std::fs::metadata(file).ok()).map_or(0, |file| file.len());
+        let size = self
+            .log_file
+            .as_ref()
+            .and_then(|file| std::fs::metadata(file).ok())
+            .map_or(0, |file| file.len());
         if size > LOG_LEFT {
             // Pages that are not written back now are read from the log by the next run.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -79,9 +87,15 @@ impl Mirror {
         connection.execute_batch(SCRATCH).map_err(failed("cannot prepare the state"))?;
         let mut log_file = path.as_os_str().to_owned();
         log_file.push("-wal");
-        let any = connection.query_row("SELECT EXISTS (SELECT 1 FROM access)", [], |row| row.get(0));
+        let any =
+            connection.query_row("SELECT EXISTS (SELECT 1 FROM access)", [], |row| row.get(0));
         let may_have_access = Cell::new(any.map_err(failed(READ))?);
-        Ok(Self { connection, log_file: Some(log_file.into()), counted: Cell::default(), may_have_access })
+        Ok(Self {
+            connection,
+            log_file: Some(log_file.into()),
+            counted: Cell::default(),
+            may_have_access,
+        })
     }
 
     /// Opens an existing state read-only, also during a run.
@@ -91,7 +105,12 @@ impl Mirror {
     pub fn open_read_only(path: &Path) -> Result<Self, LogError> {
         // Nothing is planned with it.
         let (counted, may_have_access) = (Cell::default(), Cell::new(false));
-        Ok(Self { connection: crate::integrity::open_for_check(path)?, log_file: None, counted, may_have_access })
+        Ok(Self {
+            connection: crate::integrity::open_for_check(path)?,
+            log_file: None,
+            counted,
+            may_have_access,
+        })
     }
 
     /// An empty, temporary state, for a dry run.
@@ -108,7 +127,12 @@ impl Mirror {
             Ok(connection)
         };
         let connection = prepare().map_err(failed("cannot make a temporary database"))?;
-        Ok(Self { connection, log_file: None, counted: Cell::default(), may_have_access: Cell::new(false) })
+        Ok(Self {
+            connection,
+            log_file: None,
+            counted: Cell::default(),
+            may_have_access: Cell::new(false),
+        })
     }
 
     /// Begins a transaction; until [`Mirror::commit`] nothing is kept.
@@ -169,8 +193,10 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn meta(&self, key: &str) -> Result<Option<String>, LogError> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT value FROM meta WHERE key = ?1").map_err(failed(READ))?;
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT value FROM meta WHERE key = ?1")
+            .map_err(failed(READ))?;
         statement.query_row([key], |row| row.get(0)).optional().map_err(failed(READ))
     }
 
@@ -224,7 +250,8 @@ mod tests {
         mirror.set_meta("cursor", Some("1")).unwrap();
         mirror.set_meta("cursor", Some("2")).unwrap();
         mirror.put_row(&row("http://h/a")).unwrap();
-        let document = Document { etag: Some("\"x\"".to_owned()), last_modified: None, fingerprint: -3 };
+        let document =
+            Document { etag: Some("\"x\"".to_owned()), last_modified: None, fingerprint: -3 };
         mirror.set_document("http://h/list", &document).unwrap();
         drop(mirror);
         let mirror = Mirror::open(&folder.path().join("mirror.db")).unwrap();
@@ -278,7 +305,10 @@ mod tests {
         mirror.coming_after("", 10, &mut tasks).unwrap();
         assert_eq!(tasks[0].pending.action, PendingAction::Remove);
         mirror.put_pending(&removed).unwrap();
-        assert_eq!((mirror.pending_counts().unwrap().deletes, mirror.hold_deletes().unwrap()), (1, 1));
+        assert_eq!(
+            (mirror.pending_counts().unwrap().deletes, mirror.hold_deletes().unwrap()),
+            (1, 1)
+        );
         mirror.renew_pending().unwrap();
         tasks.clear();
         mirror.fetches_after("", 10, &mut tasks).unwrap();
@@ -356,7 +386,9 @@ mod tests {
         for uri in ["http://h/a", "http://h/b", "http://h/c"] {
             mirror.put_pending(&fetch(uri)).unwrap();
         }
-        mirror.put_pending(&Pending { action: PendingAction::Delete, ..fetch("http://h/d") }).unwrap();
+        mirror
+            .put_pending(&Pending { action: PendingAction::Delete, ..fetch("http://h/d") })
+            .unwrap();
         let mut tasks = Vec::new();
         mirror.fetches_after("", 10, &mut tasks).unwrap();
         assert_eq!(tasks.len(), 3);
@@ -404,8 +436,11 @@ mod tests {
     fn rows_of_what_came_as_planned_are_made_out_of_the_plan() {
         let (_folder, mirror) = mirror();
         for uri in ["http://h/a", "http://h/b", "http://h/c", "http://h/d"] {
-            let listed = Pending { modified: Some(5), length: Some(3), digests: vec![1, 9], ..fetch(uri) };
-            mirror.put_pending(&Pending { changed: (uri == "http://h/b").then_some(8), ..listed }).unwrap();
+            let listed =
+                Pending { modified: Some(5), length: Some(3), digests: vec![1, 9], ..fetch(uri) };
+            mirror
+                .put_pending(&Pending { changed: (uri == "http://h/b").then_some(8), ..listed })
+                .unwrap();
         }
         mirror.set_pending_state("http://h/c", PendingState::Failed, true).unwrap();
         assert_eq!(mirror.put_rows_as_planned("http://h/a", "http://h/c", 7).unwrap(), 2);
@@ -448,7 +483,10 @@ mod tests {
         let mut tasks = Vec::new();
         mirror.deletes_after("", 10, &mut tasks).unwrap();
         assert_eq!(tasks.len(), 1);
-        assert_eq!((tasks[0].pending.uri.as_str(), tasks[0].row.as_ref().unwrap().length), ("http://h/a", 5));
+        assert_eq!(
+            (tasks[0].pending.uri.as_str(), tasks[0].row.as_ref().unwrap().length),
+            ("http://h/a", 5)
+        );
     }
 
     #[test]
@@ -466,7 +504,13 @@ mod tests {
         assert_eq!(mirror.pending_counts().unwrap().deletes, 1);
         mirror.plan_excluded(false).unwrap();
         assert_eq!(mirror.pending_counts().unwrap().deletes, 0);
-        mirror.put_coming(&Pending { action: PendingAction::Leave, ..fetch("http://h/b") }, (2, 0), true).unwrap();
+        mirror
+            .put_coming(
+                &Pending { action: PendingAction::Leave, ..fetch("http://h/b") },
+                (2, 0),
+                true,
+            )
+            .unwrap();
         mirror.put_coming(&fetch("http://h/b"), (1, 0), true).unwrap();
         let mut tasks = Vec::new();
         mirror.coming_after("", 10, &mut tasks).unwrap();
@@ -476,7 +520,8 @@ mod tests {
     #[test]
     fn of_several_changes_the_newest_stays_and_of_equals_the_last() {
         let (_folder, mirror) = mirror();
-        let change = |uri: &str, time, length| (Pending { length: Some(length), ..fetch(uri) }, time);
+        let change =
+            |uri: &str, time, length| (Pending { length: Some(length), ..fetch(uri) }, time);
         for (pending, time) in [
             change("http://h/a", 2, 20),
             change("http://h/a", 1, 10),
@@ -487,7 +532,8 @@ mod tests {
         }
         let mut tasks = Vec::new();
         mirror.coming_after("", 10, &mut tasks).unwrap();
-        let got: Vec<_> = tasks.iter().map(|task| (task.pending.length, task.pending.changed)).collect();
+        let got: Vec<_> =
+            tasks.iter().map(|task| (task.pending.length, task.pending.changed)).collect();
         assert_eq!(got, [(Some(20), Some(2)), (Some(2), Some(1))]);
         mirror.clear_scratch().unwrap();
         tasks.clear();

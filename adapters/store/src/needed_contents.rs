@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// Addresses read in one transaction: a server that uses the store is not held up.
 const PAGE: i64 = 4_096;
 
-/// Addresses and lengths of the contents that rows of a store need, in order. The store may be in use: each page is as
-/// the rows are when it is read.
+/// Addresses and lengths of the contents that rows of a store need, in order. The store may be in
+/// use: each page is as the rows are when it is read.
 pub struct NeededContents {
     /// `None` when the store is older than kept contents.
     connection: Option<Connection>,
@@ -40,7 +40,13 @@ impl NeededContents {
             .map_err(|cause| failed(path, cause))?
             .is_some();
         let (page, last, ended) = (Vec::new().into_iter(), Vec::new(), !has_contents);
-        Ok(Self { connection: has_contents.then_some(connection), path: path.to_owned(), page, last, ended })
+        Ok(Self {
+            connection: has_contents.then_some(connection),
+            path: path.to_owned(),
+            page,
+            last,
+            ended,
+        })
     }
 
     /// Whether a row needs a content now.
@@ -66,7 +72,9 @@ impl NeededContents {
             count += 1;
             self.last = row.get(0)?;
             // Others are reported by the check of the rows.
-            page.extend(ContentId::from_slice(&self.last).map(|id| Ok((id, row.get::<_, i64>(1)? as u64))));
+            page.extend(
+                ContentId::from_slice(&self.last).map(|id| Ok((id, row.get::<_, i64>(1)? as u64))),
+            );
         }
         self.page = page.into_iter().collect::<rusqlite::Result<Vec<_>>>()?.into_iter();
         self.ended = count < PAGE;
@@ -94,5 +102,8 @@ impl Iterator for NeededContents {
 }
 
 fn failed(path: &Path, cause: rusqlite::Error) -> LogError {
-    sqlite_error(&format!("cannot read the contents that the store {} needs", path.display()), cause)
+    sqlite_error(
+        &format!("cannot read the contents that the store {} needs", path.display()),
+        cause,
+    )
 }

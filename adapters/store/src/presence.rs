@@ -1,5 +1,5 @@
-//! The check that a database is still the file at its path: one that was removed, or whose folder was, still takes
-//! writes, and they are lost when the process ends.
+//! The check that a database is still the file at its path: one that was removed, or whose folder
+//! was, still takes writes, and they are lost when the process ends.
 
 use abreast_core::{ErrorKind, LogError};
 use std::os::unix::fs::MetadataExt as _;
@@ -17,7 +17,8 @@ impl Presence {
     /// Of a database that was just opened.
     pub(crate) fn of(path: &Path) -> Result<Self, LogError> {
         let file = identity(path).map_err(|cause| {
-            LogError::new(ErrorKind::Io, format!("cannot open the store {}", path.display())).with_cause(cause)
+            LogError::new(ErrorKind::Io, format!("cannot open the store {}", path.display()))
+                .with_cause(cause)
         })?;
         Ok(Self { path: path.to_owned(), file })
     }
@@ -27,7 +28,9 @@ impl Presence {
         let reason = match identity(&self.path) {
             Ok(now) if now == self.file => return Ok(()),
             Ok(_) => "was replaced while it was open".to_owned(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => "was removed while it was open".to_owned(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                "was removed while it was open".to_owned()
+            }
             Err(error) => format!("cannot be reached: {error}"),
         };
         Err(LogError::new(

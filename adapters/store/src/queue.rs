@@ -49,25 +49,32 @@ impl<J> Default for Queue<J> {
 }
 
 impl<J: QueueItem> Queue<J> {
-    /// Adds a job; blocks while too much is waiting. It is refused after [`Queue::close`], and when patience is over.
+    /// Adds a job; blocks while too much is waiting. It is refused after [`Queue::close`], and when
+    /// patience is over.
     pub(crate) fn push(&self, job: J) {
         let weight = job.weight();
         let is_full = |waiting: &mut Waiting<J>| {
             !waiting.closed
                 && !waiting.jobs.is_empty()
-                && (waiting.jobs.len() >= J::LIMITS.jobs || waiting.weight + weight > J::LIMITS.weight)
+                && (waiting.jobs.len() >= J::LIMITS.jobs
+                    || waiting.weight + weight > J::LIMITS.weight)
         };
         let begun = Instant::now();
         let mut waiting = self.lock();
         while is_full(&mut waiting) {
-            waiting = match J::LIMITS.patience.map(|patience| patience.saturating_sub(begun.elapsed())) {
+            waiting = match J::LIMITS
+                .patience
+                .map(|patience| patience.saturating_sub(begun.elapsed()))
+            {
                 None => self.left.wait(waiting).unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => {
                     drop(waiting);
                     job.refuse(busy());
                     return;
                 }
-                Some(rest) => self.left.wait_timeout(waiting, rest).unwrap_or_else(PoisonError::into_inner).0,
+                Some(rest) => {
+                    self.left.wait_timeout(waiting, rest).unwrap_or_else(PoisonError::into_inner).0
+                }
             };
         }
         if waiting.closed {
@@ -130,7 +137,10 @@ fn closed() -> LogError {
 }
 
 fn busy() -> LogError {
-    LogError::new(ErrorKind::Busy, "too much waits to be recorded\n  help: try again later; a faster disk takes more")
+    LogError::new(
+        ErrorKind::Busy,
+        "too much waits to be recorded\n  help: try again later; a faster disk takes more",
+    )
 }
 
 #[cfg(test)]
@@ -144,7 +154,8 @@ mod tests {
     struct Job(usize, Sender<ErrorKind>);
 
     impl QueueItem for Job {
-        const LIMITS: Limits = Limits { jobs: JOBS_MAX, weight: 20_000, group: 1_000, patience: None };
+        const LIMITS: Limits =
+            Limits { jobs: JOBS_MAX, weight: 20_000, group: 1_000, patience: None };
 
         fn weight(&self) -> usize {
             self.0

@@ -43,9 +43,9 @@ impl Readers {
         }
     }
 
-    /// Closes those that nobody uses. The last connection to the database that is closed moves the write-ahead log into
-    /// it. Two that are closed at the same instant each find that the other is still there, and neither does: a store
-    /// closes these first, then its writer.
+    /// Closes those that nobody uses. The last connection to the database that is closed moves the
+    /// write-ahead log into it. Two that are closed at the same instant each find that the other is
+    /// still there, and neither does: a store closes these first, then its writer.
     pub(crate) fn close_idle(&self) {
         self.lock().idle.clear();
     }
@@ -58,7 +58,10 @@ impl Readers {
         if timeout.timed_out() && pool.in_use >= READERS_MAX {
             return Err(LogError::new(
                 ErrorKind::Busy,
-                format!("{READERS_MAX} others are reading the store {}\n  help: try again later", self.path.display()),
+                format!(
+                    "{READERS_MAX} others are reading the store {}\n  help: try again later",
+                    self.path.display()
+                ),
             ));
         }
         pool.in_use += 1;
@@ -103,12 +106,17 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("store.db");
             let writer = open_connection(&path, Durability::PowerLoss).unwrap();
-            writer.execute_batch("CREATE TABLE t (a INTEGER) STRICT; INSERT INTO t VALUES (1)").unwrap();
+            writer
+                .execute_batch("CREATE TABLE t (a INTEGER) STRICT; INSERT INTO t VALUES (1)")
+                .unwrap();
             let readers = Readers::new(path.clone());
             let count = "SELECT count(*) FROM t";
-            let rows: i64 = readers.with("count", |reader| reader.query_row(count, [], |row| row.get(0))).unwrap();
+            let rows: i64 = readers
+                .with("count", |reader| reader.query_row(count, [], |row| row.get(0)))
+                .unwrap();
             assert_eq!(rows, 1);
-            let refused = readers.with("write", |reader| reader.execute("INSERT INTO t VALUES (2)", []));
+            let refused =
+                readers.with("write", |reader| reader.execute("INSERT INTO t VALUES (2)", []));
             assert!(refused.is_err(), "a reader writes nothing");
             if reader_last {
                 drop(writer);
@@ -118,7 +126,10 @@ mod tests {
                 drop(writer);
             }
             for ending in ["-wal", "-shm"] {
-                assert!(!beside(&path, ending).exists(), "{ending} is left when the reader is last: {reader_last}");
+                assert!(
+                    !beside(&path, ending).exists(),
+                    "{ending} is left when the reader is last: {reader_last}"
+                );
             }
         }
     }

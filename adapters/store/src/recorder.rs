@@ -51,7 +51,14 @@ pub(crate) struct LogRecorder {
 
 impl LogRecorder {
     pub(crate) fn new(clock: Arc<dyn Clock>, rule: ShardRule, heads: Arc<Heads>) -> Self {
-        Self { clock, rule, set_states: HashMap::new(), heads, touched: Vec::new(), pruned: Timestamp::MIN }
+        Self {
+            clock,
+            rule,
+            set_states: HashMap::new(),
+            heads,
+            touched: Vec::new(),
+            pruned: Timestamp::MIN,
+        }
     }
 }
 
@@ -65,7 +72,11 @@ impl Recorder for LogRecorder {
         Ok(())
     }
 
-    fn record(&mut self, connection: &Connection, group: &mut [Job]) -> rusqlite::Result<Vec<JobResult>> {
+    fn record(
+        &mut self,
+        connection: &Connection,
+        group: &mut [Job],
+    ) -> rusqlite::Result<Vec<JobResult>> {
         let now = self.clock.now();
         self.touched.clear();
         let mut run = Run {
@@ -76,9 +87,12 @@ impl Recorder for LogRecorder {
             rule: self.rule,
             touched: &mut self.touched,
         };
-        let results = group.iter().map(|job| run.job(&job.work)).collect::<rusqlite::Result<Vec<_>>>()?;
+        let results =
+            group.iter().map(|job| run.job(&job.work)).collect::<rusqlite::Result<Vec<_>>>()?;
         run.finish()?;
-        if now.as_micros().saturating_sub(self.pruned.as_micros()).unsigned_abs() > PRUNE_EVERY_MICROS as u64 {
+        if now.as_micros().saturating_sub(self.pruned.as_micros()).unsigned_abs()
+            > PRUNE_EVERY_MICROS as u64
+        {
             self.pruned = now;
             prune(connection, now)?;
         }
@@ -149,9 +163,13 @@ impl Run<'_> {
                 versions::keep(set_state, *keep);
                 Ok(Ok(Outcome::Done))
             }),
-            Work::CollectVersions(set, policy, limit) => self.with_set(*set, |set_state, tables, now| {
-                Ok(Ok(Outcome::Collected(versions::collect(set_state, tables, policy, now, *limit)?)))
-            }),
+            Work::CollectVersions(set, policy, limit) => {
+                self.with_set(*set, |set_state, tables, now| {
+                    Ok(Ok(Outcome::Collected(versions::collect(
+                        set_state, tables, policy, now, *limit,
+                    )?)))
+                })
+            }
             Work::ForgetContents(ids) => {
                 self.tables.forget_contents(ids)?;
                 Ok(Ok(Outcome::Done))
@@ -164,7 +182,11 @@ impl Run<'_> {
     fn with_set(
         &mut self,
         set: SetId,
-        task: impl FnOnce(&mut SetState, &mut SqliteTables<'_>, Timestamp) -> rusqlite::Result<JobResult>,
+        task: impl FnOnce(
+            &mut SetState,
+            &mut SqliteTables<'_>,
+            Timestamp,
+        ) -> rusqlite::Result<JobResult>,
     ) -> rusqlite::Result<JobResult> {
         let Some(set_state) = self.set_states.get_mut(&set) else { return Ok(Err(no_set(set))) };
         if !self.touched.contains(&set) {
@@ -213,7 +235,14 @@ impl Run<'_> {
                     "INSERT INTO sets (slug, created, importing, page_changes, page_age, begins) \
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 )?
-                .execute(params![new.slug, created.as_micros(), !in_log, new.page_rule.changes, age, in_log])?;
+                .execute(params![
+                    new.slug,
+                    created.as_micros(),
+                    !in_log,
+                    new.page_rule.changes,
+                    age,
+                    in_log
+                ])?;
             let id = SetId(self.connection.last_insert_rowid());
             let set_state = SetState::new(created, new, LiveShards::first(self.rule));
             self.tables.of(id).put_page(&set_state.page.page())?;

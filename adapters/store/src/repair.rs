@@ -1,17 +1,20 @@
 //! Repair of a store without guessing: counts are recomputed, lost data is not invented.
 //!
-//! A database that SQLite can read is repaired in one transaction. One that it cannot is read row by row, from both ends of
-//! each table, into a new one; the old one stays beside it. Whenever rows were lost, the log is restarted, so that those
-//! who follow it compare everything once.
+//! A database that SQLite can read is repaired in one transaction. One that it cannot is read row
+//! by row, from both ends of each table, into a new one; the old one stays beside it. Whenever rows
+//! were lost, the log is restarted, so that those who follow it compare everything once.
 
 use crate::backup::{restart_set_log, set_ids};
 use crate::connection::{Durability, beside, open_connection, sqlite_error};
 use crate::database::{self, DatabaseLock};
-use crate::integrity::{Findings, NAMED, SET_TABLES, check_rows, integrity, open_for_check, schema};
+use crate::integrity::{
+    Findings, NAMED, SET_TABLES, check_rows, integrity, open_for_check, schema,
+};
 use crate::migration::migrate;
 use crate::mirror;
 use crate::rows::{
-    change_columns, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
+    change_columns, empty_change, read_change, read_resource, read_version, resource_columns,
+    version_columns,
 };
 use crate::shards::entry_bytes;
 use crate::sqlite_log::MIGRATIONS;
@@ -31,7 +34,8 @@ pub struct Repaired {
     pub lost: bool,
 }
 
-/// Repairs a Source's store. With `dry_run` nothing is changed, and the steps are those that would be taken.
+/// Repairs a Source's store. With `dry_run` nothing is changed, and the steps are those that would
+/// be taken.
 ///
 /// # Errors
 /// Another process has it open, or nothing of it can be read.
@@ -42,7 +46,8 @@ pub fn repair_log(path: &Path, dry_run: bool, now: Timestamp) -> Result<Repaired
 }
 
 /// Repairs the rows of a database that SQLite can read. With `true` nothing is changed.
-pub(crate) type RepairRows<'r> = &'r mut dyn FnMut(&mut Connection, bool, &mut Repaired) -> rusqlite::Result<()>;
+pub(crate) type RepairRows<'r> =
+    &'r mut dyn FnMut(&mut Connection, bool, &mut Repaired) -> rusqlite::Result<()>;
 
 /// Repairs a database that servers write: first what SQLite cannot read, then its rows.
 pub(crate) fn repair(
@@ -54,9 +59,10 @@ pub(crate) fn repair(
 ) -> Result<Repaired, LogError> {
     let lock = if dry_run { None } else { Some(DatabaseLock::take(path)?) };
     let mut repaired = Repaired::default();
-    // The rows read from a damaged database are repaired before the new one replaces it: after a kill in between, it is still known
-    // that something was lost.
-    let mut finish = |to: &mut Connection, repaired: &mut Repaired| repair_rows(to, false, repaired);
+    // The rows read from a damaged database are repaired before the new one replaces it: after a
+    // kill in between, it is still known that something was lost.
+    let mut finish =
+        |to: &mut Connection, repaired: &mut Repaired| repair_rows(to, false, repaired);
     if salvage(path, steps, tables, dry_run, &mut repaired, &mut finish)? {
         return Ok(repaired);
     }
@@ -64,8 +70,9 @@ pub(crate) fn repair(
         Some(lock) => lock.open(steps)?,
         None => open_for_check(path)?,
     };
-    repair_rows(&mut connection, dry_run, &mut repaired)
-        .map_err(|cause| sqlite_error(&format!("cannot repair the store {}", path.display()), cause))?;
+    repair_rows(&mut connection, dry_run, &mut repaired).map_err(|cause| {
+        sqlite_error(&format!("cannot repair the store {}", path.display()), cause)
+    })?;
     Ok(repaired)
 }
 
@@ -78,7 +85,8 @@ fn repair_rows(
 ) -> rusqlite::Result<()> {
     let mut findings = Findings::default();
     check_rows(connection, "store", &mut findings);
-    let behavior = if dry_run { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
+    let behavior =
+        if dry_run { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
     let transaction = connection.transaction_with_behavior(behavior)?;
     let sets: Vec<(i64, String)> = transaction
         .prepare("SELECT id, slug FROM sets ORDER BY id")?
@@ -86,17 +94,22 @@ fn repair_rows(
         .collect::<rusqlite::Result<_>>()?;
     let lost = repaired.lost;
     for (id, slug) in sets {
-        let mut set = Set { connection: &transaction, id, slug, dry_run, steps: &mut repaired.steps, lost };
+        let mut set =
+            Set { connection: &transaction, id, slug, dry_run, steps: &mut repaired.steps, lost };
         set.repair(&findings, now)?;
         repaired.lost |= set.lost;
     }
-    let of_no_set = SET_TABLES.map(|table| (table, "set_id NOT IN (SELECT id FROM sets)".to_owned()));
+    let of_no_set =
+        SET_TABLES.map(|table| (table, "set_id NOT IN (SELECT id FROM sets)".to_owned()));
     let no_digest = ("contents", format!("length(id) != {}", ContentId::BYTES));
     for (table, which) in of_no_set.into_iter().chain([no_digest]) {
         let sql = format!("SELECT count(*) FROM {table} WHERE {which}");
         let rows: i64 = transaction.query_row(&sql, [], |row| row.get(0))?;
         if rows > 0 {
-            repaired.steps.push(format!("drop {} of {table} that belong to nothing", count(rows as u64, "row")));
+            repaired.steps.push(format!(
+                "drop {} of {table} that belong to nothing",
+                count(rows as u64, "row")
+            ));
             if !dry_run {
                 transaction.execute(&format!("DELETE FROM {table} WHERE {which}"), [])?;
             }
@@ -122,13 +135,25 @@ pub fn repair_mirror(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
 }
 
 /// Completes a database made of readable rows.
-pub(crate) type Finish<'a> = &'a mut dyn FnMut(&mut Connection, &mut Repaired) -> rusqlite::Result<()>;
+pub(crate) type Finish<'a> =
+    &'a mut dyn FnMut(&mut Connection, &mut Repaired) -> rusqlite::Result<()>;
 
-const LOG_TABLES: [&str; 9] =
-    ["sets", "resources", "tombstones", "changes", "pages", "shards", "idempotency", "versions", "contents"];
-const MIRROR_TABLES: [&str; 7] = ["meta", "resource", "pending", "access", "excluded", "segment", "packed"];
+const LOG_TABLES: [&str; 9] = [
+    "sets",
+    "resources",
+    "tombstones",
+    "changes",
+    "pages",
+    "shards",
+    "idempotency",
+    "versions",
+    "contents",
+];
+const MIRROR_TABLES: [&str; 7] =
+    ["meta", "resource", "pending", "access", "excluded", "segment", "packed"];
 
-/// Reads what can be read of a damaged database into a new one, which takes its place. Returns whether it was damaged.
+/// Reads what can be read of a damaged database into a new one, which takes its place. Returns
+/// whether it was damaged.
 pub(crate) fn salvage(
     path: &Path,
     steps: &[&str],
@@ -138,15 +163,19 @@ pub(crate) fn salvage(
     finish: Finish<'_>,
 ) -> Result<bool, LogError> {
     let io = |task: &str, cause: std::io::Error| {
-        LogError::new(ErrorKind::Io, format!("cannot {task} while repairing {}", path.display())).with_cause(cause)
+        LogError::new(ErrorKind::Io, format!("cannot {task} while repairing {}", path.display()))
+            .with_cause(cause)
     };
     let (making, done) = (beside(path, ".salvaging"), beside(path, ".salvaged"));
     if done.exists() {
         // An earlier repair was interrupted when all was read.
         repaired.lost = true;
-        repaired.steps.push("put the database that an interrupted repair made into place".to_owned());
+        repaired
+            .steps
+            .push("put the database that an interrupted repair made into place".to_owned());
         if !dry_run {
-            put_in_place(path, &done).map_err(|cause| io("put the new database into place", cause))?;
+            put_in_place(path, &done)
+                .map_err(|cause| io("put the new database into place", cause))?;
         }
         return Ok(true);
     }
@@ -156,8 +185,15 @@ pub(crate) fn salvage(
             let consistent = integrity(&connection, &path.display().to_string(), &mut findings)?;
             let known = schema(&connection, "", steps, &mut findings);
             if findings.has(&["store.schema"]) {
-                let why = findings.list().last().map(|finding| finding.message.clone()).unwrap_or_default();
-                let message = format!("the store {} has {why}\n  help: use the newer program", path.display());
+                let why = findings
+                    .list()
+                    .last()
+                    .map(|finding| finding.message.clone())
+                    .unwrap_or_default();
+                let message = format!(
+                    "the store {} has {why}\n  help: use the newer program",
+                    path.display()
+                );
                 return Err(LogError::new(ErrorKind::Refused, message));
             }
             consistent && (known || findings.has(&["store.schema-old"]))
@@ -199,11 +235,14 @@ pub(crate) fn salvage(
         );
         return Err(LogError::new(ErrorKind::Corrupt, message));
     }
-    finish(&mut to, repaired).map_err(|cause| sqlite_error("cannot repair the new database", cause))?;
+    finish(&mut to, repaired)
+        .map_err(|cause| sqlite_error("cannot repair the new database", cause))?;
     let checkpointed = to.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     checkpointed.map_err(|cause| sqlite_error("cannot write the new database", cause))?;
     drop(to);
-    File::open(&making).and_then(|file| file.sync_all()).map_err(|cause| io("make the new database durable", cause))?;
+    File::open(&making)
+        .and_then(|file| file.sync_all())
+        .map_err(|cause| io("make the new database durable", cause))?;
     fs::rename(&making, &done).map_err(|cause| io("name the new database", cause))?;
     put_in_place(path, &done).map_err(|cause| io("put the new database into place", cause))?;
     Ok(true)
@@ -217,7 +256,9 @@ fn put_in_place(path: &Path, done: &Path) -> std::io::Result<()> {
         fs::copy(&wal, beside(&old, "-wal"))?;
     }
     match fs::hard_link(path, &old) {
-        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => fs::copy(path, &old).map(drop)?,
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
+            fs::copy(path, &old).map(drop)?
+        }
         linked => linked?,
     }
     // The old one's log must not be read into the new one.
@@ -228,7 +269,8 @@ fn put_in_place(path: &Path, done: &Path) -> std::io::Result<()> {
         }
     }
     fs::rename(done, path)?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
 }
 
@@ -246,8 +288,8 @@ fn file_name(path: &Path) -> String {
 /// Copies a table from its beginning up to the damage, then from its end back to it.
 fn read_table(from: &Connection, to: &mut Connection, table: &str) -> rusqlite::Result<u64> {
     let columns = |connection: &Connection| -> rusqlite::Result<Vec<(String, i64)>> {
-        let mut statement =
-            connection.prepare(&format!("SELECT name, pk FROM pragma_table_info('{table}') ORDER BY cid"))?;
+        let mut statement = connection
+            .prepare(&format!("SELECT name, pk FROM pragma_table_info('{table}') ORDER BY cid"))?;
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
     };
     let Ok(known) = columns(from) else { return Ok(0) };
@@ -266,17 +308,24 @@ fn read_table(from: &Connection, to: &mut Connection, table: &str) -> rusqlite::
         columns.iter().map(|(name, _)| format!("\"{}\"", name.replace('"', "\"\""))).collect()
     };
     let (names, asked) = (quoted(&wanted), quoted(&named).join(", "));
-    let mut keys: Vec<(usize, i64)> = wanted.iter().map(|(_, pk)| *pk).enumerate().filter(|(_, pk)| *pk > 0).collect();
+    let mut keys: Vec<(usize, i64)> =
+        wanted.iter().map(|(_, pk)| *pk).enumerate().filter(|(_, pk)| *pk > 0).collect();
     keys.sort_by_key(|(_, pk)| *pk);
-    let backwards: Vec<String> = keys.iter().map(|(column, _)| format!("{} DESC", column + 1)).collect();
+    let backwards: Vec<String> =
+        keys.iter().map(|(column, _)| format!("{} DESC", column + 1)).collect();
     let places: Vec<String> = (1..=names.len()).map(|number| format!("?{number}")).collect();
-    let insert = format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({})", names.join(", "), places.join(", "));
+    let insert = format!(
+        "INSERT OR IGNORE INTO {table} ({}) VALUES ({})",
+        names.join(", "),
+        places.join(", ")
+    );
     let mut count = 0;
     let transaction = to.transaction()?;
     {
         let mut insert = transaction.prepare(&insert)?;
         for order in [String::new(), format!(" ORDER BY {}", backwards.join(", "))] {
-            let Ok(mut statement) = from.prepare(&format!("SELECT {asked} FROM {table}{order}")) else {
+            let Ok(mut statement) = from.prepare(&format!("SELECT {asked} FROM {table}{order}"))
+            else {
                 continue;
             };
             let Ok(mut rows) = statement.query([]) else { continue };
@@ -291,12 +340,16 @@ fn read_table(from: &Connection, to: &mut Connection, table: &str) -> rusqlite::
                     // Rows behind the damage are read from the other end.
                     Err(_) => break,
                 };
-                let values: rusqlite::Result<Vec<Value>> = (0..names.len()).map(|column| row.get(column)).collect();
+                let values: rusqlite::Result<Vec<Value>> =
+                    (0..names.len()).map(|column| row.get(column)).collect();
                 let Ok(values) = values else { continue };
-                // A value of another kind than the column's is refused by the new table: the row is lost.
+                // A value of another kind than the column's is refused by the new table: the row is
+                // lost.
                 match insert.execute(params_from_iter(values)) {
                     Ok(added) => count += added as u64,
-                    Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {}
+                    Err(error)
+                        if error.sqlite_error_code()
+                            == Some(rusqlite::ErrorCode::ConstraintViolation) => {}
                     Err(error) => return Err(error),
                 }
             }
@@ -321,7 +374,9 @@ struct Set<'a> {
 
 impl Set<'_> {
     fn repair(&mut self, findings: &Findings, now: Timestamp) -> rusqlite::Result<()> {
-        if self.lost || findings.has(&["store.row", "table.row", "log.gap", "log.time", "log.import"]) {
+        if self.lost
+            || findings.has(&["store.row", "table.row", "log.gap", "log.time", "log.import"])
+        {
             self.drop_damaged(findings, now)?;
         }
         let restart = self.lost || findings.has(&["log.page", "log.gap", "log.time"]);
@@ -362,12 +417,15 @@ impl Set<'_> {
     fn drop_damaged(&mut self, findings: &Findings, now: Timestamp) -> rusqlite::Result<()> {
         let mut resources = Vec::new();
         let mut resource = Resource::default();
-        self.each(concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1"), |row| {
-            if read_resource(row, &mut resource).is_err() {
-                resources.push(row.get::<_, Value>(7)?);
-            }
-            Ok(())
-        })?;
+        self.each(
+            concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1"),
+            |row| {
+                if read_resource(row, &mut resource).is_err() {
+                    resources.push(row.get::<_, Value>(7)?);
+                }
+                Ok(())
+            },
+        )?;
         self.each(
             "SELECT r.key FROM resources r LEFT JOIN changes c ON c.set_id = r.set_id AND c.position = r.position \
              WHERE r.set_id = ?1 AND r.position > 0 AND c.key IS NOT NULL AND (c.key IS NOT r.key OR c.kind >= 5 \
@@ -391,19 +449,25 @@ impl Set<'_> {
         let mut changes = Vec::new();
         let mut change = empty_change();
         let mut gaps = findings.has(&["log.gap", "log.time", "log.import"]);
-        self.each(concat!("SELECT ", change_columns!(), " FROM changes WHERE set_id = ?1"), |row| {
-            if read_change(row, &mut change).is_err() {
-                changes.push(row.get::<_, i64>(10)?);
-            }
-            Ok(())
-        })?;
+        self.each(
+            concat!("SELECT ", change_columns!(), " FROM changes WHERE set_id = ?1"),
+            |row| {
+                if read_change(row, &mut change).is_err() {
+                    changes.push(row.get::<_, i64>(10)?);
+                }
+                Ok(())
+            },
+        )?;
         let mut versions = Vec::new();
-        self.each(concat!("SELECT ", version_columns!(), " FROM versions WHERE set_id = ?1"), |row| {
-            if read_version(row, Timestamp::default()).is_err() {
-                versions.push((row.get::<_, Value>(9)?, row.get::<_, i64>(7)?));
-            }
-            Ok(())
-        })?;
+        self.each(
+            concat!("SELECT ", version_columns!(), " FROM versions WHERE set_id = ?1"),
+            |row| {
+                if read_version(row, Timestamp::default()).is_err() {
+                    versions.push((row.get::<_, Value>(9)?, row.get::<_, i64>(7)?));
+                }
+                Ok(())
+            },
+        )?;
         gaps |= orphans || !changes.is_empty() || self.lost;
         self.lost |= gaps || !resources.is_empty() || !versions.is_empty();
         for (count, what) in [(resources.len(), "resources"), (versions.len(), "versions")] {
@@ -420,7 +484,10 @@ impl Set<'_> {
             return Ok(());
         }
         for key in resources {
-            self.connection.execute("DELETE FROM resources WHERE set_id = ?1 AND key = ?2", params![self.id, key])?;
+            self.connection.execute(
+                "DELETE FROM resources WHERE set_id = ?1 AND key = ?2",
+                params![self.id, key],
+            )?;
         }
         for (key, time) in versions {
             self.connection.execute(
@@ -429,11 +496,14 @@ impl Set<'_> {
             )?;
         }
         if gaps {
-            // Positions and times must not be given twice: the log that is restarted follows those that were known.
+            // Positions and times must not be given twice: the log that is restarted follows those
+            // that were known.
             restart_set_log(self.connection, self.id, now)?;
             self.connection.execute("DELETE FROM changes WHERE set_id = ?1", [self.id])?;
-            self.connection
-                .execute("UPDATE resources SET position = 0 WHERE set_id = ?1 AND position > 0", [self.id])?;
+            self.connection.execute(
+                "UPDATE resources SET position = 0 WHERE set_id = ?1 AND position > 0",
+                [self.id],
+            )?;
         }
         Ok(())
     }
@@ -486,7 +556,8 @@ impl Set<'_> {
                 Ok(())
             },
         )?;
-        // Former parts answer for their ranges through those that are there now, so these have to fit.
+        // Former parts answer for their ranges through those that are there now, so these have to
+        // fit.
         self.connection.execute("DELETE FROM shards WHERE set_id = ?1", [self.id])?;
         for (number, (start, resources, bytes)) in parts.iter().enumerate() {
             let end = parts.get(number + 1).map(|(start, ..)| start);
@@ -532,7 +603,8 @@ impl Set<'_> {
     }
 }
 
-/// Forgets kept contents whose bytes are lost: versions that name them go, resources are kept without them.
+/// Forgets kept contents whose bytes are lost: versions that name them go, resources are kept
+/// without them.
 ///
 /// # Errors
 /// Another process has the store open, or it cannot be written.
@@ -544,12 +616,23 @@ pub fn drop_contents(path: &Path, lost: &[ContentId]) -> Result<(), LogError> {
         for id in lost {
             insert.execute([id.as_bytes()])?;
         }
-        transaction.execute("UPDATE resources SET content = NULL WHERE content IN (SELECT id FROM temp.lost)", [])?;
-        transaction.execute("DELETE FROM versions WHERE content IN (SELECT id FROM temp.lost)", [])?;
+        transaction.execute(
+            "UPDATE resources SET content = NULL WHERE content IN (SELECT id FROM temp.lost)",
+            [],
+        )?;
+        transaction
+            .execute("DELETE FROM versions WHERE content IN (SELECT id FROM temp.lost)", [])?;
         let mut steps = Vec::new();
         for id in set_ids(transaction)? {
-            Set { connection: transaction, id, slug: String::new(), dry_run: false, steps: &mut steps, lost: false }
-                .recount()?;
+            Set {
+                connection: transaction,
+                id,
+                slug: String::new(),
+                dry_run: false,
+                steps: &mut steps,
+                lost: false,
+            }
+            .recount()?;
         }
         Ok(())
     })

@@ -145,10 +145,13 @@ fn not_json(column: usize, cause: serde_json::Error) -> rusqlite::Error {
 
 /// Where bytes are kept, if they are.
 pub(crate) fn content(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentId>> {
-    let Some(bytes) = row.get_ref(column)?.as_blob_or_null().map_err(|error| wrong(column, error))? else {
+    let Some(bytes) =
+        row.get_ref(column)?.as_blob_or_null().map_err(|error| wrong(column, error))?
+    else {
         return Ok(None);
     };
-    let id = ContentId::from_slice(bytes).ok_or_else(|| wrong(column, FromSqlError::InvalidType))?;
+    let id =
+        ContentId::from_slice(bytes).ok_or_else(|| wrong(column, FromSqlError::InvalidType))?;
     Ok(Some(id))
 }
 

@@ -77,7 +77,8 @@ impl SetState {
         self.page.from = self.created;
     }
 
-    /// The page to close before a change at `time` is recorded, if it is old or, under a new rule, full.
+    /// The page to close before a change at `time` is recorded, if it is old or, under a new rule,
+    /// full.
     pub(crate) fn close_before(&mut self, time: Timestamp) -> Option<Page> {
         let first = self.page.first?;
         let age = time.as_micros().saturating_sub(first.as_micros());
@@ -98,7 +99,12 @@ impl SetState {
 
     fn close(&mut self) -> Page {
         let closed = Page { last: Some(self.position), until: Some(self.time), ..self.page.page() };
-        self.page = OpenPage { number: closed.number + 1, after: self.position, from: self.time, first: None };
+        self.page = OpenPage {
+            number: closed.number + 1,
+            after: self.position,
+            from: self.time,
+            first: None,
+        };
         closed
     }
 }

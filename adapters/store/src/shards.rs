@@ -57,7 +57,12 @@ pub(crate) struct LiveShards {
 
 impl LiveShards {
     /// `list` in key order, the first starting at the empty key.
-    pub(crate) fn new(list: Vec<LiveShard>, next_id: u64, highest: Option<String>, rule: ShardRule) -> Self {
+    pub(crate) fn new(
+        list: Vec<LiveShard>,
+        next_id: u64,
+        highest: Option<String>,
+        rule: ShardRule,
+    ) -> Self {
         debug_assert!(list.first().is_some_and(|first| first.start.is_empty()));
         Self { list, next_id, highest, rule, recent: 0 }
     }
@@ -137,12 +142,19 @@ impl LiveShards {
         shard.resources += 1;
         shard.bytes += bytes;
         shard.touch(touch);
-        // One that is filled in key order is closed by the key after its last, so that it stays as it is.
+        // One that is filled in key order is closed by the key after its last, so that it stays as
+        // it is.
         (self.is_full(place) && !beyond).then(|| self.list[place].id)
     }
 
     /// A resource got another state. Returns its shard if that may be too large now.
-    pub(crate) fn updated(&mut self, key: &str, old_bytes: u64, bytes: u64, touch: LastChange) -> Option<ShardId> {
+    pub(crate) fn updated(
+        &mut self,
+        key: &str,
+        old_bytes: u64,
+        bytes: u64,
+        touch: LastChange,
+    ) -> Option<ShardId> {
         let place = self.place_of(key);
         let shard = &mut self.list[place];
         shard.bytes = (shard.bytes + bytes).saturating_sub(old_bytes);
@@ -185,7 +197,8 @@ impl LiveShards {
 
     fn is_full(&self, place: usize) -> bool {
         let shard = &self.list[place];
-        shard.resources >= self.rule.resources || (shard.bytes >= self.rule.bytes && shard.resources > 1)
+        shard.resources >= self.rule.resources
+            || (shard.bytes >= self.rule.bytes && shard.resources > 1)
     }
 
     fn close_last_at(&mut self, key: &str, bytes: u64, touch: LastChange) {
@@ -214,13 +227,21 @@ impl LiveShard {
     }
 }
 
-/// About how many bytes one resource takes in a document: its markup, its URI, its digests and links.
-pub(crate) fn entry_bytes(key: &str, media_type: usize, encoding: usize, digests: usize, links: usize) -> u64 {
+/// About how many bytes one resource takes in a document: its markup, its URI, its digests and
+/// links.
+pub(crate) fn entry_bytes(
+    key: &str,
+    media_type: usize,
+    encoding: usize,
+    digests: usize,
+    links: usize,
+) -> u64 {
     /// Elements, attributes, two instants and the base URI.
     const MARKUP: usize = 320;
     /// An escaped character is up to five bytes longer.
     const ESCAPE: usize = 5;
-    let escaped = key.bytes().filter(|byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'')).count();
+    let escaped =
+        key.bytes().filter(|byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'')).count();
     (MARKUP + key.len() + escaped * ESCAPE + media_type + encoding + digests * 3 + links * 2) as u64
 }
 
@@ -242,7 +263,10 @@ mod tests {
             assert_eq!(shards.inserted(key, 1, TOUCH), None, "{key}");
         }
         assert_eq!(starts(&shards), ["", "d", "g"]);
-        assert_eq!(shards.list().iter().map(|shard| shard.resources).collect::<Vec<_>>(), [3, 3, 1]);
+        assert_eq!(
+            shards.list().iter().map(|shard| shard.resources).collect::<Vec<_>>(),
+            [3, 3, 1]
+        );
     }
 
     #[test]

@@ -2,21 +2,24 @@
 
 use crate::commit_signal::is_beyond;
 use crate::database::DatabaseLock;
-use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state, check_witnesses, no_set};
+use crate::limits::{
+    BATCH_MAX, check_batch, check_key, check_set, check_state, check_witnesses, no_set,
+};
 use crate::presence::Presence;
 use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::recorder::{Heads, LogRecorder};
 use crate::rows::{
-    change_columns, content, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
+    change_columns, content, empty_change, read_change, read_resource, read_version,
+    resource_columns, version_columns,
 };
 use crate::versions::stored_from;
 use crate::work::{Job, Outcome, Reply, Work};
 use crate::writer::Writer;
 use abreast_core::{
-    AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head, Imported, KeyRange,
-    LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, ShardRule, Version,
-    VersionPolicy, Visit,
+    AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head,
+    Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId,
+    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit,
 };
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -65,9 +68,13 @@ impl SqliteOptions {
         let writer = Writer::new(connection, path.to_owned(), recorder)?;
         let queue = Arc::new(Queue::default());
         let for_writer = Arc::clone(&queue);
-        let thread = std::thread::Builder::new().name("store".into()).spawn(move || writer.run(&for_writer)).map_err(
-            |cause| LogError::new(ErrorKind::Io, "cannot start the store's writing thread").with_cause(cause),
-        )?;
+        let thread = std::thread::Builder::new()
+            .name("store".into())
+            .spawn(move || writer.run(&for_writer))
+            .map_err(|cause| {
+                LogError::new(ErrorKind::Io, "cannot start the store's writing thread")
+                    .with_cause(cause)
+            })?;
         Ok(SqliteLog {
             queue,
             heads,
@@ -86,16 +93,16 @@ struct Running {
 
 /// A change log in one SQLite file.
 ///
-/// One thread writes: all waiting jobs are committed as one transaction, and each caller gets its reply after the
-/// commit reached the disk (write-ahead log, `synchronous=FULL`). Reads use connections of their own and see
-/// committed changes only. A second process is refused.
+/// One thread writes: all waiting jobs are committed as one transaction, and each caller gets its
+/// reply after the commit reached the disk (write-ahead log, `synchronous=FULL`). Reads use
+/// connections of their own and see committed changes only. A second process is refused.
 ///
-/// [`ChangeLog::scan`] is one read transaction for as long as it runs: scan a shard at a time, since the
-/// write-ahead log cannot start again meanwhile. [`ChangeLog::read`] reads a part at a time and ends at what was
-/// the head when it began.
+/// [`ChangeLog::scan`] is one read transaction for as long as it runs: scan a shard at a time,
+/// since the write-ahead log cannot start again meanwhile. [`ChangeLog::read`] reads a part at a
+/// time and ends at what was the head when it began.
 ///
-/// After a failure of the disk nothing more is accepted until the store is opened again: what the disk holds
-/// then is what counts. A full disk refuses the changes and continues.
+/// After a failure of the disk nothing more is accepted until the store is opened again: what the
+/// disk holds then is what counts. A full disk refuses the changes and continues.
 pub struct SqliteLog {
     queue: Arc<Queue<Job>>,
     heads: Arc<Heads>,
@@ -110,7 +117,8 @@ impl fmt::Debug for SqliteLog {
     }
 }
 
-/// Reads the latest change of each resource. Both halves come from an index in the order of positions, and are merged.
+/// Reads the latest change of each resource. Both halves come from an index in the order of
+/// positions, and are merged.
 const LATEST: &str = concat!(
     "SELECT ",
     change_columns!(),
@@ -144,10 +152,13 @@ impl SqliteLog {
     fn call(&self, work: Work) -> Result<Outcome, LogError> {
         let (sender, receiver) = sync_channel(1);
         self.queue.push(Job { work, reply: Reply::Call(sender) });
-        receiver.recv().unwrap_or_else(|_| Err(LogError::new(ErrorKind::Io, "the store stopped before it answered")))
+        receiver.recv().unwrap_or_else(|_| {
+            Err(LogError::new(ErrorKind::Io, "the store stopped before it answered"))
+        })
     }
 
-    /// Visits a part of the changes that a statement selects; `until` is where they end. Returns where the part ended.
+    /// Visits a part of the changes that a statement selects; `until` is where they end. Returns
+    /// where the part ended.
     fn read_page(
         &self,
         sql: &str,
@@ -158,7 +169,8 @@ impl SqliteLog {
     ) -> Result<ControlFlow<(), Position>, LogError> {
         self.readers.with("cannot read the log", |connection| {
             let mut statement = connection.prepare_cached(sql)?;
-            let mut rows = statement.query(params![set.0, after.0 as i64, until.0 as i64, READ_MAX])?;
+            let mut rows =
+                statement.query(params![set.0, after.0 as i64, until.0 as i64, READ_MAX])?;
             let (mut change, mut count) = (empty_change(), 0);
             while let Some(row) = rows.next()? {
                 read_change(row, &mut change)?;
@@ -209,8 +221,11 @@ impl ChangeLog for SqliteLog {
 
     fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
         self.readers.with("cannot read the sets", |connection| {
-            let mut statement = connection.prepare_cached("SELECT id, slug FROM sets ORDER BY id")?;
-            statement.query_map([], |row| Ok(ResourceSet { id: SetId(row.get(0)?), slug: row.get(1)? }))?.collect()
+            let mut statement =
+                connection.prepare_cached("SELECT id, slug FROM sets ORDER BY id")?;
+            statement
+                .query_map([], |row| Ok(ResourceSet { id: SetId(row.get(0)?), slug: row.get(1)? }))?
+                .collect()
         })
     }
 
@@ -264,7 +279,11 @@ impl ChangeLog for SqliteLog {
         self.queue.push(Job { work, reply: Reply::Append(done) });
     }
 
-    fn refresh_witnesses(&self, set: SetId, mut witnesses: Vec<(String, Vec<u8>)>) -> Result<(), LogError> {
+    fn refresh_witnesses(
+        &self,
+        set: SetId,
+        mut witnesses: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), LogError> {
         check_witnesses(&witnesses)?;
         while witnesses.len() > BATCH_MAX {
             let rest = witnesses.split_off(BATCH_MAX);
@@ -274,7 +293,12 @@ impl ChangeLog for SqliteLog {
         self.call(Work::RefreshWitnesses(set, witnesses)).map(drop)
     }
 
-    fn read(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
+    fn read(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError> {
         const SQL: &str = concat!(
             "SELECT ",
             change_columns!(),
@@ -283,7 +307,12 @@ impl ChangeLog for SqliteLog {
         self.read_pages(SQL, set, after, visit)
     }
 
-    fn latest(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
+    fn latest(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError> {
         self.read_pages(LATEST, set, after, visit)
     }
 
@@ -318,7 +347,11 @@ impl ChangeLog for SqliteLog {
     }
 
     fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
-        const SQL: &str = concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1 AND key = ?2");
+        const SQL: &str = concat!(
+            "SELECT ",
+            resource_columns!(),
+            " FROM resources WHERE set_id = ?1 AND key = ?2"
+        );
         self.head(set)?;
         self.readers.with("cannot read a resource", |connection| {
             let mut statement = connection.prepare_cached(SQL)?;
@@ -331,9 +364,17 @@ impl ChangeLog for SqliteLog {
         })
     }
 
-    fn scan(&self, set: SetId, range: &KeyRange, visit: Visit<'_, Resource>) -> Result<(), LogError> {
-        const FROM: &str =
-            concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1 AND key >= ?2 ORDER BY key");
+    fn scan(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: Visit<'_, Resource>,
+    ) -> Result<(), LogError> {
+        const FROM: &str = concat!(
+            "SELECT ",
+            resource_columns!(),
+            " FROM resources WHERE set_id = ?1 AND key >= ?2 ORDER BY key"
+        );
         const BETWEEN: &str = concat!(
             "SELECT ",
             resource_columns!(),
@@ -341,7 +382,8 @@ impl ChangeLog for SqliteLog {
         );
         self.head(set)?;
         self.readers.with("cannot read the resources", |connection| {
-            let mut statement = connection.prepare_cached(if range.end.is_some() { BETWEEN } else { FROM })?;
+            let mut statement =
+                connection.prepare_cached(if range.end.is_some() { BETWEEN } else { FROM })?;
             let mut rows = match &range.end {
                 Some(end) => statement.query(params![set.0, range.start, end])?,
                 None => statement.query(params![set.0, range.start])?,
@@ -381,7 +423,9 @@ impl ChangeLog for SqliteLog {
                 .query_row([set.0, number], |row| shard(row, created))
                 .optional()?;
             match found {
-                Some(retired) if retired.retired => Ok(Some(sum_of_live(&transaction, set, retired, created)?)),
+                Some(retired) if retired.retired => {
+                    Ok(Some(sum_of_live(&transaction, set, retired, created)?))
+                }
                 other => Ok(other),
             }
         })
@@ -391,10 +435,17 @@ impl ChangeLog for SqliteLog {
         self.call(Work::KeepVersions(set, keep)).map(drop)
     }
 
-    fn collect_versions(&self, set: SetId, policy: &VersionPolicy, limit: usize) -> Result<Collected, LogError> {
+    fn collect_versions(
+        &self,
+        set: SetId,
+        policy: &VersionPolicy,
+        limit: usize,
+    ) -> Result<Collected, LogError> {
         match self.call(Work::CollectVersions(set, *policy, limit))? {
             Outcome::Collected(collected) => Ok(collected),
-            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => unreachable!("collecting returns its own result"),
+            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => {
+                unreachable!("collecting returns its own result")
+            }
         }
     }
 
@@ -419,14 +470,21 @@ impl ChangeLog for SqliteLog {
         self.head(set)?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.readers.with("cannot read the versions of a resource", |connection| {
-            // Versions can be older than a restarted log: imported resources count from the set's creation.
+            // Versions can be older than a restarted log: imported resources count from the set's
+            // creation.
             let created = connection
                 .prepare_cached("SELECT created FROM sets WHERE id = ?1")?
                 .query_row([set.0], |row| row.get(0).map(Timestamp::from_micros))?;
             let Some(from) = stored_from(from, order, created) else { return Ok(Vec::new()) };
-            let mut statement = connection.prepare_cached(if order == Order::OldestFirst { OLDEST } else { NEWEST })?;
-            let rows =
-                statement.query_map(params![set.0, key, from.as_micros(), limit], |row| read_version(row, created))?;
+            let mut statement = connection.prepare_cached(if order == Order::OldestFirst {
+                OLDEST
+            } else {
+                NEWEST
+            })?;
+            let rows = statement
+                .query_map(params![set.0, key, from.as_micros(), limit], |row| {
+                    read_version(row, created)
+                })?;
             rows.collect()
         })
     }
@@ -434,12 +492,18 @@ impl ChangeLog for SqliteLog {
     fn needs_content(&self, id: &ContentId) -> Result<bool, LogError> {
         self.readers.with("cannot read who needs kept contents", |connection| {
             connection
-                .prepare_cached("SELECT EXISTS (SELECT 1 FROM contents WHERE id = ?1 AND needed > 0)")?
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM contents WHERE id = ?1 AND needed > 0)",
+                )?
                 .query_row([id.as_bytes()], |row| row.get(0))
         })
     }
 
-    fn unneeded_contents(&self, after: Option<ContentId>, limit: usize) -> Result<Vec<ContentId>, LogError> {
+    fn unneeded_contents(
+        &self,
+        after: Option<ContentId>,
+        limit: usize,
+    ) -> Result<Vec<ContentId>, LogError> {
         let after = after.as_ref().map_or(&[][..], |id| id.as_bytes());
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.readers.with("cannot read which kept contents nobody needs", |connection| {
@@ -456,7 +520,8 @@ impl ChangeLog for SqliteLog {
 
     fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError> {
         self.head(set)?;
-        let (first, limit) = (i64::try_from(first).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
+        let (first, limit) =
+            (i64::try_from(first).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
         self.readers.with("cannot read the pages", |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT number, after, last, from_time, until_time FROM pages \
@@ -489,7 +554,12 @@ fn shard(row: &Row<'_>, created: Timestamp) -> rusqlite::Result<Shard> {
 }
 
 /// A retired shard now answers with the live shards that start in it: they cover exactly its range.
-fn sum_of_live(connection: &Connection, set: SetId, retired: Shard, created: Timestamp) -> rusqlite::Result<Shard> {
+fn sum_of_live(
+    connection: &Connection,
+    set: SetId,
+    retired: Shard,
+    created: Timestamp,
+) -> rusqlite::Result<Shard> {
     let (resources, version, time) = connection
         .prepare_cached(
             "SELECT sum(resources), max(version), max(time) FROM shards WHERE set_id = ?1 AND retired = 0 \
@@ -515,7 +585,8 @@ mod tests {
         let _log = SqliteLog::open(&path, Arc::new(SystemClock)).unwrap();
         let reader = open_reader(&path).unwrap();
         let mut explain = reader.prepare(&format!("EXPLAIN QUERY PLAN {LATEST}")).unwrap();
-        let steps = explain.query_map(params![1, 0, 10, 10], |row| row.get::<_, String>(3)).unwrap();
+        let steps =
+            explain.query_map(params![1, 0, 10, 10], |row| row.get::<_, String>(3)).unwrap();
         let plan = steps.map(|step| step.unwrap()).collect::<Vec<_>>().join("\n");
         for index in ["latest_changes", "latest_removals"] {
             let range = format!("COVERING INDEX {index} (set_id=? AND position>? AND position<?)");

@@ -1,7 +1,8 @@
 //! A checksum (CRC-32) of each row, compared whenever the row is read.
 //!
-//! A change's covers its place and time as well; a resource's leaves out its position, which the log has too. What may
-//! change by itself and is noticed otherwise is left out: where a resource's bytes are kept, and its witness.
+//! A change's covers its place and time as well; a resource's leaves out its position, which the
+//! log has too. What may change by itself and is noticed otherwise is left out: where a resource's
+//! bytes are kept, and its witness.
 
 use crate::apply::Encoded;
 use rusqlite::Row;
@@ -52,8 +53,9 @@ pub(crate) enum RowKind {
     Version,
 }
 
-/// The checksum of a row about to be written; `numbers` are those that are not part of the state, `texts` are columns
-/// that older rows do not have: they count only where there is one, so that the checksums of older rows still hold.
+/// The checksum of a row about to be written; `numbers` are those that are not part of the state,
+/// `texts` are columns that older rows do not have: they count only where there is one, so that the
+/// checksums of older rows still hold.
 pub(crate) fn of_row(
     key: &str,
     numbers: &[i64],
@@ -68,7 +70,11 @@ pub(crate) fn of_row(
     sum.bytes(state.and_then(|state| state.media_type.as_deref()).map(str::as_bytes));
     sum.bytes(state.and_then(|state| state.encoding.as_deref()).map(str::as_bytes));
     sum.bytes(new.map(|new| new.digests.as_slice()));
-    sum.bytes(new.filter(|_| of != RowKind::Version).and_then(|new| new.links.as_deref()).map(str::as_bytes));
+    sum.bytes(
+        new.filter(|_| of != RowKind::Version)
+            .and_then(|new| new.links.as_deref())
+            .map(str::as_bytes),
+    );
     sum.bytes(new.filter(|_| of != RowKind::Resource).and_then(Encoded::content));
     sum.bytes(Some(key.as_bytes()));
     for number in numbers {
@@ -83,8 +89,8 @@ pub(crate) fn of_row(
     sum.finish()
 }
 
-/// Compares a row that begins with the columns of a state (modified to content) with its checksum; `key`, `numbers` and
-/// `texts` are the columns of the rest, `sum` is the checksum's own.
+/// Compares a row that begins with the columns of a state (modified to content) with its checksum;
+/// `key`, `numbers` and `texts` are the columns of the rest, `sum` is the checksum's own.
 pub(crate) fn check(
     row: &Row<'_>,
     of: RowKind,
@@ -96,7 +102,11 @@ pub(crate) fn check(
     let ValueRef::Integer(stored) = row.get_ref(sum)? else { return Ok(()) };
     let mut own = Sum::default();
     for column in (0..7).chain([key]).chain(numbers.iter().copied()) {
-        let value = if column == 6 && of == RowKind::Resource { ValueRef::Null } else { row.get_ref(column)? };
+        let value = if column == 6 && of == RowKind::Resource {
+            ValueRef::Null
+        } else {
+            row.get_ref(column)?
+        };
         if own.value(value).is_none() {
             return Err(damaged(column));
         }
@@ -112,7 +122,11 @@ pub(crate) fn check(
 }
 
 pub(crate) fn damaged(column: usize) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Null, Box::new(Damaged))
+    rusqlite::Error::FromSqlConversionFailure(
+        column,
+        rusqlite::types::Type::Null,
+        Box::new(Damaged),
+    )
 }
 
 /// A row is not what was written.

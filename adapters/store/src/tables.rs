@@ -106,7 +106,9 @@ impl<'c> SqliteTables<'c> {
 
     /// Stores what the batch did to the shards.
     pub(crate) fn store_shards(&mut self, set_state: &mut SetState) -> rusqlite::Result<()> {
-        for (place, shard) in set_state.shards.list().iter().enumerate().filter(|(_, shard)| shard.dirty) {
+        for (place, shard) in
+            set_state.shards.list().iter().enumerate().filter(|(_, shard)| shard.dirty)
+        {
             self.put_shard(shard, set_state.shards.end_of(place), false)?;
         }
         set_state.shards.stored();
@@ -125,7 +127,12 @@ impl<'c> SqliteTables<'c> {
         Ok(())
     }
 
-    fn put_shard(&mut self, shard: &LiveShard, end: Option<&str>, retired: bool) -> rusqlite::Result<()> {
+    fn put_shard(
+        &mut self,
+        shard: &LiveShard,
+        end: Option<&str>,
+        retired: bool,
+    ) -> rusqlite::Result<()> {
         self.put_shard.execute(params![
             self.set,
             shard.id.0 as i64,
@@ -152,9 +159,13 @@ impl Tables for SqliteTables<'_> {
             let mut resource = Box::<Resource>::default();
             let is_damaged = read_resource(row, &mut resource).is_err();
             if is_damaged {
-                // Any state replaces it: no resource has this length. Its bytes are let go as those of any other.
-                let state =
-                    State { length: Some(u64::MAX), content: content(row, 6).ok().flatten(), ..State::default() };
+                // Any state replaces it: no resource has this length. Its bytes are let go as those
+                // of any other.
+                let state = State {
+                    length: Some(u64::MAX),
+                    content: content(row, 6).ok().flatten(),
+                    ..State::default()
+                };
                 *resource = Resource { state, ..Resource::default() };
             }
             found.insert(*key, StoredRow { resource, bytes: row_bytes(row, key, 2)?, is_damaged });
@@ -219,7 +230,11 @@ impl Tables for SqliteTables<'_> {
         Ok(())
     }
 
-    fn write_tombstones(&mut self, left: &[(&str, Position)], returned: &[&str]) -> rusqlite::Result<()> {
+    fn write_tombstones(
+        &mut self,
+        left: &[(&str, Position)],
+        returned: &[&str],
+    ) -> rusqlite::Result<()> {
         // Few sets have any.
         if !returned.is_empty() && self.has_tombstones.exists([self.set])? {
             for key in returned {
@@ -234,7 +249,12 @@ impl Tables for SqliteTables<'_> {
 
     fn remember(&mut self, names: &[Name<'_>]) -> rusqlite::Result<()> {
         for name in names {
-            self.remember.execute(params![self.set, name.name, name.position.0 as i64, name.time.as_micros()])?;
+            self.remember.execute(params![
+                self.set,
+                name.name,
+                name.position.0 as i64,
+                name.time.as_micros()
+            ])?;
         }
         Ok(())
     }
@@ -244,7 +264,11 @@ impl Tables for SqliteTables<'_> {
         Ok(())
     }
 
-    fn middle(&mut self, shard: &LiveShard, end: Option<&str>) -> rusqlite::Result<Option<SplitPoint>> {
+    fn middle(
+        &mut self,
+        shard: &LiveShard,
+        end: Option<&str>,
+    ) -> rusqlite::Result<Option<SplitPoint>> {
         let mut rows = match end {
             None => self.rows_from.query(params![self.set, shard.start])?,
             Some(end) => self.rows_between.query(params![self.set, shard.start, end])?,

@@ -53,7 +53,8 @@ impl SqliteTables<'_> {
 
     /// Forgets contents that nobody needs.
     pub(crate) fn forget_contents(&mut self, ids: &[ContentId]) -> rusqlite::Result<()> {
-        let mut statement = self.versions.statement("DELETE FROM contents WHERE id = ?1 AND needed = 0")?;
+        let mut statement =
+            self.versions.statement("DELETE FROM contents WHERE id = ?1 AND needed = 0")?;
         for id in ids {
             statement.execute([id.as_bytes()])?;
         }
@@ -64,7 +65,13 @@ impl SqliteTables<'_> {
 impl VersionTables for SqliteTables<'_> {
     type Error = rusqlite::Error;
 
-    fn add_version(&mut self, key: &str, at: Position, time: Timestamp, new: Option<&Encoded>) -> rusqlite::Result<()> {
+    fn add_version(
+        &mut self,
+        key: &str,
+        at: Position,
+        time: Timestamp,
+        new: Option<&Encoded>,
+    ) -> rusqlite::Result<()> {
         let state = new.map(|new| new.state);
         self.versions
             .statement(
@@ -126,7 +133,11 @@ impl VersionTables for SqliteTables<'_> {
         Ok(after.filter(|(needed, _)| *needed == i64::from(more)).map(|(_, length)| length as u64))
     }
 
-    fn changes_after(&mut self, after: Position, limit: usize) -> rusqlite::Result<Vec<PastChange>> {
+    fn changes_after(
+        &mut self,
+        after: Position,
+        limit: usize,
+    ) -> rusqlite::Result<Vec<PastChange>> {
         let mut statement = self.versions.statement(
             "SELECT position, time, kind, key FROM changes WHERE set_id = ?1 AND position > ?2 ORDER BY position \
              LIMIT ?3",
@@ -150,7 +161,12 @@ impl VersionTables for SqliteTables<'_> {
             .optional()
     }
 
-    fn drop_before(&mut self, key: &str, time: Timestamp, limit: usize) -> rusqlite::Result<Vec<Dropped>> {
+    fn drop_before(
+        &mut self,
+        key: &str,
+        time: Timestamp,
+        limit: usize,
+    ) -> rusqlite::Result<Vec<Dropped>> {
         if time == BASE_TIME {
             return Ok(Vec::new());
         }
@@ -159,8 +175,10 @@ impl VersionTables for SqliteTables<'_> {
              (SELECT time FROM versions WHERE set_id = ?1 AND key = ?2 AND time < ?3 ORDER BY time LIMIT ?4) \
              RETURNING content",
         )?;
-        let rows =
-            statement.query_map(params![self.set, key, time.as_micros(), limit as i64], |row| content(row, 0))?;
+        let rows = statement
+            .query_map(params![self.set, key, time.as_micros(), limit as i64], |row| {
+                content(row, 0)
+            })?;
         rows.collect()
     }
 }

@@ -1,4 +1,5 @@
-//! Rules shared by all stores: which versions are recorded, which are dropped, and which contents are still needed.
+//! Rules shared by all stores: which versions are recorded, which are dropped, and which contents
+//! are still needed.
 
 use crate::apply::{Encoded, LastChange, Tables};
 use crate::set_state::SetState;
@@ -11,7 +12,8 @@ const DROP_MAX: usize = 1_000;
 /// The stored time of what was imported: before every change, whenever the import ends.
 pub(crate) const BASE_TIME: Timestamp = Timestamp::from_micros(i64::MIN);
 
-/// Where to begin among stored times, which put what was imported before everything; `None` when nothing can follow.
+/// Where to begin among stored times, which put what was imported before everything; `None` when
+/// nothing can follow.
 pub(crate) fn stored_from(from: Timestamp, order: Order, created: Timestamp) -> Option<Timestamp> {
     match order {
         Order::OldestFirst if from <= created => Some(BASE_TIME),
@@ -69,18 +71,31 @@ pub(crate) trait VersionTables {
     /// Whether any version of this resource is recorded.
     fn has_versions(&mut self, key: &str) -> Result<bool, Self::Error>;
     /// The content of the version of that time, if there is such a version.
-    fn version_content(&mut self, key: &str, time: Timestamp) -> Result<Option<Dropped>, Self::Error>;
+    fn version_content(
+        &mut self,
+        key: &str,
+        time: Timestamp,
+    ) -> Result<Option<Dropped>, Self::Error>;
     /// The stored time of the change at a position.
     fn time_of(&mut self, at: Position) -> Result<Option<Timestamp>, Self::Error>;
-    /// Counts one more, or one less, that needs these bytes; returns their length when they came to be needed, or
-    /// ceased to be.
+    /// Counts one more, or one less, that needs these bytes; returns their length when they came to
+    /// be needed, or ceased to be.
     fn need(&mut self, id: ContentId, length: u64, more: bool) -> Result<Option<u64>, Self::Error>;
     /// Changes after a position, oldest first.
-    fn changes_after(&mut self, after: Position, limit: usize) -> Result<Vec<PastChange>, Self::Error>;
+    fn changes_after(
+        &mut self,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<PastChange>, Self::Error>;
     /// The time of a resource's `number`th newest version, counted from 1.
     fn newest(&mut self, key: &str, number: u32) -> Result<Option<Timestamp>, Self::Error>;
     /// Drops a resource's oldest versions of before a time.
-    fn drop_before(&mut self, key: &str, time: Timestamp, limit: usize) -> Result<Vec<Dropped>, Self::Error>;
+    fn drop_before(
+        &mut self,
+        key: &str,
+        time: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Dropped>, Self::Error>;
 }
 
 /// From now on versions are recorded, or no longer.
@@ -128,7 +143,8 @@ pub(crate) fn found_content<T: Tables>(
     if !set_state.versions.keep {
         return Ok(());
     }
-    let time = if recorded_at == Position(0) { Some(BASE_TIME) } else { tables.time_of(recorded_at)? };
+    let time =
+        if recorded_at == Position(0) { Some(BASE_TIME) } else { tables.time_of(recorded_at)? };
     let Some(time) = time else { return Ok(()) };
     let before = tables.version_content(key, time)?.flatten();
     let_go(set_state, tables, before)?;
@@ -137,7 +153,11 @@ pub(crate) fn found_content<T: Tables>(
 }
 
 /// Counts a row that names the bytes of a state.
-pub(crate) fn hold<T: Tables>(set_state: &mut SetState, tables: &mut T, new: Option<&Encoded>) -> Result<(), T::Error> {
+pub(crate) fn hold<T: Tables>(
+    set_state: &mut SetState,
+    tables: &mut T,
+    new: Option<&Encoded>,
+) -> Result<(), T::Error> {
     let Some(new) = new else { return Ok(()) };
     let Some(id) = new.content else { return Ok(()) };
     let more = tables.need(id, new.state.length.unwrap_or(0), true)?;
@@ -146,7 +166,11 @@ pub(crate) fn hold<T: Tables>(set_state: &mut SetState, tables: &mut T, new: Opt
 }
 
 /// Counts a row less.
-pub(crate) fn let_go<T: Tables>(set_state: &mut SetState, tables: &mut T, content: Dropped) -> Result<(), T::Error> {
+pub(crate) fn let_go<T: Tables>(
+    set_state: &mut SetState,
+    tables: &mut T,
+    content: Dropped,
+) -> Result<(), T::Error> {
     let Some(id) = content else { return Ok(()) };
     let less = tables.need(id, 0, false)?;
     set_state.versions.kept_bytes = set_state.versions.kept_bytes.saturating_sub(less.unwrap_or(0));
@@ -155,7 +179,8 @@ pub(crate) fn let_go<T: Tables>(set_state: &mut SetState, tables: &mut T, conten
 
 /// One step of applying a policy: checks no more than `limit` changes.
 ///
-/// Every bound is applied by walking the log once: a change supersedes what its resource was before.
+/// Every bound is applied by walking the log once: a change supersedes what its resource was
+/// before.
 pub(crate) fn collect<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
@@ -185,7 +210,8 @@ pub(crate) fn collect<T: Tables>(
             |_, change| change.time < oldest,
             |tables, _, change| {
                 // The last trace of what is deleted goes as well.
-                let last = !change.kind.keeps_resource() && tables.newest(&change.key, 1)? == Some(change.time);
+                let last = !change.kind.keeps_resource()
+                    && tables.newest(&change.key, 1)? == Some(change.time);
                 Ok(Some(if last { change.time.next() } else { change.time }))
             },
         )?;
@@ -217,8 +243,8 @@ impl<T: Tables> Step<'_, T> {
         self.walk_until(set_state, cursor, |_, _| true, bound)
     }
 
-    /// Visits changes after the cursor while they are `due`, and drops what their resource was before `bound`.
-    /// Returns whether no more are due.
+    /// Visits changes after the cursor while they are `due`, and drops what their resource was
+    /// before `bound`. Returns whether no more are due.
     fn walk_until(
         &mut self,
         set_state: &mut SetState,

@@ -2,7 +2,8 @@
 
 use crate::queue::{Limits, QueueItem};
 use abreast_core::{
-    AppendDone, Appended, Change, Collected, ContentId, Imported, LogError, NewSet, ResourceSet, SetId, VersionPolicy,
+    AppendDone, Appended, Change, Collected, ContentId, Imported, LogError, NewSet, ResourceSet,
+    SetId, VersionPolicy,
 };
 use std::sync::mpsc::SyncSender;
 
@@ -35,7 +36,10 @@ impl Work {
             Self::RefreshWitnesses(_, witnesses) => witnesses.len(),
             Self::CollectVersions(_, _, limit) => *limit,
             Self::ForgetContents(ids) => ids.len(),
-            Self::Refuse(_) | Self::OpenSet(_) | Self::CompleteImport(_) | Self::KeepVersions(..) => 1,
+            Self::Refuse(_)
+            | Self::OpenSet(_)
+            | Self::CompleteImport(_)
+            | Self::KeepVersions(..) => 1,
         }
     }
 }
@@ -75,7 +79,8 @@ pub(crate) struct Job {
 }
 
 impl QueueItem for Job {
-    const LIMITS: Limits = Limits { jobs: JOBS_MAX, weight: WAITING_MAX, group: GROUP_MAX, patience: None };
+    const LIMITS: Limits =
+        Limits { jobs: JOBS_MAX, weight: WAITING_MAX, group: GROUP_MAX, patience: None };
 
     fn weight(&self) -> usize {
         self.work.changes()

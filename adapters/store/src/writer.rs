@@ -22,8 +22,13 @@ pub(crate) trait Recorder {
     /// Reads what is to be known: at the beginning, and after a group that was undone.
     fn load(&mut self, connection: &Connection) -> rusqlite::Result<()>;
 
-    /// Writes a group inside a transaction. A job that is refused changes nothing and harms no other.
-    fn record(&mut self, connection: &Connection, group: &mut [Self::Job]) -> rusqlite::Result<Vec<Self::Outcome>>;
+    /// Writes a group inside a transaction. A job that is refused changes nothing and harms no
+    /// other.
+    fn record(
+        &mut self,
+        connection: &Connection,
+        group: &mut [Self::Job],
+    ) -> rusqlite::Result<Vec<Self::Outcome>>;
 
     /// The loaded or recorded state is durable: readers may see it.
     fn committed(&mut self);
@@ -46,15 +51,29 @@ pub(crate) struct Writer<R> {
 
 impl<R: Recorder> Writer<R> {
     /// Takes over an open database of the newest schema.
-    pub(crate) fn new(connection: Connection, path: PathBuf, mut recorder: R) -> Result<Self, LogError> {
-        // Copying is done by `checkpoint`, after callers got their results, where its failures are handled.
+    pub(crate) fn new(
+        connection: Connection,
+        path: PathBuf,
+        mut recorder: R,
+    ) -> Result<Self, LogError> {
+        // Copying is done by `checkpoint`, after callers got their results, where its failures are
+        // handled.
         connection
             .pragma_update(None, "wal_autocheckpoint", 0)
             .and_then(|()| recorder.load(&connection))
-            .map_err(|cause| sqlite_error(&format!("cannot read the store {}", path.display()), cause))?;
+            .map_err(|cause| {
+                sqlite_error(&format!("cannot read the store {}", path.display()), cause)
+            })?;
         recorder.committed();
         let presence = Presence::of(&path)?;
-        Ok(Self { connection, path, presence, recorder, checkpoint_at: CHECKPOINT_FRAMES, stopped: None })
+        Ok(Self {
+            connection,
+            path,
+            presence,
+            recorder,
+            checkpoint_at: CHECKPOINT_FRAMES,
+            stopped: None,
+        })
     }
 
     /// Works until the queue is closed and empty.
@@ -89,7 +108,8 @@ impl<R: Recorder> Writer<R> {
             Err(failure) => {
                 let failure = Arc::new(failure);
                 for job in group {
-                    let outcome = LogError::new(failure.kind(), failure.to_string()).with_cause(Arc::clone(&failure));
+                    let outcome = LogError::new(failure.kind(), failure.to_string())
+                        .with_cause(Arc::clone(&failure));
                     answer(|| job.refuse(outcome));
                 }
             }
@@ -111,10 +131,14 @@ impl<R: Recorder> Writer<R> {
             cause.sqlite_error_code(),
             Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
         );
-        let undone = (self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok())
+        let undone = (self.connection.is_autocommit()
+            || self.connection.execute_batch("ROLLBACK").is_ok())
             && self.recorder.load(&self.connection).is_ok();
         if transient && undone {
-            return sqlite_error("the changes could not be recorded, nothing of them is in the log", cause);
+            return sqlite_error(
+                "the changes could not be recorded, nothing of them is in the log",
+                cause,
+            );
         }
         let why = format!(
             "the store {} failed and accepts no more changes: {cause}\n  help: check its disk, then start again",
@@ -122,22 +146,29 @@ impl<R: Recorder> Writer<R> {
         );
         tracing::error!(store = %self.path.display(), %cause, "the store failed and accepts no more changes");
         self.stopped = Some(why);
-        sqlite_error("the changes could not be recorded; the store stops, since its disk cannot be trusted", cause)
+        sqlite_error(
+            "the changes could not be recorded; the store stops, since its disk cannot be trusted",
+            cause,
+        )
     }
 
     /// Copies the write-ahead log into the database when it has grown, so that it can start again.
     fn checkpoint(&mut self) -> rusqlite::Result<()> {
-        let frames: i64 =
-            self.connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| row.get(1))?;
+        let frames: i64 = self
+            .connection
+            .prepare_cached("PRAGMA wal_checkpoint(NOOP)")?
+            .query_row([], |row| row.get(1))?;
         if frames < CHECKPOINT_FRAMES {
             self.checkpoint_at = CHECKPOINT_FRAMES;
         } else if frames >= self.checkpoint_at {
             self.checkpoint_at = frames + CHECKPOINT_FRAMES;
             self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
             if frames > WAL_FRAMES_MAX {
-                // Readers that follow each other closely keep it from starting again: these are waited for.
+                // Readers that follow each other closely keep it from starting again: these are
+                // waited for.
                 self.connection.busy_timeout(RESTART_WAIT)?;
-                let restarted = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+                let restarted =
+                    self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
                 self.connection.busy_timeout(BUSY_TIMEOUT)?;
                 restarted?;
             }
@@ -157,7 +188,9 @@ impl<J: QueueItem> Drop for AbandonOnDrop<'_, J> {
 /// A caller's code must not end the writer.
 fn answer(reply: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(reply)).is_err() {
-        tracing::error!("the callback of a request panicked; the recorded changes are not affected");
+        tracing::error!(
+            "the callback of a request panicked; the recorded changes are not affected"
+        );
     }
 }
 
@@ -192,9 +225,14 @@ mod tests {
     }
 
     fn set(writer: &mut LogWriter) -> SetId {
-        let new =
-            NewSet { slug: "a".into(), page_rule: PageRule { changes: 7, ..PageRule::default() }, ..NewSet::default() };
-        let Ok(Outcome::Set(set)) = ask(writer, Work::OpenSet(new)) else { panic!("the set opens") };
+        let new = NewSet {
+            slug: "a".into(),
+            page_rule: PageRule { changes: 7, ..PageRule::default() },
+            ..NewSet::default()
+        };
+        let Ok(Outcome::Set(set)) = ask(writer, Work::OpenSet(new)) else {
+            panic!("the set opens")
+        };
         ask(writer, Work::CompleteImport(set.id)).unwrap();
         set.id
     }
@@ -208,8 +246,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = writer(&folder);
         let set = set(&mut writer);
-        let pages: i64 = writer.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-        writer.connection.pragma_update_and_check(None, "max_page_count", pages + 5, |_| Ok(())).unwrap();
+        let pages: i64 =
+            writer.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        writer
+            .connection
+            .pragma_update_and_check(None, "max_page_count", pages + 5, |_| Ok(()))
+            .unwrap();
         let mut number = 0;
         let error = loop {
             match ask(&mut writer, Work::Append(set, batch(number))) {
@@ -222,7 +264,10 @@ mod tests {
         let recorded = Position(number as u64 * 30);
         assert!(number > 0);
         assert_eq!(
-            (writer.recorder.set_states[&set].position, writer.recorder.heads.of(set).unwrap().position),
+            (
+                writer.recorder.set_states[&set].position,
+                writer.recorder.heads.of(set).unwrap().position
+            ),
             (recorded, recorded)
         );
         let stored = |writer: &LogWriter, table: &str| -> i64 {
@@ -232,7 +277,10 @@ mod tests {
         assert_eq!(stored(&writer, "changes") as u64, recorded.0);
         assert_eq!(writer.recorder.set_states[&set].shards.resources(), recorded.0);
 
-        writer.connection.pragma_update_and_check(None, "max_page_count", pages + 500, |_| Ok(())).unwrap();
+        writer
+            .connection
+            .pragma_update_and_check(None, "max_page_count", pages + 500, |_| Ok(()))
+            .unwrap();
         ask(&mut writer, Work::Append(set, batch(number))).unwrap();
         assert_eq!(writer.recorder.set_states[&set].position, Position(recorded.0 + 30));
         assert_eq!(stored(&writer, "resources") as u64, recorded.0 + 30);
@@ -265,8 +313,10 @@ mod tests {
         writer.connection.execute("UPDATE idempotency SET time = 0", []).unwrap();
         writer.recorder.pruned = Timestamp::MIN;
         ask(&mut writer, Work::Append(set, named("new"))).unwrap();
-        let kept: String =
-            writer.connection.query_row("SELECT group_concat(key) FROM idempotency", [], |row| row.get(0)).unwrap();
+        let kept: String = writer
+            .connection
+            .query_row("SELECT group_concat(key) FROM idempotency", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(kept, "new");
     }
 }

@@ -3,8 +3,9 @@
 
 use abreast_core::testing::Random;
 use abreast_core::{
-    Action, Beginning, Change, ChangeLog, ChangeRecord, ContentId, Description, FixedClock, Head, Imported, KeyRange,
-    NewSet, Order, Page, PageRule, Position, Resource, SetId, ShardRule, State, Version, append,
+    Action, Beginning, Change, ChangeLog, ChangeRecord, ContentId, Description, FixedClock, Head,
+    Imported, KeyRange, NewSet, Order, Page, PageRule, Position, Resource, SetId, ShardRule, State,
+    Version, append,
 };
 use abreast_store::integrity::{Findings, check_log};
 use abreast_store::{MemoryLog, SqliteOptions};
@@ -60,7 +61,11 @@ fn state(random: &mut Random) -> State {
         media_type: (number == 1).then(|| "text/plain".to_owned()),
         digests: Digests { md5: (number > 0).then_some([number as u8; 16]), ..Digests::default() },
         links: if number == 2 {
-            vec![Link { target: "https://example.org/".into(), rel: "up".into(), ..Link::default() }]
+            vec![Link {
+                target: "https://example.org/".into(),
+                rel: "up".into(),
+                ..Link::default()
+            }]
         } else {
             Vec::new()
         },
@@ -91,9 +96,13 @@ fn change(random: &mut Random) -> Change {
         1 => Change::remove(key),
         2 => Change::deprecate(key, replaced_by()),
         3 => Change::deprecate(key, Vec::new()),
-        4 => {
-            Change::new(key, Action::Deprecate { state: Some((state(random), Vec::new())), replaced_by: replaced_by() })
-        }
+        4 => Change::new(
+            key,
+            Action::Deprecate {
+                state: Some((state(random), Vec::new())),
+                replaced_by: replaced_by(),
+            },
+        ),
         5 => Change::add(key, state(random)),
         _ => Change::put(key, state(random)),
     };
@@ -109,9 +118,13 @@ fn record(way: &Way, seed: u64) {
     log.keep_versions(set, random.below(3) > 0).unwrap();
     if log.head(set).unwrap().importing {
         for _ in 0..random.below(3) {
-            let imported =
-                |random: &mut Random| Imported { key: key(random), state: state(random), witness: witness(random) };
-            let resources: Vec<Imported> = (0..random.below(30)).map(|_| imported(&mut random)).collect();
+            let imported = |random: &mut Random| Imported {
+                key: key(random),
+                state: state(random),
+                witness: witness(random),
+            };
+            let resources: Vec<Imported> =
+                (0..random.below(30)).map(|_| imported(&mut random)).collect();
             if way.one_by_one {
                 for resource in resources {
                     log.import(set, vec![resource]).unwrap();
@@ -156,16 +169,22 @@ fn seen(way: &Way) -> Seen {
         ControlFlow::Continue(())
     })
     .unwrap();
-    let mut keys: Vec<&str> = changes.iter().map(|change| change.key.as_str()).chain(KEYS.iter().copied()).collect();
+    let mut keys: Vec<&str> =
+        changes.iter().map(|change| change.key.as_str()).chain(KEYS.iter().copied()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let versions = keys.iter().map(|key| log.versions(set, key, Timestamp::MIN, Order::OldestFirst, 1_000).unwrap());
+    let versions = keys
+        .iter()
+        .map(|key| log.versions(set, key, Timestamp::MIN, Order::OldestFirst, 1_000).unwrap());
     Seen {
         head: log.head(set).unwrap(),
         versions: versions.collect(),
         needed: (0..4).map(|number| log.needs_content(&id(number)).unwrap()).collect(),
         unneeded: log.unneeded_contents(None, 100).unwrap(),
-        kept_bytes: log.collect_versions(set, &abreast_core::VersionPolicy::default(), 1).unwrap().kept_bytes,
+        kept_bytes: log
+            .collect_versions(set, &abreast_core::VersionPolicy::default(), 1)
+            .unwrap()
+            .kept_bytes,
         pages: log.pages(set, 1, 10_000).unwrap(),
         positions: (-2..13)
             .map(|day| log.position_at(set, Timestamp::from_seconds(START + day * 86_400)).unwrap())
@@ -194,12 +213,18 @@ impl Ways {
             Arc::new(MemoryLog::with_shard_rule(Arc::clone(&clock) as _, RULE))
         } else {
             Arc::new(
-                SqliteOptions::default().with_shard_rule(RULE).open(&self.path(), Arc::clone(&clock) as _).unwrap(),
+                SqliteOptions::default()
+                    .with_shard_rule(RULE)
+                    .open(&self.path(), Arc::clone(&clock) as _)
+                    .unwrap(),
             )
         };
         let new = NewSet {
             slug: "set".into(),
-            page_rule: PageRule { changes: 1 + random.below(30) as u32, age: Duration::from_secs(86_400 * 3) },
+            page_rule: PageRule {
+                changes: 1 + random.below(30) as u32,
+                age: Duration::from_secs(86_400 * 3),
+            },
             beginning: if random.below(3) == 0 { Beginning::Log } else { Beginning::Base },
         };
         let set = log.open_set(&new).unwrap().id;
@@ -212,12 +237,18 @@ fn batches_and_single_changes_make_the_same_log() {
     let mut ways = Ways { folder: folder::in_memory(), made: 0 };
     for seed in 0..HISTORIES {
         let mut first = None;
-        for name in ["memory, one by one", "memory, in batches", "SQLite, one by one", "SQLite, in batches"] {
+        for name in
+            ["memory, one by one", "memory, in batches", "SQLite, one by one", "SQLite, in batches"]
+        {
             let way = ways.make(name, seed);
             record(&way, seed);
             let now = seen(&way);
             let expected = first.get_or_insert_with(|| seen(&way));
-            assert!(now == *expected, "seed {seed}, {}:\n{now:#?}\nexpected\n{expected:#?}", way.name);
+            assert!(
+                now == *expected,
+                "seed {seed}, {}:\n{now:#?}\nexpected\n{expected:#?}",
+                way.name
+            );
             drop(way);
             if name.starts_with("SQLite") {
                 let mut findings = Findings::default();

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_core::{
-    Change, ChangeLog, ContentId, Description, Imported, KeyRange, NewSet, Order, PageRule, Position, ShardRule, State,
-    SystemClock, append,
+    Change, ChangeLog, ContentId, Description, Imported, KeyRange, NewSet, Order, PageRule,
+    Position, ShardRule, State, SystemClock, append,
 };
 use abreast_store::integrity::{Findings, check_log};
 use abreast_store::repair::repair_log;
@@ -30,9 +30,12 @@ fn state(number: u64) -> State {
         media_type: Some("text/plain".into()),
         digests: Digests { md5: Some(md5), ..Digests::default() },
         content: number.is_multiple_of(3).then_some(ContentId([number as u8; 32])),
-        description: number
-            .is_multiple_of(4)
-            .then(|| Box::new(Description { types: vec!["urn:type".into()], label: Some(format!("N {number}")) })),
+        description: number.is_multiple_of(4).then(|| {
+            Box::new(Description {
+                types: vec!["urn:type".into()],
+                label: Some(format!("N {number}")),
+            })
+        }),
         ..State::default()
     }
 }
@@ -65,7 +68,8 @@ fn write(path: &Path) {
     for number in 0..140_u64 {
         let change = match number % 7 {
             6 => Change::delete(format!("new/{:03}", number - 3)),
-            4 => Change::deprecate(format!("new/{:03}", number - 2), vec![format!("urn:{number}")]).with_summary("old"),
+            4 => Change::deprecate(format!("new/{:03}", number - 2), vec![format!("urn:{number}")])
+                .with_summary("old"),
             5 => Change::put(format!("base/{:03}", number % 60), state(number + 500)),
             _ => Change::put(format!("new/{number:03}"), state(number + 100)),
         };
@@ -78,7 +82,8 @@ fn write(path: &Path) {
 fn answers(path: &Path) -> Result<String, abreast_core::LogError> {
     let log = open(path)?;
     let set = log.open_set(&new_set())?.id;
-    let mut text = format!("{:?} {:?} {:?}\n", log.head(set)?, log.pages(set, 1, 1_000)?, log.shards(set)?);
+    let mut text =
+        format!("{:?} {:?} {:?}\n", log.head(set)?, log.pages(set, 1, 1_000)?, log.shards(set)?);
     log.read(set, Position(0), &mut |change| {
         writeln!(text, "{change:?}").unwrap();
         ControlFlow::Continue(())
@@ -90,13 +95,18 @@ fn answers(path: &Path) -> Result<String, abreast_core::LogError> {
     let mut keys = Vec::new();
     log.scan(set, &KeyRange::default(), &mut |resource| {
         // Witnesses are only compared: a wrong one means that a file is read again.
-        writeln!(text, "{} {:?} {:?} {}", resource.key, resource.state, resource.deprecated, resource.position.0)
-            .unwrap();
+        writeln!(
+            text,
+            "{} {:?} {:?} {}",
+            resource.key, resource.state, resource.deprecated, resource.position.0
+        )
+        .unwrap();
         keys.push(resource.key.clone());
         ControlFlow::Continue(())
     })?;
     for key in keys {
-        writeln!(text, "{:?}", log.versions(set, &key, Timestamp::MIN, Order::OldestFirst, 100)?).unwrap();
+        writeln!(text, "{:?}", log.versions(set, &key, Timestamp::MIN, Order::OldestFirst, 100)?)
+            .unwrap();
     }
     Ok(text)
 }
@@ -182,7 +192,10 @@ fn restarted_log_begins_now_and_reuses_no_position() {
     let after = log.head(set).unwrap();
     assert_eq!(after.position.0, head.position.0 + 60);
     assert_eq!(log.pages(set, 1, 10).unwrap().len(), 3);
-    assert_eq!(log.versions(set, "base/012", Timestamp::MIN, Order::OldestFirst, 10).unwrap().len(), 2);
+    assert_eq!(
+        log.versions(set, "base/012", Timestamp::MIN, Order::OldestFirst, 10).unwrap().len(),
+        2
+    );
     drop(log);
     assert!(findings(&path).is_consistent(), "{:?}", findings(&path).list());
     backup::restart_log(&path, Timestamp::from_seconds(10)).unwrap();
@@ -204,7 +217,8 @@ fn copy_made_under_load_has_all_acknowledged_changes() {
             let mut number = 0;
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 number += 1;
-                append(log, set, vec![Change::put(format!("load/{number}"), state(number))]).unwrap();
+                append(log, set, vec![Change::put(format!("load/{number}"), state(number))])
+                    .unwrap();
             }
         });
         for round in 0..10 {

@@ -22,7 +22,9 @@ impl SqliteStores {
     }
 
     fn open(&self) -> Arc<dyn ChangeLog> {
-        Arc::new(self.options.open(&self.path(), Arc::clone(&self.clock) as _).expect("the store opens"))
+        Arc::new(
+            self.options.open(&self.path(), Arc::clone(&self.clock) as _).expect("the store opens"),
+        )
     }
 }
 
@@ -56,7 +58,12 @@ impl Stores for MemoryStores {
 fn sqlite_keeps_the_promises_of_a_change_log() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(FixedClock::default());
-    change_log_contract(&mut SqliteStores { folder, made: 0, options: SqliteOptions::default(), clock });
+    change_log_contract(&mut SqliteStores {
+        folder,
+        made: 0,
+        options: SqliteOptions::default(),
+        clock,
+    });
 }
 
 #[test]

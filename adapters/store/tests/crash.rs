@@ -1,12 +1,13 @@
 //! Kills at any instant lose no acknowledged change and leave nothing half-written.
 //!
-//! The test starts itself as a child process that appends and prints what was acknowledged; the parent kills it
-//! (SIGKILL) and looks at what it left, again and again on the same store. `ABREAST_CRASH_ROUNDS` asks for more
-//! rounds than 30, `ABREAST_CRASH_SEED` repeats a failing run.
+//! The test starts itself as a child process that appends and prints what was acknowledged; the
+//! parent kills it (SIGKILL) and looks at what it left, again and again on the same store.
+//! `ABREAST_CRASH_ROUNDS` asks for more rounds than 30, `ABREAST_CRASH_SEED` repeats a failing run.
 
 use abreast_core::testing::check_consistency;
 use abreast_core::{
-    Action, Change, ChangeLog, ChangeRecord, NewSet, PageRule, Position, SetId, ShardRule, State, SystemClock, append,
+    Action, Change, ChangeLog, ChangeRecord, NewSet, PageRule, Position, SetId, ShardRule, State,
+    SystemClock, append,
 };
 use abreast_store::{SqliteLog, SqliteOptions};
 use abreast_testkit::{Random, number};
@@ -23,17 +24,22 @@ use std::time::Duration;
 const CHILD: &str = "ABREAST_CRASH_CHILD";
 const ROUNDS: u64 = 30;
 const THREADS: u64 = 4;
-/// Most acknowledgements a child lives to see; a fifth of all children is killed while the store is opened.
+/// Most acknowledgements a child lives to see; a fifth of all children is killed while the store is
+/// opened.
 const LIFE_MAX: u64 = 60;
 
 /// What the child says of one batch: thread, its number, the head after it, changes recorded.
 type Acknowledged = (u64, u64, u64, u64);
 
 fn open(path: &Path) -> (SqliteLog, SetId) {
-    let options = SqliteOptions::default().with_shard_rule(ShardRule { resources: 25, bytes: 1_000_000 });
+    let options =
+        SqliteOptions::default().with_shard_rule(ShardRule { resources: 25, bytes: 1_000_000 });
     let log = options.open(path, Arc::new(SystemClock)).expect("the store opens after a kill");
     let page_rule = PageRule { changes: 40, age: Duration::from_secs(3_600) };
-    let set = log.open_set(&NewSet { slug: "crash".into(), page_rule, ..NewSet::default() }).expect("the set opens").id;
+    let set = log
+        .open_set(&NewSet { slug: "crash".into(), page_rule, ..NewSet::default() })
+        .expect("the set opens")
+        .id;
     log.complete_import(set).expect("the set is complete");
     (log, set)
 }
@@ -78,7 +84,8 @@ fn child() {
             scope.spawn(move || {
                 for number in 0..10_000 {
                     let answer = append(log, set, batch(round, thread, number)).expect("appended");
-                    let line = format!("ack {thread} {number} {} {}\n", answer.head, answer.recorded);
+                    let line =
+                        format!("ack {thread} {number} {} {}\n", answer.head, answer.recorded);
                     std::io::stderr().write_all(line.as_bytes()).expect("the parent reads"); // one write, whole
                 }
             });
@@ -101,7 +108,8 @@ fn run_and_kill(path: &Path, round: u64, life: u64, wait: Duration) -> Vec<Ackno
     let mut others = Vec::new();
     let mut note = |line: std::io::Result<String>| {
         let line = line.unwrap_or_default();
-        let fields: Vec<u64> = line.split(' ').skip(1).filter_map(|field| field.parse().ok()).collect();
+        let fields: Vec<u64> =
+            line.split(' ').skip(1).filter_map(|field| field.parse().ok()).collect();
         match fields[..] {
             [thread, number, head, recorded] if line.starts_with("ack ") => {
                 acknowledged.push((thread, number, head, recorded));
@@ -124,7 +132,10 @@ fn run_and_kill(path: &Path, round: u64, life: u64, wait: Duration) -> Vec<Ackno
 }
 
 /// The changes a batch must have left, given the table before it.
-fn recorded_by(batch: &[Change], table: &mut BTreeMap<String, State>) -> Vec<(String, Option<State>)> {
+fn recorded_by(
+    batch: &[Change],
+    table: &mut BTreeMap<String, State>,
+) -> Vec<(String, Option<State>)> {
     let mut recorded = Vec::new();
     for change in batch {
         let new = match &change.action {
@@ -179,21 +190,32 @@ fn killed_store_has_all_acknowledged_changes_and_no_partial() {
         let mut found: BTreeMap<(u64, u64), (u64, u64)> = BTreeMap::new();
         let mut rest = &changes[..];
         while let Some(first) = rest.first() {
-            let name: Vec<u64> = first.key.split('/').skip(1).filter_map(|part| part.parse().ok()).collect();
-            let [of_round, thread, number] = name[..] else { panic!("{context}: half a batch at {first:?}") };
+            let name: Vec<u64> =
+                first.key.split('/').skip(1).filter_map(|part| part.parse().ok()).collect();
+            let [of_round, thread, number] = name[..] else {
+                panic!("{context}: half a batch at {first:?}")
+            };
             assert_eq!((of_round, number), (round, next[thread as usize]), "{context}");
             next[thread as usize] += 1;
             let expected = recorded_by(&batch(round, thread, number), &mut table);
             assert!(rest.len() >= expected.len(), "{context}: half a batch at the end");
             let (whole, after) = rest.split_at(expected.len());
-            let whole: Vec<_> = whole.iter().map(|change| (change.key.clone(), change.state.clone())).collect();
+            let whole: Vec<_> =
+                whole.iter().map(|change| (change.key.clone(), change.state.clone())).collect();
             assert_eq!(whole, expected, "{context}");
             rest = after;
-            found.insert((thread, number), (head.position.0 - rest.len() as u64, expected.len() as u64));
+            found.insert(
+                (thread, number),
+                (head.position.0 - rest.len() as u64, expected.len() as u64),
+            );
         }
         // What was acknowledged: all there, where it was said to be.
         for (thread, number, at, recorded) in acknowledged {
-            assert_eq!(found.get(&(thread, number)), Some(&(at, recorded)), "{context}: lost or moved");
+            assert_eq!(
+                found.get(&(thread, number)),
+                Some(&(at, recorded)),
+                "{context}: lost or moved"
+            );
         }
         assert_eq!(head.resources, table.len() as u64, "{context}");
 

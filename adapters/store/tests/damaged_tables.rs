@@ -2,11 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_core::{
-    Change, ChangeLog, ContentId, ErrorKind, FixedClock, Imported, NewNotification, NewSet, Offset, PageRule, Payload,
-    ShardRule, State, TopicLog, append, publish,
+    Change, ChangeLog, ContentId, ErrorKind, FixedClock, Imported, NewNotification, NewSet, Offset,
+    PageRule, Payload, ShardRule, State, TopicLog, append, publish,
 };
 use abreast_store::hub::{
-    HubStore, NewTarget, NewVerification, Progress, TargetKind, VerificationMode, check_hub, repair_hub,
+    HubStore, NewTarget, NewVerification, Progress, TargetKind, VerificationMode, check_hub,
+    repair_hub,
 };
 use abreast_store::integrity::{Findings, check_log};
 use abreast_store::repair::repair_log;
@@ -24,7 +25,10 @@ fn clock() -> Arc<FixedClock> {
 }
 
 fn open_log(path: &Path) -> SqliteLog {
-    SqliteOptions::default().with_shard_rule(ShardRule { resources: 20, bytes: 1_000_000 }).open(path, clock()).unwrap()
+    SqliteOptions::default()
+        .with_shard_rule(ShardRule { resources: 20, bytes: 1_000_000 })
+        .open(path, clock())
+        .unwrap()
 }
 
 fn new_set() -> NewSet {
@@ -34,15 +38,25 @@ fn new_set() -> NewSet {
 
 fn state(number: u64) -> State {
     let content = number.is_multiple_of(2).then_some(ContentId([number as u8; ContentId::BYTES]));
-    State { length: Some(number), media_type: Some("text/plain".into()), content, ..State::default() }
+    State {
+        length: Some(number),
+        media_type: Some("text/plain".into()),
+        content,
+        ..State::default()
+    }
 }
 
-/// A set of each kind of row: a base, changes, removals, versions, names of changes, several pages and shards.
+/// A set of each kind of row: a base, changes, removals, versions, names of changes, several pages
+/// and shards.
 fn write_log(path: &Path) {
     let log = open_log(path);
     let set = log.open_set(&new_set()).unwrap().id;
     log.keep_versions(set, true).unwrap();
-    let base = |number| Imported { key: format!("base/{number:02}"), state: state(number), witness: vec![1] };
+    let base = |number| Imported {
+        key: format!("base/{number:02}"),
+        state: state(number),
+        witness: vec![1],
+    };
     log.import(set, (0..30).map(base).collect()).unwrap();
     log.complete_import(set).unwrap();
     for number in 0..35_u64 {
@@ -59,7 +73,8 @@ fn write_hub(path: &Path) {
     let topic = store.open_topic("http://example.org/topic").unwrap();
     for number in 0..10_u8 {
         let payload = Payload::Bytes(vec![number; 50].into());
-        let content = NewNotification { media_type: "text/plain".into(), links: String::new(), payload };
+        let content =
+            NewNotification { media_type: "text/plain".into(), links: String::new(), payload };
         publish(&store, topic, content).unwrap();
     }
     for number in 0..3 {
@@ -123,7 +138,11 @@ const LOG_CASES: &[Case] = &[
     ("versions", "DELETE FROM versions WHERE position = 1", "versions.need"),
     ("contents", "UPDATE contents SET needed = needed + 1", "versions.need"),
     ("contents", "DELETE FROM contents", "versions.need"),
-    ("contents", "INSERT INTO contents SELECT x'0102', set_id, 1, 0 FROM contents LIMIT 1", "store.row"),
+    (
+        "contents",
+        "INSERT INTO contents SELECT x'0102', set_id, 1, 0 FROM contents LIMIT 1",
+        "store.row",
+    ),
     ("idempotency", "INSERT INTO idempotency VALUES (99, 'a', 1, 1)", "store.row"),
     ("idempotency", "UPDATE idempotency SET set_id = 99", "store.row"),
     ("schema_version", "UPDATE schema_version SET version = version - 1", "store.damaged"),
@@ -136,7 +155,11 @@ const HUB_CASES: &[Case] = &[
     ("topics", "UPDATE topics SET bytes = bytes + 1", "hub.topic"),
     ("topics", "DELETE FROM topics", "hub.row"),
     ("notifications", "DELETE FROM notifications WHERE offset = 5", "hub.notification"),
-    ("notifications", "UPDATE notifications SET media_type = 'text/html' WHERE offset = 5", "hub.notification"),
+    (
+        "notifications",
+        "UPDATE notifications SET media_type = 'text/html' WHERE offset = 5",
+        "hub.notification",
+    ),
     ("notifications", "DELETE FROM notifications WHERE offset = 10", "hub.topic"),
     ("bodies", "DELETE FROM bodies WHERE id = 5", "hub.notification"),
     ("bodies", "UPDATE bodies SET bytes = zeroblob(50) WHERE id = 5", "hub.notification"),
@@ -183,8 +206,16 @@ fn each(cases: &[Case], original: &Path, check: CheckStore, repair: RepairStore)
         );
         assert!(check(&path).has(&[*code]), "{context}: a dry run changes nothing");
         let steps = repair(&path, false);
-        assert!(check(&path).is_consistent(), "{context}: {:?} after {steps:?}", check(&path).list());
-        assert_eq!(repair(&path, false), Vec::<String>::new(), "{context}: nothing is left to repair");
+        assert!(
+            check(&path).is_consistent(),
+            "{context}: {:?} after {steps:?}",
+            check(&path).list()
+        );
+        assert_eq!(
+            repair(&path, false),
+            Vec::<String>::new(),
+            "{context}: nothing is left to repair"
+        );
     }
 }
 
@@ -193,15 +224,17 @@ fn damage_in_each_table_of_a_log_is_found_and_repaired() {
     let folder = abreast_testkit::folder::in_memory();
     let path = folder.path().join("source.db");
     write_log(&path);
-    let covered: BTreeSet<String> = LOG_CASES.iter().map(|(table, ..)| (*table).to_owned()).collect();
+    let covered: BTreeSet<String> =
+        LOG_CASES.iter().map(|(table, ..)| (*table).to_owned()).collect();
     assert_eq!(tables(&path), covered);
     let check = |path: &Path| {
         let mut findings = Findings::default();
         check_log(path, &mut findings).unwrap();
         findings
     };
-    let repair =
-        |path: &Path, dry_run| repair_log(path, dry_run, Timestamp::from_seconds(1_900_000_000)).unwrap().steps;
+    let repair = |path: &Path, dry_run| {
+        repair_log(path, dry_run, Timestamp::from_seconds(1_900_000_000)).unwrap().steps
+    };
     each(LOG_CASES, &path, check, repair);
     // What was repaired takes changes again.
     let log = open_log(&path.with_extension("damaged"));
@@ -214,7 +247,11 @@ fn damage_in_each_table_of_a_hub_is_found_and_repaired() {
     let folder = abreast_testkit::folder::in_memory();
     let path = folder.path().join("hub.db");
     write_hub(&path);
-    let covered = HUB_CASES.iter().map(|(table, ..)| *table).chain(HUB_HISTORY.iter().copied()).map(str::to_owned);
+    let covered = HUB_CASES
+        .iter()
+        .map(|(table, ..)| *table)
+        .chain(HUB_HISTORY.iter().copied())
+        .map(str::to_owned);
     assert_eq!(tables(&path), covered.collect());
     let check = |path: &Path| {
         let mut findings = Findings::default();
@@ -254,8 +291,15 @@ fn a_damaged_row_is_replaced_and_never_deprecated() {
     let deprecate = || Change::deprecate("base/01", Vec::new());
     let refused = append(&log, set, vec![Change::put("other", state(1)), deprecate()]).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Corrupt);
-    assert!(refused.to_string().contains("`base/01`") && refused.to_string().contains("help: "), "{refused}");
-    assert_eq!(log.head(set).unwrap(), head, "nothing of the batch is recorded, and the store goes on");
+    assert!(
+        refused.to_string().contains("`base/01`") && refused.to_string().contains("help: "),
+        "{refused}"
+    );
+    assert_eq!(
+        log.head(set).unwrap(),
+        head,
+        "nothing of the batch is recorded, and the store goes on"
+    );
     let batch = vec![Change::put("base/01", state(1)), deprecate(), Change::delete("base/03")];
     assert_eq!(append(&log, set, batch).unwrap().recorded, 3);
     drop(log);

@@ -1,9 +1,12 @@
 //! The hub's store beyond the contract of topics: targets, verifications, limits.
 
-use abreast_core::{ErrorKind, FixedClock, NewNotification, Offset, Payload, TopicId, TopicLog, publish};
+use abreast_core::{
+    ErrorKind, FixedClock, NewNotification, Offset, Payload, TopicId, TopicLog, publish,
+};
 use abreast_store::hub::{
-    ATTEMPTS_MAX, Attempt, DEAD_LETTERS_MAX, DeadLetter, ERROR_BYTES_MAX, Ending, HubStore, NewTarget, NewVerification,
-    Progress, Secret, Settled, Target, TargetId, TargetKind, VerificationId, VerificationMode,
+    ATTEMPTS_MAX, Attempt, DEAD_LETTERS_MAX, DeadLetter, ERROR_BYTES_MAX, Ending, HubStore,
+    NewTarget, NewVerification, Progress, Secret, Settled, Target, TargetId, TargetKind,
+    VerificationId, VerificationMode,
 };
 use abreast_webtypes::Timestamp;
 use std::path::Path;
@@ -27,7 +30,8 @@ fn open(path: &Path) -> (HubStore, TopicId) {
 fn publish_some(store: &HubStore, topic: TopicId, count: u64) {
     for _ in 0..count {
         let payload = Payload::Bytes(Arc::from(&b"<urlset/>"[..]));
-        let content = NewNotification { media_type: "application/xml".into(), links: String::new(), payload };
+        let content =
+            NewNotification { media_type: "application/xml".into(), links: String::new(), payload };
         publish(store, topic, content).expect("published");
     }
 }
@@ -82,7 +86,10 @@ fn asked(mode: VerificationMode) -> NewVerification {
 
 fn ask(store: &HubStore, new: NewVerification) -> VerificationId {
     let (sender, receiver) = channel();
-    store.put_verification_then(new, Box::new(move |result| sender.send(result).expect("listened to")));
+    store.put_verification_then(
+        new,
+        Box::new(move |result| sender.send(result).expect("listened to")),
+    );
     receiver.recv().expect("answered").expect("kept")
 }
 
@@ -93,22 +100,39 @@ fn targets_keep_their_cursor_over_renewal_and_restart() {
     let (store, topic) = open(&path);
     publish_some(&store, topic, 3);
     let target = store.put_target(new(topic)).unwrap();
-    assert_eq!((target.cursor, target.generation), (Offset(3), 1), "a new target gets what comes from now on");
+    assert_eq!(
+        (target.cursor, target.generation),
+        (Offset(3), 1),
+        "a new target gets what comes from now on"
+    );
     publish_some(&store, topic, 1);
     let moved = progress(&target, 4);
     assert!(store.save_progress(vec![moved.clone()]).unwrap().is_empty());
-    let renewed = store.put_target(NewTarget { secret: None, lease_until: Some(at(900)), ..new(topic) }).unwrap();
+    let renewed = store
+        .put_target(NewTarget { secret: None, lease_until: Some(at(900)), ..new(topic) })
+        .unwrap();
     assert_eq!((renewed.id, renewed.generation, renewed.cursor), (target.id, 2, Offset(4)));
     assert_eq!((&renewed.secret, renewed.lease_until), (&None, Some(at(900))));
-    assert_eq!(store.save_progress(vec![moved]).unwrap(), [target.id], "progress from before the renewal");
-    let other = store.put_target(NewTarget { kind: TargetKind::FatSubmission, ..new(topic) }).unwrap();
+    assert_eq!(
+        store.save_progress(vec![moved]).unwrap(),
+        [target.id],
+        "progress from before the renewal"
+    );
+    let other =
+        store.put_target(NewTarget { kind: TargetKind::FatSubmission, ..new(topic) }).unwrap();
     assert_ne!(other.id, target.id, "another kind is another target");
     drop(store);
     let (store, _) = open(&path);
     assert_eq!(store.all_targets(TargetId(0), 10).unwrap(), [renewed.clone(), other.clone()]);
     assert_eq!(store.all_targets(renewed.id, 1).unwrap(), [other]);
-    assert_eq!(store.find_target(topic, CALLBACK, TargetKind::Subscription).unwrap(), Some(renewed));
-    assert_eq!((store.count_targets(None).unwrap(), store.count_targets(Some(topic)).unwrap()), (2, 2));
+    assert_eq!(
+        store.find_target(topic, CALLBACK, TargetKind::Subscription).unwrap(),
+        Some(renewed)
+    );
+    assert_eq!(
+        (store.count_targets(None).unwrap(), store.count_targets(Some(topic)).unwrap()),
+        (2, 2)
+    );
 }
 
 #[test]
@@ -160,14 +184,19 @@ fn the_last_failures_and_the_last_success_of_a_target_are_kept() {
         last: Some(attempt(2, number, Some(&"ö".repeat(ERROR_BYTES_MAX)))),
         ..progress(&target, 1)
     });
-    assert!(store.save_progress(std::iter::once(success).chain(failures).collect()).unwrap().is_empty());
+    assert!(
+        store.save_progress(std::iter::once(success).chain(failures).collect()).unwrap().is_empty()
+    );
     let kept = store.attempts(target.id).unwrap();
     assert_eq!(kept.len() as i64, ATTEMPTS_MAX + 1);
     assert_eq!(kept[0].number, 20, "the newest first");
     assert_eq!(kept[0].error.as_ref().unwrap().len(), ERROR_BYTES_MAX);
     assert_eq!(kept.last().unwrap(), &attempt(1, 1, None));
     let target = store.target(target.id).unwrap().unwrap();
-    assert_eq!((target.attempts, target.first_failed, target.next_at), (20, Some(at(2)), Some(at(100))));
+    assert_eq!(
+        (target.attempts, target.first_failed, target.next_at),
+        (20, Some(at(2)), Some(at(100)))
+    );
 }
 
 #[test]
@@ -201,21 +230,37 @@ fn a_verification_and_what_follows_from_it_are_one() {
     let (store, topic) = open(&path);
     publish_some(&store, topic, 2);
     let first = ask(&store, asked(VerificationMode::Subscribe));
-    let later = ask(&store, NewVerification { next_at: at(60), ..asked(VerificationMode::Subscribe) });
+    let later =
+        ask(&store, NewVerification { next_at: at(60), ..asked(VerificationMode::Subscribe) });
     drop(store);
     let (store, topic) = open(&path);
     let due = store.verifications_due(at(0), 10).unwrap();
     assert_eq!(due.len(), 1);
     assert_eq!((due[0].id, &due[0].request), (first, &asked(VerificationMode::Subscribe)));
     let (sender, told) = channel();
-    store.retry_verification_then(first, 1, at(90), Box::new(move |result| sender.send(result).unwrap()));
+    store.retry_verification_then(
+        first,
+        1,
+        at(90),
+        Box::new(move |result| sender.send(result).unwrap()),
+    );
     told.recv().unwrap().unwrap();
-    let due: Vec<_> = store.verifications_due(at(90), 10).unwrap().iter().map(|one| (one.id, one.attempts)).collect();
+    let due: Vec<_> = store
+        .verifications_due(at(90), 10)
+        .unwrap()
+        .iter()
+        .map(|one| (one.id, one.attempts))
+        .collect();
     assert_eq!(due, [(later, 0), (first, 1)], "the longest due first");
 
-    let target = store.finish_verification(first, Settled::Subscribed(new(topic))).unwrap().unwrap();
+    let target =
+        store.finish_verification(first, Settled::Subscribed(new(topic))).unwrap().unwrap();
     assert_eq!(target.cursor, Offset(2));
-    assert_eq!(store.finish_verification(first, Settled::Subscribed(new(topic))).unwrap(), None, "only once");
+    assert_eq!(
+        store.finish_verification(first, Settled::Subscribed(new(topic))).unwrap(),
+        None,
+        "only once"
+    );
     assert_eq!(store.target(target.id).unwrap().unwrap().generation, 1);
     assert_eq!(store.finish_verification(later, Settled::Dropped).unwrap(), None);
     let bye = ask(&store, asked(VerificationMode::Unsubscribe));
@@ -256,7 +301,10 @@ fn old_notifications_are_found_and_unused_topics_dropped() {
         publish_some(&store, topic, 1);
     }
     let before = |second| store.accepted_before(topic, at(second)).unwrap().0;
-    assert_eq!([before(5), before(10), before(11), before(20), before(21), before(99)], [0, 0, 1, 1, 4, 5]);
+    assert_eq!(
+        [before(5), before(10), before(11), before(20), before(21), before(99)],
+        [0, 0, 1, 1, 4, 5]
+    );
     store.trim(topic, Offset(2)).unwrap();
     assert_eq!([before(5), before(21)], [2, 4]);
     let sizes = store.sizes().unwrap();
@@ -279,8 +327,12 @@ fn too_long_values_are_refused_individually() {
     let long = Secret::from(vec![b'x'; 200]);
     let refused = store.put_target(NewTarget { secret: Some(long), ..new(topic) }).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Refused);
-    assert!(refused.to_string().contains("the secret has 200 bytes\n  help: at most 199"), "{refused}");
-    let refused = store.put_target(NewTarget { address: "a".repeat(9_000), ..new(topic) }).unwrap_err();
+    assert!(
+        refused.to_string().contains("the secret has 200 bytes\n  help: at most 199"),
+        "{refused}"
+    );
+    let refused =
+        store.put_target(NewTarget { address: "a".repeat(9_000), ..new(topic) }).unwrap_err();
     assert!(refused.to_string().contains("at most 8192"), "{refused}");
     assert_eq!(store.open_topic(&"a".repeat(9_000)).unwrap_err().kind(), ErrorKind::Refused);
     assert_eq!(store.put_target(new(TopicId(77))).unwrap_err().kind(), ErrorKind::NoSet);
@@ -292,7 +344,10 @@ fn closing_records_what_waits_and_refuses_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hub.db");
     let (store, topic) = open(&path);
-    assert_eq!(HubStore::open(&path, Arc::new(FixedClock::default())).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(
+        HubStore::open(&path, Arc::new(FixedClock::default())).unwrap_err().kind(),
+        ErrorKind::Busy
+    );
     let (sender, told) = channel();
     for _ in 0..100 {
         let payload = Payload::Bytes(Arc::from(&[7_u8; 10_000][..]));
@@ -338,8 +393,13 @@ fn closed_store_is_one_file_despite_readers() {
         store.close();
         reader.join().expect("no panic");
         drop(store);
-        let left: Vec<_> =
-            std::fs::read_dir(&folder).expect("listed").map(|entry| entry.expect("read").file_name()).collect();
-        assert!(left.iter().all(|name| name == "hub.db" || name == "hub.db.lock"), "round {round}: {left:?}");
+        let left: Vec<_> = std::fs::read_dir(&folder)
+            .expect("listed")
+            .map(|entry| entry.expect("read").file_name())
+            .collect();
+        assert!(
+            left.iter().all(|name| name == "hub.db" || name == "hub.db.lock"),
+            "round {round}: {left:?}"
+        );
     }
 }

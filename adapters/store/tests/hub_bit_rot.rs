@@ -1,10 +1,12 @@
 //! Bit flips in a hub's store: each is detected or harmless, and repair handles it.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
-use abreast_core::{FixedClock, LogError, NewNotification, Offset, Payload, Position, TopicId, TopicLog, publish};
+use abreast_core::{
+    FixedClock, LogError, NewNotification, Offset, Payload, Position, TopicId, TopicLog, publish,
+};
 use abreast_store::hub::{
-    HubStore, NewTarget, NewVerification, OFFSETS_APART, Progress, Secret, TargetId, TargetKind, VerificationId,
-    VerificationMode, check_hub, copy_hub, repair_hub, restart_hub_log,
+    HubStore, NewTarget, NewVerification, OFFSETS_APART, Progress, Secret, TargetId, TargetKind,
+    VerificationId, VerificationMode, check_hub, copy_hub, repair_hub, restart_hub_log,
 };
 use abreast_store::integrity::Findings;
 use abreast_testkit::bits::{Outcome, flip_each};
@@ -32,7 +34,8 @@ fn content(number: u64) -> NewNotification {
 
 fn write(path: &Path) {
     let store = open(path).unwrap();
-    let topics = [1, 2].map(|number| store.open_topic(&format!("http://example.org/topic/{number}")).unwrap());
+    let topics = [1, 2]
+        .map(|number| store.open_topic(&format!("http://example.org/topic/{number}")).unwrap());
     for number in 1..=30 {
         for topic in topics {
             publish(&store, topic, content(number)).unwrap();
@@ -88,11 +91,13 @@ fn answers(path: &Path) -> Result<String, LogError> {
         writeln!(text, "{:?}", store.read(topic.id, Offset(0), 1_000)?).unwrap();
     }
     for target in store.all_targets(TargetId(0), 1_000)? {
-        writeln!(text, "{target:?} {:?}", target.secret.as_ref().map(|secret| secret.0.clone())).unwrap();
+        writeln!(text, "{target:?} {:?}", target.secret.as_ref().map(|secret| secret.0.clone()))
+            .unwrap();
     }
     for asked in store.verifications(VerificationId(0), 1_000)? {
         // When it came and is tried next is not vouched for.
-        writeln!(text, "{:?} {} {}", asked.id, asked.request.callback, asked.request.challenge).unwrap();
+        writeln!(text, "{:?} {} {}", asked.id, asked.request.callback, asked.request.challenge)
+            .unwrap();
     }
     Ok(text)
 }
@@ -115,8 +120,9 @@ fn check_what_is_kept(path: &Path, context: &str) {
         assert_eq!(offsets, (state.trimmed.0 + 1..=state.head.0).collect::<Vec<_>>(), "{context}");
         let first = 30 - kept.len() as u64;
         // Those at the end may be lost: then all are numbered by what is left.
-        let shifted = (0..=first)
-            .any(|back| kept.iter().zip(first + 1 - back..).all(|(one, number)| one.content == content(number)));
+        let shifted = (0..=first).any(|back| {
+            kept.iter().zip(first + 1 - back..).all(|(one, number)| one.content == content(number))
+        });
         assert!(shifted, "{context}: other notifications than were published");
         publish(&store, topic, content(31)).unwrap();
     }
@@ -139,7 +145,12 @@ fn hub_flipped_bit_is_detected_or_harmless_and_repaired() {
         if repair_hub(path, false).is_err() {
             return Outcome::Lost;
         }
-        assert!(findings(path).is_consistent(), "{context}: {:?}, then {:?}", found.list(), findings(path).list());
+        assert!(
+            findings(path).is_consistent(),
+            "{context}: {:?}, then {:?}",
+            found.list(),
+            findings(path).list()
+        );
         check_what_is_kept(path, context);
         Outcome::Repaired
     });
@@ -155,9 +166,15 @@ fn restarted_hub_store_loses_nothing_and_reuses_no_number() {
     check_what_is_kept(&path, "begun anew");
     let store = open(&path).unwrap();
     let base = OFFSETS_APART;
-    let state = |topic: TopicId| store.topic(topic).unwrap().map(|topic| (topic.trimmed.0, topic.head.0)).unwrap();
+    let state = |topic: TopicId| {
+        store.topic(topic).unwrap().map(|topic| (topic.trimmed.0, topic.head.0)).unwrap()
+    };
     let all = topics(&store).unwrap();
-    assert_eq!([state(all[0]), state(all[1])], [(base, base + 31), (base, base + 21)], "and one published since");
+    assert_eq!(
+        [state(all[0]), state(all[1])],
+        [(base, base + 31), (base, base + 21)],
+        "and one published since"
+    );
     for target in store.all_targets(TargetId(0), 1_000).unwrap() {
         assert_eq!(state(target.topic).1 - target.cursor.0, 11, "{target:?} has as much before it");
         assert_eq!(target.generation, 2);
@@ -187,7 +204,11 @@ fn hub_copy_under_load_has_all_accepted_notifications() {
             #[cfg(unix)]
             {
                 use std::os::unix::fs::PermissionsExt as _;
-                assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o077, 0, "for its owner only");
+                assert_eq!(
+                    fs::metadata(&to).unwrap().permissions().mode() & 0o077,
+                    0,
+                    "for its owner only"
+                );
             }
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -1,12 +1,13 @@
 //! Power loss at any instant loses nothing that a hub accepted.
 //!
-//! As `power_loss.rs` does it for the change log: a child publishes, is asked for subscriptions and delivers, all of it
-//! told by one number; of every store that may be left, all that was acknowledged is there, and nothing half.
+//! As `power_loss.rs` does it for the change log: a child publishes, is asked for subscriptions and
+//! delivers, all of it told by one number; of every store that may be left, all that was
+//! acknowledged is there, and nothing half.
 
 use abreast_core::{NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog};
 use abreast_store::hub::{
-    HubStore, NewTarget, NewVerification, Progress, Secret, TargetId, TargetKind, VerificationId, VerificationMode,
-    check_hub,
+    HubStore, NewTarget, NewVerification, Progress, Secret, TargetId, TargetKind, VerificationId,
+    VerificationMode, check_hub,
 };
 use abreast_store::integrity::Findings;
 use abreast_testkit::power;
@@ -24,7 +25,8 @@ const STEPS: [u64; 2] = [50, 30];
 const TOPICS: [&str; 2] = ["http://example.org/one", "http://example.org/two"];
 
 fn open(path: &Path) -> (HubStore, [TopicId; 2]) {
-    let store = HubStore::open(path, Arc::new(SystemClock)).expect("the store opens after loss of power");
+    let store =
+        HubStore::open(path, Arc::new(SystemClock)).expect("the store opens after loss of power");
     let topics = TOPICS.map(|url| store.open_topic(url).expect("the topic opens"));
     (store, topics)
 }
@@ -47,17 +49,23 @@ fn notification(topic: usize, offset: u64) -> NewNotification {
         let byte = offset as u8 ^ topic as u8;
         Payload::Bytes(vec![byte; (offset * 977 % 12_000) as usize].into())
     };
-    NewNotification { media_type: "application/xml".into(), links: format!("<{offset}>; rel=up"), payload }
+    NewNotification {
+        media_type: "application/xml".into(),
+        links: format!("<{offset}>; rel=up"),
+        payload,
+    }
 }
 
-/// A step asks for one subscription more and verifies it at once if its number is even, delivers everything to all, and
-/// drops what is older than 40 notifications when its number ends with 9.
+/// A step asks for one subscription more and verifies it at once if its number is even, delivers
+/// everything to all, and drops what is older than 40 notifications when its number ends with 9.
 fn take(store: &HubStore, topics: [TopicId; 2], step: u64) {
     let (sender, receiver) = channel();
     for offset in published_by(step - 1) + 1..=published_by(step) {
         for (place, topic) in topics.into_iter().enumerate() {
             let sender = sender.clone();
-            let done = move |result: Result<Offset, _>| sender.send((offset, result)).expect("listened to");
+            let done = move |result: Result<Offset, _>| {
+                sender.send((offset, result)).expect("listened to")
+            };
             store.publish_then(topic, notification(place, offset), Box::new(done));
         }
     }
@@ -72,7 +80,10 @@ fn take(store: &HubStore, topics: [TopicId; 2], step: u64) {
         next_at: Timestamp::from_seconds(0),
     };
     let (asked, answer) = channel();
-    store.put_verification_then(verification, Box::new(move |result| asked.send(result).expect("listened to")));
+    store.put_verification_then(
+        verification,
+        Box::new(move |result| asked.send(result).expect("listened to")),
+    );
     drop(sender);
     for (offset, result) in receiver {
         assert_eq!(result.expect("published"), Offset(offset));
@@ -103,7 +114,12 @@ fn take(store: &HubStore, topics: [TopicId; 2], step: u64) {
         dead: None,
     };
     let targets = store.all_targets(TargetId(0), 1_000).expect("read");
-    assert!(store.save_progress(targets.iter().map(|target| moved(target.id)).collect()).expect("saved").is_empty());
+    assert!(
+        store
+            .save_progress(targets.iter().map(|target| moved(target.id)).collect())
+            .expect("saved")
+            .is_empty()
+    );
     if step % 10 == 9 {
         for topic in topics {
             store.trim(topic, Offset(published_by(step).saturating_sub(40))).expect("trimmed");
@@ -111,7 +127,8 @@ fn take(store: &HubStore, topics: [TopicId; 2], step: u64) {
     }
 }
 
-/// Works, closes the store (which writes the log back into the database), opens it, and works again.
+/// Works, closes the store (which writes the log back into the database), opens it, and works
+/// again.
 #[test]
 fn child() {
     let Ok(path) = std::env::var(CHILD) else { return };
@@ -131,34 +148,47 @@ fn a_hub_that_lost_power_has_all_that_it_accepted() {
     if std::env::var_os(CHILD).is_some() {
         return;
     }
-    power::lose_power(CHILD, "hub.db", LOSSES, STEPS.iter().sum(), &mut |path, promised, context| {
-        let promised = promised.unwrap_or(0);
-        let (store, topics) = open(path);
-        for (place, topic) in topics.into_iter().enumerate() {
-            let head = store.head(topic).unwrap().0;
-            assert!(head >= published_by(promised), "{context}: step {promised} was told, {head} is there");
-            let trimmed = store.topic(topic).unwrap().unwrap().trimmed.0;
-            let kept = store.read(topic, Offset(0), 10_000).unwrap();
-            let offsets: Vec<u64> = kept.iter().map(|notification| notification.offset.0).collect();
-            assert_eq!(offsets, (trimmed + 1..=head).collect::<Vec<_>>(), "{context}");
-            for found in kept {
-                assert_eq!(found.content, notification(place, found.offset.0), "{context}");
+    power::lose_power(
+        CHILD,
+        "hub.db",
+        LOSSES,
+        STEPS.iter().sum(),
+        &mut |path, promised, context| {
+            let promised = promised.unwrap_or(0);
+            let (store, topics) = open(path);
+            for (place, topic) in topics.into_iter().enumerate() {
+                let head = store.head(topic).unwrap().0;
+                assert!(
+                    head >= published_by(promised),
+                    "{context}: step {promised} was told, {head} is there"
+                );
+                let trimmed = store.topic(topic).unwrap().unwrap().trimmed.0;
+                let kept = store.read(topic, Offset(0), 10_000).unwrap();
+                let offsets: Vec<u64> =
+                    kept.iter().map(|notification| notification.offset.0).collect();
+                assert_eq!(offsets, (trimmed + 1..=head).collect::<Vec<_>>(), "{context}");
+                for found in kept {
+                    assert_eq!(found.content, notification(place, found.offset.0), "{context}");
+                }
             }
-        }
-        let targets = store.all_targets(TargetId(0), 1_000).unwrap();
-        assert!(targets.len() as u64 >= promised / 2, "{context}: {} targets", targets.len());
-        for target in targets.iter().take((promised / 2) as usize) {
-            assert!(target.cursor.0 >= published_by(promised), "{context}: {target:?}");
-        }
-        let waiting = store.verifications(VerificationId(0), 1_000).unwrap();
-        let expected = (1..=promised).filter(|step| !step.is_multiple_of(2));
-        for step in expected {
-            let callback = format!("http://example.org/callback/{step}");
-            assert!(waiting.iter().any(|one| one.request.callback == callback), "{context}: {callback}");
-        }
-        drop(store);
-        let mut findings = Findings::default();
-        check_hub(path, &mut findings).unwrap();
-        assert!(findings.is_consistent(), "{context}: {:?}", findings.list());
-    });
+            let targets = store.all_targets(TargetId(0), 1_000).unwrap();
+            assert!(targets.len() as u64 >= promised / 2, "{context}: {} targets", targets.len());
+            for target in targets.iter().take((promised / 2) as usize) {
+                assert!(target.cursor.0 >= published_by(promised), "{context}: {target:?}");
+            }
+            let waiting = store.verifications(VerificationId(0), 1_000).unwrap();
+            let expected = (1..=promised).filter(|step| !step.is_multiple_of(2));
+            for step in expected {
+                let callback = format!("http://example.org/callback/{step}");
+                assert!(
+                    waiting.iter().any(|one| one.request.callback == callback),
+                    "{context}: {callback}"
+                );
+            }
+            drop(store);
+            let mut findings = Findings::default();
+            check_hub(path, &mut findings).unwrap();
+            assert!(findings.is_consistent(), "{context}: {:?}", findings.list());
+        },
+    );
 }

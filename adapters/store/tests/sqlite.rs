@@ -31,7 +31,8 @@ fn a_store_in_use_is_not_opened_again() {
 #[test]
 fn missing_folder_gives_a_readable_error() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = SqliteLog::open(&folder.path().join("none/store.sqlite"), Arc::new(SystemClock)).unwrap_err();
+    let refused = SqliteLog::open(&folder.path().join("none/store.sqlite"), Arc::new(SystemClock))
+        .unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Io);
     assert!(refused.to_string().contains("none/store.sqlite"), "{refused}");
 }
@@ -44,7 +45,11 @@ fn closing_records_what_waits_and_refuses_the_rest() {
     let (sender, answers) = mpsc::channel();
     for number in 0..50 {
         let sender = sender.clone();
-        log.append_then(set, vec![put(number.to_string())], Box::new(move |result| sender.send(result).unwrap()));
+        log.append_then(
+            set,
+            vec![put(number.to_string())],
+            Box::new(move |result| sender.send(result).unwrap()),
+        );
     }
     log.close();
     drop(sender);
@@ -99,8 +104,13 @@ fn an_import_of_any_size_is_taken() {
 /// Changes in no order, whose batches touch many pages each.
 fn append_spread(log: &SqliteLog, set: SetId, batches: std::ops::Range<u32>) {
     for batch in batches {
-        let key =
-            |number: u32| format!("{:08x}/{}", (batch * 1_000 + number).wrapping_mul(0x9e37_79b1), "x".repeat(300));
+        let key = |number: u32| {
+            format!(
+                "{:08x}/{}",
+                (batch * 1_000 + number).wrapping_mul(0x9e37_79b1),
+                "x".repeat(300)
+            )
+        };
         append(log, set, (0..1_000).map(|number| put(key(number))).collect()).expect("appended");
     }
 }

@@ -3,8 +3,8 @@
 
 use abreast_core::testing::check_consistency;
 use abreast_core::{
-    Change, ChangeLog, ContentId, FixedClock, Imported, KeyRange, NewSet, Order, PageRule, Position, SetId, ShardRule,
-    State, SystemClock, append,
+    Change, ChangeLog, ContentId, FixedClock, Imported, KeyRange, NewSet, Order, PageRule,
+    Position, SetId, ShardRule, State, SystemClock, append,
 };
 use abreast_store::integrity::{Findings, check_log};
 use abreast_store::{SqliteLog, SqliteOptions};
@@ -18,14 +18,19 @@ use std::time::Duration;
 
 const START: i64 = 1_767_225_600_000_000;
 
-/// A store as version 1 of the schema had it: one set, three resources created, one of them deleted.
+/// A store as version 1 of the schema had it: one set, three resources created, one of them
+/// deleted.
 fn write_version_1(path: &Path) {
     let connection = Connection::open(path).unwrap();
     connection.pragma_update(None, "journal_mode", "WAL").unwrap();
-    connection.execute_batch("CREATE TABLE schema_version (version INTEGER NOT NULL) STRICT").unwrap();
+    connection
+        .execute_batch("CREATE TABLE schema_version (version INTEGER NOT NULL) STRICT")
+        .unwrap();
     connection.execute_batch(include_str!("../src/migrations/log_0001.sql")).unwrap();
     connection.execute("INSERT INTO schema_version (version) VALUES (1)", []).unwrap();
-    let add = |sql: &str, values: &[&dyn rusqlite::ToSql]| assert_eq!(connection.execute(sql, values).unwrap(), 1);
+    let add = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
+        assert_eq!(connection.execute(sql, values).unwrap(), 1)
+    };
     let age = 7 * 24 * 3_600_000_000_i64;
     add("INSERT INTO sets VALUES (1, 'old', ?1, 0, 5000, ?2)", params![START, age]);
     let digests = Digests { md5: Some([7; 16]), ..Digests::default() }.to_bytes();
@@ -41,7 +46,10 @@ fn write_version_1(path: &Path) {
             );
         }
     }
-    add("INSERT INTO changes VALUES (1, 4, ?1, 6, 'c', NULL, NULL, NULL, NULL, NULL, NULL)", params![START + 4]);
+    add(
+        "INSERT INTO changes VALUES (1, 4, ?1, 6, 'c', NULL, NULL, NULL, NULL, NULL, NULL)",
+        params![START + 4],
+    );
     add("INSERT INTO pages VALUES (1, 1, 0, NULL, ?1, NULL)", params![START]);
     add("INSERT INTO shards VALUES (1, 1, '', NULL, 2, 200, 4, ?1, 0)", params![START + 4]);
 }
@@ -66,13 +74,19 @@ fn a_store_of_the_first_schema_opens_with_everything_in_it() {
         let log = SqliteLog::open(&path, Arc::new(SystemClock)).unwrap();
         let set = log.open_set(&NewSet { slug: "old".into(), ..NewSet::default() }).unwrap().id;
         let head = log.head(set).unwrap();
-        assert_eq!((head.position, head.resources, head.importing), (Position(4 + round), 2 + round, false));
+        assert_eq!(
+            (head.position, head.resources, head.importing),
+            (Position(4 + round), 2 + round, false)
+        );
         let known = log.resource(set, "a").unwrap().unwrap();
         let id = Some(ContentId([3; 32]));
         assert_eq!(known.state, state(if round == 0 { None } else { id }));
-        // Keeping the bytes of what was there before is no change; what is new is recorded with them.
+        // Keeping the bytes of what was there before is no change; what is new is recorded with
+        // them.
         let key = format!("new/{round}");
-        let answer = append(&log, set, vec![Change::put("a", state(id)), Change::put(&key, state(id))]).unwrap();
+        let answer =
+            append(&log, set, vec![Change::put("a", state(id)), Change::put(&key, state(id))])
+                .unwrap();
         assert_eq!((answer.recorded, answer.unchanged), (1, 1));
         assert_eq!(log.resource(set, &key).unwrap().unwrap().state.content, id);
         if round == 0 {
@@ -88,8 +102,11 @@ fn a_store_of_the_first_schema_opens_with_everything_in_it() {
 fn numbered(number: u64) -> State {
     let mut md5 = [0; 16];
     md5[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9).to_le_bytes());
-    let link =
-        || Link { target: format!("https://example.org/{number}"), rel: "describedby".into(), ..Link::default() };
+    let link = || Link {
+        target: format!("https://example.org/{number}"),
+        rel: "describedby".into(),
+        ..Link::default()
+    };
     State {
         modified: Timestamp::from_seconds(1_700_000_000 + number as i64),
         length: Some(number * 7),
@@ -130,7 +147,8 @@ fn write_as_the_fixture(log: &SqliteLog) {
         };
         append(log, set, vec![change.with_idempotency_key(format!("k{number}"))]).unwrap();
     }
-    let importing = log.open_set(&NewSet { slug: "importing".into(), ..NewSet::default() }).unwrap().id;
+    let importing =
+        log.open_set(&NewSet { slug: "importing".into(), ..NewSet::default() }).unwrap().id;
     log.import(importing, vec![imported("a".into(), 1, Vec::new())]).unwrap();
 }
 
@@ -139,7 +157,8 @@ fn answers(log: &SqliteLog) -> String {
     let mut text = String::new();
     for set in log.sets().unwrap() {
         let (slug, set) = (set.slug, set.id);
-        writeln!(text, "{slug} {:?} {:?}", log.head(set).unwrap(), log.shards(set).unwrap()).unwrap();
+        writeln!(text, "{slug} {:?} {:?}", log.head(set).unwrap(), log.shards(set).unwrap())
+            .unwrap();
         writeln!(text, "{:?}", log.pages(set, 1, 1_000).unwrap()).unwrap();
         let mut keys = Vec::new();
         log.read(set, Position(0), &mut |change| {
@@ -159,7 +178,8 @@ fn answers(log: &SqliteLog) -> String {
         })
         .unwrap();
         for key in keys {
-            let versions = log.versions(set, &key, Timestamp::MIN, Order::OldestFirst, 100).unwrap();
+            let versions =
+                log.versions(set, &key, Timestamp::MIN, Order::OldestFirst, 100).unwrap();
             writeln!(text, "{key} {versions:?}").unwrap();
         }
     }
@@ -178,7 +198,8 @@ fn a_store_of_schema_4_answers_what_a_new_one_does() {
     let (old, new) = (folder.path().join("old.db"), folder.path().join("new.db"));
     let mut unpacked = Vec::new();
     let fixture = include_bytes!("fixtures/log_schema_4.db.gz");
-    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&fixture[..]), &mut unpacked).unwrap();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&fixture[..]), &mut unpacked)
+        .unwrap();
     std::fs::write(&old, unpacked).unwrap();
     let before = findings(&old);
     assert!(before.is_consistent() && before.has(&["store.schema-old"]), "{:?}", before.list());

@@ -1,7 +1,8 @@
-//! Access to a server: through which proxy, with which credentials and certificates; for every command with a network.
+//! Access to a server: through which proxy, with which credentials and certificates; for every
+//! command with a network.
 //!
-//! Secrets come from files, commands or the environment, never from the command line, where every user of the machine
-//! could read them; and they are for the Source's own scheme, host and port.
+//! Secrets come from files, commands or the environment, never from the command line, where every
+//! user of the machine could read them; and they are for the Source's own scheme, host and port.
 
 use crate::config::UsageError;
 use abreast_net::{Authorization, ClientCertificate, Options, Pin, Proxies};
@@ -21,15 +22,20 @@ const USUAL_NETRC: &str = "~/.netrc";
 
 /// Proxies, credentials, certificates.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Access (secrets: ABREAST_TOKEN and ABREAST_PASSWORD are read as well)")]
+#[command(
+    next_help_heading = "Access (secrets: ABREAST_TOKEN and ABREAST_PASSWORD are read as well)"
+)]
 pub(crate) struct AccessArgs {
-    /// Use this proxy: http://, https://, socks5:// or socks5h://HOST:PORT [default: http_proxy, https_proxy, all_proxy]
+    /// Use this proxy: http://, https://, socks5:// or socks5h://HOST:PORT [default: http_proxy,
+    /// https_proxy, all_proxy]
     #[arg(long, value_name = "URL", env = "ABREAST_PROXY", hide_env_values = true)]
     pub(crate) proxy: Option<String>,
-    /// Reach these hosts, addresses and networks directly, separated by commas; * for all [default: no_proxy]
+    /// Reach these hosts, addresses and networks directly, separated by commas; * for all [default:
+    /// no_proxy]
     #[arg(long, value_name = "LIST")]
     pub(crate) no_proxy: Option<String>,
-    /// Log in to the Source as this user; password from --password-file, --password-command or ABREAST_PASSWORD
+    /// Log in to the Source as this user; password from --password-file, --password-command or
+    /// ABREAST_PASSWORD
     #[arg(long, value_name = "NAME", env = "ABREAST_USER")]
     pub(crate) user: Option<String>,
     /// Read the password from a file
@@ -44,7 +50,8 @@ pub(crate) struct AccessArgs {
     /// Run a shell command that prints a bearer token for the Source
     #[arg(long, value_name = "COMMAND", conflicts_with = "user")]
     pub(crate) token_command: Option<String>,
-    /// Use credentials by host from a .netrc file [default file: NETRC, else .netrc in the home folder]
+    /// Use credentials by host from a .netrc file [default file: NETRC, else .netrc in the home
+    /// folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = USUAL_NETRC, require_equals = true)]
     pub(crate) netrc: Option<PathBuf>,
     /// Present this certificate to the Source (PEM, with its chain)
@@ -66,10 +73,12 @@ fn parse_pin(text: &str) -> Result<Pin, String> {
 }
 
 impl AccessArgs {
-    /// Puts everything into the options of the HTTP client; gives back the Source's URL without credentials.
+    /// Puts everything into the options of the HTTP client; gives back the Source's URL without
+    /// credentials.
     ///
     /// # Errors
-    /// A file or secret that cannot be read, or a proxy that cannot be used; no message has a secret in it.
+    /// A file or secret that cannot be read, or a proxy that cannot be used; no message has a
+    /// secret in it.
     pub(crate) fn apply(&self, url: &str, net: &mut Options) -> Result<String> {
         self.try_apply(url, net).map_err(|error| UsageError(format!("{error:#}")).into())
     }
@@ -81,8 +90,9 @@ impl AccessArgs {
         }
         let environment = |name: &str| std::env::var(name).ok();
         net.proxies = match &self.proxy {
-            Some(proxy) => Proxies::through(proxy)?
-                .bypassing(&environment("no_proxy").or_else(|| environment("NO_PROXY")).unwrap_or_default()),
+            Some(proxy) => Proxies::through(proxy)?.bypassing(
+                &environment("no_proxy").or_else(|| environment("NO_PROXY")).unwrap_or_default(),
+            ),
             None => Proxies::from_environment(environment)?,
         };
         if let Some(list) = &self.no_proxy {
@@ -165,7 +175,9 @@ fn warn_if_readable_on_the_way(url: &str) {
 fn usual_netrc() -> Result<PathBuf> {
     let named = std::env::var_os("NETRC").map(PathBuf::from);
     let usual = || std::env::home_dir().map(|home| home.join(".netrc"));
-    named.or_else(usual).context("there is no home folder to search for .netrc (help: name the file, --netrc=FILE)")
+    named
+        .or_else(usual)
+        .context("there is no home folder to search for .netrc (help: name the file, --netrc=FILE)")
 }
 
 /// A small file of text; others had better not be able to read it.
@@ -175,7 +187,11 @@ fn read_limited(path: &Path, most: u64) -> Result<String> {
     let file = std::fs::File::open(path).with_context(task)?;
     let about = file.metadata().with_context(task)?;
     if about.is_file() && about.permissions().mode() & 0o077 != 0 {
-        tracing::warn!("`{}` can be read by other users: chmod 600 {}", path.display(), path.display());
+        tracing::warn!(
+            "`{}` can be read by other users: chmod 600 {}",
+            path.display(),
+            path.display()
+        );
     }
     let mut text = String::new();
     file.take(most + 1).read_to_string(&mut text).with_context(task)?;
@@ -195,7 +211,8 @@ fn printed_by(command: &str) -> Result<String> {
         .spawn()
         .context(task)?;
     let mut text = String::new();
-    let read = child.stdout.take().map(|out| out.take(SECRET_MAX).read_to_string(&mut text)).transpose();
+    let read =
+        child.stdout.take().map(|out| out.take(SECRET_MAX).read_to_string(&mut text)).transpose();
     let status = child.wait().context(task)?;
     read.context("the command that prints a secret printed something that is not text")?;
     if !status.success() {
@@ -229,11 +246,15 @@ mod tests {
             let mut net = Options::default();
             access.apply("https://museum.example/", &mut net).map(|_| net.credentials.is_empty())
         };
-        let command = |text: &str| AccessArgs { token_command: Some(text.into()), ..AccessArgs::default() };
+        let command =
+            |text: &str| AccessArgs { token_command: Some(text.into()), ..AccessArgs::default() };
         assert!(!of(AccessArgs { token_file: Some(file), ..AccessArgs::default() }).unwrap());
         assert!(!of(command("echo hush")).unwrap());
         assert!(of(command("echo hush; exit 3")).is_err());
-        assert!(of(AccessArgs { token_file: Some("/nowhere".into()), ..AccessArgs::default() }).is_err());
+        assert!(
+            of(AccessArgs { token_file: Some("/nowhere".into()), ..AccessArgs::default() })
+                .is_err()
+        );
         let error = of(command("printf 'hu\\001sh'")).unwrap_err();
         assert!(!format!("{error:?}").contains("hu\u{1}sh"));
     }

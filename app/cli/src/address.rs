@@ -11,13 +11,18 @@ pub(crate) fn http_url(text: &str) -> Result<String, String> {
 /// The URL that published URLs begin with.
 pub(crate) fn base_url(text: &str) -> Result<String, String> {
     let url = http_url(text)?;
-    if url.contains(['?', '#']) { Err("expected a URL without query and fragment".to_owned()) } else { Ok(url) }
+    if url.contains(['?', '#']) {
+        Err("expected a URL without query and fragment".to_owned())
+    } else {
+        Ok(url)
+    }
 }
 
 /// The host of a URL, with its port where that is not the usual one.
 pub(crate) fn host(text: &str) -> Result<String, String> {
     let authority = url::Url::parse(&format!("http://{text}/")).ok();
-    let is_host = authority.is_some_and(|url| url.path() == "/" && url.username().is_empty() && url.query().is_none())
+    let is_host = authority
+        .is_some_and(|url| url.path() == "/" && url.username().is_empty() && url.query().is_none())
         && !text.contains(['/', '@', '#'])
         && http_url(&format!("http://{text}/")).is_ok();
     if is_host {
@@ -39,7 +44,13 @@ mod tests {
 
     #[test]
     fn a_url_has_scheme_and_host() {
-        for good in ["http://h", "https://h.example:8080/a?b=c", "HTTPS://H/", "http://[::1]:1/", "http://me:pw@h/"] {
+        for good in [
+            "http://h",
+            "https://h.example:8080/a?b=c",
+            "HTTPS://H/",
+            "http://[::1]:1/",
+            "http://me:pw@h/",
+        ] {
             assert_eq!(http_url(good).as_deref(), Ok(good));
         }
         for bad in [
@@ -58,9 +69,13 @@ mod tests {
             assert!(http_url(bad).is_err() && base_url(bad).is_err(), "{bad}");
         }
         assert!(
-            base_url("https://h/a/").is_ok() && base_url("https://h/?a").is_err() && base_url("https://h/#a").is_err()
+            base_url("https://h/a/").is_ok()
+                && base_url("https://h/?a").is_err()
+                && base_url("https://h/#a").is_err()
         );
-        assert!(is_url("http:/h") && is_url("ftp://h") && !is_url("./a.xml") && !is_url("localhost:80"));
+        assert!(
+            is_url("http:/h") && is_url("ftp://h") && !is_url("./a.xml") && !is_url("localhost:80")
+        );
     }
 
     #[test]

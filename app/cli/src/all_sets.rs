@@ -1,16 +1,16 @@
 //! Copies of all sets of a Source, each in a folder of its own (`--all-sets`).
 //!
-//! One record, `sets.json`, names the folder of each set. It is kept from run to run, so that a set never changes its
-//! folder, and what a set left behind when the Source dropped it is known. Beneath it each copy is a usual one, with its
-//! own state; decision 26 has the reasons.
+//! One record, `sets.json`, names the folder of each set. It is kept from run to run, so that a set
+//! never changes its folder, and what a set left behind when the Source dropped it is known.
+//! Beneath it each copy is a usual one, with its own state; decision 26 has the reasons.
 
 use crate::log_access::ExitCodeError;
 use crate::report::Reporter;
 use crate::sync::failed;
 use abreast_destination::check::CopyPlace;
 use abreast_destination::{
-    AuditOptions, AuditReport, Event, Mode, NewFolders, Observer, Problem, SETS_RECORD as RECORD, SinkOptions,
-    SourceSet, Summary, SyncOptions, source_sets,
+    AuditOptions, AuditReport, Event, Mode, NewFolders, Observer, Problem, SETS_RECORD as RECORD,
+    SinkOptions, SourceSet, Summary, SyncOptions, source_sets,
 };
 use abreast_folder::{Folder, Locked};
 use anyhow::{Context as _, Result, bail};
@@ -51,7 +51,8 @@ type Copies = Vec<(SetFolder, SyncOptions)>;
 type RunResult = Result<Summary, abreast_destination::Error>;
 
 /// How one set is synchronised.
-pub(crate) type Sync<'a> = &'a (dyn Fn(&SyncOptions, &dyn Observer) -> RunResult + std::marker::Sync);
+pub(crate) type Sync<'a> =
+    &'a (dyn Fn(&SyncOptions, &dyn Observer) -> RunResult + std::marker::Sync);
 
 /// Synchronises all sets, one after the other, and reports one summary; gives back the exit code.
 pub(crate) fn sync(
@@ -126,7 +127,8 @@ pub(crate) fn follow(
                     let reporter = reporter(Some(&folder));
                     let result = one(&options, &reporter);
                     reporter.finish();
-                    result.map_or_else(|error| failed(&reporter, &error), |summary| summary.exit_code)
+                    result
+                        .map_or_else(|error| failed(&reporter, &error), |summary| summary.exit_code)
                 };
                 if let Some(ended) = running.insert(place.folder.clone(), scope.spawn(follow)) {
                     codes.insert(place.folder, ended.join().unwrap_or(1));
@@ -139,13 +141,18 @@ pub(crate) fn follow(
                     break;
                 }
             }
-            if cancel.load(Ordering::Relaxed) || running.values().all(std::thread::ScopedJoinHandle::is_finished) {
+            if cancel.load(Ordering::Relaxed)
+                || running.values().all(std::thread::ScopedJoinHandle::is_finished)
+            {
                 break;
             }
-            // A set whose follower ended is started again. A Source that does not respond is asked in the next round.
+            // A set whose follower ended is started again. A Source that does not respond is asked
+            // in the next round.
             copies = place(options, &whole, cancel).unwrap_or_default();
         }
-        codes.extend(running.into_iter().map(|(folder, thread)| (folder, thread.join().unwrap_or(1))));
+        codes.extend(
+            running.into_iter().map(|(folder, thread)| (folder, thread.join().unwrap_or(1))),
+        );
         codes
     });
     whole.finish();
@@ -171,13 +178,21 @@ pub(crate) fn audit(
     for (place, sync) in copies {
         if !sync.folder.is_dir() {
             let message = "this set has no copy yet\n  help: `abreast sync --all-sets` makes it";
-            whole.event(&Event::Notice(Problem { code: "sets.missing", uri: &place.capability_list, message }));
+            whole.event(&Event::Notice(Problem {
+                code: "sets.missing",
+                uri: &place.capability_list,
+                message,
+            }));
             code = if code == 0 { 1 } else { code };
             total.missing_sets += 1;
             continue;
         }
         let reporter = reporter(Some(&place.folder));
-        let result = abreast_destination::audit(&AuditOptions { sync, full: options.full }, &Parts(&reporter), cancel);
+        let result = abreast_destination::audit(
+            &AuditOptions { sync, full: options.full },
+            &Parts(&reporter),
+            cancel,
+        );
         reporter.finish();
         let own = match result {
             Ok(report) => {
@@ -263,13 +278,18 @@ fn common_state(options: &SyncOptions) -> PathBuf {
 
 /// Where the copies have their states, if that is elsewhere and the options do not name it.
 fn states_elsewhere(options: &SyncOptions) -> Option<PathBuf> {
-    let is_unnamed = options.state.is_none() && matches!(options.sink, SinkOptions::Folder | SinkOptions::Warc(_));
+    let is_unnamed = options.state.is_none()
+        && matches!(options.sink, SinkOptions::Folder | SinkOptions::Warc(_));
     let state = is_unnamed.then(|| state_in(&options.folder)).flatten()?;
     (state != common_state(options) && state != options.folder).then_some(state)
 }
 
 /// Takes the copies for this run, and finds which there are.
-fn open(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Result<(Option<Locked>, Copies)> {
+fn open(
+    options: &SyncOptions,
+    reporter: &Reporter,
+    cancel: &AtomicBool,
+) -> Result<(Option<Locked>, Copies)> {
     if options.dry_run {
         return Ok((None, place(options, reporter, cancel)?));
     }
@@ -277,11 +297,14 @@ fn open(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Resu
     abreast_destination::check_places(options)?;
     if let Some(state) = states_elsewhere(options) {
         let (copies, state) = (options.folder.display(), state.display());
-        let message = format!("the copies in {copies} have their states in {state}\n  help: give `--state {state}`");
+        let message = format!(
+            "the copies in {copies} have their states in {state}\n  help: give `--state {state}`"
+        );
         bail!(ExitCodeError { message, code: 2 });
     }
     let state = common_state(options);
-    let new = NewFolders::make(&state).with_context(|| format!("cannot make `{}`", state.display()))?;
+    let new =
+        NewFolders::make(&state).with_context(|| format!("cannot make `{}`", state.display()))?;
     let dir = Folder::open(&state).context("cannot open the folder of the state")?.root();
     let had_lock = dir.stat(LOCK).is_ok();
     let lock = abreast_destination::lock(&dir, LOCK, &options.folder)?;
@@ -312,16 +335,19 @@ pub(crate) fn take(dir: &Path) -> Result<Option<Locked>> {
     Ok(Some(abreast_destination::lock(&state.root(), LOCK, dir)?))
 }
 
-/// Where the record is: in the folder or its state folder, or in a folder elsewhere (`--state`), which a copy in the folder
-/// names.
+/// Where the record is: in the folder or its state folder, or in a folder elsewhere (`--state`),
+/// which a copy in the folder names.
 fn state_in(dir: &Path) -> Option<PathBuf> {
     let has_record = |state: &PathBuf| state.join(RECORD).is_file();
     if let Some(state) = [dir.join(STATE_FOLDER), dir.to_owned()].into_iter().find(has_record) {
         return Some(state);
     }
-    let folders =
-        std::fs::read_dir(dir).ok()?.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let mut states = folders.filter_map(|entry| CopyPlace::find(&entry.path())?.state.parent().map(Path::to_owned));
+    let folders = std::fs::read_dir(dir)
+        .ok()?
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut states = folders
+        .filter_map(|entry| CopyPlace::find(&entry.path())?.state.parent().map(Path::to_owned));
     states.find(has_record)
 }
 
@@ -329,16 +355,21 @@ fn state_in(dir: &Path) -> Option<PathBuf> {
 fn place(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Result<Copies> {
     let state = common_state(options);
     if state.join("mirror.db").exists() {
-        let message =
-            format!("{} is a copy of one set\n  help: give `--all-sets` a folder of its own", options.folder.display());
+        let message = format!(
+            "{} is a copy of one set\n  help: give `--all-sets` a folder of its own",
+            options.folder.display()
+        );
         bail!(ExitCodeError { message, code: 2 });
     }
     let found = source_sets(options, cancel)?;
     let known = read(&state)?;
     let record = known.with(&found);
     let listed: HashSet<&str> = found.iter().map(|set| set.url.as_str()).collect();
-    let (here, gone): (Vec<SetFolder>, Vec<SetFolder>) =
-        record.sets.iter().cloned().partition(|place| listed.contains(place.capability_list.as_str()));
+    let (here, gone): (Vec<SetFolder>, Vec<SetFolder>) = record
+        .sets
+        .iter()
+        .cloned()
+        .partition(|place| listed.contains(place.capability_list.as_str()));
     if !known.sets.is_empty() && gone.len() == known.sets.len() {
         let message = format!(
             "{} holds copies of other sets, such as {}, and of none that {} has\n  help: use another folder",
@@ -349,8 +380,13 @@ fn place(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Res
         bail!(ExitCodeError { message, code: 2 });
     }
     for place in gone {
-        let message = format!("the Source no longer lists this set; its copy in {} is kept", place.folder);
-        reporter.event(&Event::Notice(Problem { code: "sets.gone", uri: &place.capability_list, message: &message }));
+        let message =
+            format!("the Source no longer lists this set; its copy in {} is kept", place.folder);
+        reporter.event(&Event::Notice(Problem {
+            code: "sets.gone",
+            uri: &place.capability_list,
+            message: &message,
+        }));
     }
     if !options.dry_run && state.is_dir() && record != known {
         write(&state, &record)?;
@@ -383,9 +419,11 @@ impl SetFolders {
     /// With a folder for each set that has none yet.
     fn with(&self, found: &[SourceSet]) -> Self {
         let mut record = self.clone();
-        let known: HashSet<String> = record.sets.iter().map(|place| place.capability_list.clone()).collect();
+        let known: HashSet<String> =
+            record.sets.iter().map(|place| place.capability_list.clone()).collect();
         // Names that differ in case only are one name on some file systems.
-        let mut taken: HashSet<String> = record.sets.iter().map(|place| place.folder.to_lowercase()).collect();
+        let mut taken: HashSet<String> =
+            record.sets.iter().map(|place| place.folder.to_lowercase()).collect();
         for set in found.iter().filter(|set| !known.contains(&set.url)) {
             let name = folder_name(&set.name);
             let numbered = (2_u64..).map(|number| format!("{name}-{number}"));
@@ -399,15 +437,17 @@ impl SetFolders {
     /// Values that others wrote into the file cannot lead to another folder.
     fn is_usable(&self) -> bool {
         let mut names = HashSet::new();
-        self.sets
-            .iter()
-            .all(|place| folder_name(&place.folder) == place.folder && names.insert(place.folder.to_lowercase()))
+        self.sets.iter().all(|place| {
+            folder_name(&place.folder) == place.folder && names.insert(place.folder.to_lowercase())
+        })
     }
 }
 
-/// A set's name as the name of a folder: letters, digits, `.`, `-` and `_`; never hidden, never empty.
+/// A set's name as the name of a folder: letters, digits, `.`, `-` and `_`; never hidden, never
+/// empty.
 fn folder_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+    let plain =
+        |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
     let mut folder: String = name.chars().map(plain).collect();
     folder.truncate(NAME_BYTES_MAX);
     if folder.is_empty() || folder.starts_with('.') {
@@ -422,13 +462,19 @@ fn read(state: &Path) -> Result<SetFolders> {
     let mut text = Vec::new();
     match std::fs::File::open(&path) {
         Ok(file) => file.take(RECORD_BYTES_MAX).read_to_end(&mut text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(SetFolders::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(SetFolders::default());
+        }
         Err(error) => Err(error),
     }
     .with_context(|| format!("cannot read `{}`", path.display()))?;
-    let record: Option<SetFolders> = serde_json::from_slice(&text).ok().filter(SetFolders::is_usable);
+    let record: Option<SetFolders> =
+        serde_json::from_slice(&text).ok().filter(SetFolders::is_usable);
     record.with_context(|| {
-        format!("`{}` is damaged\n  help: remove it; folders are given to sets by their names again", path.display())
+        format!(
+            "`{}` is damaged\n  help: remove it; folders are given to sets by their names again",
+            path.display()
+        )
     })
 }
 
@@ -456,10 +502,14 @@ mod tests {
 
     #[test]
     fn a_set_keeps_its_folder_whatever_comes_and_goes() {
-        let first = SetFolders::default().with(&[set("maps", "http://h/maps/c"), set("Maps", "http://h/Maps/c")]);
-        let folders = |record: &SetFolders| record.sets.iter().map(|place| place.folder.clone()).collect::<Vec<_>>();
+        let first = SetFolders::default()
+            .with(&[set("maps", "http://h/maps/c"), set("Maps", "http://h/Maps/c")]);
+        let folders = |record: &SetFolders| {
+            record.sets.iter().map(|place| place.folder.clone()).collect::<Vec<_>>()
+        };
         assert_eq!(folders(&first), ["maps", "Maps-2"]);
-        let second = first.with(&[set("Maps", "http://h/Maps/c"), set("maps", "http://other/maps/c")]);
+        let second =
+            first.with(&[set("Maps", "http://h/Maps/c"), set("maps", "http://other/maps/c")]);
         assert_eq!(folders(&second), ["maps", "Maps-2", "maps-3"]);
         assert_eq!(second.with(&[]), second);
     }
@@ -498,8 +548,9 @@ mod tests {
         write(place.path(), &record).unwrap();
         assert_eq!(read(place.path()).unwrap(), record);
         for folder in ["../elsewhere", "/etc", ""] {
-            let bad =
-                SetFolders { sets: vec![SetFolder { folder: folder.to_owned(), capability_list: String::new() }] };
+            let bad = SetFolders {
+                sets: vec![SetFolder { folder: folder.to_owned(), capability_list: String::new() }],
+            };
             std::fs::write(place.path().join(RECORD), serde_json::to_vec(&bad).unwrap()).unwrap();
             assert!(read(place.path()).unwrap_err().to_string().contains("help:"), "{folder}");
         }

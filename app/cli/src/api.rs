@@ -36,7 +36,11 @@ pub(crate) struct ApiArgs {
 impl ApiArgs {
     /// Values of the flags, which override those of the file.
     pub(crate) fn over(&self, file: Option<ApiFile>) -> Option<ApiFile> {
-        if self.api_write { Some(ApiFile { write: Some(true), ..file.unwrap_or_default() }) } else { file }
+        if self.api_write {
+            Some(ApiFile { write: Some(true), ..file.unwrap_or_default() })
+        } else {
+            file
+        }
     }
 }
 
@@ -49,7 +53,8 @@ pub(crate) struct RuleFile {
     pub(crate) pattern: String,
     /// Relation: a registered name or a URI.
     pub(crate) rel: String,
-    /// Where it leads; `{stem}`, `{name}`, `{ext}`, `{dir}`, `{path}`, `{uri}` stand for parts of the path.
+    /// Where it leads; `{stem}`, `{name}`, `{ext}`, `{dir}`, `{path}`, `{uri}` stand for parts of
+    /// the path.
     pub(crate) href: String,
     /// Media type of the target.
     #[serde(rename = "type")]
@@ -77,7 +82,8 @@ pub(crate) struct SetLinkFile {
 
 /// The keys of the tables above, for the nearest one to a misspelt one.
 pub(crate) const API_KEYS: &[&str] = &["write", "read", "max_content"];
-pub(crate) const RULE_KEYS: &[&str] = &["match", "rel", "href", "type", "encoding", "pri", "if_exists"];
+pub(crate) const RULE_KEYS: &[&str] =
+    &["match", "rel", "href", "type", "encoding", "pri", "if_exists"];
 pub(crate) const SET_LINK_KEYS: &[&str] = &["rel", "href", "type"];
 
 /// Defaults.
@@ -116,7 +122,9 @@ impl LinksConfig {
 
     /// The links of the set as a whole.
     pub(crate) fn published(&self) -> Result<PublishedLinks> {
-        read_links("", &self.set_links).map(PublishedLinks).map_err(|why| anyhow!("`set_links`: {why}"))
+        read_links("", &self.set_links)
+            .map(PublishedLinks)
+            .map_err(|why| anyhow!("`set_links`: {why}"))
     }
 }
 
@@ -125,9 +133,12 @@ pub(crate) fn tokens_path(data: &Path) -> PathBuf {
     data.join("tokens.json")
 }
 
-/// True if only programs on this machine can connect. A local proxy makes a local server public; then its base URL is not local.
+/// True if only programs on this machine can connect. A local proxy makes a local server public;
+/// then its base URL is not local.
 pub(crate) fn is_local(listen: SocketAddr, base_url: Option<&str>) -> bool {
-    let host = base_url.and_then(|base| url::Url::parse(base).ok()).and_then(|base| base.host_str().map(str::to_owned));
+    let host = base_url
+        .and_then(|base| url::Url::parse(base).ok())
+        .and_then(|base| base.host_str().map(str::to_owned));
     listen.ip().is_loopback() && host.is_none_or(|host| is_local_host(&host))
 }
 
@@ -152,7 +163,9 @@ pub(crate) fn check(
     let write = file.write.unwrap_or(false);
     let path = tokens_path(data);
     match read_tokens(&path) {
-        Ok(tokens) if write && !local && !tokens.iter().any(|token| token.scope >= Scope::Write) => {
+        Ok(tokens)
+            if write && !local && !tokens.iter().any(|token| token.scope >= Scope::Write) =>
+        {
             let of = if listen.ip().is_loopback() { "`base_url`" } else { "`listen`" };
             problems.push(format!(
                 "`api.write`: anyone who reaches this server could change what it publishes, since {of} is not of this \
@@ -164,7 +177,9 @@ pub(crate) fn check(
         // The place of the store is wrong, and is reported as such.
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
         Err(error) => {
-            problems.push(format!("`api`: cannot read the tokens: {error} (help: abreast token list --data DIR)"));
+            problems.push(format!(
+                "`api`: cannot read the tokens: {error} (help: abreast token list --data DIR)"
+            ));
         }
     }
     ApiConfig { write, readers, max_content: file.max_content.unwrap_or(MAX_CONTENT), local }
@@ -193,11 +208,20 @@ pub(crate) fn check_links(
         })
         .collect();
     if let Err(wrong) = Links::new(&rules, "https://example.org/") {
-        problems.extend(wrong.into_iter().map(|(number, why)| format!("`set.links` {number} of set `{slug}`: {why}")));
+        problems.extend(
+            wrong
+                .into_iter()
+                .map(|(number, why)| format!("`set.links` {number} of set `{slug}`: {why}")),
+        );
     }
     let set_links: Vec<LinkRecord> = set_links
         .into_iter()
-        .map(|link| LinkRecord { rel: link.rel, href: link.href, media_type: link.media_type, ..LinkRecord::default() })
+        .map(|link| LinkRecord {
+            rel: link.rel,
+            href: link.href,
+            media_type: link.media_type,
+            ..LinkRecord::default()
+        })
         .collect();
     if let Err(why) = read_links("", &set_links) {
         problems.push(format!("`set.set_links` of set `{slug}`: {why}"));
@@ -229,12 +253,18 @@ mod tests {
             ("127.0.0.1:80", "https://example.org/"),
         ] {
             let told = problems(true, listen, Some(base), data).join("\n");
-            assert!(told.contains("`api.write`") && told.contains("help: abreast token create"), "{listen}: {told}");
+            assert!(
+                told.contains("`api.write`") && told.contains("help: abreast token create"),
+                "{listen}: {told}"
+            );
         }
         for (scope, fits) in [(Scope::Read, false), (Scope::Write, true)] {
             let (_, token) = new_token("n", scope, Vec::new(), "").unwrap();
             write_tokens(&tokens_path(data), &[token]).unwrap();
-            assert_eq!(problems(true, "0.0.0.0:80", Some("https://example.org/"), data).is_empty(), fits);
+            assert_eq!(
+                problems(true, "0.0.0.0:80", Some("https://example.org/"), data).is_empty(),
+                fits
+            );
         }
     }
 

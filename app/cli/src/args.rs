@@ -7,12 +7,14 @@ use std::path::PathBuf;
 /// Publish changes of a collection, and keep copies in sync.
 #[derive(Debug, Parser)]
 #[command(name = "abreast", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "Start here: `abreast demo` shows a folder published, mirrored and kept in sync.")]
+#[command(
+    after_help = "Start here: `abreast demo` shows a folder published, mirrored and kept in sync."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Log more to standard error; twice: every request. ABREAST_LOG sets filters such as `abreast=debug`,
-    /// ABREAST_LOG_FORMAT chooses `text` or `json`.
+    /// Log more to standard error; twice: every request. ABREAST_LOG sets filters such as
+    /// `abreast=debug`, ABREAST_LOG_FORMAT chooses `text` or `json`.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }
@@ -70,7 +72,8 @@ pub(crate) fn command() -> clap::Command {
     command
 }
 
-/// Joins the lines of each paragraph after the options: clap wraps them to the width of the terminal.
+/// Joins the lines of each paragraph after the options: clap wraps them to the width of the
+/// terminal.
 fn reflow(command: &mut clap::Command) {
     if let Some(help) = command.get_after_help().map(ToString::to_string) {
         *command = std::mem::take(command).after_help(joined(&help));
@@ -111,7 +114,8 @@ pub(crate) struct ServeArgs {
     /// Folder to publish
     #[arg(required_unless_present_any = ["config", "origin"])]
     pub(crate) folder: Option<PathBuf>,
-    /// Origin of the resources: a folder, or records that come through the API (needs --name and --data)
+    /// Origin of the resources: a folder, or records that come through the API (needs --name and
+    /// --data)
     #[arg(long, value_name = "KIND", value_parser = ["folder", "records"])]
     pub(crate) origin: Option<String>,
     /// Configuration file, for several sets and all settings
@@ -186,21 +190,31 @@ mod tests {
 
     #[test]
     fn paragraphs_of_the_help_are_one_line_each() {
-        assert_eq!(joined("Examples:\n  a\n  b\n\nOne\ntwo.\n\nThree"), "Examples:\n  a\n  b\n\nOne two.\n\nThree");
+        assert_eq!(
+            joined("Examples:\n  a\n  b\n\nOne\ntwo.\n\nThree"),
+            "Examples:\n  a\n  b\n\nOne two.\n\nThree"
+        );
     }
 
     #[test]
     fn each_heading_has_its_own_options_only() {
         fn of<A: Args>() -> Vec<(String, String)> {
             let command = A::augment_args(clap::Command::new("x"));
-            let headed = |arg: &clap::Arg| Some((arg.get_id().to_string(), arg.get_help_heading()?.to_owned()));
+            let headed = |arg: &clap::Arg| {
+                Some((arg.get_id().to_string(), arg.get_help_heading()?.to_owned()))
+            };
             command.get_arguments().filter_map(headed).collect()
         }
         fn walk(command: &clap::Command, groups: &[(String, String)]) {
             for argument in command.get_arguments() {
                 let Some(heading) = argument.get_help_heading() else { continue };
                 let own = (argument.get_id().to_string(), heading.to_owned());
-                assert!(groups.contains(&own), "{}: {} is under {heading}", command.get_name(), own.0);
+                assert!(
+                    groups.contains(&own),
+                    "{}: {} is under {heading}",
+                    command.get_name(),
+                    own.0
+                );
             }
             command.get_subcommands().for_each(|inner| walk(inner, groups));
         }
@@ -231,18 +245,26 @@ mod tests {
         }
     }
 
-    /// The commands in a line of a document: the words after `abreast`, up to the end of the code or of the command.
+    /// The commands in a line of a document: the words after `abreast`, up to the end of the code
+    /// or of the command.
     fn commands_in(line: &str) -> impl Iterator<Item = Vec<&str>> {
         let commands = line.split("abreast ").skip(1);
-        commands
-            .map(|rest| rest.split(['`', '|', '#', ';', '(']).next().unwrap_or_default().split_whitespace().collect())
+        commands.map(|rest| {
+            rest.split(['`', '|', '#', ';', '('])
+                .next()
+                .unwrap_or_default()
+                .split_whitespace()
+                .collect()
+        })
     }
 
     #[test]
     fn documented_commands_have_the_options_that_they_are_given() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let documents = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
-        let documents = documents.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+        let documents =
+            std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let documents =
+            documents.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
         let mut options = 0;
         for document in documents.chain([root.join("README.md")]) {
             let text = std::fs::read_to_string(&document).unwrap().replace("\\\n", "");
@@ -255,10 +277,22 @@ mod tests {
                     words.next();
                 }
                 for word in words.filter(|_| own.get_name() != cli.get_name()) {
-                    let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) else { continue };
-                    let long = long.split('=').next().unwrap().trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-                    let is_known = long == "help" || own.get_arguments().any(|known| known.get_long() == Some(long));
-                    assert!(is_known, "{}: `abreast {} {word}`", document.display(), own.get_name());
+                    let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) else {
+                        continue;
+                    };
+                    let long = long
+                        .split('=')
+                        .next()
+                        .unwrap()
+                        .trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+                    let is_known = long == "help"
+                        || own.get_arguments().any(|known| known.get_long() == Some(long));
+                    assert!(
+                        is_known,
+                        "{}: `abreast {} {word}`",
+                        document.display(),
+                        own.get_name()
+                    );
                     options += 1;
                 }
             }

@@ -5,8 +5,8 @@
 //! BACKUPS/20260131T120000.000000Z/   one backup: manifest.json, source.db, hub.db, and what else is not derived
 //! ```
 //!
-//! Contents are copied before the database is, and what it names besides afterwards: no row is without its content. A
-//! backup gets its name when all of it is durable.
+//! Contents are copied before the database is, and what it names besides afterwards: no row is
+//! without its content. A backup gets its name when all of it is durable.
 
 use crate::config::UsageError;
 use crate::logging;
@@ -141,10 +141,15 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     fs::create_dir_all(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
     let folder = abreast_folder::Folder::open(backups)?;
     let Some(_lock) = folder.root().lock(b"backup.lock")? else {
-        let pid = holder_of(&backups.join("backup.lock")).map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        let pid = holder_of(&backups.join("backup.lock"))
+            .map(|pid| format!(" (process {pid})"))
+            .unwrap_or_default();
         return Err(abreast_core::LogError::new(
             abreast_core::ErrorKind::Busy,
-            format!("another backup{pid} is writing to `{}`\n  help: wait for it", backups.display()),
+            format!(
+                "another backup{pid} is writing to `{}`\n  help: wait for it",
+                backups.display()
+            ),
         )
         .into());
     };
@@ -158,7 +163,8 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
         copy_hub(&store.join(HUB_DATABASE), &making.join(HUB_DATABASE))?;
     }
     let mut copied = 0;
-    let (from, to) = (View::open(&store.join("contents"))?, Contents::open(&backups.join("contents"))?);
+    let (from, to) =
+        (View::open(&store.join("contents"))?, Contents::open(&backups.join("contents"))?);
     from.visit(&mut |id, length| {
         copied += u64::from(copy_content(&from, &to, &id, length)?.unwrap_or(false));
         Ok(())
@@ -190,8 +196,11 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     copy_rest(store, Path::new(""), &making).context("cannot copy the other files of the store")?;
     let mut files = Vec::new();
     list(&making, Path::new(""), &mut files).context("cannot read the backup again")?;
-    let sets =
-        sets.into_iter().map(|set| SetEntry { name: set.slug, position: set.position, resources: set.resources });
+    let sets = sets.into_iter().map(|set| SetEntry {
+        name: set.slug,
+        position: set.position,
+        resources: set.resources,
+    });
     let manifest = Manifest {
         format: FORMAT,
         created: created.to_string(),
@@ -199,11 +208,14 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
         sets: sets.collect(),
         files,
     };
-    fs::write(making.join(MANIFEST), serde_json::to_vec_pretty(&manifest)?).context("cannot write the manifest")?;
+    fs::write(making.join(MANIFEST), serde_json::to_vec_pretty(&manifest)?)
+        .context("cannot write the manifest")?;
     let synced = abreast_folder::Folder::open(backups)?.root().sync_filesystem();
     synced.context("cannot make the backup durable")?;
     fs::rename(&making, &done).context("cannot name the backup")?;
-    File::open(backups).and_then(|folder| folder.sync_all()).context("cannot make the backup durable")?;
+    File::open(backups)
+        .and_then(|folder| folder.sync_all())
+        .context("cannot make the backup durable")?;
     Ok((done, manifest, copied))
 }
 
@@ -212,14 +224,20 @@ fn remove_unfinished(backups: &Path) -> Result<()> {
     for entry in fs::read_dir(backups)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(MAKING) {
-            fs::remove_dir_all(entry.path()).context("cannot remove what an earlier backup left")?;
+            fs::remove_dir_all(entry.path())
+                .context("cannot remove what an earlier backup left")?;
         }
     }
     Ok(())
 }
 
 /// Copies a kept content unless it is there; `None` when the store does not have it.
-pub(crate) fn copy_content(from: &View, to: &Contents, id: &ContentId, length: u64) -> io::Result<Option<bool>> {
+pub(crate) fn copy_content(
+    from: &View,
+    to: &Contents,
+    id: &ContentId,
+    length: u64,
+) -> io::Result<Option<bool>> {
     if to.length(id)? == Some(length) {
         return Ok(Some(false));
     }
@@ -235,7 +253,9 @@ pub(crate) fn copy_content(from: &View, to: &Contents, id: &ContentId, length: u
     let other = copied.id();
     drop(copied);
     to.remove(&other)?;
-    Err(io::Error::other(format!("the kept content {id} is damaged (help: `abreast check --read-data`)")))
+    Err(io::Error::other(format!(
+        "the kept content {id} is damaged (help: `abreast check --read-data`)"
+    )))
 }
 
 /// All other files that are not derived: archives of lists, tokens, the record of a static site.
@@ -245,7 +265,8 @@ fn copy_rest(store: &Path, below: &Path, to: &Path) -> io::Result<()> {
         let name = entry.file_name();
         let text = name.to_string_lossy();
         let top = below.as_os_str().is_empty();
-        let database = [DATABASE, HUB_DATABASE, "mirror.db"].iter().any(|name| text.starts_with(name));
+        let database =
+            [DATABASE, HUB_DATABASE, "mirror.db"].iter().any(|name| text.starts_with(name));
         if top && (LEFT_OUT.contains(&&*text) || database) || text.ends_with("lock") {
             continue;
         }
@@ -273,7 +294,11 @@ fn list(root: &Path, below: &Path, files: &mut Vec<FileEntry>) -> io::Result<()>
             list(root, &path, files)?;
         } else {
             let (id, length) = digest(&entry.path())?;
-            files.push(FileEntry { path: path.to_string_lossy().into_owned(), length, blake3: id.to_string() });
+            files.push(FileEntry {
+                path: path.to_string_lossy().into_owned(),
+                length,
+                blake3: id.to_string(),
+            });
         }
     }
     Ok(())

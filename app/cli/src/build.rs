@@ -34,7 +34,8 @@ publish that folder).
 
 Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read, 7 deletions held, 10 locked, 13 disk full, 130 cancelled.";
 
-/// A file changed more recently than this is read later, unless it is known that nobody has it open.
+/// A file changed more recently than this is read later, unless it is known that nobody has it
+/// open.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Time between two scans while files are being written.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -113,7 +114,10 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
                 warning(problem);
             }
             if report.problem_count > report.problems.len() as u64 {
-                warning(&format!("and {} more", report.problem_count - report.problems.len() as u64));
+                warning(&format!(
+                    "and {} more",
+                    report.problem_count - report.problems.len() as u64
+                ));
             }
             print_report(args, &scanned, &report, begun.elapsed());
             Ok(ExitCode::from(if report.problem_count > 0 { 3 } else { 0 }))
@@ -167,7 +171,10 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     };
     if let Some(folder) = &args.folder {
         if !file.set.is_empty() {
-            bail!(UsageError("both a folder and `[[set]]` in the configuration (help: leave one of them out)".into()));
+            bail!(UsageError(
+                "both a folder and `[[set]]` in the configuration (help: leave one of them out)"
+                    .into()
+            ));
         }
         file.set.push(SetFile {
             name: args.name.clone(),
@@ -196,11 +203,13 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     Ok(config)
 }
 
-/// A site in the folder would be published as part of it; a folder among the copies would copy itself.
+/// A site in the folder would be published as part of it; a folder among the copies would copy
+/// itself.
 fn check_place(site: &Path, folder: &Path, copy: bool) -> Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
     let absolute = std::path::absolute(site)?;
-    let existing = absolute.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
+    let existing =
+        absolute.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
     let rest = absolute.strip_prefix(existing).unwrap_or(Path::new(""));
     let resolved = std::fs::canonicalize(existing)?.join(rest);
     if let Ok(inside) = resolved.strip_prefix(folder)
@@ -220,7 +229,11 @@ fn check_place(site: &Path, folder: &Path, copy: bool) -> Result<()> {
     Ok(())
 }
 
-fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(Scanned, SiteReport)> {
+fn build(
+    args: &BuildArgs,
+    config: ServeConfig,
+    cancel: &AtomicBool,
+) -> Result<(Scanned, SiteReport)> {
     let mut stores = Stores::open(&config.data, Task::Build)?;
     let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
     let urls = SourceUrls::new(&args.base_url);
@@ -233,7 +246,11 @@ fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(
         let id = open_log(&*log, &set)?;
         let folder = open_folder(origin)?;
         let set_urls = urls.set(&set.slug);
-        let set_urls = args.resources_url.as_ref().map(|url| set_urls.clone().with_resources(url)).unwrap_or(set_urls);
+        let set_urls = args
+            .resources_url
+            .as_ref()
+            .map(|url| set_urls.clone().with_resources(url))
+            .unwrap_or(set_urls);
         let links = set.links.policy(&set_urls.resources())?;
         // The records of a scan are of use to the next build.
         stores.keep();
@@ -258,7 +275,8 @@ fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(
     Ok((scanned, report))
 }
 
-/// Records what changed in a folder since the last build; files still being written are waited for a little.
+/// Records what changed in a folder since the last build; files still being written are waited for
+/// a little.
 fn scan_set(
     log: &dyn ChangeLog,
     id: abreast_core::SetId,
@@ -268,9 +286,16 @@ fn scan_set(
     args: &BuildArgs,
     cancel: &AtomicBool,
 ) -> Result<ScanReport> {
-    let ingest = IngestOptions { digests: origin.digests, settle: SETTLE, links, ..IngestOptions::default() };
-    let deletions = if args.confirm_deletions { Deletions::Confirmed } else { Deletions::default() };
-    let options = ScanOptions { ingest, read_all: args.reread, deletions, ..ScanOptions::default() };
+    let ingest = IngestOptions {
+        digests: origin.digests,
+        settle: SETTLE,
+        links,
+        ..IngestOptions::default()
+    };
+    let deletions =
+        if args.confirm_deletions { Deletions::Confirmed } else { Deletions::default() };
+    let options =
+        ScanOptions { ingest, read_all: args.reread, deletions, ..ScanOptions::default() };
     let importing = log.head(id)?.importing;
     let until = Instant::now() + PATIENCE;
     let mut recorded = 0;
@@ -300,7 +325,10 @@ fn scan_set(
     for path in std::mem::take(&mut report.ingest.deferred) {
         report.ingest.problem_count += 1;
         let path = String::from_utf8_lossy(&path).escape_debug().to_string();
-        report.ingest.problems.push(format!("`{path}` is being written, and left as it was (help: build again)"));
+        report
+            .ingest
+            .problems
+            .push(format!("`{path}` is being written, and left as it was (help: build again)"));
     }
     Ok(report)
 }

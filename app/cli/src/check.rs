@@ -54,7 +54,10 @@ pub(crate) struct DataArgs {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let share: f64 = text.trim_end_matches('%').parse().map_err(|_| "expected a share such as 10%".to_owned())?;
+    let share: f64 = text
+        .trim_end_matches('%')
+        .parse()
+        .map_err(|_| "expected a share such as 10%".to_owned())?;
     if (0.0..=100.0).contains(&share) { Ok(share) } else { Err("expected 0% to 100%".to_owned()) }
 }
 
@@ -80,8 +83,12 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         b"contents.index" => {
             "stop the server and run `abreast repair`, or start the server again: the index is rebuilt from the contents"
         }
-        b"contents.record" => "stop the server and run `abreast repair --read-data`: the content is written again",
-        b"contents.orphan" => "nothing; the next start of the server or `abreast repair` may remove them",
+        b"contents.record" => {
+            "stop the server and run `abreast repair --read-data`: the content is written again"
+        }
+        b"contents.orphan" => {
+            "nothing; the next start of the server or `abreast repair` may remove them"
+        }
         b"dumps.unfinished" | b"dumps.record" | b"dumps.package" => {
             "stop the server and run `abreast repair`: the dump is dropped, and made again when it is due"
         }
@@ -90,7 +97,9 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         }
         b"copy.name" => "run `abreast sync --baseline`: it gets its own name back",
         b"copy.leftover" => "run `abreast repair`, which removes it",
-        b"copy.segment" => "restore the file; or remove the state folder .abreast and run `abreast sync` again",
+        b"copy.segment" => {
+            "restore the file; or remove the state folder .abreast and run `abreast sync` again"
+        }
         b"copy.pending" => "run `abreast sync`",
         b"sets.missing" => "run `abreast sync --all-sets`",
         b"copy.elsewhere" => "run `abreast audit`",
@@ -192,16 +201,26 @@ pub(crate) fn check_store(
     cancel: &AtomicBool,
 ) -> Result<()> {
     let unreadable = |findings: &Findings| -> u64 {
-        ["store.damaged", "store.schema"].iter().filter_map(|code| findings.counts().get(code)).sum()
+        ["store.damaged", "store.schema"]
+            .iter()
+            .filter_map(|code| findings.counts().get(code))
+            .sum()
     };
     let unreadable_before = unreadable(findings);
     let sets = check_log(&store.join("source.db"), findings)?;
     for set in &sets {
-        notes.push(format!("set {}: {}, up to position {}", set.slug, count(set.resources, "resource"), set.position));
+        notes.push(format!(
+            "set {}: {}, up to position {}",
+            set.slug,
+            count(set.resources, "resource"),
+            set.position
+        ));
     }
     let is_served = holder_of(&store.join("source.lock")).is_some();
     if unreadable(findings) > unreadable_before {
-        notes.push("kept contents: not checked, since the rows that need them cannot be read".to_owned());
+        notes.push(
+            "kept contents: not checked, since the rows that need them cannot be read".to_owned(),
+        );
     } else {
         let counts = ContentsCheck { store, is_served, wants, cancel }.run(findings, damaged)?;
         if counts.orphans > 0 {
@@ -212,22 +231,25 @@ pub(crate) fn check_store(
             notes.push(format!("kept contents: {}, {} read", counts.kept, counts.read));
         }
     }
-    let packages = abreast_source::dump::check_dumps(&store.join("dumps"), wants("dumps"), &mut |finding| {
-        // A server makes dumps all the time.
-        if !(is_served && finding.rule == "dumps.unfinished") {
-            findings.add(finding.rule, finding.location, finding.message);
-        }
-    })
-    .context("cannot check the dumps")?;
+    let packages =
+        abreast_source::dump::check_dumps(&store.join("dumps"), wants("dumps"), &mut |finding| {
+            // A server makes dumps all the time.
+            if !(is_served && finding.rule == "dumps.unfinished") {
+                findings.add(finding.rule, finding.location, finding.message);
+            }
+        })
+        .context("cannot check the dumps")?;
     if packages > 0 {
         notes.push(format!("packages of dumps: {packages}"));
     }
     Ok(())
 }
 
-/// Prints the findings. Without `complete` the check was stopped early, and the rest may be damaged.
+/// Prints the findings. Without `complete` the check was stopped early, and the rest may be
+/// damaged.
 fn print_report(args: &CheckArgs, findings: &Findings, notes: &[String], complete: bool) {
-    let severity = |finding: &Finding| if finding.severity == Severity::Note { "note" } else { "error" };
+    let severity =
+        |finding: &Finding| if finding.severity == Severity::Note { "note" } else { "error" };
     if args.json {
         for finding in findings.list() {
             line(

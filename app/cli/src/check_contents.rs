@@ -1,5 +1,5 @@
-//! Check of kept contents against the rows that need them. Both come in the order of addresses and are merged, so that memory
-//! does not grow with their number.
+//! Check of kept contents against the rows that need them. Both come in the order of addresses and
+//! are merged, so that memory does not grow with their number.
 
 use abreast_contents::{Condition, ErrorKind, View};
 use abreast_core::{ContentId, LogError};
@@ -10,7 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Contents that seem to be missing while a server uses the store; then they are searched for again.
+/// Contents that seem to be missing while a server uses the store; then they are searched for
+/// again.
 const UNSETTLED: usize = 1_000;
 
 /// How a store's contents are checked.
@@ -42,7 +43,8 @@ impl ContentsCheck<'_> {
         let place = folder.display().to_string();
         let view = match View::open(&folder) {
             Err(error) if error.kind() == ErrorKind::Damaged => {
-                let message = "the index of packed contents is damaged, so that contents were not checked";
+                let message =
+                    "the index of packed contents is damaged, so that contents were not checked";
                 findings.add("contents.index", place, message);
                 return Ok(Counts::default());
             }
@@ -135,10 +137,15 @@ impl Merge<'_> {
         if self.unsettled.len() >= UNSETTLED { self.settle() } else { Ok(()) }
     }
 
-    /// Reports what is missing, unless a server has just put it, or removed it with the rows that needed it.
+    /// Reports what is missing, unless a server has just put it, or removed it with the rows that
+    /// needed it.
     fn settle(&mut self) -> Result<(), LogError> {
         let unsettled = std::mem::take(&mut self.unsettled);
-        let now = if unsettled.is_empty() || !self.check.is_served { None } else { View::open(&self.folder).ok() };
+        let now = if unsettled.is_empty() || !self.check.is_served {
+            None
+        } else {
+            View::open(&self.folder).ok()
+        };
         for id in unsettled {
             let is_there = now.as_ref().is_some_and(|now| matches!(now.length(&id), Ok(Some(_))));
             if !is_there && (!self.check.is_served || self.needed.is_needed(&id)?) {

@@ -1,4 +1,5 @@
-//! Configuration of `serve`: file, then environment, then flags; checked whole, with all faults reported at once.
+//! Configuration of `serve`: file, then environment, then flags; checked whole, with all faults
+//! reported at once.
 
 mod file;
 mod keys;
@@ -72,19 +73,29 @@ impl ServeConfig {
             } else {
                 "the file has mirrors only, which `abreast sync --config FILE` copies; to publish, add a `[[set]]` with `folder`"
             };
-            faults.extend(origins.place("", vec![format!("`set`: nothing to publish (help: {help})")]));
+            faults.extend(
+                origins.place("", vec![format!("`set`: nothing to publish (help: {help})")]),
+            );
             return Err(faults);
         }
         if file.data.as_ref().is_some_and(|data| data.as_os_str().is_empty()) {
-            problems.push("`data`: no folder is named (help: name one, or leave it out)".to_owned());
+            problems
+                .push("`data`: no folder is named (help: name one, or leave it out)".to_owned());
         }
         let data = file.store_folder().unwrap_or_else(|| {
             let problem = "`data`: several sets, or one of records, need a folder for the store (help: --data DIR)";
             problems.push(problem.to_owned());
             PathBuf::new()
         });
-        let api = crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
-        let push = crate::push::check(file.hub, file.notify, listen, file.base_url.as_deref(), &mut problems);
+        let api =
+            crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
+        let push = crate::push::check(
+            file.hub,
+            file.notify,
+            listen,
+            file.base_url.as_deref(),
+            &mut problems,
+        );
         faults.extend(origins.place("", problems));
         let mut slugs = HashSet::new();
         let mut sets: Vec<SetConfig> = Vec::new();
@@ -98,7 +109,9 @@ impl ServeConfig {
             };
             let folder = folder_of(&set);
             problems.extend(folder.as_ref().and_then(|folder| misplaced_store(&data, folder)));
-            for (folder, other) in sets.iter().filter_map(|other| folder.clone().zip(folder_of(other))) {
+            for (folder, other) in
+                sets.iter().filter_map(|other| folder.clone().zip(folder_of(other)))
+            {
                 if folder.starts_with(&other) || other.starts_with(&folder) {
                     let (one, two) = (other.display(), folder.display());
                     problems.push(format!(
@@ -113,7 +126,15 @@ impl ServeConfig {
         if !faults.is_empty() {
             return Err(faults);
         }
-        Ok(Self { listen, base_url: file.base_url, data, api, push, sets, confirm_deletions: false })
+        Ok(Self {
+            listen,
+            base_url: file.base_url,
+            data,
+            api,
+            push,
+            sets,
+            confirm_deletions: false,
+        })
     }
 }
 
@@ -146,7 +167,10 @@ mod tests {
     #[test]
     fn records_are_an_origin_in_both_spellings() {
         for spelling in ["origin = \"records\"", "records = true"] {
-            let file = File::parse(&format!("data = \"/nowhere\"\n[[set]]\nname = \"known\"\n{spelling}\n")).unwrap();
+            let file = File::parse(&format!(
+                "data = \"/nowhere\"\n[[set]]\nname = \"known\"\n{spelling}\n"
+            ))
+            .unwrap();
             let config = ServeConfig::check(file).unwrap();
             assert!(config.sets[0].origin.folder().is_none(), "{spelling}");
         }

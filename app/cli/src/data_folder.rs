@@ -1,4 +1,5 @@
-//! The store's folder: checked by commands that do not make one, made by those that do, and removed again when they fail.
+//! The store's folder: checked by commands that do not make one, made by those that do, and removed
+//! again when they fail.
 
 use crate::config::UsageError;
 use anyhow::{Context as _, Result, bail};
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// Files of which a store's folder has at least one.
 const OF_A_STORE: &[&str] = &["source.db", "hub.db", "tokens.json"];
 
-/// The folder of a store that this run opens. What the run made is removed when this is dropped between [`Self::locked`] and
+/// The folder of a store that this run opens. What the run made is removed when this is dropped
+/// between [`Self::locked`] and
 /// [`Self::keep`]: a start that fails leaves nothing behind.
 #[must_use]
 pub(crate) struct NewData {
@@ -28,11 +30,13 @@ impl NewData {
     /// It cannot be made.
     pub(crate) fn make(data: &Path) -> Result<Self> {
         let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
-        let made = data.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+        let made =
+            data.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
         let was_empty = read_dir(&data).is_ok_and(|mut entries| entries.next().is_none());
         let new = Self { data, made, was_empty, locked: false };
         let shown = new.data.display();
-        create_dir_all(&new.data).with_context(|| format!("cannot make the store's folder `{shown}`"))?;
+        create_dir_all(&new.data)
+            .with_context(|| format!("cannot make the store's folder `{shown}`"))?;
         Ok(new)
     }
 
@@ -71,7 +75,8 @@ impl Drop for NewData {
     }
 }
 
-/// Checks that a folder named with `--data` is a store's, or empty: a mistyped path must not become a store.
+/// Checks that a folder named with `--data` is a store's, or empty: a mistyped path must not become
+/// a store.
 ///
 /// # Errors
 /// The folder does not exist, or belongs to something else.
@@ -82,7 +87,9 @@ pub(crate) fn check_data(data: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(UsageError(format!(
             "`--data`: there is no folder `{shown}`\n  help: check the path; to create a new store: mkdir {shown}"
         ))),
-        Err(error) => return Err(error).with_context(|| format!("cannot open the store's folder `{shown}`")),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot open the store's folder `{shown}`"));
+        }
     };
     let is_store = OF_A_STORE.iter().any(|name| data.join(name).is_file());
     let inner = data.join(".abreast");

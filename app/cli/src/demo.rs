@@ -43,16 +43,27 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     line("3. A library copies it and follows:  abreast sync URL copy --follow");
     let follower = Follower::start(&source.base_url, &copy);
     let seconds = wait_until_equal(&original, &copy, &follower)?;
-    line(&format!("   {} copied and verified in {seconds:.1} s", count_of(files(&copy)?.len(), "file")));
+    line(&format!(
+        "   {} copied and verified in {seconds:.1} s",
+        count_of(files(&copy)?.len(), "file")
+    ));
 
     line(
         "4. The museum changes its records: a description is corrected, a picture is taken down, a new record is added.",
     );
-    fs::write(original.join("objects/0007.jsonld"), record(7, "Beaker with a lid, silver gilt, about 1560"))?;
+    fs::write(
+        original.join("objects/0007.jsonld"),
+        record(7, "Beaker with a lid, silver gilt, about 1560"),
+    )?;
     fs::remove_file(original.join("pictures/0003.svg"))?;
-    fs::write(original.join("objects/0999 – a new find.jsonld"), record(999, "Amphora, found this morning"))?;
+    fs::write(
+        original.join("objects/0999 – a new find.jsonld"),
+        record(999, "Amphora, found this morning"),
+    )?;
     let seconds = wait_until_equal(&original, &copy, &follower)?;
-    line(&format!("   the copy followed {seconds:.1} s later: one updated, one deleted, one created"));
+    line(&format!(
+        "   the copy followed {seconds:.1} s later: one updated, one deleted, one created"
+    ));
 
     line("5. A whole folder is renamed.");
     fs::rename(original.join("pictures"), original.join("images"))?;
@@ -63,11 +74,23 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     let mut audit = SyncOptions::new(source.base_url.clone(), &copy);
     audit.connections = 4;
     let options = abreast_destination::AuditOptions { sync: audit, full: true };
-    let report = abreast_destination::audit(&options, &abreast_destination::Silent, &AtomicBool::new(false))?;
+    let report = abreast_destination::audit(
+        &options,
+        &abreast_destination::Silent,
+        &AtomicBool::new(false),
+    )?;
     if report.exit_code != 0 {
-        bail!("the copy differs: {} updated, {} missing, {} extra", report.updated, report.missing, report.extra);
+        bail!(
+            "the copy differs: {} updated, {} missing, {} extra",
+            report.updated,
+            report.missing,
+            report.extra
+        );
     }
-    line(&format!("   equal: {}, each with the digest that the museum states", count(report.same, "file")));
+    line(&format!(
+        "   equal: {}, each with the digest that the museum states",
+        count(report.same, "file")
+    ));
 
     if args.keep {
         let mut signals = crate::signals::Signals::listen()?;
@@ -75,7 +98,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
         line("Left running. Change a file in the first folder, and watch the second:");
         line(&format!("   published  {}", original.display()));
         line(&format!("   copy       {}", copy.display()));
-        line(&format!("   addresses  {0}  {0}.well-known/resourcesync  {0}museum/changelist.xml", source.base_url));
+        line(&format!(
+            "   addresses  {0}  {0}.well-known/resourcesync  {0}museum/changelist.xml",
+            source.base_url
+        ));
         line("Ctrl-C ends it.");
         signals.wait();
     }
@@ -114,7 +140,9 @@ impl Follower {
                 line(&format!("   ! {}: {} [{}]", problem.uri, problem.message, problem.code));
             }
         };
-        let thread = std::thread::spawn(move || abreast_destination::follow(&options, &print_event, &cancel_flag));
+        let thread = std::thread::spawn(move || {
+            abreast_destination::follow(&options, &print_event, &cancel_flag)
+        });
         Self { cancel, thread }
     }
 
@@ -122,7 +150,9 @@ impl Follower {
         self.cancel.store(true, Ordering::Relaxed);
         match self.thread.join() {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) if error.exit_code() == abreast_destination::ExitCode::Cancelled => Ok(()),
+            Ok(Err(error)) if error.exit_code() == abreast_destination::ExitCode::Cancelled => {
+                Ok(())
+            }
             Ok(Err(error)) => Err(error).context("while following"),
             Err(_) => bail!("the following thread panicked"),
         }
@@ -136,7 +166,11 @@ fn wait_until_equal(original: &Path, copy: &Path, follower: &Follower) -> Result
         if copy.is_dir() && files(original)? == files(copy)? {
             return Ok(begun.elapsed().as_secs_f64());
         }
-        ensure!(begun.elapsed() < PATIENCE, "the copy was not equal after {} s", PATIENCE.as_secs());
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "the copy was not equal after {} s",
+            PATIENCE.as_secs()
+        );
         ensure!(!follower.thread.is_finished(), "the following run ended early");
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -147,7 +181,9 @@ fn files(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(&next).with_context(|| format!("cannot list `{}`", next.display()))? {
+        for entry in
+            fs::read_dir(&next).with_context(|| format!("cannot list `{}`", next.display()))?
+        {
             let entry = entry?;
             if entry.file_name().to_string_lossy().starts_with('.') {
                 continue;
@@ -164,8 +200,14 @@ fn files(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
 }
 
 fn make_collection(folder: &Path) -> Result<()> {
-    const THINGS: [&str; 6] =
-        ["Beaker", "Astrolabe", "Self-portrait", "Herbarium sheet", "Map of the harbour", "Viola da gamba"];
+    const THINGS: [&str; 6] = [
+        "Beaker",
+        "Astrolabe",
+        "Self-portrait",
+        "Herbarium sheet",
+        "Map of the harbour",
+        "Viola da gamba",
+    ];
     fs::create_dir_all(folder.join("objects"))?;
     fs::create_dir_all(folder.join("pictures"))?;
     fs::write(folder.join("README.txt"), "Records of a small museum. Free to copy.\n")?;

@@ -62,7 +62,10 @@ impl Doctor {
         self.bad += u64::from(!good);
         if self.json {
             let help = if good { None } else { Some(help) };
-            line(&json!({"type": "check", "code": code, "ok": good, "what": what, "help": help}).to_string());
+            line(
+                &json!({"type": "check", "code": code, "ok": good, "what": what, "help": help})
+                    .to_string(),
+            );
             return;
         }
         line(&format!("{}  {code}: {what}", if good { "ok " } else { "bad" }));
@@ -80,16 +83,21 @@ pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
         Some(url) if crate::address::is_url(url) => address(&mut doctor, url, &args.access),
         Some(place) if is_host(place) => {
             doctor.code = Some(crate::exit::USAGE);
-            let help = format!("for a server, write its address with http:// or https://, such as https://{place}/");
+            let help = format!(
+                "for a server, write its address with http:// or https://, such as https://{place}/"
+            );
             doctor.report("folder", false, &format!("there is no folder {place}"), &help);
         }
-        Some(folder) => check_folder(&mut doctor, Path::new(folder.strip_prefix("warc:").unwrap_or(folder))),
+        Some(folder) => {
+            check_folder(&mut doctor, Path::new(folder.strip_prefix("warc:").unwrap_or(folder)))
+        }
         None => check_folder(&mut doctor, Path::new(".")),
     }
     ExitCode::from(doctor.code.unwrap_or(u8::from(doctor.bad > 0)))
 }
 
-/// Whether this is meant as the address of a server: a host with a port or a domain, and no folder of that name.
+/// Whether this is meant as the address of a server: a host with a port or a domain, and no folder
+/// of that name.
 fn is_host(place: &str) -> bool {
     let place_of_host = place.split('/').next().unwrap_or_default();
     let is_path = place.starts_with(['.', '/', '~']) || Path::new(place).exists();
@@ -100,7 +108,11 @@ fn machine(doctor: &mut Doctor, listen: &str) {
     doctor.report(
         "version",
         true,
-        &format!("abreast {}, SQLite {}", env!("CARGO_PKG_VERSION"), abreast_store::sqlite_version()),
+        &format!(
+            "abreast {}, SQLite {}",
+            env!("CARGO_PKG_VERSION"),
+            abreast_store::sqlite_version()
+        ),
         "",
     );
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -119,7 +131,9 @@ fn machine(doctor: &mut Doctor, listen: &str) {
     );
     for (name, min) in [("max_user_watches", WATCHES_MIN), ("max_user_instances", 64)] {
         let path = format!("/proc/sys/fs/inotify/{name}");
-        let Some(limit) = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u64>().ok()) else {
+        let Some(limit) =
+            std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u64>().ok())
+        else {
             continue;
         };
         doctor.report(
@@ -130,20 +144,37 @@ fn machine(doctor: &mut Doctor, listen: &str) {
         );
     }
     let free = std::net::TcpListener::bind(listen);
-    let what = free.as_ref().map_or_else(|error| format!("{listen}: {error}"), |_| format!("{listen} is free"));
-    doctor.report("port", free.is_ok(), &what, "stop what listens there, or choose another with --listen");
+    let what = free
+        .as_ref()
+        .map_or_else(|error| format!("{listen}: {error}"), |_| format!("{listen} is free"));
+    doctor.report(
+        "port",
+        free.is_ok(),
+        &what,
+        "stop what listens there, or choose another with --listen",
+    );
 }
 
 fn check_folder(doctor: &mut Doctor, folder: &Path) {
     let shown = folder.display().to_string();
     if folder.exists() && !folder.is_dir() {
         doctor.code = Some(crate::exit::USAGE);
-        doctor.report("folder", false, &format!("{shown} is a file, not a folder"), "name the folder that it is in");
+        doctor.report(
+            "folder",
+            false,
+            &format!("{shown} is a file, not a folder"),
+            "name the folder that it is in",
+        );
         return;
     }
     let Ok(stat) = rustix::fs::statvfs(folder) else {
         doctor.code = (!folder.exists()).then_some(crate::exit::USAGE);
-        doctor.report("folder", false, &format!("{shown} cannot be read"), "make it, or let this user read it");
+        doctor.report(
+            "folder",
+            false,
+            &format!("{shown} cannot be read"),
+            "make it, or let this user read it",
+        );
         return;
     };
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
@@ -167,7 +198,12 @@ fn check_folder(doctor: &mut Doctor, folder: &Path) {
             doctor.report("names", true, &found.names, "");
             doctor.report("times", true, &found.times, "");
         }
-        Err(error) => doctor.report("writable", false, &format!("{shown}: {error}"), "let this user write there"),
+        Err(error) => doctor.report(
+            "writable",
+            false,
+            &format!("{shown}: {error}"),
+            "let this user write there",
+        ),
     }
     let links = tempfile::Builder::new().prefix(".%~").tempdir_in(folder).and_then(|place| {
         let (one, two) = (place.path().join("one"), place.path().join("two"));
@@ -193,14 +229,21 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
         doctor.report("url", false, &what, "give an address such as https://papers.example.org/");
         return;
     };
-    let mut options = Options { connect_timeout: Duration::from_secs(10), retries: 0, ..Options::default() };
+    let mut options =
+        Options { connect_timeout: Duration::from_secs(10), retries: 0, ..Options::default() };
     let proxies = ["http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"];
-    let mut proxies: Vec<&str> =
-        proxies.into_iter().filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).collect();
+    let mut proxies: Vec<&str> = proxies
+        .into_iter()
+        .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        .collect();
     if access.proxy.is_some() {
         proxies = vec!["--proxy or ABREAST_PROXY"];
     }
-    let what = if proxies.is_empty() { "none set".to_owned() } else { format!("set by {}", proxies.join(", ")) };
+    let what = if proxies.is_empty() {
+        "none set".to_owned()
+    } else {
+        format!("set by {}", proxies.join(", "))
+    };
     let text = match access.apply(text, &mut options) {
         Ok(text) => text,
         Err(error) => {
@@ -215,11 +258,15 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
         && let Some(host) = url.host_str()
     {
         use std::net::ToSocketAddrs as _;
-        let found = (host.trim_matches(['[', ']']), url.port_or_known_default().unwrap_or(80)).to_socket_addrs();
-        let found = found.map(|found| found.take(ADDRESSES_SHOWN).map(|address| address.ip().to_string()));
+        let found = (host.trim_matches(['[', ']']), url.port_or_known_default().unwrap_or(80))
+            .to_socket_addrs();
+        let found =
+            found.map(|found| found.take(ADDRESSES_SHOWN).map(|address| address.ip().to_string()));
         let is_found = found.is_ok();
         let what = match found {
-            Ok(addresses) => format!("{host} resolves to {}", addresses.collect::<Vec<_>>().join(", ")),
+            Ok(addresses) => {
+                format!("{host} resolves to {}", addresses.collect::<Vec<_>>().join(", "))
+            }
             Err(error) => format!("{host}: {error}"),
         };
         doctor.report("dns", is_found, &what, "check the name and the resolver (/etc/resolv.conf)");
@@ -229,7 +276,8 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
         let client = Client::new(Shared::new(options));
         runtime.block_on(async {
             let mut response = client.send(&Request::new(text)).await?;
-            let (status, date) = (response.status().as_u16(), response.header("date").map(str::to_owned));
+            let (status, date) =
+                (response.status().as_u16(), response.header("date").map(str::to_owned));
             response.read_to(&mut Vec::new(), ANSWER_MAX).await?;
             Ok((status, date))
         })
@@ -237,10 +285,20 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
     match asked() {
         Ok((status, date)) => {
             let good = status < 500;
-            doctor.report("answer", good, &format!("{text} answers with {status}"), "read the server's log");
+            doctor.report(
+                "answer",
+                good,
+                &format!("{text} answers with {status}"),
+                "read the server's log",
+            );
             if let Some(apart) = date.as_deref().and_then(seconds_apart) {
                 let what = format!("the server's clock is {apart} s from this one");
-                doctor.report("clocks", apart.abs() <= CLOCK_APART, &what, "set both clocks, for example with NTP");
+                doctor.report(
+                    "clocks",
+                    apart.abs() <= CLOCK_APART,
+                    &what,
+                    "set both clocks, for example with NTP",
+                );
             }
         }
         Err(error) => {
@@ -249,7 +307,9 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
             let help = net.and_then(abreast_net::Error::help).unwrap_or(
                 "names, proxies, certificates and firewalls stand in between; `abreast sync --help` has the options",
             );
-            let causes = error.chain().map(|cause| cause.to_string().lines().next().unwrap_or_default().to_owned());
+            let causes = error
+                .chain()
+                .map(|cause| cause.to_string().lines().next().unwrap_or_default().to_owned());
             doctor.report("answer", false, &causes.collect::<Vec<_>>().join(": "), help);
         }
     }

@@ -48,8 +48,8 @@ pub(crate) fn default_of(key: &str) -> Option<toml::Value> {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Dumps")]
 pub(crate) struct DumpArgs {
-    /// Package all resources at this interval, such as 1d, or `on-demand`: when requested, at most once a day
-    /// [default: no dumps]
+    /// Package all resources at this interval, such as 1d, or `on-demand`: when requested, at most
+    /// once a day [default: no dumps]
     #[arg(long, value_name = "TIME|on-demand", env = "ABREAST_DUMPS")]
     pub(crate) dumps: Option<String>,
     /// Also package every change
@@ -107,20 +107,24 @@ pub(crate) fn check(
         }
     }
     match file.keep {
-        Some(0) => problems.push("`dumps.keep`: 0, but the newest is always kept (help: 1 or more)".to_owned()),
+        Some(0) => problems
+            .push("`dumps.keep`: 0, but the newest is always kept (help: 1 or more)".to_owned()),
         Some(keep) => options.keep = keep,
         None => {}
     }
     match file.compression.as_deref() {
         None | Some("store") => {}
         Some("deflate") => options.compression = Compression::Deflate,
-        Some(other) => problems.push(format!("`dumps.compression`: `{other}` is not known (help: store or deflate)")),
+        Some(other) => problems
+            .push(format!("`dumps.compression`: `{other}` is not known (help: store or deflate)")),
     }
     Some(options)
 }
 
 /// Default versions of a set with Change Dumps: each is kept until it is packaged.
-pub(crate) fn versions_needed(options: Option<&DumpOptions>) -> Option<abreast_core::VersionPolicy> {
+pub(crate) fn versions_needed(
+    options: Option<&DumpOptions>,
+) -> Option<abreast_core::VersionPolicy> {
     let options = options.filter(|options| options.changes)?;
     let age = options.every.saturating_mul(2).saturating_add(Duration::from_secs(3_600));
     Some(abreast_core::VersionPolicy { age: Some(age), ..abreast_core::VersionPolicy::default() })
@@ -178,7 +182,10 @@ mod tests {
         assert_eq!((options.part_size, options.changes), (2 << 20, true));
         let (options, _) = checked(&flags("on-demand").to_file().unwrap());
         assert_eq!((options.every, options.scheduled), (Duration::from_secs(86_400), false));
-        assert_eq!(versions_needed(Some(&options)).unwrap().age, Some(Duration::from_secs(49 * 3_600)));
+        assert_eq!(
+            versions_needed(Some(&options)).unwrap().age,
+            Some(Duration::from_secs(49 * 3_600))
+        );
         assert!(versions_needed(Some(&DumpOptions { changes: false, ..options })).is_none());
         assert!(check(None, abreast_source::DigestPolicy::Md5, &mut Vec::new()).is_none());
     }

@@ -1,7 +1,8 @@
 //! Exit codes: what a failure means is the same number in every command.
 //!
-//! 2 wrong usage, a path or set that is not there; 4 the Source's documents cannot be used; 5 the network or a server failed temporarily; 6 no secure connection;
-//! 10 in use by another process; 12 not authorised; 13 the disk; 1 anything else.
+//! 2 wrong usage, a path or set that is not there; 4 the Source's documents cannot be used; 5 the
+//! network or a server failed temporarily; 6 no secure connection; 10 in use by another process; 12
+//! not authorised; 13 the disk; 1 anything else.
 
 use crate::config::UsageError;
 use crate::log_access::ExitCodeError;
@@ -36,7 +37,10 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     let is_missing = cause.downcast_ref::<std::io::Error>().is_some_and(is_other_place)
         || cause.downcast_ref::<abreast_folder::Error>().is_some_and(|e| {
-            matches!(e.kind(), abreast_folder::ErrorKind::NotFound | abreast_folder::ErrorKind::NotFolder)
+            matches!(
+                e.kind(),
+                abreast_folder::ErrorKind::NotFound | abreast_folder::ErrorKind::NotFolder
+            )
         });
     (is_missing || cause.is::<UsageError>()).then_some(USAGE)
 }
@@ -76,7 +80,11 @@ mod tests {
             (anyhow::Error::new(unusable()).context("while starting"), 2),
             (anyhow::Error::new(missing()).context(unusable()), 2),
             (anyhow::Error::new(refused()).context("while starting"), 10),
-            (anyhow::Error::new(abreast_net::Error::needs_tls("http://h/")).context("while asking"), 6),
+            (
+                anyhow::Error::new(abreast_net::Error::needs_tls("http://h/"))
+                    .context("while asking"),
+                6,
+            ),
             (anyhow::anyhow!("anything"), 1),
         ];
         for (error, expected) in codes {

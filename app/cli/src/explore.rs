@@ -57,7 +57,9 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
         }
     }
     if let Some(limit) = report.limit {
-        crate::terminal::warning(&format!("abreast: the tree is incomplete: the limit {limit} was reached"));
+        crate::terminal::warning(&format!(
+            "abreast: the tree is incomplete: the limit {limit} was reached"
+        ));
     }
     let code = if report.cancelled {
         130
@@ -65,11 +67,18 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
         crate::terminal::warning(&nothing(&args.url, &report));
         nothing_found(&report)
     } else {
-        u8::from(report.documents.iter().any(|document| !document.read && document.problem.is_some()))
+        u8::from(
+            report.documents.iter().any(|document| !document.read && document.problem.is_some()),
+        )
     };
     if report.saw_nothing() && !report.cancelled {
-        let problem = report.documents.iter().find_map(|document| document.problem.clone()).unwrap_or_default();
-        let error = anyhow::anyhow!(problem).context(format!("cannot read any document of `{}`", args.url));
+        let problem = report
+            .documents
+            .iter()
+            .find_map(|document| document.problem.clone())
+            .unwrap_or_default();
+        let error =
+            anyhow::anyhow!(problem).context(format!("cannot read any document of `{}`", args.url));
         crate::logging::failure(&error, code);
     }
     ExitCode::from(code)
@@ -78,7 +87,10 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
 /// The error when no ResourceSync document is found, with the addresses that were tried.
 fn nothing(url: &str, report: &Report) -> String {
     let (what, help) = if report.unreachable.is_some() {
-        ("cannot reach", "check the address, and that its server is running; `abreast doctor URL` tests the connection")
+        (
+            "cannot reach",
+            "check the address, and that its server is running; `abreast doctor URL` tests the connection",
+        )
     } else {
         (
             "found no ResourceSync documents from",
@@ -88,7 +100,13 @@ fn nothing(url: &str, report: &Report) -> String {
     let mut lines = vec![format!("abreast: {what} {url}")];
     let given = report.documents.iter().map(|document| {
         let found = if document.name.is_empty() { "nothing" } else { &document.name };
-        (&document.url, document.problem.clone().unwrap_or_else(|| format!("a {found}, not a ResourceSync document")))
+        (
+            &document.url,
+            document
+                .problem
+                .clone()
+                .unwrap_or_else(|| format!("a {found}, not a ResourceSync document")),
+        )
     });
     let tried = report.tried.iter().map(|(url, why)| (url, why.clone()));
     lines.extend(given.chain(tried).map(|(url, why)| format!("  tried {url}: {why}")));
@@ -110,7 +128,8 @@ fn tree(report: &Report) -> Vec<String> {
 fn branch(report: &Report, number: usize, first: &str, rest: &str, lines: &mut Vec<String>) {
     let document = &report.documents[number];
     lines.push(format!("{first}{}", shown(document)));
-    // As deep as documents can point to each other, which is a few levels: indexes of indexes are shown too.
+    // As deep as documents can point to each other, which is a few levels: indexes of indexes are
+    // shown too.
     if rest.len() > 200 {
         return;
     }
@@ -128,9 +147,12 @@ fn shown(document: &Document) -> String {
     }
     let entries = count(document.entries, "entry");
     let mut facts = vec![entries, HumanBytes(document.bytes).to_string()];
-    for (word, time) in
-        [("at", document.at), ("completed", document.completed), ("from", document.from), ("until", document.until)]
-    {
+    for (word, time) in [
+        ("at", document.at),
+        ("completed", document.completed),
+        ("from", document.from),
+        ("until", document.until),
+    ] {
         if let Some(time) = time {
             facts.push(format!("{word} {time}"));
         }

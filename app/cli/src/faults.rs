@@ -1,8 +1,8 @@
 //! Faults of a configuration file: all of them at once, each with its line, its key and a way out.
 //!
-//! The text is read into a table with places. Keys that are unknown, and values of a wrong type, are reported and taken out of
-//! it, until the rest fits. What is checked later finds the lines of its keys here, and does not report again what
-//! follows from a fault that is reported already.
+//! The text is read into a table with places. Keys that are unknown, and values of a wrong type,
+//! are reported and taken out of it, until the rest fits. What is checked later finds the lines of
+//! its keys here, and does not report again what follows from a fault that is reported already.
 
 use crate::config::File;
 use serde::Deserialize as _;
@@ -30,7 +30,11 @@ struct TableKeys {
     inner: &'static [(&'static str, &'static TableKeys)],
 }
 
-const fn plain(name: &'static str, known: &'static [&'static str], required: &'static [&'static str]) -> TableKeys {
+const fn plain(
+    name: &'static str,
+    known: &'static [&'static str],
+    required: &'static [&'static str],
+) -> TableKeys {
     TableKeys { name, known, required, inner: &[] }
 }
 
@@ -56,7 +60,8 @@ static SET: TableKeys = TableKeys {
     ],
 };
 static RULE: TableKeys = plain("[[set.links]]", crate::api::RULE_KEYS, &["match", "rel", "href"]);
-static SET_LINK: TableKeys = plain("[[set.set_links]]", crate::api::SET_LINK_KEYS, &["rel", "href"]);
+static SET_LINK: TableKeys =
+    plain("[[set.set_links]]", crate::api::SET_LINK_KEYS, &["rel", "href"]);
 static ARCHIVES: TableKeys = plain("`archives`", crate::config::ARCHIVES_KEYS, &["every"]);
 static DUMPS: TableKeys = plain("`dumps`", crate::dumps::DUMPS_KEYS, &[]);
 static VERSIONS: TableKeys = plain("`versions`", crate::versions::VERSIONS_KEYS, &[]);
@@ -123,7 +128,11 @@ pub(crate) fn report(mut faults: Vec<Fault>) -> String {
 }
 
 /// An unknown key, with the nearest known one.
-pub(crate) fn unknown_key<'a>(key: &str, known: &[&'a str], place: &str) -> (String, Option<&'a str>) {
+pub(crate) fn unknown_key<'a>(
+    key: &str,
+    known: &[&'a str],
+    place: &str,
+) -> (String, Option<&'a str>) {
     let near = |known: &str| strsim::jaro(known, key);
     let nearest = known.iter().max_by(|one, two| near(one).total_cmp(&near(two))).copied();
     let nearest = nearest.filter(|nearest| near(nearest) > NEAR);
@@ -162,7 +171,8 @@ impl Origins {
         self.file = Some(file);
     }
 
-    /// The line of a key, else of the table that it is missing in: for one of the file itself, the first table.
+    /// The line of a key, else of the table that it is missing in: for one of the file itself, the
+    /// first table.
     fn line_of(&self, path: &str) -> Option<usize> {
         let mut near = path;
         loop {
@@ -176,22 +186,28 @@ impl Origins {
         }
         let is_missing = self.file.is_some() && !self.given.contains(near);
         // A key that several sets need is missing since the second one.
-        let first = ["set.1", "set.0", "hub", "mirror.0"].iter().find_map(|table| self.lines.get(*table));
+        let first =
+            ["set.1", "set.0", "hub", "mirror.0"].iter().find_map(|table| self.lines.get(*table));
         is_missing.then(|| first.copied().unwrap_or(1))
     }
 
-    /// The faults among these problems below a table, each of which begins with its key, such as `` `rescan`: ``.
+    /// The faults among these problems below a table, each of which begins with its key, such as ``
+    /// `rescan`: ``.
     pub(crate) fn place(&self, table: &str, problems: Vec<String>) -> impl Iterator<Item = Fault> {
         problems.into_iter().filter_map(|problem| self.place_one(table, problem))
     }
 
     fn place_one(&self, table: &str, problem: String) -> Option<Fault> {
-        let key = problem.strip_prefix('`').and_then(|rest| rest.split('`').next()).unwrap_or_default();
+        let key =
+            problem.strip_prefix('`').and_then(|rest| rest.split('`').next()).unwrap_or_default();
         let key = match key.strip_prefix("set.") {
             // `set.links` 2 of a set.
             Some(links) => {
-                let number = problem.split(' ').nth(1).and_then(|number| number.parse::<usize>().ok());
-                number.map_or(links.to_owned(), |number| format!("{links}.{}", number.saturating_sub(1)))
+                let number =
+                    problem.split(' ').nth(1).and_then(|number| number.parse::<usize>().ok());
+                number.map_or(links.to_owned(), |number| {
+                    format!("{links}.{}", number.saturating_sub(1))
+                })
             }
             None => key.to_owned(),
         };
@@ -229,7 +245,8 @@ fn joined(table: &str, key: &str) -> String {
 /// Reads a configuration file as far as it can be read; its faults are in `origins`.
 pub(crate) fn read(text: &str) -> File {
     let (mut table, errors) = DeTable::parse_recoverable(text);
-    let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let starts: Vec<usize> =
+        std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
     let line_at = |span: Option<Range<usize>>| {
         starts.partition_point(|start| *start <= span.as_ref().map_or(0, |span| span.start))
     };
@@ -237,10 +254,16 @@ pub(crate) fn read(text: &str) -> File {
     for error in errors.iter().take(FAULTS_MAX) {
         let help = match error.message() {
             "duplicate key" => "remove one of the two",
-            _ => "a line is `key = value`, with text in quotes, `[table]`, `[[table]]` or a comment after `#`",
+            _ => {
+                "a line is `key = value`, with text in quotes, `[table]`, `[[table]]` or a comment after `#`"
+            }
         };
         // The empty path: what else is wrong in the same line follows from this.
-        origins.add(line_at(error.span()), String::new(), format!("{} (help: {help})", error.message()));
+        origins.add(
+            line_at(error.span()),
+            String::new(),
+            format!("{} (help: {help})", error.message()),
+        );
     }
     note_lines(table.get_ref(), "", &line_at, &mut origins.lines);
     check_keys(table.get_mut(), &FILE, "", &line_at, &mut origins);
@@ -255,9 +278,14 @@ pub(crate) fn read(text: &str) -> File {
             origins.add(line, String::new(), in_our_words(error.message()));
             break File::default();
         };
-        let key: Vec<&str> = path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
-        let text =
-            format!("`{}`: {} (help: {})", key.join("."), in_our_words(error.message()), help_for(error.message()));
+        let key: Vec<&str> =
+            path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
+        let text = format!(
+            "`{}`: {} (help: {})",
+            key.join("."),
+            in_our_words(error.message()),
+            help_for(error.message())
+        );
         // Text that is not TOML was replaced by a value of another type.
         if errors.iter().any(|error| line_at(error.span()) == line) {
             origins.faulty.insert(path);
@@ -277,7 +305,11 @@ fn in_our_words(message: &str) -> String {
         .and_then(|rest| rest.split_once(", expected "))
     else {
         let is_of_several_forms = message.contains("did not match any variant");
-        return if is_of_several_forms { "it has none of its forms".to_owned() } else { message.to_owned() };
+        return if is_of_several_forms {
+            "it has none of its forms".to_owned()
+        } else {
+            message.to_owned()
+        };
     };
     let found = match found {
         "map" => "a table",
@@ -299,7 +331,8 @@ fn in_our_words(message: &str) -> String {
 
 fn is_whole_number(expected: &str) -> bool {
     let digits = expected.strip_prefix(['u', 'i']);
-    expected.contains("integer") || digits.is_some_and(|rest| rest == "size" || rest.parse::<u8>().is_ok())
+    expected.contains("integer")
+        || digits.is_some_and(|rest| rest == "size" || rest.parse::<u8>().is_ok())
 }
 
 /// The way out of a value of a wrong type.
@@ -334,7 +367,12 @@ fn tables_of<'v, 'i>(value: &'v mut DeValue<'i>, path: &str) -> Vec<(String, &'v
     }
 }
 
-fn note_lines(table: &DeTable<'_>, path: &str, line_at: &LineAt<'_>, lines: &mut HashMap<String, usize>) {
+fn note_lines(
+    table: &DeTable<'_>,
+    path: &str,
+    line_at: &LineAt<'_>,
+    lines: &mut HashMap<String, usize>,
+) {
     for (key, value) in table {
         let path = joined(path, key.get_ref());
         lines.insert(path.clone(), line_at(Some(key.span())));
@@ -354,13 +392,25 @@ fn note_lines(table: &DeTable<'_>, path: &str, line_at: &LineAt<'_>, lines: &mut
     }
 }
 
-/// Reports keys that are unknown or missing; the table has all others and the required ones after it.
-fn check_keys(table: &mut DeTable<'_>, shape: &TableKeys, path: &str, line_at: &LineAt<'_>, origins: &mut Origins) {
-    let keys: Vec<_> = table.keys().map(|key| (key.get_ref().to_string(), line_at(Some(key.span())))).collect();
+/// Reports keys that are unknown or missing; the table has all others and the required ones after
+/// it.
+fn check_keys(
+    table: &mut DeTable<'_>,
+    shape: &TableKeys,
+    path: &str,
+    line_at: &LineAt<'_>,
+    origins: &mut Origins,
+) {
+    let keys: Vec<_> =
+        table.keys().map(|key| (key.get_ref().to_string(), line_at(Some(key.span())))).collect();
     let mut meant = Vec::new();
     for (key, line) in keys.iter().filter(|(key, _)| !shape.known.contains(&key.as_str())) {
         table.remove(key.as_str());
-        let place = if shape.name.starts_with('[') { format!("`{}`", shape.name) } else { shape.name.to_owned() };
+        let place = if shape.name.starts_with('[') {
+            format!("`{}`", shape.name)
+        } else {
+            shape.name.to_owned()
+        };
         let (text, nearest) = unknown_key(key, shape.known, &place);
         origins.add(*line, joined(path, key), text);
         if let Some(nearest) = nearest {
@@ -373,9 +423,16 @@ fn check_keys(table: &mut DeTable<'_>, shape: &TableKeys, path: &str, line_at: &
             if !meant.contains(key) {
                 let line = origins.lines.get(path).copied().unwrap_or(1);
                 let place = shape.name.replace('`', "");
-                origins.add(line, joined(path, key), format!("`{key}`: missing in `{place}` (help: {USUAL_HELP})"));
+                origins.add(
+                    line,
+                    joined(path, key),
+                    format!("`{key}`: missing in `{place}` (help: {USUAL_HELP})"),
+                );
             }
-            table.insert(Spanned::new(0..0, (*key).into()), Spanned::new(0..0, DeValue::String("".into())));
+            table.insert(
+                Spanned::new(0..0, (*key).into()),
+                Spanned::new(0..0, DeValue::String("".into())),
+            );
         }
     }
     for (key, inner) in shape.inner {
@@ -404,7 +461,8 @@ fn take_out(table: &mut DeTable<'_>, span: &Range<usize>, path: &str) -> Option<
     let (key, path) = own?;
     table.remove(key.as_str());
     if NEEDED.contains(&key.as_str()) {
-        table.insert(Spanned::new(0..0, key.into()), Spanned::new(0..0, DeValue::String("".into())));
+        table
+            .insert(Spanned::new(0..0, key.into()), Spanned::new(0..0, DeValue::String("".into())));
     }
     Some(path)
 }

@@ -7,7 +7,8 @@ use clap::Args;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Notifications (with --follow)")]
 pub(crate) struct FollowArgs {
-    /// Method: auto (callback if configured, else events), callback (a hub delivers), events (an event stream), off
+    /// Method: auto (callback if configured, else events), callback (a hub delivers), events (an
+    /// event stream), off
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) push: Push,
     /// Base URL of callbacks, as hubs reach it through a proxy

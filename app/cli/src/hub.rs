@@ -106,28 +106,45 @@ impl HubConfig {
     fn check(file: File) -> Result<Self, Vec<Fault>> {
         let mut problems = Vec::new();
         if !file.set.is_empty() {
-            problems.push("`set`: a hub alone serves no sets (help: abreast serve runs a hub, too)".to_owned());
+            problems.push(
+                "`set`: a hub alone serves no sets (help: abreast serve runs a hub, too)"
+                    .to_owned(),
+            );
         }
         let hub = file.hub.unwrap_or_default();
         if hub.enabled == Some(false) {
-            problems.push("`hub.enabled`: a hub that is not enabled does nothing (help: leave it out)".to_owned());
+            problems.push(
+                "`hub.enabled`: a hub that is not enabled does nothing (help: leave it out)"
+                    .to_owned(),
+            );
         }
         if !hub.hubs.is_empty() {
-            problems.push("`hub.hubs`: only a Source notifies other hubs (help: leave it out)".to_owned());
+            problems.push(
+                "`hub.hubs`: only a Source notifies other hubs (help: leave it out)".to_owned(),
+            );
         }
-        let listen = config::check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
+        let listen =
+            config::check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
         let data = file.data.unwrap_or_else(|| {
-            problems.push("`data`: a hub needs a folder for its store (help: --data DIR)".to_owned());
+            problems
+                .push("`data`: a hub needs a folder for its store (help: --data DIR)".to_owned());
             PathBuf::new()
         });
-        let api = crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
+        let api =
+            crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
         let push = push::check(Some(hub), None, listen, file.base_url.as_deref(), &mut problems);
         let mut faults = file.origins.faults().to_vec();
         faults.extend(file.origins.place("", problems));
         if !faults.is_empty() {
             return Err(faults);
         }
-        Ok(Self { listen, base_url: file.base_url, data, api, push: PushConfig { notify: None, ..push } })
+        Ok(Self {
+            listen,
+            base_url: file.base_url,
+            data,
+            api,
+            push: PushConfig { notify: None, ..push },
+        })
     }
 }
 
@@ -144,10 +161,13 @@ fn serve(config: HubConfig) -> Result<()> {
     let mut signals = Signals::listen()?;
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder();
     let recorder = recorder.context("cannot count what the server does")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let server = runtime
-        .block_on(Server::bind(config.listen, ServerOptions::default()))
-        .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let server = runtime.block_on(Server::bind(config.listen, ServerOptions::default())).context(
+        "cannot start the server (help: if the address is in use, choose another with --listen)",
+    )?;
     let address = server.address().context("cannot learn the address listened on")?;
     let mut stores = Stores::open(&config.data, Task::Serve)?;
     let shown = config.data.display();
@@ -162,7 +182,12 @@ fn serve(config: HubConfig) -> Result<()> {
     let hub = Some(delivery.site_hub(&config.push));
     // Nothing is published here.
     let log = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
-    let publisher = Publisher::new(log, urls.clone(), Vec::<PublishedSet>::new(), config.data.join("documents"));
+    let publisher = Publisher::new(
+        log,
+        urls.clone(),
+        Vec::<PublishedSet>::new(),
+        config.data.join("documents"),
+    );
     let publisher = publisher.context("cannot make a folder in the store")?;
     let metrics = Box::new(move || recorder.render());
     let site = Arc::new(Site { publisher, sets: ServedSets::default(), api, hub, metrics });

@@ -1,4 +1,5 @@
-//! `abreast import`: records of resources that live elsewhere, from lines of JSON, a table or a Sitemap.
+//! `abreast import`: records of resources that live elsewhere, from lines of JSON, a table or a
+//! Sitemap.
 
 use crate::log_access::{BatchCounts, ExitCodeError, LogAccess, LogAccessArgs};
 use crate::logging;
@@ -87,23 +88,36 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
         crate::terminal::line(&line.to_string());
     } else if code == 0 || total.recorded + total.unchanged > 0 {
         let how = if args.dry_run { "would record" } else { "recorded" };
-        crate::terminal::line(&format!("{how} {}; unchanged: {}", count(total.recorded, "change"), total.unchanged));
+        crate::terminal::line(&format!(
+            "{how} {}; unchanged: {}",
+            count(total.recorded, "change"),
+            total.unchanged
+        ));
     }
     ExitCode::from(code)
 }
 
 fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
     let input: Box<dyn Read> = match &args.file {
-        Some(path) => Box::new(File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?),
+        Some(path) => {
+            Box::new(File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?)
+        }
         None => Box::new(std::io::stdin().lock()),
     };
     let mut batches = Batches {
-        log: if args.dry_run { None } else { Some(LogAccess::open(&args.log, &args.set, Task::Record)?) },
+        log: if args.dry_run {
+            None
+        } else {
+            Some(LogAccess::open(&args.log, &args.set, Task::Record)?)
+        },
         waiting: Vec::new(),
         size: args.batch as usize,
         total,
     };
-    let name = args.file.as_deref().map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
+    let name = args
+        .file
+        .as_deref()
+        .map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
     match args.format.unwrap_or_else(|| format_of(args)) {
         Format::Ndjson => ndjson(input, &name, &mut batches)?,
         Format::Csv => csv(input, &name, &mut batches)?,

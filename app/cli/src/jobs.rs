@@ -1,7 +1,7 @@
 //! Mirrors in a configuration file: jobs with the options of `sync`, and the origin of each value.
 //!
-//! A job is turned into a command line, so it has the same options, and is checked the same way. What is given by
-//! flag or in the environment comes first and is left out of it.
+//! A job is turned into a command line, so it has the same options, and is checked the same way.
+//! What is given by flag or in the environment comes first and is left out of it.
 
 use crate::config::{File, UsageError};
 use crate::faults::{Fault, Origins};
@@ -17,8 +17,18 @@ const JOBS_MAX: usize = 1_000;
 /// Keys of a job that are no options.
 const PLACES: &[&str] = &["name", "url", "folder"];
 /// Options that select jobs or the output of one run. They are not allowed in files.
-const NOT_FOR_FILES: &[&str] =
-    &["places", "config", "all", "json", "quiet", "verbose", "dry_run", "test_filter", "help", "version"];
+const NOT_FOR_FILES: &[&str] = &[
+    "places",
+    "config",
+    "all",
+    "json",
+    "quiet",
+    "verbose",
+    "dry_run",
+    "test_filter",
+    "help",
+    "version",
+];
 
 /// One `[[mirror]]` of a configuration file.
 #[derive(Clone, Debug)]
@@ -88,7 +98,8 @@ fn is_about_others(error: &clap::Error) -> bool {
 }
 
 /// Keys whose values are files that are read.
-const FILES: &[&str] = &["password_file", "token_file", "netrc", "client_cert", "client_key", "ca_file"];
+const FILES: &[&str] =
+    &["password_file", "token_file", "netrc", "client_cert", "client_key", "ca_file"];
 
 fn missing_file(key: &str, value: &toml::Value) -> Option<String> {
     let path = value.as_str().filter(|_| FILES.contains(&key))?;
@@ -103,22 +114,34 @@ pub(crate) fn command<A: Args>() -> Command {
 }
 
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
-    command.get_arguments().filter(|arg| arg.get_long().is_some() && !NOT_FOR_FILES.contains(&arg.get_id().as_str()))
+    command
+        .get_arguments()
+        .filter(|arg| arg.get_long().is_some() && !NOT_FOR_FILES.contains(&arg.get_id().as_str()))
 }
 
 /// The jobs of a configuration file.
 ///
 /// # Errors
 /// All faults of the file but those that only publishing would find.
-pub(crate) fn read<A: Args + FromArgMatches>(path: &Path, command: &Command, given: &ArgMatches) -> Result<Vec<Job>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+pub(crate) fn read<A: Args + FromArgMatches>(
+    path: &Path,
+    command: &Command,
+    given: &ArgMatches,
+) -> Result<Vec<Job>> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read `{}`", path.display()))?;
     warn_of_secrets(path, &text);
     let mut file = crate::faults::read(&text);
     file.origins.name(path);
-    of_file::<A>(&file, command, given).with_context(|| format!("cannot use the configuration `{}`", path.display()))
+    of_file::<A>(&file, command, given)
+        .with_context(|| format!("cannot use the configuration `{}`", path.display()))
 }
 
-fn of_file<A: Args + FromArgMatches>(file: &File, command: &Command, given: &ArgMatches) -> Result<Vec<Job>> {
+fn of_file<A: Args + FromArgMatches>(
+    file: &File,
+    command: &Command,
+    given: &ArgMatches,
+) -> Result<Vec<Job>> {
     let (jobs, found) = find(file, command);
     let mut faults = file.origins.faults().to_vec();
     faults.extend(found);
@@ -129,7 +152,8 @@ fn of_file<A: Args + FromArgMatches>(file: &File, command: &Command, given: &Arg
     Ok(jobs)
 }
 
-/// The jobs of a file, and the faults of their keys and names; those of values are found by [`Job::faults`].
+/// The jobs of a file, and the faults of their keys and names; those of values are found by
+/// [`Job::faults`].
 pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
     // `audit` takes those of its own from a job, and leaves the others alone.
     let of_sync = self::command::<crate::sync_args::SyncArgs>();
@@ -142,7 +166,9 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
         let path = format!("mirror.{number}");
         let mut table = table.clone();
         let mut meant = Vec::new();
-        for key in table.keys().filter(|key| !known.contains(&key.as_str())).cloned().collect::<Vec<_>>() {
+        for key in
+            table.keys().filter(|key| !known.contains(&key.as_str())).cloned().collect::<Vec<_>>()
+        {
             table.remove(&key);
             let (text, nearest) = crate::faults::unknown_key(&key, &known, "`[[mirror]]`");
             meant.extend(nearest);
@@ -152,27 +178,40 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
             let text = match table.get(*key) {
                 Some(toml::Value::String(text)) if !text.is_empty() => continue,
                 None if *key == "name" || meant.contains(key) => continue,
-                None => format!("`{key}`: missing in `[[mirror]]` number {} (help: add `{key} = \"...\"`)", number + 1),
-                Some(value) => format!("`{key}`: {value} is not text, or is empty (help: put it in quotes)"),
+                None => format!(
+                    "`{key}`: missing in `[[mirror]]` number {} (help: add `{key} = \"...\"`)",
+                    number + 1
+                ),
+                Some(value) => {
+                    format!("`{key}`: {value} is not text, or is empty (help: put it in quotes)")
+                }
             };
             faults.extend(origins.fault(&format!("{path}.{key}"), text));
         }
         let word = |key: &str| table.get(key).and_then(toml::Value::as_str);
-        let of_folder =
-            || word("folder").map(Path::new).and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-        let name = word("name").map(str::to_owned).or_else(of_folder).filter(|name| !name.is_empty());
+        let of_folder = || {
+            word("folder")
+                .map(Path::new)
+                .and_then(Path::file_name)
+                .map(|name| name.to_string_lossy().into_owned())
+        };
+        let name =
+            word("name").map(str::to_owned).or_else(of_folder).filter(|name| !name.is_empty());
         let is_unnamed = name.is_none();
         let name = name.unwrap_or_else(|| format!("number {}", number + 1));
         if let Some(url) = word("url").filter(|url| !url.is_empty())
             && let Err(expected) = crate::address::http_url(url)
         {
-            let text =
-                format!("`url`: `{}` cannot be used: {expected} (help: write it with its scheme and host)", shown(url));
+            let text = format!(
+                "`url`: `{}` cannot be used: {expected} (help: write it with its scheme and host)",
+                shown(url)
+            );
             faults.extend(origins.fault(&format!("{path}.url"), text));
         }
         if !is_unnamed && jobs.iter().any(|job| job.name == name) {
-            let text =
-                format!("`name`: two jobs are called `{name}` (help: give each `[[mirror]]` a `name` of its own)");
+            let text = format!(
+                "`name`: two jobs are called `{name}` (help: give each `[[mirror]]` a `name` of its own)"
+            );
             faults.extend(origins.fault(&format!("{path}.name"), text));
         }
         jobs.push(Job { name, table, path, origins: Arc::clone(&origins) });
@@ -188,7 +227,9 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
 
 /// Where a copy keeps something: its folder, or its address in an object store.
 fn places_of(job: &Job, file: &File) -> Vec<(&'static str, PathBuf)> {
-    let word = |key: &str| job.table.get(key).and_then(toml::Value::as_str).filter(|text| !text.is_empty());
+    let word = |key: &str| {
+        job.table.get(key).and_then(toml::Value::as_str).filter(|text| !text.is_empty())
+    };
     let mut places = Vec::new();
     if let Some(target) = word("folder").filter(|target| *target != "-") {
         let place = match target.strip_prefix("set:") {
@@ -221,7 +262,9 @@ fn overlapping(jobs: &[Job], file: &File) -> Vec<Fault> {
     for job in jobs {
         let own = places_of(job, file);
         for (key, place) in &own {
-            let other = known.iter().find(|(_, _, other)| place.starts_with(other) || other.starts_with(place));
+            let other = known
+                .iter()
+                .find(|(_, _, other)| place.starts_with(other) || other.starts_with(place));
             if let Some((other, _, _)) = other {
                 let text = format!(
                     "`{key}`: job `{}` and job `{}` overlap in `{}` (help: give each a folder of its own, none inside another)",
@@ -244,7 +287,11 @@ pub(crate) fn in_published_folders(jobs: &[Job], file: &File) -> Vec<Fault> {
     let mut faults = Vec::new();
     for job in jobs {
         let is_asked_for = job.table.get("republish").and_then(toml::Value::as_bool) == Some(true)
-            || job.table.get("folder").and_then(toml::Value::as_str).is_some_and(|folder| folder.starts_with("set:"));
+            || job
+                .table
+                .get("folder")
+                .and_then(toml::Value::as_str)
+                .is_some_and(|folder| folder.starts_with("set:"));
         let copies = places_of(job, file).into_iter().filter(|(key, _)| *key == "folder");
         for (key, place) in copies.filter(|_| !is_asked_for) {
             if let Some(folder) = published.iter().find(|folder| place.starts_with(folder)) {
@@ -291,10 +338,17 @@ pub(crate) fn choose(jobs: Vec<Job>, names: &[String], all: bool) -> Result<Vec<
 
 impl Job {
     /// All faults of the job's values.
-    pub(crate) fn faults<A: Args + FromArgMatches>(&self, command: &Command, given: &ArgMatches) -> Vec<Fault> {
+    pub(crate) fn faults<A: Args + FromArgMatches>(
+        &self,
+        command: &Command,
+        given: &ArgMatches,
+    ) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut note = |key: &str, text: &str| {
-            faults.extend(self.origins.fault(&format!("{}.{key}", self.path), format!("job `{}`: {text}", self.name)));
+            faults.extend(
+                self.origins
+                    .fault(&format!("{}.{key}", self.path), format!("job `{}`: {text}", self.name)),
+            );
         };
         let mut rest = self.clone();
         rest.table.retain(|key, _| PLACES.contains(&key));
@@ -305,7 +359,9 @@ impl Job {
             one.table.insert(key.clone(), value.clone());
             let wrong = match one.try_args::<A>(command, given) {
                 Err(JobError::Value(text)) => Some(text),
-                Err(JobError::Clap(error)) if !is_about_others(&error) => Some(format!("`{key}`: {}", shortly(&error))),
+                Err(JobError::Clap(error)) if !is_about_others(&error) => {
+                    Some(format!("`{key}`: {}", shortly(&error)))
+                }
                 _ => missing_file(key, value),
             };
             match wrong {
@@ -318,15 +374,23 @@ impl Job {
             let text = wrong.to_string();
             let is_named = |arg: &&Arg| {
                 let long = format!("--{}", arg.get_long().unwrap_or_default());
-                text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).any(|word| word == long)
+                text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+                    .any(|word| word == long)
             };
-            let named = options(command).filter(is_named).find(|arg| rest.table.contains_key(arg.get_id().as_str()));
-            let Some(key) = named.or_else(|| options(command).find(|arg| rest.needs_other(command, arg))) else {
+            let named = options(command)
+                .filter(is_named)
+                .find(|arg| rest.table.contains_key(arg.get_id().as_str()));
+            let Some(key) =
+                named.or_else(|| options(command).find(|arg| rest.needs_other(command, arg)))
+            else {
                 note("", &text);
                 break;
             };
             let key = key.get_id().as_str();
-            note(key, &format!("`{key}`: {text} (help: leave one of them out, or add what is missing)"));
+            note(
+                key,
+                &format!("`{key}`: {text} (help: leave one of them out, or add what is missing)"),
+            );
             rest.table.remove(key);
         }
         faults
@@ -334,8 +398,10 @@ impl Job {
 
     /// The job's options with those given by flag and in the environment.
     fn matches(&self, command: &Command, given: &ArgMatches) -> Result<ArgMatches, JobError> {
-        let place = |key: &str| self.table.get(key).and_then(toml::Value::as_str).unwrap_or_default();
-        // The user's options come first, so that the user's rules are tried before those of the file.
+        let place =
+            |key: &str| self.table.get(key).and_then(toml::Value::as_str).unwrap_or_default();
+        // The user's options come first, so that the user's rules are tried before those of the
+        // file.
         let mut flags: Vec<(usize, OsString)> = Vec::new();
         for arg in options(command).chain(command.get_arguments().filter(|arg| is_how_told(arg))) {
             if given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
@@ -347,7 +413,10 @@ impl Job {
         words.extend(flags.into_iter().map(|(_, word)| word));
         for arg in options(command) {
             let id = arg.get_id().as_str();
-            let is_given = matches!(given.value_source(id), Some(ValueSource::CommandLine | ValueSource::EnvVariable));
+            let is_given = matches!(
+                given.value_source(id),
+                Some(ValueSource::CommandLine | ValueSource::EnvVariable)
+            );
             if let Some(value) = self.table.get(id).filter(|_| !is_given) {
                 Self::words_of(arg, value, &mut words)?;
             }
@@ -356,7 +425,11 @@ impl Job {
         Ok(command.clone().try_get_matches_from(words)?)
     }
 
-    fn try_args<A: Args + FromArgMatches>(&self, command: &Command, given: &ArgMatches) -> Result<A, JobError> {
+    fn try_args<A: Args + FromArgMatches>(
+        &self,
+        command: &Command,
+        given: &ArgMatches,
+    ) -> Result<A, JobError> {
         Ok(A::from_arg_matches(&self.matches(command, given)?)?)
     }
 
@@ -364,12 +437,17 @@ impl Job {
     ///
     /// # Errors
     /// All faults of its values.
-    pub(crate) fn args<A: Args + FromArgMatches>(&self, command: &Command, given: &ArgMatches) -> Result<A> {
+    pub(crate) fn args<A: Args + FromArgMatches>(
+        &self,
+        command: &Command,
+        given: &ArgMatches,
+    ) -> Result<A> {
         let faults = self.faults::<A>(command, given);
         if !faults.is_empty() {
             bail!(UsageError(crate::faults::report(faults)));
         }
-        self.try_args(command, given).map_err(|wrong| UsageError(format!("job `{}`: {wrong}", self.name)).into())
+        self.try_args(command, given)
+            .map_err(|wrong| UsageError(format!("job `{}`: {wrong}", self.name)).into())
     }
 
     /// Whether an option of the job cannot be alone.
@@ -382,7 +460,9 @@ impl Job {
 
     fn words_of(arg: &Arg, value: &toml::Value, words: &mut Vec<OsString>) -> Result<(), JobError> {
         let (key, long) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
-        let wrong = |expected: &str| JobError::Value(format!("`{key}` is {value} (help: expected {expected})"));
+        let wrong = |expected: &str| {
+            JobError::Value(format!("`{key}` is {value} (help: expected {expected})"))
+        };
         if is_flag(arg) {
             match value.as_bool() {
                 Some(true) => words.push(format!("--{long}").into()),
@@ -399,7 +479,9 @@ impl Job {
             _ => None,
         };
         let values = match value {
-            toml::Value::Array(values) if matches!(arg.get_action(), ArgAction::Append) => values.as_slice(),
+            toml::Value::Array(values) if matches!(arg.get_action(), ArgAction::Append) => {
+                values.as_slice()
+            }
             value => std::slice::from_ref(value),
         };
         for value in values {
@@ -414,8 +496,9 @@ impl Job {
     /// # Errors
     /// A value of the wrong type or form.
     pub(crate) fn settings(&self, command: &Command, given: &ArgMatches) -> Result<Vec<Setting>> {
-        let matches =
-            self.matches(command, given).map_err(|wrong| UsageError(format!("job `{}`: {wrong}", self.name)))?;
+        let matches = self
+            .matches(command, given)
+            .map_err(|wrong| UsageError(format!("job `{}`: {wrong}", self.name)))?;
         let text = |text: &str| toml::Value::String(hidden(text));
         let mut settings = Vec::new();
         for key in PLACES {
@@ -477,14 +560,17 @@ fn flags_of(arg: &Arg, given: &ArgMatches, flags: &mut Vec<(usize, OsString)>) {
     }
 }
 
-/// clap's message without the parts about a command line: the value and its error, else the first paragraph.
+/// clap's message without the parts about a command line: the value and its error, else the first
+/// paragraph.
 fn shortly(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue};
     let of = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    if let (Some(value), Some(argument)) = (of(ContextKind::InvalidValue), of(ContextKind::InvalidArg)) {
+    if let (Some(value), Some(argument)) =
+        (of(ContextKind::InvalidValue), of(ContextKind::InvalidArg))
+    {
         let option = argument.split([' ', '=']).next().unwrap_or_default();
         let help = format!("help: `abreast sync --help` explains {option}");
         return match std::error::Error::source(error) {
@@ -494,8 +580,10 @@ fn shortly(error: &clap::Error) -> String {
         };
     }
     let text = error.to_string();
-    let lines =
-        text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let told = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
     told.strip_prefix("error: ").unwrap_or(&told).to_owned()
 }
@@ -520,12 +608,15 @@ pub(crate) fn hidden(value: &str) -> String {
 /// Others had better not read a file with passwords in URLs.
 pub(crate) fn warn_of_secrets(path: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt as _;
-    let has_login = text
-        .split('"')
-        .any(|part| part.contains("://") && url::Url::parse(part).is_ok_and(|url| url.password().is_some()));
+    let has_login = text.split('"').any(|part| {
+        part.contains("://") && url::Url::parse(part).is_ok_and(|url| url.password().is_some())
+    });
     let mode = std::fs::metadata(path).map_or(0, |about| about.permissions().mode());
     if has_login && mode & 0o077 != 0 {
-        tracing::warn!("`{}` has a password in it and can be read by other users: chmod 600 it", path.display());
+        tracing::warn!(
+            "`{}` has a password in it and can be read by other users: chmod 600 it",
+            path.display()
+        );
     }
 }
 
@@ -562,16 +653,24 @@ mod tests {
     #[test]
     fn a_job_has_the_options_of_sync_and_flags_come_first() {
         let jobs = jobs(FILE).unwrap();
-        assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["papers", "other"]);
+        assert_eq!(
+            jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(),
+            ["papers", "other"]
+        );
         let command = command::<SyncArgs>();
         let args: SyncArgs = jobs[0].args(&command, &given(&[])).unwrap();
         assert_eq!(args.mirror.places, ["https://papers.example.org/", "/srv/papers"]);
         assert!(args.follow && !args.immutable && args.mirror.connections == 3);
         assert!(format!("{:?}", args.mirror.filter).contains("+ keep.tmp"));
-        let args: SyncArgs = jobs[0].args(&command, &given(&["--connections", "7", "--json", "--exclude=a"])).unwrap();
+        let args: SyncArgs = jobs[0]
+            .args(&command, &given(&["--connections", "7", "--json", "--exclude=a"]))
+            .unwrap();
         assert!(args.mirror.connections == 7 && args.mirror.json);
         let rules = format!("{:?}", args.mirror.filter);
-        assert!(rules.find("- a") < rules.find("+ keep.tmp"), "the user's rules are tried first: {rules}");
+        assert!(
+            rules.find("- a") < rules.find("+ keep.tmp"),
+            "the user's rules are tried first: {rules}"
+        );
         let settings = jobs[0].settings(&command, &given(&["--connections=7"])).unwrap();
         let of = |key: &str| {
             let setting = settings.iter().find(|setting| setting.key == key).unwrap();
@@ -589,7 +688,10 @@ mod tests {
     fn unknown_keys_of_a_job_are_refused_with_the_nearest_name() {
         let head = "[[mirror]]\nurl = \"http://h/\"\nfolder = \"f\"\n";
         for (more, part) in [
-            ("conections = 3", "line 4: unknown key `conections` in `[[mirror]]` (help: did you mean `connections`?)"),
+            (
+                "conections = 3",
+                "line 4: unknown key `conections` in `[[mirror]]` (help: did you mean `connections`?)",
+            ),
             ("dry_run = true", "unknown key `dry_run`"),
             ("[[mirror]]\nurl = \"http://h/\"", "line 4: `folder`: missing"),
             ("[[mirror]]\nurl = \"http://h/\"\nfolder = \"x/f\"", "two jobs are called `f`"),
@@ -605,7 +707,10 @@ mod tests {
             ("follow = true\nmax_bytes = \"1G\"", "max-bytes"),
         ] {
             let jobs = jobs(&format!("{head}{more}\n")).unwrap();
-            let error = jobs[0].args::<SyncArgs>(&command::<SyncArgs>(), &given(&[])).unwrap_err().to_string();
+            let error = jobs[0]
+                .args::<SyncArgs>(&command::<SyncArgs>(), &given(&[]))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("job `f`") && error.contains(part), "{error}");
         }
     }

@@ -4,7 +4,9 @@ use crate::access::AccessArgs;
 use crate::config::{File, ServeConfig, UsageError};
 use crate::data_folder::check_data;
 use crate::stores::{Stores, Task};
-use abreast_core::{Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, append};
+use abreast_core::{
+    Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, append,
+};
 use abreast_net::{Client, Options, Post, Request, Response, Retries, Shared};
 use abreast_server::api::change_of;
 use abreast_server::api::model::{RecordAnswer, RecordRequest};
@@ -83,7 +85,8 @@ impl LogAccess {
         if task == Task::Record {
             check_data(data)?;
         }
-        Local::open(data, set, None, true, String::new(), task).map(|local| Self::Store(Box::new(local)))
+        Local::open(data, set, None, true, String::new(), task)
+            .map(|local| Self::Store(Box::new(local)))
     }
 
     /// Records changes, all or none.
@@ -94,7 +97,8 @@ impl LogAccess {
         }
     }
 
-    /// Changes after a position, or after an instant; waits for one if requested. The second value is the position to continue after.
+    /// Changes after a position, or after an instant; waits for one if requested. The second value
+    /// is the position to continue after.
     pub(crate) fn read(
         &mut self,
         after: u64,
@@ -137,13 +141,16 @@ impl Local {
         let config = ServeConfig::check(File::read_with_faults(path)?)?;
         let Some(found) = config.sets.iter().find(|one| one.slug == set) else {
             let names: Vec<&str> = config.sets.iter().map(|one| one.slug.as_str()).collect();
-            return Err(unknown_set(set, &format!("the configuration `{}`", path.display()), &names));
+            return Err(unknown_set(
+                set,
+                &format!("the configuration `{}`", path.display()),
+                &names,
+            ));
         };
         let rule = PageRule { changes: found.changes_per_list, ..PageRule::default() };
-        let resources = config
-            .base_url
-            .as_ref()
-            .map_or(String::new(), |base| abreast_source::publish::SourceUrls::new(base).set(set).resources());
+        let resources = config.base_url.as_ref().map_or(String::new(), |base| {
+            abreast_source::publish::SourceUrls::new(base).set(set).resources()
+        });
         Self::open(&config.data, set, Some(rule), found.origin.folder().is_none(), resources, task)
     }
 
@@ -172,7 +179,11 @@ impl Local {
             }
             (Some(known), _) if task == Task::Read => known,
             (_, rule) => {
-                let new = NewSet { slug: set.to_owned(), page_rule: rule.unwrap_or_default(), ..NewSet::default() };
+                let new = NewSet {
+                    slug: set.to_owned(),
+                    page_rule: rule.unwrap_or_default(),
+                    ..NewSet::default()
+                };
                 log.open_set(&new).context("cannot open the set")?
             }
         };
@@ -188,7 +199,11 @@ impl Local {
         }
         if !self.log.head(self.set)?.importing {
             let done = append(&self.log, self.set, changes)?;
-            return Ok(BatchCounts { head: done.head.0, recorded: done.recorded, unchanged: done.unchanged });
+            return Ok(BatchCounts {
+                head: done.head.0,
+                recorded: done.recorded,
+                unchanged: done.unchanged,
+            });
         }
         // A new set: resources that exist before its log begins are its base.
         let mut base = Vec::with_capacity(changes.len());
@@ -199,7 +214,8 @@ impl Local {
                     base.push(Imported { key, state, witness });
                 }
                 Action::Deprecate { .. } | Action::Remove | Action::Delete => {
-                    let message = format!("`{key}` is deleted before the log began\n  help: leave it out");
+                    let message =
+                        format!("`{key}` is deleted before the log began\n  help: leave it out");
                     bail!(ExitCodeError { message, code: 2 });
                 }
             }
@@ -216,7 +232,12 @@ impl Local {
         Ok(())
     }
 
-    fn read(&self, after: u64, since: Option<Timestamp>, limit: usize) -> Result<(Vec<Value>, u64)> {
+    fn read(
+        &self,
+        after: u64,
+        since: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<(Vec<Value>, u64)> {
         let start = match since {
             Some(since) => self.log.position_at(self.set, since)?.max(Position(after)),
             None => Position(after),
@@ -225,7 +246,8 @@ impl Local {
         self.log.read(self.set, start, &mut |record| {
             next = record.position.0;
             if since.is_none_or(|since| record.time > since) {
-                changes.extend(serde_json::to_value(RecordAnswer::of_change(record, &self.resources)));
+                changes
+                    .extend(serde_json::to_value(RecordAnswer::of_change(record, &self.resources)));
             }
             if changes.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
@@ -274,7 +296,8 @@ impl Remote {
         // A batch that is sent again is recorded once.
         let key = format!("{}-{}", self.run, self.sent);
         let body = bytes::Bytes::from(body);
-        let post = Post { body: &body, content_type: "application/x-ndjson", idempotency_key: Some(&key) };
+        let post =
+            Post { body: &body, content_type: "application/x-ndjson", idempotency_key: Some(&key) };
         let request = Request { post: Some(post), ..Request::new(&self.changes) };
         let answer = self.ask(&request)?;
         serde_json::from_slice(&answer).context("the server's response is not of this API")
@@ -296,7 +319,9 @@ impl Remote {
                 done => return done,
             };
             let url = format!("{}/api/v1/sets", self.base);
-            let Ok(answer) = exchange(&self.client, &Request::new(&url)).await else { return Err(error) };
+            let Ok(answer) = exchange(&self.client, &Request::new(&url)).await else {
+                return Err(error);
+            };
             let Ok(Sets { sets }) = serde_json::from_slice(&answer) else { return Err(error) };
             let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
             if names.contains(&self.set.as_str()) {
@@ -306,7 +331,13 @@ impl Remote {
         })
     }
 
-    fn read(&self, after: u64, since: Option<Timestamp>, limit: usize, wait: Duration) -> Result<(Vec<Value>, u64)> {
+    fn read(
+        &self,
+        after: u64,
+        since: Option<Timestamp>,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<(Vec<Value>, u64)> {
         #[derive(Deserialize)]
         struct Page {
             changes: Vec<Value>,
@@ -318,7 +349,8 @@ impl Remote {
         };
         let url = format!("{}?{start}&limit={limit}&wait={}", self.changes, wait.as_secs());
         let answer = self.ask(&Request::new(&url))?;
-        let page: Page = serde_json::from_slice(&answer).context("the server's response is not of this API")?;
+        let page: Page =
+            serde_json::from_slice(&answer).context("the server's response is not of this API")?;
         Ok((page.changes, page.next))
     }
 }
@@ -333,8 +365,16 @@ fn unknown_set(set: &str, place: &str, names: &[&str]) -> anyhow::Error {
     if more > 0 {
         listed = format!("{listed} and {more} more");
     }
-    let help = if names.is_empty() { "it has no sets".to_owned() } else { format!("name one of its sets: {listed}") };
-    ExitCodeError { message: format!("{place} has no set `{set}`\n  help: {help}"), code: crate::exit::USAGE }.into()
+    let help = if names.is_empty() {
+        "it has no sets".to_owned()
+    } else {
+        format!("name one of its sets: {listed}")
+    };
+    ExitCodeError {
+        message: format!("{place} has no set `{set}`\n  help: {help}"),
+        code: crate::exit::USAGE,
+    }
+    .into()
 }
 
 /// The prefix of the paths of a server's API, from any of its addresses.
@@ -357,7 +397,10 @@ pub(crate) async fn exchange(client: &Client, request: &Request<'_>) -> Result<V
     }
 }
 
-async fn once(client: &Client, request: &Request<'_>) -> Result<(http::StatusCode, Vec<u8>), abreast_net::Error> {
+async fn once(
+    client: &Client,
+    request: &Request<'_>,
+) -> Result<(http::StatusCode, Vec<u8>), abreast_net::Error> {
     let mut response: Response = client.send(request).await?;
     let status = response.status();
     if matches!(status.as_u16(), 429 | 502 | 503 | 504) {
@@ -381,7 +424,9 @@ fn refusal(status: http::StatusCode, body: &[u8]) -> anyhow::Error {
         _ => 1,
     };
     let message = match serde_json::from_slice::<Problem>(body) {
-        Ok(Problem { detail, help: Some(help) }) => format!("the server refuses: {detail}\n  help: {help}"),
+        Ok(Problem { detail, help: Some(help) }) => {
+            format!("the server refuses: {detail}\n  help: {help}")
+        }
         Ok(Problem { detail, help: None }) => format!("the server refuses: {detail}"),
         Err(_) => format!(
             "the server answers {status}, and not as this API does\n  help: give the base URL of a server made by `abreast serve`"

@@ -46,7 +46,8 @@ pub(crate) fn start(verbose: u8, server: bool) {
     };
     let _ = CHOSEN.set(format);
     let filter = EnvFilter::try_from_env("ABREAST_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogEntry).with_ansi(false);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogEntry).with_ansi(false);
     match format {
         Format::Json => builder.json().init(),
         Format::Text if server || on_terminal => builder.with_target(false).init(),
@@ -64,7 +65,9 @@ fn is_json() -> bool {
 
 /// The kind of failure, as `sync` names it.
 fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
-    if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref::<abreast_destination::Error>()) {
+    if let Some(error) =
+        error.chain().find_map(|cause| cause.downcast_ref::<abreast_destination::Error>())
+    {
         return error.code();
     }
     match exit_code {
@@ -106,7 +109,8 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
 /// Prints wrong arguments as JSON on standard output.
 pub(crate) fn usage_as_json(error: &clap::Error) {
     let text = error.render().to_string();
-    let message = text.trim().trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+    let message =
+        text.trim().trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
     let object = serde_json::json!({
         "type": "error", "fatal": true, "code": "usage", "message": message, "causes": [], "exit_code": error.exit_code(),
     });
@@ -123,8 +127,9 @@ pub(crate) fn ready(line: &str) {
 }
 
 fn panicked(panic: &PanicHookInfo<'_>) {
-    let mut text =
-        format!("internal error: {panic}\n  help: this is a fault of the program: report it with this message");
+    let mut text = format!(
+        "internal error: {panic}\n  help: this is a fault of the program: report it with this message"
+    );
     let trace = Backtrace::capture();
     if trace.status() == BacktraceStatus::Captured {
         text = format!("{text}\n{trace}");

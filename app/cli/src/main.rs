@@ -56,7 +56,9 @@ use clap::{ArgMatches, FromArgMatches as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let parsed = args::command().try_get_matches().and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let parsed = args::command()
+        .try_get_matches()
+        .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -111,7 +113,8 @@ fn main() -> ExitCode {
 
 /// Was `--json` given to the command, or to the one inside it?
 fn wants_json(matches: &ArgMatches) -> bool {
-    let given = |matches: &ArgMatches| matches!(matches.try_get_one::<bool>("json"), Ok(Some(true)));
+    let given =
+        |matches: &ArgMatches| matches!(matches.try_get_one::<bool>("json"), Ok(Some(true)));
     let mut innermost = matches;
     while let Some((_, inner)) = innermost.subcommand() {
         innermost = inner;

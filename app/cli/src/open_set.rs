@@ -1,4 +1,5 @@
-//! One set of a configuration, opened: its log, its watch, and the parts of it that are published, served and packaged.
+//! One set of a configuration, opened: its log, its watch, and the parts of it that are published,
+//! served and packaged.
 
 use crate::config::{FolderOrigin, Origin, SetConfig};
 use crate::stores::Stores;
@@ -106,12 +107,15 @@ impl SetOpener<'_> {
             Origin::Folder(folder) => self.folder(folder, id, &links, versions.is_some())?,
         };
         let dumps = set.dumps.clone().map(|options| {
-            let (slug, urls, representations) = (set.slug.clone(), urls.clone(), representations.clone());
+            let (slug, urls, representations) =
+                (set.slug.clone(), urls.clone(), representations.clone());
             let opened = self.dumps.open_set(DumpSet { id, slug, urls, representations, options });
             opened.context("cannot open the folder of dumps")
         });
         let published = Arc::new(PublishedSet {
-            versions: versions.is_some().then(|| VersionUrls::new(self.urls, &set.slug, &urls.resources())),
+            versions: versions
+                .is_some()
+                .then(|| VersionUrls::new(self.urls, &set.slug, &urls.resources())),
             dumps: dumps.transpose()?,
             notifications: self.notifications.clone(),
             ..publish(self.stores, &set, id, urls, representations)?
@@ -131,7 +135,13 @@ impl SetOpener<'_> {
         Ok(Opened { representations, watch: None, status: Arc::default(), deposit: None })
     }
 
-    fn folder(&self, folder: &FolderOrigin, id: SetId, links: &Arc<Links>, keeps_versions: bool) -> Result<Opened> {
+    fn folder(
+        &self,
+        folder: &FolderOrigin,
+        id: SetId,
+        links: &Arc<Links>,
+        keeps_versions: bool,
+    ) -> Result<Opened> {
         let opened = open_folder(folder)?;
         let mut options = WatchOptions::new(&folder.path);
         options.ingest.digests = folder.digests;

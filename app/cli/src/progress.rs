@@ -61,7 +61,10 @@ impl Progress {
     /// Bytes received in this phase, and the text beside the bar.
     fn state(&self, status: &Status<'_>) -> (u64, String) {
         let mut begun = self.begun.get();
-        if status.seconds < begun.seconds || begun == PhaseStart::default() || status.bytes < begun.bytes {
+        if status.seconds < begun.seconds
+            || begun == PhaseStart::default()
+            || status.bytes < begun.bytes
+        {
             begun.bytes = status.bytes;
         }
         begun.seconds = status.seconds;
@@ -89,7 +92,11 @@ fn text(status: &Status<'_>, received: u64) -> String {
     });
     let by_bytes = status.total_bytes > 0;
     if by_bytes {
-        parts.push(format!("{}/{}", HumanBytes(received.min(status.total_bytes)), HumanBytes(status.total_bytes)));
+        parts.push(format!(
+            "{}/{}",
+            HumanBytes(received.min(status.total_bytes)),
+            HumanBytes(status.total_bytes)
+        ));
     }
     if seconds >= RATE_AFTER {
         if by_bytes && received > 0 {
@@ -100,7 +107,10 @@ fn text(status: &Status<'_>, received: u64) -> String {
         let (done, total) = if by_bytes { (received, status.total_bytes) } else { (done, total) };
         if done > 0 && total > done {
             let left = seconds * (total - done) as f64 / done as f64;
-            parts.push(format!("{} left", humantime::format_duration(Duration::from_secs(left.ceil() as u64))));
+            parts.push(format!(
+                "{} left",
+                humantime::format_duration(Duration::from_secs(left.ceil() as u64))
+            ));
         }
     }
     parts.join(", ")
@@ -110,7 +120,13 @@ fn text(status: &Status<'_>, received: u64) -> String {
 mod tests {
     use super::*;
 
-    fn status(done: u64, total: u64, bytes: u64, total_bytes: u64, seconds: f64) -> Status<'static> {
+    fn status(
+        done: u64,
+        total: u64,
+        bytes: u64,
+        total_bytes: u64,
+        seconds: f64,
+    ) -> Status<'static> {
         Status { phase: "fetching", done, total, bytes, total_bytes, seconds }
     }
 

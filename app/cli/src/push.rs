@@ -26,15 +26,18 @@ pub(crate) struct HubFile {
     /// URLs of other hubs to notify. Default none.
     #[serde(default)]
     pub(crate) hubs: Vec<String>,
-    /// How they are notified: `content` (default) sends each notification, `form` only reports that the topic changed.
+    /// How they are notified: `content` (default) sends each notification, `form` only reports that
+    /// the topic changed.
     pub(crate) submit: Option<String>,
-    /// Accept topics of anyone, fetched from their own hosts. Default false: the sets' own, and `allow_topics`.
+    /// Accept topics of anyone, fetched from their own hosts. Default false: the sets' own, and
+    /// `allow_topics`.
     pub(crate) open: Option<bool>,
     /// Take topics whose URLs begin with one of these, too.
     #[serde(default)]
     pub(crate) allow_topics: Vec<String>,
-    /// Allow callbacks on this machine or in its network. Default: only while the server listens on this
-    /// machine and its base URL, if there is one, is of this machine too: behind a proxy strangers subscribe.
+    /// Allow callbacks on this machine or in its network. Default: only while the server listens on
+    /// this machine and its base URL, if there is one, is of this machine too: behind a proxy
+    /// strangers subscribe.
     pub(crate) private_callbacks: Option<bool>,
     /// How deliveries are signed: `sha1`, `sha256` (default), `sha384` or `sha512`.
     pub(crate) signature: Option<String>,
@@ -42,7 +45,8 @@ pub(crate) struct HubFile {
     pub(crate) lease: Option<String>,
     /// How long notifications are kept, default `7d`.
     pub(crate) keep: Option<String>,
-    /// A PEM file with certificates to trust as well, of callbacks, topics and other hubs. Default: none.
+    /// A PEM file with certificates to trust as well, of callbacks, topics and other hubs. Default:
+    /// none.
     pub(crate) ca_file: Option<PathBuf>,
     /// Send subscribers to this hub instead.
     pub(crate) redirect: Option<String>,
@@ -103,7 +107,9 @@ pub(crate) fn hub_default_of(key: &str, is_local: bool) -> Option<toml::Value> {
 pub(crate) fn notify_default_of(key: &str) -> Option<toml::Value> {
     match key {
         "enabled" => Some(true.into()),
-        "debounce" => Some(humantime::format_duration(NotifyOptions::default().debounce).to_string().into()),
+        "debounce" => {
+            Some(humantime::format_duration(NotifyOptions::default().debounce).to_string().into())
+        }
         "most" => Some(1_000.into()),
         "open_lists" => Some("1m".into()),
         _ => None,
@@ -161,7 +167,9 @@ pub(crate) fn check(
     let mut time = |key: &str, text: Option<&String>, default: Duration| match text {
         None => default,
         Some(text) => humantime::parse_duration(text).unwrap_or_else(|error| {
-            problems.push(format!("`{key}`: `{text}` is not a duration: {error} (help: write it as `200ms` or `10d`)"));
+            problems.push(format!(
+                "`{key}`: `{text}` is not a duration: {error} (help: write it as `200ms` or `10d`)"
+            ));
             default
         }),
     };
@@ -169,7 +177,8 @@ pub(crate) fn check(
     let (minute, day) = (Duration::from_secs(60), Duration::from_secs(24 * 3_600));
     let lease = time("hub.lease", hub.lease.as_ref(), LEASE);
     options.keep = time("hub.keep", hub.keep.as_ref(), options.keep);
-    let debounce = time("notify.debounce", notify.debounce.as_ref(), NotifyOptions::default().debounce);
+    let debounce =
+        time("notify.debounce", notify.debounce.as_ref(), NotifyOptions::default().debounce);
     let open_lists = time("notify.open_lists", notify.open_lists.as_ref(), minute);
     if (5 * minute..=31 * day).contains(&lease) {
         options.leases = LeaseLimits::new(lease, 5 * minute, 31 * day);
@@ -178,7 +187,9 @@ pub(crate) fn check(
     }
     if let Some(path) = &hub.ca_file {
         if let Err(error) = abreast_net::check_certificates(path) {
-            problems.push(format!("`hub.ca_file`: {error} (help: name a file with certificates in PEM)"));
+            problems.push(format!(
+                "`hub.ca_file`: {error} (help: name a file with certificates in PEM)"
+            ));
         }
         options.extra_roots = Some(path.clone());
     }
@@ -186,7 +197,9 @@ pub(crate) fn check(
         match Method::ALL.into_iter().find(|method| method.name() == name) {
             Some(method) => options.signature = method,
             None => {
-                problems.push(format!("`hub.signature`: `{name}` is not known (help: sha1, sha256, sha384 or sha512)"));
+                problems.push(format!(
+                    "`hub.signature`: `{name}` is not known (help: sha1, sha256, sha384 or sha512)"
+                ));
             }
         }
     }
@@ -198,8 +211,11 @@ pub(crate) fn check(
             SubmissionKind::Fat
         }
     };
-    for (key, url) in
-        hub.hubs.iter().map(|url| ("hub.hubs", url)).chain(hub.redirect.iter().map(|url| ("hub.redirect", url)))
+    for (key, url) in hub
+        .hubs
+        .iter()
+        .map(|url| ("hub.hubs", url))
+        .chain(hub.redirect.iter().map(|url| ("hub.redirect", url)))
     {
         if let Err(error) = abreast_websub::check_topic(url) {
             problems.push(format!(
@@ -209,16 +225,22 @@ pub(crate) fn check(
     }
     options.open = hub.open.unwrap_or(false);
     options.allow_topics = hub.allow_topics;
-    options.private_callbacks = hub.private_callbacks.unwrap_or_else(|| crate::api::is_local(listen, base_url));
+    options.private_callbacks =
+        hub.private_callbacks.unwrap_or_else(|| crate::api::is_local(listen, base_url));
     options.private_topics = options.private_callbacks;
-    options.redirect = hub.redirect.map(|url| Redirect { url, permanent: hub.redirect_permanent.unwrap_or(false) });
+    options.redirect = hub
+        .redirect
+        .map(|url| Redirect { url, permanent: hub.redirect_permanent.unwrap_or(false) });
     let serves = hub.enabled.unwrap_or(true);
     let most = notify.most.unwrap_or(1_000);
     if !(1..=50_000).contains(&most) {
         problems.push(format!("`notify.most`: {most} is out of range (help: 1 to 50000)"));
     }
     let notify = (notify.enabled.unwrap_or(true) && (serves || !hub.hubs.is_empty())).then(|| {
-        NotifyOptions::default().with_debounce(debounce).with_most(most as usize).with_change_list_every(open_lists)
+        NotifyOptions::default()
+            .with_debounce(debounce)
+            .with_most(most as usize)
+            .with_change_list_every(open_lists)
     });
     PushConfig { serves, hubs: hub.hubs, submit, options, notify }
 }
@@ -240,7 +262,8 @@ impl PushConfig {
         let path = data.join("hub.db");
         let store = HubStore::open(&path, Arc::new(SystemClock))
             .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
-        keep_submissions(&store, &self.hubs, self.submit).context("cannot read the other hubs from the store")?;
+        keep_submissions(&store, &self.hubs, self.submit)
+            .context("cannot read the other hubs from the store")?;
         let options = HubOptions { url: hub_url(base_url), ..self.options.clone() };
         let rendering = Arc::new(Rendering::default());
         let hub = Hub::start(options, Arc::new(store), Arc::clone(&rendering) as Arc<dyn Payloads>)
@@ -288,19 +311,30 @@ impl Delivery {
     }
 
     /// Starts to publish notifications, first those that were pending when the last run ended.
-    pub(crate) fn notify(&self, config: &PushConfig, site: &Arc<Site>, data: &Path) -> Result<Option<Notifier>> {
+    pub(crate) fn notify(
+        &self,
+        config: &PushConfig,
+        site: &Arc<Site>,
+        data: &Path,
+    ) -> Result<Option<Notifier>> {
         let _ = self.rendering.0.set(Arc::downgrade(site));
         let Some(options) = config.notify else { return Ok(None) };
         let mut published = HashSet::new();
         for topic in site.publisher.topics() {
             self.hub.own_topic(&topic.url).context("cannot open a topic")?;
             for other in &config.hubs {
-                self.hub.submit_to(&topic.url, other, config.submit).context("cannot keep another hub in the store")?;
+                self.hub
+                    .submit_to(&topic.url, other, config.submit)
+                    .context("cannot keep another hub in the store")?;
             }
             published.insert(topic.url);
         }
-        let last_words = self.removed_topics(site, &published).context("cannot read the topics of removed sets")?;
-        self.hub.release_submissions(&published, &last_words).context("cannot end what is no longer submitted")?;
+        let last_words = self
+            .removed_topics(site, &published)
+            .context("cannot read the topics of removed sets")?;
+        self.hub
+            .release_submissions(&published, &last_words)
+            .context("cannot end what is no longer submitted")?;
         let hub = self.hub.clone();
         let notifier = Notifier::start(
             SitePublisher(Arc::clone(site)),
@@ -313,8 +347,13 @@ impl Delivery {
         notifier.map(Some).context("cannot start to publish notifications")
     }
 
-    /// The topics of sets that are no longer published, in which their end is published: nobody else may publish there.
-    fn removed_topics(&self, site: &Site, published: &HashSet<String>) -> Result<HashSet<String>, LogError> {
+    /// The topics of sets that are no longer published, in which their end is published: nobody
+    /// else may publish there.
+    fn removed_topics(
+        &self,
+        site: &Site,
+        published: &HashSet<String>,
+    ) -> Result<HashSet<String>, LogError> {
         let (mut removed, mut after) = (HashSet::new(), TopicId(0));
         loop {
             let page = self.hub.store().topics(after, 1_000)?;
@@ -362,7 +401,8 @@ mod tests {
             ("127.0.0.1:80", None, Some(false), false),
         ] {
             let hub = HubFile { private_callbacks: said, ..HubFile::default() };
-            let checked = check(Some(hub), None, listen.parse().unwrap(), base_url, &mut Vec::new());
+            let checked =
+                check(Some(hub), None, listen.parse().unwrap(), base_url, &mut Vec::new());
             let found = (checked.options.private_callbacks, checked.options.private_topics);
             assert_eq!(found, (expected, expected), "{listen} {base_url:?} {said:?}");
         }

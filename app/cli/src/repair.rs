@@ -1,4 +1,5 @@
-//! `abreast repair`: repairs stores and copies without guessing, and reports what Destinations will notice.
+//! `abreast repair`: repairs stores and copies without guessing, and reports what Destinations will
+//! notice.
 
 use crate::check::{DataArgs, check_store, named};
 use crate::config::UsageError;
@@ -64,7 +65,10 @@ impl std::error::Error for InUse {}
 
 fn in_use(what: &Path, lock: Option<&Path>) -> InUse {
     let by = lock.and_then(holder_of).map(|pid| format!(" (process {pid})")).unwrap_or_default();
-    InUse(format!("`{}` is in use by another process{by}\n  help: stop it, then repair", what.display()))
+    InUse(format!(
+        "`{}` is in use by another process{by}\n  help: stop it, then repair",
+        what.display()
+    ))
 }
 
 /// Runs `repair`.
@@ -78,7 +82,10 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     let done = repair_folders(args, &places, &mut steps, &cancel);
     for step in &steps {
         if args.json {
-            line(&json!({"type": "step", "step": step, "done": !args.dry_run && done.is_ok()}).to_string());
+            line(
+                &json!({"type": "step", "step": step, "done": !args.dry_run && done.is_ok()})
+                    .to_string(),
+            );
         } else {
             line(step);
         }
@@ -86,7 +93,10 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     match done {
         Ok(()) => {
             if args.json {
-                line(&json!({"type": "summary", "steps": steps.len(), "dry_run": args.dry_run}).to_string());
+                line(
+                    &json!({"type": "summary", "steps": steps.len(), "dry_run": args.dry_run})
+                        .to_string(),
+                );
             } else if steps.is_empty() {
                 line("nothing to repair");
             }
@@ -141,7 +151,12 @@ fn repair_folders(
     Ok(())
 }
 
-fn repair_folder(args: &RepairArgs, place: &StateFolders, steps: &mut Vec<String>, cancel: &AtomicBool) -> Result<()> {
+fn repair_folder(
+    args: &RepairArgs,
+    place: &StateFolders,
+    steps: &mut Vec<String>,
+    cancel: &AtomicBool,
+) -> Result<()> {
     let wants = args.data.wants();
     // The server's own lock first: its error names the server's process.
     let _lock = place.store.as_ref().map(|store| hold(store, args.dry_run)).transpose()?;
@@ -192,9 +207,11 @@ fn repair_store(
     let repaired = repair_log(&database, args.dry_run, SystemClock.now())?;
     let unreadable = args.dry_run && repaired.lost;
     steps.extend(repaired.steps);
-    let unsound =
-        remove_damaged_dumps(&store.join("dumps"), wants("dumps"), args.dry_run).context("cannot drop dumps")?;
-    steps.extend(unsound.iter().map(|dump| format!("drop the dump {}, which is not whole", dump.display())));
+    let unsound = remove_damaged_dumps(&store.join("dumps"), wants("dumps"), args.dry_run)
+        .context("cannot drop dumps")?;
+    steps.extend(
+        unsound.iter().map(|dump| format!("drop the dump {}, which is not whole", dump.display())),
+    );
     if unreadable {
         return Ok(());
     }
@@ -216,10 +233,14 @@ fn repair_store(
         }
         // Contents whose bytes are lost: the versions that name them go.
         if !lost.is_empty() {
-            steps.push(format!("drop {} kept contents that are missing or damaged, and what names them", lost.len()));
+            steps.push(format!(
+                "drop {} kept contents that are missing or damaged, and what names them",
+                lost.len()
+            ));
         }
         if !records.is_empty() {
-            steps.push(format!("rewrite {} kept contents whose records are damaged", records.len()));
+            steps
+                .push(format!("rewrite {} kept contents whose records are damaged", records.len()));
         }
         if args.dry_run {
             return Ok(());

@@ -1,4 +1,5 @@
-//! The output of `sync` and `audit`: a progress bar and text for people, one JSON object a line for programs.
+//! The output of `sync` and `audit`: a progress bar and text for people, one JSON object a line for
+//! programs.
 
 use crate::progress::Progress;
 use abreast_destination::{Event, ItemAction, Mode, Observer, Problem, Summary};
@@ -61,7 +62,8 @@ impl Reporter {
         self
     }
 
-    /// For many runs: prints what is new. A run without a change prints nothing, a repeated failure is printed once.
+    /// For many runs: prints what is new. A run without a change prints nothing, a repeated failure
+    /// is printed once.
     pub(crate) fn following(mut self) -> Self {
         self.before = Some(RefCell::default());
         self
@@ -113,7 +115,11 @@ impl Reporter {
             self.print_json(line);
         }
         let summary_line = error.to_string();
-        crate::terminal::warning(&format!("abreast: {} [{}]", self.named(&summary_line), error.code()));
+        crate::terminal::warning(&format!(
+            "abreast: {} [{}]",
+            self.named(&summary_line),
+            error.code()
+        ));
         let mut cause = std::error::Error::source(error);
         while let Some(next) = cause {
             // A cause whose text is part of the error is not printed again.
@@ -131,8 +137,14 @@ impl Reporter {
 
     /// Whether the same deletions are held back as in the run before.
     fn is_still_held(&self, problem: &Problem<'_>) -> bool {
-        let Some(before) = self.before.as_ref().filter(|_| HELD.contains(&problem.code)) else { return false };
-        before.borrow_mut().held.replace(problem.message.to_owned()).is_some_and(|printed| printed == problem.message)
+        let Some(before) = self.before.as_ref().filter(|_| HELD.contains(&problem.code)) else {
+            return false;
+        };
+        before
+            .borrow_mut()
+            .held
+            .replace(problem.message.to_owned())
+            .is_some_and(|printed| printed == problem.message)
     }
 
     fn error(&self, problem: &Problem<'_>) {
@@ -160,13 +172,16 @@ impl Reporter {
             _ => {}
         }
         if count > 0 || !is_full {
-            before.failures.insert(problem.uri.to_owned(), (problem.code.to_owned(), count.saturating_add(1)));
+            before
+                .failures
+                .insert(problem.uri.to_owned(), (problem.code.to_owned(), count.saturating_add(1)));
         }
     }
 
     fn summary(&self, summary: &Summary) {
         self.progress.clear();
-        let new = self.before.as_ref().is_none_or(|before| is_new(summary, &mut before.borrow_mut()));
+        let new =
+            self.before.as_ref().is_none_or(|before| is_new(summary, &mut before.borrow_mut()));
         if new && !self.quiet {
             self.print_line(&summary_line(summary));
         }
@@ -178,7 +193,9 @@ fn placed(problem: &Problem<'_>, more: &str) -> String {
     let Problem { uri, message, .. } = problem;
     let is_end = |c: char| c.is_whitespace() || matches!(c, ':' | ',' | ';' | ')' | '`');
     let is_named = |after: &str| after.is_empty() || after.starts_with(is_end);
-    if uri.is_empty() || message.match_indices(*uri).any(|(at, _)| is_named(&message[at + uri.len()..])) {
+    if uri.is_empty()
+        || message.match_indices(*uri).any(|(at, _)| is_named(&message[at + uri.len()..]))
+    {
         return format!("{message}{more}");
     }
     format!("{}: {message}{more}", visible(uri))
@@ -186,7 +203,8 @@ fn placed(problem: &Problem<'_>, more: &str) -> String {
 
 /// Whether a run of `--follow` has something to report that the run before did not.
 fn is_new(summary: &Summary, before: &mut EarlierRuns) -> bool {
-    let undone = Unfinished { failed: summary.failed, skipped: summary.skipped, held: summary.held };
+    let undone =
+        Unfinished { failed: summary.failed, skipped: summary.skipped, held: summary.held };
     let same = before.undone.replace(undone) == Some(undone);
     if summary.held == 0 {
         before.held = None;
@@ -196,7 +214,10 @@ fn is_new(summary: &Summary, before: &mut EarlierRuns) -> bool {
         // A fast-changing resource fails now and then, and is copied in between.
         before.failures.retain(|_, (code, _)| code == MISMATCH);
     }
-    !same || recovered || summary.budget_spent || summary.created + summary.updated + summary.deleted > 0
+    !same
+        || recovered
+        || summary.budget_spent
+        || summary.created + summary.updated + summary.deleted > 0
 }
 
 impl Observer for Reporter {
@@ -213,7 +234,9 @@ impl Observer for Reporter {
         }
         match event {
             Event::Status(status) => self.progress.show(status),
-            Event::Item(item) if self.items && !(self.quiet || item.action == ItemAction::Unchanged) => {
+            Event::Item(item)
+                if self.items && !(self.quiet || item.action == ItemAction::Unchanged) =>
+            {
                 self.print_line(&format!("{:9} {}", word(item.action), item.path));
             }
             Event::Filter(filtered) if self.items && !self.quiet => {
@@ -299,7 +322,11 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
 }
 
 fn human(seconds: f64) -> String {
-    if seconds < 10.0 { format!("{seconds:.2} s") } else { HumanDuration(Duration::from_secs_f64(seconds)).to_string() }
+    if seconds < 10.0 {
+        format!("{seconds:.2} s")
+    } else {
+        HumanDuration(Duration::from_secs_f64(seconds)).to_string()
+    }
 }
 
 #[cfg(test)]
@@ -315,8 +342,14 @@ mod tests {
     #[test]
     fn an_address_is_printed_once() {
         let of = |uri, message| placed(&Problem { code: "x", uri, message }, " again");
-        assert_eq!(of("http://h/", "http://h/ links to http://h/a"), "http://h/ links to http://h/a again");
-        assert_eq!(of("http://h/", "cannot fetch http://h/: no"), "cannot fetch http://h/: no again");
+        assert_eq!(
+            of("http://h/", "http://h/ links to http://h/a"),
+            "http://h/ links to http://h/a again"
+        );
+        assert_eq!(
+            of("http://h/", "cannot fetch http://h/: no"),
+            "cannot fetch http://h/: no again"
+        );
         assert_eq!(of("http://h/", "http://h/a is gone"), "http://h/: http://h/a is gone again");
         assert_eq!(of("", "the copy is old"), "the copy is old again");
     }
@@ -324,21 +357,41 @@ mod tests {
     #[test]
     fn nothing_changed_is_not_printed_beside_changes() {
         let text = summary_line(&summary(Mode::Unchanged, 417, 0));
-        assert!(text.starts_with("in sync: 417 created (finished what an earlier run left undone;"), "{text}");
-        assert!(summary_line(&summary(Mode::Unchanged, 0, 0)).contains("no difference (the Source reports no change;"));
+        assert!(
+            text.starts_with("in sync: 417 created (finished what an earlier run left undone;"),
+            "{text}"
+        );
+        assert!(
+            summary_line(&summary(Mode::Unchanged, 0, 0))
+                .contains("no difference (the Source reports no change;")
+        );
     }
 
     #[test]
     fn idle_runs_of_follow_are_not_reported() {
         let mut before = EarlierRuns::default();
-        let runs =
-            [(3, 0, true), (0, 0, false), (0, 0, false), (0, 1, true), (0, 1, false), (0, 0, true), (1, 0, true)];
+        let runs = [
+            (3, 0, true),
+            (0, 0, false),
+            (0, 0, false),
+            (0, 1, true),
+            (0, 1, false),
+            (0, 0, true),
+            (1, 0, true),
+        ];
         for (created, failed, expected) in runs {
             let summary = summary(Mode::Incremental, created, failed);
-            assert_eq!(is_new(&summary, &mut before), expected, "{created} created, {failed} failed");
+            assert_eq!(
+                is_new(&summary, &mut before),
+                expected,
+                "{created} created, {failed} failed"
+            );
         }
         before.failed = true;
-        assert!(is_new(&summary(Mode::Unchanged, 0, 0), &mut before), "the end of a failure is reported");
+        assert!(
+            is_new(&summary(Mode::Unchanged, 0, 0), &mut before),
+            "the end of a failure is reported"
+        );
     }
 
     #[test]
@@ -371,6 +424,10 @@ mod tests {
         };
         assert_eq!((count(MISMATCH), count("http.status")), (3, 3));
         reporter.event(&Event::Summary(&summary(Mode::Incremental, 1, 0)));
-        assert_eq!((count(MISMATCH), count("http.status")), (3, 0), "what changes fast is reported once");
+        assert_eq!(
+            (count(MISMATCH), count("http.status")),
+            (3, 0),
+            "what changes fast is reported once"
+        );
     }
 }

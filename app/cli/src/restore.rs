@@ -93,14 +93,17 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     let contents = backup.parent().unwrap_or(Path::new("..")).join("contents");
     let dir = std::path::absolute(&args.dir)?;
     if fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
-        let message =
-            format!("`{}` is not empty\n  help: name an empty folder, or move its contents away", dir.display());
+        let message = format!(
+            "`{}` is not empty\n  help: name an empty folder, or move its contents away",
+            dir.display()
+        );
         bail!(RestoreRefused(message));
     }
     let manifest = fs::read(backup.join(MANIFEST))
         .with_context(|| format!("cannot read the manifest of `{}`", backup.display()))?;
-    let manifest: Manifest = serde_json::from_slice(&manifest)
-        .map_err(|error| anyhow::anyhow!("the manifest of `{}` is damaged: {error}", backup.display()))?;
+    let manifest: Manifest = serde_json::from_slice(&manifest).map_err(|error| {
+        anyhow::anyhow!("the manifest of `{}` is damaged: {error}", backup.display())
+    })?;
     if !(1..=FORMAT).contains(&manifest.format) {
         bail!(
             "the backup has format {}, this program reads 1 to {FORMAT}\n  help: use the newer program",
@@ -124,7 +127,10 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     let kept = Contents::open(&making.join("contents"))?;
     for needed in NeededContents::open(&database)? {
         let (id, length) = needed?;
-        if copy_content(&contents, &kept, &id, length).context("cannot copy kept contents")?.is_none() {
+        if copy_content(&contents, &kept, &id, length)
+            .context("cannot copy kept contents")?
+            .is_none()
+        {
             bail!("the kept content {id} is missing in the backup");
         }
     }
@@ -136,10 +142,16 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
             restart_hub_log(&making.join(HUB_DATABASE))?;
         }
     }
-    abreast_folder::Folder::open(&making)?.root().sync_filesystem().context("cannot make the store durable")?;
-    fs::rename(&making, &dir).with_context(|| format!("cannot put the store into `{}`", dir.display()))?;
+    abreast_folder::Folder::open(&making)?
+        .root()
+        .sync_filesystem()
+        .context("cannot make the store durable")?;
+    fs::rename(&making, &dir)
+        .with_context(|| format!("cannot put the store into `{}`", dir.display()))?;
     if let Some(parent) = dir.parent() {
-        fs::File::open(parent).and_then(|parent| parent.sync_all()).context("cannot make the store durable")?;
+        fs::File::open(parent)
+            .and_then(|parent| parent.sync_all())
+            .context("cannot make the store durable")?;
     }
     Ok(manifest)
 }
@@ -153,13 +165,16 @@ fn newest(path: &Path) -> Result<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(&path).with_context(|| format!("cannot read `{}`", path.display()))? {
         let entry = entry?.path();
-        let making = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with("making-"));
+        let making =
+            entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with("making-"));
         if !making && entry.join(MANIFEST).is_file() {
             found.push(entry);
         }
     }
     found.sort();
-    found.pop().ok_or_else(|| RestoreRefused(format!("there is no complete backup in `{}`", path.display())).into())
+    found.pop().ok_or_else(|| {
+        RestoreRefused(format!("there is no complete backup in `{}`", path.display())).into()
+    })
 }
 
 fn verify(backup: &Path, contents: &View, manifest: &Manifest) -> Result<()> {
@@ -169,7 +184,8 @@ fn verify(backup: &Path, contents: &View, manifest: &Manifest) -> Result<()> {
             bail!("the manifest names `{}`, which is outside of the backup", file.path);
         }
         let path = backup.join(path);
-        let (id, length) = digest(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let (id, length) =
+            digest(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
         if length != file.length || id.to_string() != file.blake3 {
             bail!("`{}` is not as it was backed up\n  help: use an earlier backup", path.display());
         }
@@ -178,7 +194,9 @@ fn verify(backup: &Path, contents: &View, manifest: &Manifest) -> Result<()> {
     for needed in NeededContents::open(&backup.join("source.db"))? {
         let (id, _) = needed?;
         if !matches!(contents.examine(&id), Ok(Condition::Whole | Condition::RecordDamaged)) {
-            bail!("the kept content {id} is missing or damaged in the backup\n  help: use an earlier backup");
+            bail!(
+                "the kept content {id} is missing or damaged in the backup\n  help: use an earlier backup"
+            );
         }
     }
     if backup.join(HUB_DATABASE).is_file() {

@@ -1,4 +1,5 @@
-//! The rules of `serve` and `build` that select the published files of a folder: flags and configuration keys.
+//! The rules of `serve` and `build` that select the published files of a folder: flags and
+//! configuration keys.
 
 use crate::config::SetFile;
 use crate::sync_args::{ordered_rules, read_rules};
@@ -23,7 +24,8 @@ struct RawRuleArgs {
     /// Publish files matching this path or `type:` pattern, and no others except by other rules
     #[arg(long, value_name = "PATTERN", conflicts_with = "config")]
     include: Vec<String>,
-    /// Do not publish files matching this path or `type:` pattern, as in .gitignore: '*.tmp', /drafts/, 'type:image/*'
+    /// Do not publish files matching this path or `type:` pattern, as in .gitignore: '*.tmp',
+    /// /drafts/, 'type:image/*'
     #[arg(long, value_name = "PATTERN", conflicts_with = "config")]
     exclude: Vec<String>,
     /// Add a rule as in filter files: "+ PATTERN" publishes, "- PATTERN" does not
@@ -37,7 +39,8 @@ struct RawRuleArgs {
 impl RuleArgs {
     fn made(matches: &ArgMatches) -> Result<Self, String> {
         let raw = RawRuleArgs::from_arg_matches(matches).map_err(|error| error.to_string())?;
-        let mut rules = ordered_rules(matches, [&raw.include, &raw.exclude, &raw.filter], &raw.filter_from)?;
+        let mut rules =
+            ordered_rules(matches, [&raw.include, &raw.exclude, &raw.filter], &raw.filter_from)?;
         if !raw.include.is_empty() {
             rules.push(NOTHING_ELSE.to_owned());
         }
@@ -60,14 +63,19 @@ pub(crate) fn check(set: &SetFile, records: bool, problems: &mut Vec<String>) ->
     for file in &set.filter_from {
         match read_rules(file) {
             Ok(read) => rules.extend(read),
-            Err(problem) => problems.push(format!("`filter_from`: {problem} (help: docs/filters.md)")),
+            Err(problem) => {
+                problems.push(format!("`filter_from`: {problem} (help: docs/filters.md)"))
+            }
         }
     }
     if !set.include.is_empty() {
         rules.push(NOTHING_ELSE.to_owned());
     }
     if records && !rules.is_empty() {
-        problems.push("`filter`: a set of records has no files to choose from (help: leave the rules out)".to_owned());
+        problems.push(
+            "`filter`: a set of records has no files to choose from (help: leave the rules out)"
+                .to_owned(),
+        );
     }
     match filter_of(&rules) {
         Ok(filter) => Arc::new(filter),
@@ -80,7 +88,9 @@ pub(crate) fn check(set: &SetFile, records: bool, problems: &mut Vec<String>) ->
 
 impl FromArgMatches for RuleArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Self::made(matches).map_err(|message| clap::Error::raw(clap::error::ErrorKind::ValueValidation, message + "\n"))
+        Self::made(matches).map_err(|message| {
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, message + "\n")
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -36,7 +36,10 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     };
     if args.folder.is_some() || args.origin.is_some() {
         if !file.set.is_empty() {
-            bail!(UsageError("both a folder and `[[set]]` in the configuration (help: leave one of them out)".into()));
+            bail!(UsageError(
+                "both a folder and `[[set]]` in the configuration (help: leave one of them out)"
+                    .into()
+            ));
         }
         file.set.push(SetFile {
             name: args.name.clone(),
@@ -91,7 +94,9 @@ impl Running {
         let mut stores = Stores::open(&config.data, Task::Serve)?;
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
         let contents = config.keeps_versions().then(|| stores.contents()).transpose()?;
-        let urls = SourceUrls::new(&config.base_url.clone().unwrap_or_else(|| format!("http://{address}/")));
+        let urls = SourceUrls::new(
+            &config.base_url.clone().unwrap_or_else(|| format!("http://{address}/")),
+        );
         let dumps = Dumps::new(Arc::clone(&log), stores.path("dumps"));
         let opener = SetOpener {
             stores: &stores,
@@ -105,13 +110,18 @@ impl Running {
         };
         let Sets { served, watches, versions } = Sets::open(&opener, config.sets)?;
         let published = served.iter().map(|set| Arc::clone(&set.published));
-        let publisher = Publisher::new(Arc::clone(&log), urls.clone(), published, stores.path("documents"))
-            .context("cannot make the folder for rendered documents")?;
+        let publisher =
+            Publisher::new(Arc::clone(&log), urls.clone(), published, stores.path("documents"))
+                .context("cannot make the folder for rendered documents")?;
         let api = Some(open_api(&config.api, stores.data())?);
-        let delivery =
-            if config.push.is_wanted() { Some(config.push.start(stores.data(), urls.base())?) } else { None };
+        let delivery = if config.push.is_wanted() {
+            Some(config.push.start(stores.data(), urls.base())?)
+        } else {
+            None
+        };
         let hub = delivery.as_ref().map(|delivery| delivery.site_hub(&config.push));
-        let site = Arc::new(Site { publisher, sets: served.into_iter().collect(), api, hub, metrics });
+        let site =
+            Arc::new(Site { publisher, sets: served.into_iter().collect(), api, hub, metrics });
         let notifier = match &delivery {
             Some(delivery) => delivery.notify(&config.push, &site, stores.data())?,
             None => None,
@@ -137,7 +147,8 @@ impl Running {
         })
     }
 
-    /// Stops: no new connection, no dump, requests in flight are finished, then the watches, then the store.
+    /// Stops: no new connection, no dump, requests in flight are finished, then the watches, then
+    /// the store.
     pub(crate) fn stop(self) {
         let _ = self.stop.send(true);
         // All at once: each of them may be in the middle of a large file.
@@ -161,7 +172,8 @@ impl Running {
     }
 }
 
-/// Renders `/metrics`. A second Source in this process shares the first one's recorder, and shows nothing of its own.
+/// Renders `/metrics`. A second Source in this process shares the first one's recorder, and shows
+/// nothing of its own.
 fn metrics_recorder() -> Box<dyn Fn() -> String + Send + Sync> {
     match metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder() {
         Ok(recorder) => Box::new(move || recorder.render()),
@@ -177,10 +189,13 @@ struct Listening {
 }
 
 fn listen(address: SocketAddr) -> Result<Listening> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let server = runtime
-        .block_on(Server::bind(address, ServerOptions::default()))
-        .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let server = runtime.block_on(Server::bind(address, ServerOptions::default())).context(
+        "cannot start the server (help: if the address is in use, choose another with --listen)",
+    )?;
     let address = server.address().context("cannot learn the address listened on")?;
     Ok(Listening { runtime, server, address })
 }
@@ -223,7 +238,9 @@ fn start_archiving(site: &Arc<Site>) -> Result<Option<archive::Keeper>> {
         return Ok(None);
     }
     let publisher = SitePublisher(Arc::clone(site));
-    archive::Keeper::start(publisher).map(Some).context("cannot start the thread that archives lists")
+    archive::Keeper::start(publisher)
+        .map(Some)
+        .context("cannot start the thread that archives lists")
 }
 
 /// Starts to make dumps, if any set has them.
@@ -246,7 +263,10 @@ fn start_server(
         // Requests were waited for; nothing else is.
         runtime.shutdown_timeout(STOP_REST);
     };
-    std::thread::Builder::new().name("server".into()).spawn(run).context("cannot start the server's thread")
+    std::thread::Builder::new()
+        .name("server".into())
+        .spawn(run)
+        .context("cannot start the server's thread")
 }
 
 /// Runs until SIGTERM or SIGINT.
@@ -270,14 +290,23 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let running = Running::start(config)?;
     let choice = if shown.len() > 1 { " --all-sets" } else { "" };
     for (slug, folder) in shown {
-        crate::logging::ready(&format!("publishing {folder} as {}{slug}/capabilitylist.xml", running.base_url));
+        crate::logging::ready(&format!(
+            "publishing {folder} as {}{slug}/capabilitylist.xml",
+            running.base_url
+        ));
     }
     crate::logging::ready(&format!("  store          {data}"));
     crate::logging::ready(&format!("  listening on   http://{}/", running.address));
     if writes {
-        crate::logging::ready(&format!("  changes go to  {}api/v1/ (docs/api.md)", running.base_url));
+        crate::logging::ready(&format!(
+            "  changes go to  {}api/v1/ (docs/api.md)",
+            running.base_url
+        ));
     }
-    crate::logging::ready(&format!("  to mirror it   abreast sync {} FOLDER{choice}", running.base_url));
+    crate::logging::ready(&format!(
+        "  to mirror it   abreast sync {} FOLDER{choice}",
+        running.base_url
+    ));
     signals.wait();
     tracing::info!("stopping: finishing requests in flight");
     running.stop();

@@ -1,4 +1,5 @@
-//! `abreast config`: all faults of a configuration file, and every setting that holds with where it comes from.
+//! `abreast config`: all faults of a configuration file, and every setting that holds with where it
+//! comes from.
 
 use crate::config::{ServeConfig, UsageError};
 use crate::jobs::{self, Origin, Setting};
@@ -108,7 +109,8 @@ fn show(args: &ShowArgs) -> Result<ExitCode> {
     let command = jobs::command::<SyncArgs>();
     let given = nothing_given(&command)?;
     let jobs = jobs::read::<SyncArgs>(&args.file, &command, &given)?;
-    let table: Table = toml::from_str(&read(&args.file)?).context("cannot read the configuration")?;
+    let table: Table =
+        toml::from_str(&read(&args.file)?).context("cannot read the configuration")?;
     let chosen = if args.job.is_empty() {
         // A file of mirrors alone publishes nothing.
         if jobs.is_empty() || table.contains_key("set") || table.contains_key("hub") {
@@ -128,10 +130,12 @@ fn show(args: &ShowArgs) -> Result<ExitCode> {
 fn show_server(args: &ShowArgs, table: &Table) {
     let variable = |name: &str| std::env::var(name).ok();
     let word = |key: &str, name: &str| variable(name).or_else(|| text_of(table, key));
-    let (listen, base_url) = (word("listen", "ABREAST_LISTEN"), word("base_url", "ABREAST_BASE_URL"));
-    let address = crate::config::check_address(listen.as_deref(), base_url.as_deref(), &mut Vec::new());
-    let of_address =
-        (!address.ip().is_unspecified() && address.port() != 0).then(|| format!("http://{address}/").into());
+    let (listen, base_url) =
+        (word("listen", "ABREAST_LISTEN"), word("base_url", "ABREAST_BASE_URL"));
+    let address =
+        crate::config::check_address(listen.as_deref(), base_url.as_deref(), &mut Vec::new());
+    let of_address = (!address.ip().is_unspecified() && address.port() != 0)
+        .then(|| format!("http://{address}/").into());
     let no_tables = Vec::new();
     let sets = table.get("set").and_then(Value::as_array).unwrap_or(&no_tables);
     let data = match sets.as_slice() {
@@ -139,7 +143,8 @@ fn show_server(args: &ShowArgs, table: &Table) {
         _ => None,
     };
     let data = data.map(|folder| Path::new(&folder).join(".abreast").display().to_string().into());
-    let given = ["LISTEN", "BASE_URL", "DATA"].map(|name| variable(&format!("ABREAST_{name}")).map(Value::from));
+    let given = ["LISTEN", "BASE_URL", "DATA"]
+        .map(|name| variable(&format!("ABREAST_{name}")).map(Value::from));
     let [listen_given, base_given, data_given] = given;
     let settings = [
         setting(table, "listen", listen_given, Some("127.0.0.1:8080".into())),
@@ -149,8 +154,9 @@ fn show_server(args: &ShowArgs, table: &Table) {
     show_table(args, "serve", None, &settings);
     let none = Table::new();
     let inner = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&none);
-    let writes = variable("ABREAST_API_WRITE")
-        .is_some_and(|value| !matches!(value.to_lowercase().as_str(), "" | "0" | "f" | "false" | "n" | "no" | "off"));
+    let writes = variable("ABREAST_API_WRITE").is_some_and(|value| {
+        !matches!(value.to_lowercase().as_str(), "" | "0" | "f" | "false" | "n" | "no" | "off")
+    });
     let api: Vec<_> = crate::api::API_KEYS
         .iter()
         .map(|key| {
@@ -181,7 +187,10 @@ fn show_server(args: &ShowArgs, table: &Table) {
                 setting
             })
             .collect();
-        let name = settings.iter().find(|setting| setting.key == "name").and_then(|setting| setting.value.as_ref());
+        let name = settings
+            .iter()
+            .find(|setting| setting.key == "name")
+            .and_then(|setting| setting.value.as_ref());
         show_table(args, "[[set]]", name.and_then(Value::as_str), &settings);
     }
 }
@@ -203,9 +212,9 @@ fn without_logins(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(jobs::hidden(&text)),
         Value::Array(values) => Value::Array(values.into_iter().map(without_logins).collect()),
-        Value::Table(table) => {
-            Value::Table(table.into_iter().map(|(key, value)| (key, without_logins(value))).collect())
-        }
+        Value::Table(table) => Value::Table(
+            table.into_iter().map(|(key, value)| (key, without_logins(value))).collect(),
+        ),
         other => other,
     }
 }
@@ -214,10 +223,17 @@ fn without_logins(value: Value) -> Value {
 fn on_one_line(value: &Value) -> String {
     match value {
         // Strings of JSON are basic strings of TOML.
-        Value::String(text) => serde_json::Value::from(text.as_str()).to_string().replace('\u{7f}', "\\u007f"),
-        Value::Array(values) => format!("[{}]", values.iter().map(on_one_line).collect::<Vec<_>>().join(", ")),
+        Value::String(text) => {
+            serde_json::Value::from(text.as_str()).to_string().replace('\u{7f}', "\\u007f")
+        }
+        Value::Array(values) => {
+            format!("[{}]", values.iter().map(on_one_line).collect::<Vec<_>>().join(", "))
+        }
         Value::Table(table) => {
-            let inner: Vec<_> = table.iter().map(|(key, value)| format!("{key} = {}", on_one_line(value))).collect();
+            let inner: Vec<_> = table
+                .iter()
+                .map(|(key, value)| format!("{key} = {}", on_one_line(value)))
+                .collect();
             if inner.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", inner.join(", ")) }
         }
         other => other.to_string(),
@@ -240,9 +256,12 @@ fn show_table(args: &ShowArgs, table: &str, name: Option<&str>, settings: &[Sett
         crate::terminal::line(table);
     }
     for Setting { key, value, origin } in settings {
-        let origin = if args.origin && value.is_some() { format!("  # {origin}") } else { String::new() };
+        let origin =
+            if args.origin && value.is_some() { format!("  # {origin}") } else { String::new() };
         match value {
-            Some(value) => crate::terminal::line(&format!("{key} = {}{origin}", on_one_line(value))),
+            Some(value) => {
+                crate::terminal::line(&format!("{key} = {}{origin}", on_one_line(value)))
+            }
             None => crate::terminal::line(&format!("# {key} is not set")),
         }
     }

@@ -50,7 +50,9 @@ pub(crate) fn man(args: &ManArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut page = Vec::new();
-    clap_mangen::Man::new(crate::args::command()).render(&mut page).context("cannot make the manual page")?;
+    clap_mangen::Man::new(crate::args::command())
+        .render(&mut page)
+        .context("cannot make the manual page")?;
     crate::terminal::page(String::from_utf8_lossy(&page).trim_end());
     Ok(ExitCode::SUCCESS)
 }

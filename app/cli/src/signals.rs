@@ -17,7 +17,8 @@ impl Signals {
     pub(crate) fn listen() -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let context = runtime.enter();
-        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (terminate, interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         drop(context);
         Ok(Self { runtime, terminate, interrupt })
     }
@@ -48,7 +49,9 @@ pub(crate) fn cancel_on_signal() -> Arc<AtomicBool> {
         Ok(std::thread::Builder::new().name("signals".into()).spawn(listen)?)
     });
     if listening.is_err() {
-        tracing::warn!("cannot listen for signals: Ctrl-C ends the program at once; the next run continues");
+        tracing::warn!(
+            "cannot listen for signals: Ctrl-C ends the program at once; the next run continues"
+        );
     }
     cancel
 }

@@ -32,7 +32,8 @@ pub(crate) struct OfferArgs {
     /// Fetch resources from dumps: auto (if cheaper than single requests), always, never
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) dumps: Dumps,
-    /// Keep the N newest earlier versions of each resource in .abreast/history, if the Source links to them
+    /// Keep the N newest earlier versions of each resource in .abreast/history, if the Source links
+    /// to them
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     pub(crate) history: Option<u32>,
 }

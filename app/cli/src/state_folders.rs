@@ -24,14 +24,20 @@ impl StateFolders {
         let own = dir.join(".abreast");
         let folder_of = |database: &str| {
             let names = [database.to_owned(), format!("{database}.salvaged")];
-            [&dir, &own].into_iter().find(|folder| names.iter().any(|name| folder.join(name).is_file())).cloned()
+            [&dir, &own]
+                .into_iter()
+                .find(|folder| names.iter().any(|name| folder.join(name).is_file()))
+                .cloned()
         };
-        let (store, hub) = (folder_of("source.db"), folder_of(HUB_DATABASE).map(|folder| folder.join(HUB_DATABASE)));
+        let (store, hub) = (
+            folder_of("source.db"),
+            folder_of(HUB_DATABASE).map(|folder| folder.join(HUB_DATABASE)),
+        );
         Self { store, hub, copy: CopyPlace::find(&dir) }
     }
 
-    /// What is in a folder; with `--all-sets` in the folder of each set, with its name. An error, also that there is nothing, is
-    /// reported, and returned as the exit code.
+    /// What is in a folder; with `--all-sets` in the folder of each set, with its name. An error,
+    /// also that there is nothing, is reported, and returned as the exit code.
     pub(crate) fn find_all(dir: &str) -> Result<Vec<(Option<String>, Self)>, ExitCode> {
         let fail = |error: &anyhow::Error, code| {
             logging::failure(error, code);
@@ -50,9 +56,10 @@ impl StateFolders {
                 );
                 fail(&error, 2)
             }
-            Ok(sets) => {
-                Ok(sets.into_iter().map(|(name, folder)| (Some(name), Self::find(&folder.to_string_lossy()))).collect())
-            }
+            Ok(sets) => Ok(sets
+                .into_iter()
+                .map(|(name, folder)| (Some(name), Self::find(&folder.to_string_lossy())))
+                .collect()),
         }
     }
 

@@ -1,4 +1,5 @@
-//! The stores in one folder, opened for a task: the folder is locked, then the log and the kept contents are opened.
+//! The stores in one folder, opened for a task: the folder is locked, then the log and the kept
+//! contents are opened.
 
 use crate::data_folder::NewData;
 use crate::log_access::ExitCodeError;
@@ -35,7 +36,9 @@ impl Task {
                 1,
             ),
             Self::Build => (
-                format!("another abreast uses the store `{shown}` (help: wait for it, or name another with --data)"),
+                format!(
+                    "another abreast uses the store `{shown}` (help: wait for it, or name another with --data)"
+                ),
                 10,
             ),
             Self::Record | Self::Read => (
@@ -65,7 +68,8 @@ impl Stores {
     pub(crate) fn open(data: &Path, task: Task) -> Result<Self> {
         let new = if task == Task::Read { None } else { Some(NewData::make(data)?) };
         let folder = Folder::open(data).context("cannot open the store's folder")?;
-        let Some(lock) = folder.root().lock(b"source.lock").context("cannot lock the store")? else {
+        let Some(lock) = folder.root().lock(b"source.lock").context("cannot lock the store")?
+        else {
             bail!(task.locked(data));
         };
         Ok(Self { data: data.to_owned(), new: new.map(NewData::locked), _lock: lock })
@@ -97,7 +101,8 @@ impl Stores {
     /// They cannot be opened.
     pub(crate) fn contents(&self) -> Result<Contents> {
         let path = self.path("contents");
-        Contents::open(&path).with_context(|| format!("cannot open the kept contents `{}`", path.display()))
+        Contents::open(&path)
+            .with_context(|| format!("cannot open the kept contents `{}`", path.display()))
     }
 
     /// Leaves a new folder where it is, whatever fails later.

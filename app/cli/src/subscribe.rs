@@ -1,4 +1,5 @@
-//! `abreast subscribe`: prints the notifications of a topic as they arrive, one JSON object per line.
+//! `abreast subscribe`: prints the notifications of a topic as they arrive, one JSON object per
+//! line.
 
 mod discover;
 mod lines;
@@ -19,7 +20,8 @@ use tokio::signal::unix::{SignalKind, signal};
 const ACCEPT: &str = "text/event-stream, application/xml;q=0.9, */*;q=0.1";
 /// A stream in which nothing comes for so long, not even a sign of life, is dead.
 const SILENCE: Duration = Duration::from_secs(60);
-/// The wait before a stream is opened again, unless it names another; then twice as long each time, up to a minute.
+/// The wait before a stream is opened again, unless it names another; then twice as long each time,
+/// up to a minute.
 const RETRY: Duration = Duration::from_secs(2);
 const MAX_RETRY: Duration = Duration::from_secs(60);
 
@@ -78,11 +80,17 @@ fn follow(args: &SubscribeArgs) -> Result<u8> {
         bail!(UsageError(format!("`{}` cannot be followed: {error}", args.url)));
     }
     // A stream has no pace and no end.
-    let mut options = Options { idle_timeout: SILENCE, min_speed: 0, max_body_bytes: u64::MAX, ..Options::default() };
+    let mut options = Options {
+        idle_timeout: SILENCE,
+        min_speed: 0,
+        max_body_bytes: u64::MAX,
+        ..Options::default()
+    };
     let url = args.access.apply(&args.url, &mut options)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (mut terminate, mut interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let time_is_over = async {
             match args.max_time {
                 Some(time) => tokio::time::sleep(time).await,
@@ -135,7 +143,12 @@ enum StreamEnd {
 }
 
 impl StreamPosition {
-    async fn all(&mut self, client: &Client, url: &str, wanted: &discover::TopicFilter<'_>) -> Result<u8> {
+    async fn all(
+        &mut self,
+        client: &Client,
+        url: &str,
+        wanted: &discover::TopicFilter<'_>,
+    ) -> Result<u8> {
         let mut stream = discover::stream(client, url, wanted, self.last.as_deref()).await?;
         loop {
             let why = match self.one(&mut stream).await? {
@@ -145,9 +158,13 @@ impl StreamPosition {
             tracing::info!("the stream ended: {why}");
             stream.response = loop {
                 let wait = self.retry.unwrap_or(RETRY).clamp(Duration::from_millis(100), MAX_RETRY);
-                tokio::time::sleep(wait.saturating_mul(1 << self.failures.min(10)).min(MAX_RETRY)).await;
-                let request =
-                    Request { accept: Some(ACCEPT), last_event_id: self.last.as_deref(), ..Request::new(&stream.url) };
+                tokio::time::sleep(wait.saturating_mul(1 << self.failures.min(10)).min(MAX_RETRY))
+                    .await;
+                let request = Request {
+                    accept: Some(ACCEPT),
+                    last_event_id: self.last.as_deref(),
+                    ..Request::new(&stream.url)
+                };
                 match client.send(&request).await.and_then(Response::require_success) {
                     Ok(response) if discover::is_stream(&response) => break response,
                     Ok(_) => bail!("{} is no longer an event stream", stream.url),

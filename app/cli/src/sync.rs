@@ -16,7 +16,9 @@ use std::sync::atomic::AtomicBool;
 /// `file` is the configuration file that was named, if any.
 fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     let [url, folder] = args.places.as_slice() else {
-        bail!(UsageError("expected the Source's URL and the folder (help: abreast sync URL FOLDER)".to_owned()));
+        bail!(UsageError(
+            "expected the Source's URL and the folder (help: abreast sync URL FOLDER)".to_owned()
+        ));
     };
     let mut net = abreast_net::Options::default();
     let url = args.access.apply(url, &mut net)?;
@@ -38,16 +40,21 @@ fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     Ok(options)
 }
 
-/// The runs to perform: given by the arguments, or as jobs of a configuration file with their names.
+/// The runs to perform: given by the arguments, or as jobs of a configuration file with their
+/// names.
 fn wanted<A: Args + FromArgMatches + Clone>(
     args: &A,
     mirror: &MirrorArgs,
     given: &ArgMatches,
 ) -> Result<Vec<(Option<String>, A)>> {
     // A file that the environment names is not meant where a URL and a folder are given.
-    let by_environment = given.value_source("config") == Some(clap::parser::ValueSource::EnvVariable);
+    let by_environment =
+        given.value_source("config") == Some(clap::parser::ValueSource::EnvVariable);
     let is_place = |text: &String| text.contains("://");
-    let file = mirror.config.as_ref().filter(|_| !(by_environment && mirror.places.first().is_some_and(is_place)));
+    let file = mirror
+        .config
+        .as_ref()
+        .filter(|_| !(by_environment && mirror.places.first().is_some_and(is_place)));
     let Some(file) = file else { return Ok(vec![(None, args.clone())]) };
     let command = jobs::command::<A>();
     let chosen = jobs::choose(jobs::read::<A>(file, &command, given)?, &mirror.places, mirror.all)?;
@@ -64,7 +71,9 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
     let jobs = wanted(args, &args.mirror, given)?;
     let jobs: Vec<_> = jobs
         .into_iter()
-        .map(|(name, args_of)| Ok((name, sync_options(&args_of, args.mirror.config.as_deref())?, args_of)))
+        .map(|(name, args_of)| {
+            Ok((name, sync_options(&args_of, args.mirror.config.as_deref())?, args_of))
+        })
         .collect::<Result<_>>()?;
     crate::open_files::raise_limit();
     let cancel = cancel_on_signal();
@@ -82,7 +91,9 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         if !args.mirror.all_sets {
             return run_one(options, args, &reporter(None), &cancel);
         }
-        let one = |options: &SyncOptions, observer: &dyn Observer| run_with(options, args, observer, &cancel);
+        let one = |options: &SyncOptions, observer: &dyn Observer| {
+            run_with(options, args, observer, &cancel)
+        };
         let ran = if args.follow {
             crate::all_sets::follow(options, &one, &reporter, &cancel)
         } else {
@@ -172,7 +183,8 @@ pub(crate) fn failed(reporter: &Reporter, error: &Error) -> u8 {
     error.exit_code().number()
 }
 
-/// Help for the differences that an audit found: the command that makes the copy equal again, if there is one.
+/// Help for the differences that an audit found: the command that makes the copy equal again, if
+/// there is one.
 fn repair_of(report: &AuditReport, places: &str) -> Option<String> {
     if report.exit_code == 0 {
         return None;
@@ -199,8 +211,12 @@ fn repair_of(report: &AuditReport, places: &str) -> Option<String> {
 /// The arguments that name Source and copy, without credentials.
 fn given_as(job: Option<&str>, config: Option<&Path>, mirror: &MirrorArgs) -> String {
     let mut words = match (job, config) {
-        (Some(job), Some(config)) => vec!["--config".to_owned(), config.display().to_string(), job.to_owned()],
-        _ if mirror.places.iter().any(|place| place.contains('@')) => vec!["URL".to_owned(), "FOLDER".to_owned()],
+        (Some(job), Some(config)) => {
+            vec!["--config".to_owned(), config.display().to_string(), job.to_owned()]
+        }
+        _ if mirror.places.iter().any(|place| place.contains('@')) => {
+            vec!["URL".to_owned(), "FOLDER".to_owned()]
+        }
         _ => mirror.places.clone(),
     };
     if job.is_none() && mirror.all_sets {
@@ -239,7 +255,8 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
     for (name, options, args) in &jobs {
         let job = name.as_deref().filter(|_| several);
         let reporter = |set: Option<&str>| {
-            Reporter::new(args.mirror.json, args.mirror.quiet, true).for_job(label(job, set).as_deref())
+            Reporter::new(args.mirror.json, args.mirror.quiet, true)
+                .for_job(label(job, set).as_deref())
         };
         let whole = reporter(None);
         let result = if args.mirror.all_sets {
@@ -256,7 +273,9 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
             Ok((code, report)) => {
                 if code <= 1 && !args.mirror.json && !args.mirror.quiet {
                     whole.print_line(&in_words(&report));
-                    if let Some(help) = repair_of(&report, &given_as(name.as_deref(), config, &args.mirror)) {
+                    if let Some(help) =
+                        repair_of(&report, &given_as(name.as_deref(), config, &args.mirror))
+                    {
                         whole.print_line(&help);
                     }
                 }
@@ -275,7 +294,9 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
 /// An audit in one line.
 fn in_words(report: &AuditReport) -> String {
     let mut more = String::new();
-    for (count, what) in [(report.conflicts, "under another name"), (report.missing_sets, "sets without a copy")] {
+    for (count, what) in
+        [(report.conflicts, "under another name"), (report.missing_sets, "sets without a copy")]
+    {
         if count > 0 {
             let _ = write!(more, ", {count} {what}");
         }

@@ -32,9 +32,10 @@ connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not aut
 /// The Source and the copy, and how to reach the Source.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MirrorArgs {
-    /// Any address of the Source and the copy: a folder, warc:DIR for WARC files, s3://BUCKET/PREFIX, set:NAME for the
-    /// folder of a set in the configuration of `abreast serve`, to be published again, or - for lines on standard output;
-    /// with --config, names of jobs
+    /// Any address of the Source and the copy: a folder, warc:DIR for WARC files,
+    /// s3://BUCKET/PREFIX, set:NAME for the folder of a set in the configuration of `abreast
+    /// serve`, to be published again, or - for lines on standard output; with --config, names of
+    /// jobs
     #[arg(value_name = "URL FOLDER | JOB", required_unless_present_any = ["config", "all"])]
     pub(crate) places: Vec<String>,
     /// Read jobs from a configuration file, each a `[[mirror]]`; options given here take precedence
@@ -46,7 +47,8 @@ pub(crate) struct MirrorArgs {
     /// Keep the copy's state here [default: .abreast in the folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// Base URI that is not part of the paths [default: as stated by the Source, else the common prefix]
+    /// Base URI that is not part of the paths [default: as stated by the Source, else the common
+    /// prefix]
     #[arg(long, value_name = "URI")]
     pub(crate) base: Option<String>,
     /// Select a set, by name or Capability List URL, if the Source has several
@@ -111,8 +113,8 @@ pub(crate) struct SyncArgs {
     /// Refuse resources without a digest
     #[arg(long)]
     pub(crate) require_fixity: bool,
-    /// Limit of deletions in one run, a number or a share of the copy [default: 10% or 1000, whichever is more, and at most half
-    /// of a copy of 10 or more]
+    /// Limit of deletions in one run, a number or a share of the copy [default: 10% or 1000,
+    /// whichever is more, and at most half of a copy of 10 or more]
     #[arg(long, value_name = "N|P%", value_parser = MaxDelete::parse)]
     pub(crate) max_delete: Option<MaxDelete>,
     /// Delete files of the copy that the filters now exclude
@@ -121,10 +123,12 @@ pub(crate) struct SyncArgs {
     /// Never replace or delete a file that was changed locally
     #[arg(long)]
     pub(crate) immutable: bool,
-    /// Write the original address beside each file, so that `abreast serve` on the folder publishes it again
+    /// Write the original address beside each file, so that `abreast serve` on the folder publishes
+    /// it again
     #[arg(long)]
     pub(crate) republish: bool,
-    /// Move locally changed files here before they are replaced [default: backup in the state folder]
+    /// Move locally changed files here before they are replaced [default: backup in the state
+    /// folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) backup_dir: Option<PathBuf>,
     /// Stop after receiving this much, such as 500M or 10G; the next run continues
@@ -133,7 +137,8 @@ pub(crate) struct SyncArgs {
     /// Stop after this time, such as 2h; the next run continues
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "follow")]
     pub(crate) max_time: Option<Duration>,
-    /// Options without their own heading come first; otherwise clap lists them under the last heading.
+    /// Options without their own heading come first; otherwise clap lists them under the last
+    /// heading.
     #[command(flatten)]
     pub(crate) mirror: MirrorArgs,
     #[command(flatten)]
@@ -164,8 +169,8 @@ pub(crate) struct AuditArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct PaceArgs {
-    /// Limit bytes per second over all connections: 512K, 2M, off; or a timetable in local time, such as
-    /// "08:00,512K 18:00,off" or "Mon-08:00,1M Fri-18:00,off"
+    /// Limit bytes per second over all connections: 512K, 2M, off; or a timetable in local time,
+    /// such as "08:00,512K 18:00,off" or "Mon-08:00,1M Fri-18:00,off"
     #[arg(long, value_name = "RATE|TIMETABLE", env = "ABREAST_BWLIMIT", value_parser = parse_bandwidth)]
     pub(crate) bwlimit: Option<Bandwidth>,
     /// Limit requests to one host: 5/s, 30/m, 1000/h
@@ -186,10 +191,12 @@ pub(crate) struct FilterArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters (the first rule that matches decides)")]
 struct RawFilterArgs {
-    /// Copy resources matching this path, `uri:` or `type:` pattern, and no others except by other rules
+    /// Copy resources matching this path, `uri:` or `type:` pattern, and no others except by other
+    /// rules
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
-    /// Leave out resources matching this path, `uri:` or `type:` pattern, as in .gitignore: '*.tmp', /drafts/, 'type:image/*'
+    /// Leave out resources matching this path, `uri:` or `type:` pattern, as in .gitignore:
+    /// '*.tmp', /drafts/, 'type:image/*'
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
     /// Add a rule as in filter files: "+ PATTERN" includes, "- PATTERN" leaves out
@@ -204,7 +211,8 @@ struct RawFilterArgs {
     /// Leave out larger resources, if the size is listed
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_size: Option<u64>,
-    /// Leave out resources modified before, if the time is listed: 2026, 2026-01-31, 2026-01-31T12:00:00Z
+    /// Leave out resources modified before, if the time is listed: 2026, 2026-01-31,
+    /// 2026-01-31T12:00:00Z
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     modified_since: Option<W3cDatetime>,
     /// Leave out resources modified at or after, if the time is listed
@@ -218,15 +226,19 @@ const FILTER_FILE_MAX: u64 = 1 << 20;
 impl FilterArgs {
     fn made(matches: &ArgMatches) -> Result<Self, String> {
         let raw = RawFilterArgs::from_arg_matches(matches).map_err(|error| error.to_string())?;
-        let rules = ordered_rules(matches, [&raw.include, &raw.exclude, &raw.filter], &raw.filter_from)?;
+        let rules =
+            ordered_rules(matches, [&raw.include, &raw.exclude, &raw.filter], &raw.filter_from)?;
         let filter = Filter::new(rules.iter().map(String::as_str))?;
         let filter = if raw.include.is_empty() { filter } else { filter.only() };
-        let filter = filter.sized(raw.min_size, raw.max_size).modified(raw.modified_since, raw.modified_before);
+        let filter = filter
+            .sized(raw.min_size, raw.max_size)
+            .modified(raw.modified_since, raw.modified_before);
         Ok(Self { filter })
     }
 }
 
-/// Rules in the order in which they were given: patterns to take, patterns to leave out, rules as written, files of rules.
+/// Rules in the order in which they were given: patterns to take, patterns to leave out, rules as
+/// written, files of rules.
 pub(crate) fn ordered_rules(
     matches: &ArgMatches,
     [include, exclude, filter]: [&[String]; 3],
@@ -235,7 +247,11 @@ pub(crate) fn ordered_rules(
     let mut rules: Vec<(usize, String)> = Vec::new();
     let mut add = |id: &str, texts: Vec<Vec<String>>| {
         let places = matches.indices_of(id).into_iter().flatten();
-        rules.extend(places.zip(texts).flat_map(|(place, texts)| texts.into_iter().map(move |text| (place, text))));
+        rules.extend(
+            places
+                .zip(texts)
+                .flat_map(|(place, texts)| texts.into_iter().map(move |text| (place, text))),
+        );
     };
     let signed = |sign: &str, patterns: &[String]| {
         patterns.iter().map(|pattern| vec![format!("{sign} {pattern}")]).collect::<Vec<_>>()
@@ -250,7 +266,8 @@ pub(crate) fn ordered_rules(
 }
 
 pub(crate) fn read_rules(path: &std::path::Path) -> Result<Vec<String>, String> {
-    let wrong = |why: &dyn std::fmt::Display| format!("cannot read rules from `{}`: {why}", path.display());
+    let wrong =
+        |why: &dyn std::fmt::Display| format!("cannot read rules from `{}`: {why}", path.display());
     let length = std::fs::metadata(path).map_err(|error| wrong(&error))?.len();
     if length > FILTER_FILE_MAX {
         return Err(wrong(&"it is larger than 1 MiB"));
@@ -264,7 +281,9 @@ pub(crate) fn read_rules(path: &std::path::Path) -> Result<Vec<String>, String> 
 
 impl FromArgMatches for FilterArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Self::made(matches).map_err(|message| clap::Error::raw(clap::error::ErrorKind::ValueValidation, message + "\n"))
+        Self::made(matches).map_err(|message| {
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, message + "\n")
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -297,19 +316,23 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 fn parse_date(text: &str) -> Result<W3cDatetime, String> {
-    W3cDatetime::parse(text.as_bytes())
-        .map_err(|error| format!("{error}; expected a date such as `2026-01-31` or `2026-01-31T12:00:00Z`"))
+    W3cDatetime::parse(text.as_bytes()).map_err(|error| {
+        format!("{error}; expected a date such as `2026-01-31` or `2026-01-31T12:00:00Z`")
+    })
 }
 
 fn parse_bandwidth(text: &str) -> Result<Bandwidth, String> {
-    Bandwidth::parse(text).map(|limit| limit.with_clock(local_minute)).map_err(|error| error.to_string())
+    Bandwidth::parse(text)
+        .map(|limit| limit.with_clock(local_minute))
+        .map_err(|error| error.to_string())
 }
 
 /// Minute of the week by the clock on the wall.
 fn local_minute() -> u32 {
     let now = jiff::Zoned::now();
     let day = now.weekday().to_monday_zero_offset().unsigned_abs();
-    (u32::from(day) * 24 + u32::from(now.hour().unsigned_abs())) * 60 + u32::from(now.minute().unsigned_abs())
+    (u32::from(day) * 24 + u32::from(now.hour().unsigned_abs())) * 60
+        + u32::from(now.minute().unsigned_abs())
 }
 
 /// The time between two requests.
@@ -322,7 +345,9 @@ fn parse_rate(text: &str) -> Result<Duration, String> {
         _ => 0.0,
     };
     match number.trim().parse::<f64>() {
-        Ok(number) if seconds > 0.0 && (0.001..1e6).contains(&number) => Ok(Duration::from_secs_f64(seconds / number)),
+        Ok(number) if seconds > 0.0 && (0.001..1e6).contains(&number) => {
+            Ok(Duration::from_secs_f64(seconds / number))
+        }
         _ => Err("expected requests per time such as `5/s`, `30/m` or `1000/h`".to_owned()),
     }
 }
@@ -353,9 +378,19 @@ mod tests {
         let file = place.path().join("rules");
         std::fs::write(&file, "# mine\n- x\n+ y\n").unwrap();
         let file = file.to_str().unwrap();
-        let mixed =
-            filter(&["--filter", "- first", "--filter-from", file, "--exclude", "last", "--max-size", "2K"]).unwrap();
-        let made = Filter::new(["- first", "- x", "+ y", "- last"]).unwrap().sized(None, Some(2_048));
+        let mixed = filter(&[
+            "--filter",
+            "- first",
+            "--filter-from",
+            file,
+            "--exclude",
+            "last",
+            "--max-size",
+            "2K",
+        ])
+        .unwrap();
+        let made =
+            Filter::new(["- first", "- x", "+ y", "- last"]).unwrap().sized(None, Some(2_048));
         assert_eq!(mixed, format!("{made:?}"));
     }
 

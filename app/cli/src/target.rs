@@ -33,7 +33,12 @@ const SETS_FILE: &str = "abreast.toml";
 impl TargetArgs {
     /// Turns the word for the copy into where and how it is kept.
     /// `sets` is the configuration file of `abreast serve`.
-    pub(crate) fn apply(&self, target: &str, sets: Option<&Path>, options: &mut SyncOptions) -> Result<()> {
+    pub(crate) fn apply(
+        &self,
+        target: &str,
+        sets: Option<&Path>,
+        options: &mut SyncOptions,
+    ) -> Result<()> {
         if let Some(name) = target.strip_prefix("set:") {
             let file = sets.unwrap_or(Path::new(SETS_FILE));
             options.folder = File::read(file).and_then(|file| file.folder_of(name)).with_context(|| {
@@ -44,14 +49,19 @@ impl TargetArgs {
             options.republish = true;
         } else if target == "-" {
             if self.content.is_some_and(|most| most > CONTENT_MAX) {
-                bail!(UsageError("`--content` is at most 1M: larger contents do not fit a line".to_owned()));
+                bail!(UsageError(
+                    "`--content` is at most 1M: larger contents do not fit a line".to_owned()
+                ));
             }
             self.keep_state_apart(options, "a stream")?;
             let output = Output::new(crate::terminal::output());
-            options.sink = SinkOptions::Lines(LinesOptions { output, content_bytes_max: self.content });
+            options.sink =
+                SinkOptions::Lines(LinesOptions { output, content_bytes_max: self.content });
         } else if let Some(folder) = target.strip_prefix("warc:") {
             if folder.is_empty() {
-                bail!(UsageError("`warc:` needs a folder (help: abreast sync URL warc:DIR)".to_owned()));
+                bail!(UsageError(
+                    "`warc:` needs a folder (help: abreast sync URL warc:DIR)".to_owned()
+                ));
             }
             options.folder = PathBuf::from(folder);
             let defaults = WarcOptions::default();
@@ -69,7 +79,8 @@ impl TargetArgs {
     #[cfg(feature = "s3")]
     fn apply_objects(&self, url: &str, options: &mut SyncOptions) -> Result<()> {
         self.keep_state_apart(options, "an object store")?;
-        let objects = abreast_destination::ObjectsOptions { url: url.to_owned(), settings: Vec::new() };
+        let objects =
+            abreast_destination::ObjectsOptions { url: url.to_owned(), settings: Vec::new() };
         options.sink = SinkOptions::Objects(objects);
         Ok(())
     }
@@ -86,7 +97,9 @@ impl TargetArgs {
     #[expect(clippy::unused_self, reason = "reads as a part of it")]
     fn keep_state_apart(&self, options: &mut SyncOptions, what: &str) -> Result<()> {
         let Some(state) = options.state.take() else {
-            bail!(UsageError(format!("{what} has no folder for its state (help: name one with `--state DIR`)")));
+            bail!(UsageError(format!(
+                "{what} has no folder for its state (help: name one with `--state DIR`)"
+            )));
         };
         options.folder = state;
         Ok(())
@@ -122,11 +135,14 @@ mod tests {
             let command = TargetArgs::augment_args(Command::new("x").no_binary_name(true));
             let args = TargetArgs::from_arg_matches(&command.get_matches_from([""; 0])).unwrap();
             let mut options = SyncOptions::new("http://h/", target);
-            args.apply(target, Some(&file), &mut options).map(|()| (options.folder, options.republish))
+            args.apply(target, Some(&file), &mut options)
+                .map(|()| (options.folder, options.republish))
         };
         assert_eq!(of("set:papers").unwrap(), (PathBuf::from("/srv/Papers"), true));
         assert_eq!(of("set:maps").unwrap(), (PathBuf::from("/srv/m"), true));
-        for (target, told) in [("set:map", "there is no set `map`"), ("set:elsewhere", "set of records")] {
+        for (target, told) in
+            [("set:map", "there is no set `map`"), ("set:elsewhere", "set of records")]
+        {
             let error = format!("{:#}", of(target).unwrap_err());
             assert!(error.contains(told), "{error}");
         }
@@ -135,7 +151,8 @@ mod tests {
     #[test]
     fn target_word_selects_the_kind() {
         assert_eq!(applied(&[], "./papers", None).unwrap().sink, SinkOptions::Folder);
-        let warc = applied(&["--segment-size", "2M", "--compress", "6"], "warc:./papers", None).unwrap();
+        let warc =
+            applied(&["--segment-size", "2M", "--compress", "6"], "warc:./papers", None).unwrap();
         assert_eq!(warc.folder, PathBuf::from("./papers"));
         let expected = WarcOptions { segment_bytes: 2 << 20, compression: 6, block_digest: false };
         assert_eq!(warc.sink, SinkOptions::Warc(expected));
@@ -146,7 +163,9 @@ mod tests {
 
     #[test]
     fn impossible_targets_are_refused_with_help() {
-        for (words, target) in [(&[][..], "-"), (&["--content", "2M"], "-"), (&[], "warc:"), (&[], "s3://b/p")] {
+        for (words, target) in
+            [(&[][..], "-"), (&["--content", "2M"], "-"), (&[], "warc:"), (&[], "s3://b/p")]
+        {
             let text = applied(words, target, None).unwrap_err().to_string();
             assert!(text.contains("help") || text.contains("at most"), "{text}");
         }

@@ -1,8 +1,10 @@
-//! Standard output and standard error: everything the program prints passes here, and leaves harmless.
+//! Standard output and standard error: everything the program prints passes here, and leaves
+//! harmless.
 //!
-//! Names and texts come from strangers. Whatever they hold, no character that steers a terminal or turns the direction
-//! of text is printed ([`abreast_webtypes::is_control`]). `clippy.toml` refuses the streams of `std` elsewhere. Progress
-//! bars are drawn here, too, so that no line is written across one.
+//! Names and texts come from strangers. Whatever they hold, no character that steers a terminal or
+//! turns the direction of text is printed ([`abreast_webtypes::is_control`]). `clippy.toml` refuses
+//! the streams of `std` elsewhere. Progress bars are drawn here, too, so that no line is written
+//! across one.
 
 #![expect(clippy::disallowed_methods, reason = "the one place that writes to the standard streams")]
 
@@ -14,7 +16,8 @@ use std::process::ExitCode;
 use std::sync::LazyLock;
 
 /// The bars on the terminal, if any.
-static BARS: LazyLock<Option<MultiProgress>> = LazyLock::new(|| error_is_terminal().then(MultiProgress::new));
+static BARS: LazyLock<Option<MultiProgress>> =
+    LazyLock::new(|| error_is_terminal().then(MultiProgress::new));
 
 /// Prints one line on standard output, for people or as JSON. A closed pipe is not an error.
 pub(crate) fn line(text: &str) {
@@ -34,7 +37,8 @@ fn print(text: &str) {
     });
 }
 
-/// Prints a message on standard error; its further lines are indented, so that none can pass for another message.
+/// Prints a message on standard error; its further lines are indented, so that none can pass for
+/// another message.
 pub(crate) fn warning(text: &str) {
     let text = indented(text);
     beside_bars(|| drop(writeln!(io::stderr().lock(), "{text}")));
@@ -143,7 +147,10 @@ mod tests {
     #[test]
     fn further_lines_of_a_message_are_indented() {
         assert_eq!(indented("a\n  help: b"), "a\n  help: b");
-        assert_eq!(indented("a\nabreast: all is well\r\u{1b}[2J"), "a\n  abreast: all is well\\r\\u001b[2J");
+        assert_eq!(
+            indented("a\nabreast: all is well\r\u{1b}[2J"),
+            "a\n  abreast: all is well\\r\\u001b[2J"
+        );
     }
 
     #[test]
@@ -154,7 +161,10 @@ mod tests {
             for piece in text.as_bytes().chunks(size) {
                 out.write_all(piece).unwrap();
             }
-            assert_eq!(String::from_utf8(out.inner).unwrap(), "{\"a\":\"é\\u202e\\u009b\\u007f\"}\n");
+            assert_eq!(
+                String::from_utf8(out.inner).unwrap(),
+                "{\"a\":\"é\\u202e\\u009b\\u007f\"}\n"
+            );
         }
     }
 }

@@ -50,13 +50,16 @@ impl StoreArgs {
         let data = match (&self.config, &self.data) {
             (Some(config), _) => {
                 let file = File::read(config)?;
-                file.store_folder().ok_or_else(|| UsageError(format!("`{}` names no `data`", config.display())))?
+                file.store_folder()
+                    .ok_or_else(|| UsageError(format!("`{}` names no `data`", config.display())))?
             }
             (None, Some(data)) => {
                 check_data(data)?;
                 data.clone()
             }
-            (None, None) => bail!(UsageError("whose tokens? (help: --data DIR or --config FILE)".into())),
+            (None, None) => {
+                bail!(UsageError("whose tokens? (help: --data DIR or --config FILE)".into()))
+            }
         };
         Ok(tokens_path(&data))
     }
@@ -123,7 +126,11 @@ fn create(args: &CreateArgs) -> Result<()> {
     let mut tokens = read(&path)?;
     let sound = (1..=100).contains(&args.name.len()) && !args.name.chars().any(char::is_control);
     if !sound || tokens.iter().any(|token| token.name == args.name) {
-        let reason = if sound { "there is one of this name already" } else { "a name has 1 to 100 characters" };
+        let reason = if sound {
+            "there is one of this name already"
+        } else {
+            "a name has 1 to 100 characters"
+        };
         bail!(UsageError(format!("`--name`: {reason}")));
     }
     let scope = match args.scope {
@@ -132,7 +139,8 @@ fn create(args: &CreateArgs) -> Result<()> {
         ScopeArg::Admin => Scope::Admin,
     };
     let created = SystemClock.now().to_string();
-    let (secret, token) = new_token(&args.name, scope, args.set.clone(), &created).context("cannot make a token")?;
+    let (secret, token) =
+        new_token(&args.name, scope, args.set.clone(), &created).context("cannot make a token")?;
     tokens.push(token);
     if let (Some(_), Some(folder)) = (&args.store.config, path.parent()) {
         std::fs::create_dir_all(folder)
@@ -157,8 +165,14 @@ fn list(args: &ListArgs) -> Result<()> {
             line(&told.to_string());
         } else {
             let scope = serde_json::to_string(&token.scope)?;
-            let sets = if token.sets.is_empty() { "all sets".to_owned() } else { token.sets.join(", ") };
-            line(&format!("{}  {}  {sets}  {}", token.name, scope.trim_matches('"'), token.created));
+            let sets =
+                if token.sets.is_empty() { "all sets".to_owned() } else { token.sets.join(", ") };
+            line(&format!(
+                "{}  {}  {sets}  {}",
+                token.name,
+                scope.trim_matches('"'),
+                token.created
+            ));
         }
     }
     Ok(())

@@ -3,7 +3,9 @@
 use crate::access::AccessArgs;
 use crate::address::is_url;
 use crate::config::UsageError;
-use abreast_validator::{Document, Mode, Options, Report, Severity, Share, Unreachable, html, ndjson, text, validate};
+use abreast_validator::{
+    Document, Mode, Options, Report, Severity, Share, Unreachable, html, ndjson, text, validate,
+};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
@@ -208,6 +210,7 @@ pub(crate) fn nothing_found(report: &Report) -> u8 {
 
 /// A random sample, printed in the report so that it can be repeated.
 fn seed_of_now() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     now.as_millis() as u64 % 1_000_000
 }

@@ -1,4 +1,5 @@
-//! The earlier versions that a set keeps: `versions` of a `[[set]]`, the same as flags of `serve`, and what follows.
+//! The earlier versions that a set keeps: `versions` of a `[[set]]`, the same as flags of `serve`,
+//! and what follows.
 
 use crate::config::SetConfig;
 use abreast_contents::Contents;
@@ -61,9 +62,9 @@ impl VersionArgs {
         }
         let count = match self.versions.as_deref() {
             None | Some("all") => None,
-            Some(count) => {
-                Some(count.parse().with_context(|| format!("`--versions`: `{count}` is not a number and not `all`"))?)
-            }
+            Some(count) => Some(count.parse().with_context(|| {
+                format!("`--versions`: `{count}` is not a number and not `all`")
+            })?),
         };
         let (age, size) = (self.versions_age.clone(), self.versions_size.clone());
         Ok(Some(VersionsFile::Table(VersionsTable { count, age, size })))
@@ -71,9 +72,14 @@ impl VersionArgs {
 }
 
 /// The policy, checked; every problem is added to the others.
-pub(crate) fn check(file: Option<VersionsFile>, problems: &mut Vec<String>) -> Option<VersionPolicy> {
+pub(crate) fn check(
+    file: Option<VersionsFile>,
+    problems: &mut Vec<String>,
+) -> Option<VersionPolicy> {
     let table = match file? {
-        VersionsFile::Count(count) => VersionsTable { count: Some(count), ..VersionsTable::default() },
+        VersionsFile::Count(count) => {
+            VersionsTable { count: Some(count), ..VersionsTable::default() }
+        }
         VersionsFile::Table(table) => table,
     };
     let mut policy = VersionPolicy { count: table.count, ..VersionPolicy::default() };
@@ -87,20 +93,25 @@ pub(crate) fn check(file: Option<VersionsFile>, problems: &mut Vec<String>) -> O
         match humantime::parse_duration(&age) {
             Ok(age) => policy.age = Some(age),
             Err(error) => {
-                problems.push(format!("`versions.age`: `{age}` is not a duration: {error} (help: write it as `365d`)"));
+                problems.push(format!(
+                    "`versions.age`: `{age}` is not a duration: {error} (help: write it as `365d`)"
+                ));
             }
         }
     }
     if let Some(size) = table.size {
         match crate::dumps::bytes(&size) {
             Some(size) => policy.bytes = Some(size),
-            None => problems.push(format!("`versions.size`: `{size}` is not a size (help: write it as `10GB`)")),
+            None => problems.push(format!(
+                "`versions.size`: `{size}` is not a size (help: write it as `10GB`)"
+            )),
         }
     }
     Some(policy)
 }
 
-/// Sets in the log whether a set keeps versions; returns the rule by which they are collected, if it does.
+/// Sets in the log whether a set keeps versions; returns the rule by which they are collected, if
+/// it does.
 pub(crate) fn keep(log: &dyn ChangeLog, set: SetId, config: &SetConfig) -> Result<Option<KeptSet>> {
     log.keep_versions(set, config.versions.is_some())
         .with_context(|| format!("cannot keep versions of the set `{}`", config.slug))?;

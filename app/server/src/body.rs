@@ -40,7 +40,10 @@ impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         match self.get_mut() {
             Self::Memory(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
             Self::File(body) => Pin::new(body).poll_frame(cx),
@@ -67,8 +70,8 @@ impl Body for ResponseBody {
 
 /// A range of a file, read by blocking threads a chunk ahead of the network.
 ///
-/// A file that shrank or was written meanwhile ends the connection before the last byte: the promised length is
-/// never filled with bytes of another state.
+/// A file that shrank or was written meanwhile ends the connection before the last byte: the
+/// promised length is never filled with bytes of another state.
 pub(crate) struct FileBody {
     file: Arc<File>,
     /// As it was when the answer began.
@@ -112,7 +115,10 @@ impl Body for FileBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         if self.remaining == 0 {
             return Poll::Ready(None);
         }

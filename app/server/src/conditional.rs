@@ -1,4 +1,5 @@
-//! Conditional requests: If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since [rfc9110 §13].
+//! Conditional requests: If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since [rfc9110
+//! §13].
 
 use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -15,9 +16,11 @@ pub(crate) enum Precondition {
     Failed,
 }
 
-/// Judges the preconditions for a representation with this entity tag (quoted, strong) and modification time in seconds.
+/// Judges the preconditions for a representation with this entity tag (quoted, strong) and
+/// modification time in seconds.
 pub(crate) fn judge(headers: &HeaderMap, tag: &str, modified: Option<i64>) -> Precondition {
-    let date = |name| headers.get(name).and_then(|value: &HeaderValue| seconds(value.to_str().ok()?));
+    let date =
+        |name| headers.get(name).and_then(|value: &HeaderValue| seconds(value.to_str().ok()?));
     if headers.contains_key(IF_MATCH) {
         if !tags(headers, &IF_MATCH).any(|wanted| wanted == "*" || wanted == tag) {
             return Precondition::Failed;
@@ -28,8 +31,8 @@ pub(crate) fn judge(headers: &HeaderMap, tag: &str, modified: Option<i64>) -> Pr
         return Precondition::Failed;
     }
     if headers.contains_key(IF_NONE_MATCH) {
-        let matches =
-            tags(headers, &IF_NONE_MATCH).any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag);
+        let matches = tags(headers, &IF_NONE_MATCH)
+            .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag);
         return if matches { Precondition::NotModified } else { Precondition::Send };
     }
     match (date(IF_MODIFIED_SINCE), modified) {
@@ -54,7 +57,8 @@ pub(crate) fn seconds(date: &str) -> Option<i64> {
 
 /// The inverse; times before 1970 are reported as 1970.
 pub(crate) fn http_date(seconds: i64) -> String {
-    let time: SystemTime = UNIX_EPOCH + Duration::from_secs(seconds.clamp(0, 253_402_300_799) as u64);
+    let time: SystemTime =
+        UNIX_EPOCH + Duration::from_secs(seconds.clamp(0, 253_402_300_799) as u64);
     httpdate::fmt_http_date(time)
 }
 
@@ -63,7 +67,8 @@ mod tests {
     use super::*;
 
     fn judged(headers: &[(http::HeaderName, &str)]) -> Precondition {
-        let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+        let headers =
+            headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
         judge(&headers, "\"x\"", Some(1_000_000_000))
     }
 
@@ -73,11 +78,20 @@ mod tests {
         assert_eq!(judged(&[]), Precondition::Send);
         assert_eq!(judged(&[(IF_NONE_MATCH, "\"y\", W/\"x\"")]), Precondition::NotModified);
         assert_eq!(judged(&[(IF_NONE_MATCH, "*")]), Precondition::NotModified);
-        assert_eq!(judged(&[(IF_NONE_MATCH, "\"y\""), (IF_MODIFIED_SINCE, later)]), Precondition::Send);
+        assert_eq!(
+            judged(&[(IF_NONE_MATCH, "\"y\""), (IF_MODIFIED_SINCE, later)]),
+            Precondition::Send
+        );
         assert_eq!(judged(&[(IF_MODIFIED_SINCE, later)]), Precondition::NotModified);
-        assert_eq!(judged(&[(IF_MODIFIED_SINCE, "Sun, 09 Sep 2001 01:46:39 GMT")]), Precondition::Send);
+        assert_eq!(
+            judged(&[(IF_MODIFIED_SINCE, "Sun, 09 Sep 2001 01:46:39 GMT")]),
+            Precondition::Send
+        );
         assert_eq!(judged(&[(IF_MODIFIED_SINCE, "soon")]), Precondition::Send);
         assert_eq!(judged(&[(IF_MATCH, "\"y\"")]), Precondition::Failed);
-        assert_eq!(judged(&[(IF_UNMODIFIED_SINCE, "Sun, 09 Sep 2001 01:46:39 GMT")]), Precondition::Failed);
+        assert_eq!(
+            judged(&[(IF_UNMODIFIED_SINCE, "Sun, 09 Sep 2001 01:46:39 GMT")]),
+            Precondition::Failed
+        );
     }
 }

@@ -7,8 +7,8 @@ use crate::range::{RequestedRange, wanted};
 use crate::routes::memento::key_of_path;
 use crate::routes::timegate::whole;
 use abreast_core::{
-    Action, AppendDone, Change, ChangeLog, ChangeRecord, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page,
-    Position, Resource, ResourceSet, SetId, Shard, ShardId, Visit,
+    Action, AppendDone, Change, ChangeLog, ChangeRecord, ErrorKind, Head, Imported, KeyRange,
+    LogError, NewSet, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, Visit,
 };
 use abreast_source::publish::SourceUrls;
 use abreast_source::versions::{VersionUrls, at_stamp, stamp_of};
@@ -19,8 +19,9 @@ const RESOURCES: &str = "https://example.org/set/r/";
 /// Bytes of a representation, for ranges.
 const LENGTH: u64 = 1_000;
 
-/// The lines are a date, a stamp, a range, and the path of a resource or a URI. Dates and stamps are written as they
-/// were read, ranges are within the representation, and every address of a version leads to its resource.
+/// The lines are a date, a stamp, a range, and the path of a resource or a URI. Dates and stamps
+/// are written as they were read, ranges are within the representation, and every address of a
+/// version leads to its resource.
 ///
 /// # Panics
 /// When that is not so.
@@ -37,7 +38,11 @@ pub fn request(bytes: &[u8]) {
         Some((time, exact)) => {
             assert!((Timestamp::MIN..=Timestamp::MAX).contains(&time));
             let again = stamp_of(time);
-            let same = if exact { again == stamp } else { again.starts_with(stamp) || stamp.ends_with("60") };
+            let same = if exact {
+                again == stamp
+            } else {
+                again.starts_with(stamp) || stamp.ends_with("60")
+            };
             assert!(same, "{stamp} {again}");
             time
         }
@@ -45,7 +50,10 @@ pub fn request(bytes: &[u8]) {
     for length in [0, 1, LENGTH] {
         if let RequestedRange::Ranges(ranges) = wanted(Some(range), length) {
             assert!((1..=16).contains(&ranges.len()));
-            assert!(ranges.iter().all(|(first, last)| first <= last && *last < length), "{ranges:?} of {length}");
+            assert!(
+                ranges.iter().all(|(first, last)| first <= last && *last < length),
+                "{ranges:?} of {length}"
+            );
             assert!(ranges.iter().map(|(first, last)| last - first + 1).sum::<u64>() <= length);
         }
     }
@@ -63,8 +71,8 @@ pub fn request(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a batch of changes. Arrays and lines have the same result, and recorded changes are returned so that they can be
-/// recorded elsewhere as the same.
+/// Any bytes as a batch of changes. Arrays and lines have the same result, and recorded changes are
+/// returned so that they can be recorded elsewhere as the same.
 ///
 /// # Panics
 /// When that is not so.
@@ -72,11 +80,15 @@ pub fn batch(bytes: &[u8]) {
     let Ok(records) = records_of(bytes) else { return };
     let array = serde_json::to_vec(&records).unwrap_or_default();
     let lines: Vec<u8> = records.iter().flat_map(json_line).collect();
-    let shown = |bytes: &[u8]| records_of(bytes).map(|records| format!("{records:?}")).unwrap_or_default();
+    let shown =
+        |bytes: &[u8]| records_of(bytes).map(|records| format!("{records:?}")).unwrap_or_default();
     assert_eq!(shown(&array), format!("{records:?}"));
     assert_eq!(shown(&lines), format!("{records:?}"));
     for record in records {
-        let record = RecordRequest { lastmod: record.lastmod.or_else(|| Some("2026-01-01".to_owned())), ..record };
+        let record = RecordRequest {
+            lastmod: record.lastmod.or_else(|| Some("2026-01-01".to_owned())),
+            ..record
+        };
         let Ok(change) = change_of(&record, RESOURCES, &NoLog, SetId(1), false) else { continue };
         let Action::Put { state, .. } = &change.action else { continue };
         let told = RecordAnswer::of_state(&change.key, 1, state, RESOURCES);
@@ -93,8 +105,9 @@ fn json_line(value: &impl serde::Serialize) -> Vec<u8> {
     line
 }
 
-/// Any bytes as lines of JSON and as a table. They are read the same however they come, a record is on the line that is
-/// reported, records that are read can be written and read again, lines as the API reads them, and messages are short.
+/// Any bytes as lines of JSON and as a table. They are read the same however they come, a record is
+/// on the line that is reported, records that are read can be written and read again, lines as the
+/// API reads them, and messages are short.
 ///
 /// # Panics
 /// When that is not so.
@@ -107,27 +120,37 @@ pub fn import(bytes: &[u8]) {
     for read in [&lines, &table] {
         assert!(read.records.is_sorted_by_key(|(line, _)| *line));
         assert!(read.records.last().is_none_or(|(line, _)| from_line(bytes, *line).is_some()));
-        let written: Vec<&str> = read.records.iter().flat_map(|(_, record)| ["\n", record, "\r\n"]).collect();
+        let written: Vec<&str> =
+            read.records.iter().flat_map(|(_, record)| ["\n", record, "\r\n"]).collect();
         let again = import_lines(written.concat().as_bytes());
-        let lines = (2..).step_by(2).zip(&read.records).map(|(line, (_, record))| (line, record.clone()));
+        let lines =
+            (2..).step_by(2).zip(&read.records).map(|(line, (_, record))| (line, record.clone()));
         assert_eq!((again.records, again.wrong), (lines.collect(), None));
         if let Some(wrong) = &read.wrong {
             assert!(wrong.chars().count() < 300 && !wrong.contains(char::is_control), "{wrong:?}");
-            let number: String = wrong.chars().skip("line ".len()).take_while(char::is_ascii_digit).collect();
+            let number: String =
+                wrong.chars().skip("line ".len()).take_while(char::is_ascii_digit).collect();
             assert!(number.parse().is_ok_and(|line| from_line(bytes, line).is_some()), "{wrong}");
         }
     }
     // Each record is at its reported place, and the API reads the same.
     for (line, record) in &lines.records {
-        let own = from_line(bytes, *line).and_then(|rest| rest.split(|byte| *byte == b'\n').next()).unwrap_or_default();
+        let own = from_line(bytes, *line)
+            .and_then(|rest| rest.split(|byte| *byte == b'\n').next())
+            .unwrap_or_default();
         let own = own.strip_prefix(b"\xef\xbb\xbf").unwrap_or(own);
         let api: Vec<_> = records_of(own).unwrap_or_default().iter().map(json_text).collect();
         assert_eq!(api, std::slice::from_ref(record));
     }
-    let (Some((first, _)), Some((line, record))) = (table.records.first(), table.records.last()) else { return };
+    let (Some((first, _)), Some((line, record))) = (table.records.first(), table.records.last())
+    else {
+        return;
+    };
     let names = bytes.len() - from_line(bytes, *first).unwrap_or(bytes).len();
-    let lone_returns =
-        bytes.iter().zip(bytes.iter().skip(1).chain([&0])).any(|pair| *pair.0 == b'\r' && *pair.1 != b'\n');
+    let lone_returns = bytes
+        .iter()
+        .zip(bytes.iter().skip(1).chain([&0]))
+        .any(|pair| *pair.0 == b'\r' && *pair.1 != b'\n');
     if !lone_returns {
         let rest = from_line(bytes, *line).unwrap_or_default();
         let again = import_table(&*[&bytes[..names], rest].concat());
@@ -148,7 +171,13 @@ pub fn import(bytes: &[u8]) {
     }
     let again = import_table(written.as_bytes());
     assert_eq!(again.wrong, None);
-    assert!(again.records.iter().map(|(_, record)| record).eq(table.records.iter().map(|(_, record)| record)));
+    assert!(
+        again
+            .records
+            .iter()
+            .map(|(_, record)| record)
+            .eq(table.records.iter().map(|(_, record)| record))
+    );
 }
 
 /// Records as JSON, each with its line, up to what is wrong.
@@ -186,7 +215,9 @@ fn json_text(record: &RecordRequest) -> String {
 
 /// The text from a line on, counted from 1.
 fn from_line(bytes: &[u8], line: u64) -> Option<&[u8]> {
-    bytes.splitn(usize::try_from(line).ok()?, |byte| *byte == b'\n').nth(usize::try_from(line).ok()?.checked_sub(1)?)
+    bytes
+        .splitn(usize::try_from(line).ok()?, |byte| *byte == b'\n')
+        .nth(usize::try_from(line).ok()?.checked_sub(1)?)
 }
 
 /// Bytes that come a few at a time, with signals between them.

@@ -1,5 +1,5 @@
-//! The ends of all logs, for requests that wait for a change: one thread waits for the store, and the requests wait for a
-//! channel of their set.
+//! The ends of all logs, for requests that wait for a change: one thread waits for the store, and
+//! the requests wait for a channel of their set.
 
 use abreast_core::{ChangeLog, Position, SetId};
 use std::collections::BTreeMap;
@@ -13,7 +13,8 @@ use tokio::time::{Instant, timeout_at};
 /// How long it takes at most until the thread waits for a set as well, and until it ends.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// The ends of all logs. The thread does nothing while no request waits, and ends when this is dropped.
+/// The ends of all logs. The thread does nothing while no request waits, and ends when this is
+/// dropped.
 pub(crate) struct Heads {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -39,7 +40,8 @@ impl Heads {
     pub(crate) fn start(log: Arc<dyn ChangeLog>) -> io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let followed = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("heads".into()).spawn(move || followed.run(&*log))?;
+        let thread =
+            thread::Builder::new().name("heads".into()).spawn(move || followed.run(&*log))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -85,13 +87,15 @@ impl Shared {
         }
     }
 
-    /// The sets for which requests wait, and their last known ends; waits until there is one. `None` at the end.
+    /// The sets for which requests wait, and their last known ends; waits until there is one.
+    /// `None` at the end.
     fn wanted(&self) -> Option<Vec<(SetId, Position)>> {
         let mut state = self.lock();
         state.sets.retain(|_, head| head.receiver_count() > 0);
         let idle = |state: &mut State| !state.stopping && state.sets.is_empty();
         let state = self.changed.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner);
-        (!state.stopping).then(|| state.sets.iter().map(|(set, head)| (*set, *head.borrow())).collect())
+        (!state.stopping)
+            .then(|| state.sets.iter().map(|(set, head)| (*set, *head.borrow())).collect())
     }
 }
 
@@ -111,14 +115,18 @@ mod tests {
         });
         let heads = Heads::start(Arc::clone(&log)).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let put = |set, key: &str| append(&*log, set, vec![Change::put(key, ResourceState::default())]).unwrap();
+        let put = |set, key: &str| {
+            append(&*log, set, vec![Change::put(key, ResourceState::default())]).unwrap()
+        };
         runtime.block_on(async {
             let late = || Instant::now() + Duration::from_secs(60);
             put(one, "a");
             // A change that was there before is noticed, too.
             heads.wait_behind(one, Position(0), late()).await;
-            let (first, second) =
-                (heads.wait_behind(one, Position(1), late()), heads.wait_behind(one, Position(2), late()));
+            let (first, second) = (
+                heads.wait_behind(one, Position(1), late()),
+                heads.wait_behind(one, Position(2), late()),
+            );
             let changes = async {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 put(one, "b");

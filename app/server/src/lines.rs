@@ -1,10 +1,12 @@
 //! Line endings in a request's head: requests whose lines do not end in CRLF are refused.
 //!
-//! A line feed without carriage return becomes a byte that no header may hold, and so a 400: where peers disagree about
-//! the end of a line, one sees two requests where the other sees one [rfc9112 §2.2, §11.2]. Bodies pass untouched, so
-//! it is known where they end; after a body whose end only its own bytes determine, nothing more is checked.
+//! A line feed without carriage return becomes a byte that no header may hold, and so a 400: where
+//! peers disagree about the end of a line, one sees two requests where the other sees one [rfc9112
+//! §2.2, §11.2]. Bodies pass untouched, so it is known where they end; after a body whose end only
+//! its own bytes determine, nothing more is checked.
 
-/// Bytes of a head that are kept to learn the length of its body; a longer head is refused by the parser.
+/// Bytes of a head that are kept to learn the length of its body; a longer head is refused by the
+/// parser.
 const MAX_HEAD: usize = 64 * 1024;
 
 /// The expected input.
@@ -27,7 +29,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Checks bytes just read, and corrupts heads with other line endings, so that they are refused.
+    /// Checks bytes just read, and corrupts heads with other line endings, so that they are
+    /// refused.
     pub(crate) fn filter(&mut self, mut read: &mut [u8]) {
         while !read.is_empty() {
             match &mut self.state {
@@ -42,7 +45,8 @@ impl Lines {
                     read = &mut read[taken as usize..];
                 }
                 State::Start => {
-                    // Readers have no body; one that comes all the same is refused, and the connection closed.
+                    // Readers have no body; one that comes all the same is refused, and the
+                    // connection closed.
                     let reader = matches!(read[0], b'G' | b'H' | b'\r' | b'\n');
                     self.state = State::Head((!reader).then(Vec::new));
                 }
@@ -61,7 +65,8 @@ impl Lines {
         let mut from = 0;
         while let Some(found) = memchr::memchr(b'\n', &read[from..]) {
             let at = from + found;
-            let before = |back: usize| if at >= back { read[at - back] } else { self.tail[3 + at - back] };
+            let before =
+                |back: usize| if at >= back { read[at - back] } else { self.tail[3 + at - back] };
             if before(1) != b'\r' {
                 read[at] = 0;
             } else if before(2) == b'\n' && before(3) == b'\r' {
@@ -99,7 +104,8 @@ fn body_after(head: &[u8]) -> Option<u64> {
             return None;
         }
         if name.eq_ignore_ascii_case(b"content-length") {
-            let value = std::str::from_utf8(&line[colon + 1..]).ok()?.trim_matches([' ', '\t', '\r']);
+            let value =
+                std::str::from_utf8(&line[colon + 1..]).ok()?.trim_matches([' ', '\t', '\r']);
             let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
             let value: u64 = digits.then(|| value.parse().ok()).flatten()?;
             if length.is_some_and(|other| other != value) {
@@ -134,8 +140,11 @@ mod tests {
 
     #[test]
     fn a_bare_line_feed_in_a_head_is_spoilt() {
-        for bad in ["GET / HTTP/1.1\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\nContent-Length: 3\r\n\r\n", "\nGET"]
-        {
+        for bad in [
+            "GET / HTTP/1.1\nHost: x\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: x\nContent-Length: 3\r\n\r\n",
+            "\nGET",
+        ] {
             assert_ne!(passed(bad.as_bytes()), bad.as_bytes(), "{bad:?}");
         }
         let good = b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\n\r\n";
@@ -144,18 +153,26 @@ mod tests {
 
     #[test]
     fn bodies_pass_unchanged_and_the_next_head_is_checked() {
-        let two = |second: &str| format!("POST /a HTTP/1.1\r\ncontent-length: 4\r\n\r\na\nb\n{second}").into_bytes();
+        let two = |second: &str| {
+            format!("POST /a HTTP/1.1\r\ncontent-length: 4\r\n\r\na\nb\n{second}").into_bytes()
+        };
         let good = two("PUT /b HTTP/1.1\r\nContent-Length: 2\r\n\r\n\n\nGET / HTTP/1.1\r\n\r\n");
         assert_eq!(passed(&good), good);
-        for bad in ["GET / HTTP/1.1\nHost: x\r\n\r\n", "PUT /b HTTP/1.1\nContent-Length: 2\r\n\r\n"] {
+        for bad in ["GET / HTTP/1.1\nHost: x\r\n\r\n", "PUT /b HTTP/1.1\nContent-Length: 2\r\n\r\n"]
+        {
             assert_ne!(passed(&two(bad)), two(bad), "{bad:?}");
         }
     }
 
     #[test]
     fn nothing_is_touched_after_a_body_of_unknown_length() {
-        for head in ["Transfer-Encoding: chunked", "Content-Length: 1\r\nContent-Length: 2", "Content-Length: +1"] {
-            let bytes = format!("POST / HTTP/1.1\r\n{head}\r\n\r\n2\r\n\n\n\r\n0\r\n\r\n").into_bytes();
+        for head in [
+            "Transfer-Encoding: chunked",
+            "Content-Length: 1\r\nContent-Length: 2",
+            "Content-Length: +1",
+        ] {
+            let bytes =
+                format!("POST / HTTP/1.1\r\n{head}\r\n\r\n2\r\n\n\n\r\n0\r\n\r\n").into_bytes();
             assert_eq!(passed(&bytes), bytes);
         }
     }

@@ -1,6 +1,7 @@
 //! Range requests [rfc9110 §14].
 
-/// More ranges than this in one request are answered with the whole: such requests are attacks, not readers.
+/// More ranges than this in one request are answered with the whole: such requests are attacks, not
+/// readers.
 const MAX_RANGES: usize = 16;
 
 /// A parsed Range header.
@@ -16,14 +17,20 @@ pub(crate) enum RequestedRange {
 
 /// Reads a Range header for a representation of this length.
 pub(crate) fn wanted(header: Option<&str>, length: u64) -> RequestedRange {
-    let Some((unit, list)) = header.and_then(|header| header.split_once('=')) else { return RequestedRange::Whole };
+    let Some((unit, list)) = header.and_then(|header| header.split_once('=')) else {
+        return RequestedRange::Whole;
+    };
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return RequestedRange::Whole;
     }
     let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for (number, range) in list.split(',').map(str::trim).filter(|range| !range.is_empty()).enumerate() {
+    for (number, range) in
+        list.split(',').map(str::trim).filter(|range| !range.is_empty()).enumerate()
+    {
         let Some((first, last)) = range.split_once('-') else { return RequestedRange::Whole };
-        if number >= MAX_RANGES || !(first.bytes().chain(last.bytes())).all(|byte| byte.is_ascii_digit()) {
+        if number >= MAX_RANGES
+            || !(first.bytes().chain(last.bytes())).all(|byte| byte.is_ascii_digit())
+        {
             return RequestedRange::Whole;
         }
         let range = match (first.parse::<u64>(), last.parse::<u64>()) {
@@ -63,10 +70,13 @@ mod tests {
         assert_eq!(of("bytes=50-500, 0-0"), RequestedRange::Ranges(vec![(50, 99), (0, 0)]));
         assert_eq!(of("bytes=100-"), RequestedRange::Unsatisfiable);
         assert_eq!(of("bytes=-0"), RequestedRange::Unsatisfiable);
-        for ignored in ["bytes=9-0", "items=0-1", "bytes=a-b", "bytes=0-5,3-9", "bytes=0", "bytes=+1-2"] {
+        for ignored in
+            ["bytes=9-0", "items=0-1", "bytes=a-b", "bytes=0-5,3-9", "bytes=0", "bytes=+1-2"]
+        {
             assert_eq!(of(ignored), RequestedRange::Whole, "{ignored}");
         }
-        let many = format!("bytes={}", (0..40).map(|n| format!("{n}-{n}")).collect::<Vec<_>>().join(","));
+        let many =
+            format!("bytes={}", (0..40).map(|n| format!("{n}-{n}")).collect::<Vec<_>>().join(","));
         assert_eq!(of(&many), RequestedRange::Whole);
         assert_eq!(wanted(None, 100), RequestedRange::Whole);
         assert_eq!(wanted(Some("bytes=0-0"), 0), RequestedRange::Unsatisfiable);

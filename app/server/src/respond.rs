@@ -6,8 +6,8 @@ use crate::range::{RequestedRange, wanted};
 use abreast_folder::Stat;
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE,
-    RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE,
+    LAST_MODIFIED, RANGE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -68,7 +68,8 @@ pub(crate) struct Representation {
     /// Seconds since 1970.
     pub(crate) modified: Option<i64>,
     pub(crate) content_type: HeaderValue,
-    /// Several states may share one second of `modified`: only the entity tag identifies the one the client has.
+    /// Several states may share one second of `modified`: only the entity tag identifies the one
+    /// the client has.
     pub(crate) coarse_time: bool,
     pub(crate) more: Vec<(HeaderName, HeaderValue)>,
 }
@@ -82,7 +83,9 @@ impl Representation {
         if let Ok(tag) = HeaderValue::from_str(&self.tag) {
             headers.insert(ETAG, tag);
         }
-        if let Some(Ok(modified)) = self.modified.map(|modified| HeaderValue::from_str(&http_date(modified))) {
+        if let Some(Ok(modified)) =
+            self.modified.map(|modified| HeaderValue::from_str(&http_date(modified)))
+        {
             headers.insert(LAST_MODIFIED, modified);
         }
         headers.extend(self.more);
@@ -101,10 +104,14 @@ impl Representation {
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         // A weak or outdated validator means the whole [rfc9110 §13.1.5].
-        let current = request.get(IF_RANGE).is_none_or(|validator| validator.as_bytes() == self.tag.as_bytes());
+        let current = request
+            .get(IF_RANGE)
+            .is_none_or(|validator| validator.as_bytes() == self.tag.as_bytes());
         // Only GET has ranges [rfc9110 §14.2].
-        let range =
-            request.get(RANGE).filter(|_| current && method == Method::GET).and_then(|range| range.to_str().ok());
+        let range = request
+            .get(RANGE)
+            .filter(|_| current && method == Method::GET)
+            .and_then(|range| range.to_str().ok());
         match wanted(range, self.length) {
             RequestedRange::Whole => {
                 headers.insert(CONTENT_TYPE, self.content_type);
@@ -112,7 +119,8 @@ impl Representation {
                 *answer.body_mut() = part(self.content, 0, self.length);
             }
             RequestedRange::Unsatisfiable => {
-                let mut answer = problem(StatusCode::RANGE_NOT_SATISFIABLE, "the range lies behind the end");
+                let mut answer =
+                    problem(StatusCode::RANGE_NOT_SATISFIABLE, "the range lies behind the end");
                 if let Ok(range) = HeaderValue::from_str(&format!("bytes */{}", self.length)) {
                     answer.headers_mut().insert(CONTENT_RANGE, range);
                 }
@@ -123,7 +131,9 @@ impl Representation {
                 *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
                 let headers = answer.headers_mut();
                 headers.insert(CONTENT_TYPE, self.content_type);
-                if let Ok(range) = HeaderValue::from_str(&format!("bytes {first}-{last}/{}", self.length)) {
+                if let Ok(range) =
+                    HeaderValue::from_str(&format!("bytes {first}-{last}/{}", self.length))
+                {
                     headers.insert(CONTENT_RANGE, range);
                 }
                 headers.insert(CONTENT_LENGTH, HeaderValue::from(last - first + 1));
@@ -140,7 +150,9 @@ impl Representation {
 
 fn part(content: Content, start: u64, length: u64) -> ResponseBody {
     match content {
-        Content::Memory(bytes) => ResponseBody::from(bytes.slice(start as usize..(start + length) as usize)),
+        Content::Memory(bytes) => {
+            ResponseBody::from(bytes.slice(start as usize..(start + length) as usize))
+        }
         Content::File(file, stat) => ResponseBody::File(FileBody::new(file, stat, start, length)),
     }
 }
@@ -173,11 +185,13 @@ fn multipart(
     total += end.len() as u64;
     frames.push(ResponseBody::from(end));
     let headers = answer.headers_mut();
-    if let Ok(value) = HeaderValue::from_str(&format!("multipart/byteranges; boundary={BOUNDARY}")) {
+    if let Ok(value) = HeaderValue::from_str(&format!("multipart/byteranges; boundary={BOUNDARY}"))
+    {
         headers.insert(CONTENT_TYPE, value);
     }
     headers.insert(CONTENT_LENGTH, HeaderValue::from(total));
-    *answer.body_mut() = ResponseBody::Parts(Chain { bodies: frames.into_iter().collect() }.boxed_unsync());
+    *answer.body_mut() =
+        ResponseBody::Parts(Chain { bodies: frames.into_iter().collect() }.boxed_unsync());
     answer
 }
 

@@ -65,7 +65,10 @@ mod tests {
         assert_eq!(of("/"), published("about.html"));
         assert_eq!(of("/livez"), Route::Live);
         assert_eq!(of("/hub/events"), Route::HubEvents);
-        assert_eq!(of("/b/m/20260101000000000000/x"), Route::Memento(1, "20260101000000000000/x".into()));
+        assert_eq!(
+            of("/b/m/20260101000000000000/x"),
+            Route::Memento(1, "20260101000000000000/x".into())
+        );
         assert_eq!(of("/timegate/http://x/a/r/y"), Route::TimeGate("http://x/a/r/y".into()));
         assert_eq!(of("/timemap/json/http://x/y"), Route::TimeMap("json/http://x/y".into()));
         assert_eq!(of("/a/r/x/y%20z"), Route::Resource(0, "x/y%20z".into()));

@@ -1,7 +1,8 @@
 //! The server: it starts, answers and stops.
 //!
-//! Shutdown, in this order: readiness is withdrawn, no new connection is accepted, requests in flight are finished
-//! (at most [`ServerOptions::stop_timeout`]), connections are closed. The caller then stops the watches and closes the store.
+//! Shutdown, in this order: readiness is withdrawn, no new connection is accepted, requests in
+//! flight are finished (at most [`ServerOptions::stop_timeout`]), connections are closed. The
+//! caller then stops the watches and closes the store.
 
 use crate::api;
 use crate::heads::Heads;
@@ -26,7 +27,8 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Bytes of a request's line and headers together, and of an answer in memory; headers are at most 100.
+/// Bytes of a request's line and headers together, and of an answer in memory; headers are at most
+/// 100.
 const MAX_HEAD: usize = 64 * 1024;
 /// Bytes of a request target: twice the longest URI published.
 const MAX_TARGET: usize = 16 * 1024;
@@ -38,7 +40,8 @@ pub struct ServerOptions {
     pub connections: usize,
     /// Time for a request's header, and for an idle connection.
     pub header_timeout: Duration,
-    /// Time without progress after which the connection of a client that does not read its answer is closed.
+    /// Time without progress after which the connection of a client that does not read its answer
+    /// is closed.
     pub stall_timeout: Duration,
     /// Time for requests in flight when stopping.
     pub stop_timeout: Duration,
@@ -76,7 +79,8 @@ impl Server {
     /// # Errors
     /// When the address is taken or not allowed.
     pub async fn bind(address: SocketAddr, options: ServerOptions) -> Result<Self, ServerError> {
-        let listener = TcpListener::bind(address).await.map_err(|cause| ServerError { address, cause })?;
+        let listener =
+            TcpListener::bind(address).await.map_err(|cause| ServerError { address, cause })?;
         Ok(Self { listener, options })
     }
 
@@ -106,9 +110,11 @@ impl Server {
             heads,
         });
         let connection_slots = ConnectionSlots::new(self.options.connections);
-        let serve =
-            |stream, client, place| serve(stream, client, Arc::clone(&shared), stop.clone(), self.options, place);
-        let ((), mut connections) = accept_until(&self.listener, &connection_slots, stopped(stop.clone()), serve).await;
+        let serve = |stream, client, place| {
+            serve(stream, client, Arc::clone(&shared), stop.clone(), self.options, place)
+        };
+        let ((), mut connections) =
+            accept_until(&self.listener, &connection_slots, stopped(stop.clone()), serve).await;
         shared.stopping.store(true, Ordering::Relaxed);
         drop(self.listener);
         let finished = async { while connections.join_next().await.is_some() {} };
@@ -141,7 +147,10 @@ struct Counters([Counter; 4]);
 
 impl Counters {
     fn new() -> Self {
-        Self(["2xx", "3xx", "4xx", "5xx"].map(|class| counter!("abreast_http_responses_total", "class" => class)))
+        Self(
+            ["2xx", "3xx", "4xx", "5xx"]
+                .map(|class| counter!("abreast_http_responses_total", "class" => class)),
+        )
     }
 
     fn count(&self, status: StatusCode) {
@@ -170,7 +179,11 @@ async fn serve(
     serve_until(connection, &place, stopped(stop)).await;
 }
 
-async fn handle(shared: &Arc<Shared>, request: Request<Incoming>, client: IpAddr) -> io::Result<Answer> {
+async fn handle(
+    shared: &Arc<Shared>,
+    request: Request<Incoming>,
+    client: IpAddr,
+) -> io::Result<Answer> {
     if hub::is_path(request.uri().path()) {
         return Ok(handle_hub(shared, request, client).await);
     }
@@ -210,7 +223,8 @@ async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer 
 
 async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Result<Answer> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut answer = problem(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
+        let mut answer =
+            problem(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return Ok(answer);
     }
@@ -230,7 +244,8 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         }
         Route::Published(path) => published(shared, path, request).await,
         Route::Resource(set, path) => {
-            let mut answer = resource::answer(site, set, &path, request.method(), request.headers()).await?;
+            let mut answer =
+                resource::answer(site, set, &path, request.method(), request.headers()).await?;
             memento::link_original(site, set, &path, &mut answer).await?;
             Ok(answer)
         }
@@ -247,14 +262,19 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         }
         Route::HubEvents => {
             let stop = shared.stop.clone();
-            Ok(hub::events(site, request.uri().query(), request.method(), request.headers(), stop).await)
+            Ok(hub::events(site, request.uri().query(), request.method(), request.headers(), stop)
+                .await)
         }
         Route::NotFound => Ok(nothing()),
     }
 }
 
 /// The document, file or topic that a projection has at a path.
-async fn published(shared: &Arc<Shared>, path: String, request: &Request<Incoming>) -> io::Result<Answer> {
+async fn published(
+    shared: &Arc<Shared>,
+    path: String,
+    request: &Request<Incoming>,
+) -> io::Result<Answer> {
     let (site, method, headers) = (&shared.site, request.method(), request.headers());
     if site.publisher.is_document(&path) {
         return document::answer(site, &shared.single_flight, path, method, headers).await;
@@ -273,7 +293,10 @@ async fn published(shared: &Arc<Shared>, path: String, request: &Request<Incomin
 }
 
 /// Work that may wait for the store, on a thread that may.
-async fn blocking(site: &Arc<Site>, work: impl FnOnce(&Site) -> Answer + Send + 'static) -> io::Result<Answer> {
+async fn blocking(
+    site: &Arc<Site>,
+    work: impl FnOnce(&Site) -> Answer + Send + 'static,
+) -> io::Result<Answer> {
     let site = Arc::clone(site);
     tokio::task::spawn_blocking(move || work(&site)).await.map_err(io::Error::other)
 }
@@ -297,7 +320,11 @@ fn refused(request: &Request<Incoming>, reader: bool) -> Option<Answer> {
     } else if reader && !request.body().is_end_stream() {
         // A way to smuggle a second request past a proxy [rfc9110 §9.3.1].
         (StatusCode::BAD_REQUEST, "GET and HEAD have no body here")
-    } else if request.uri().path_and_query().is_some_and(|target| target.as_str().len() > MAX_TARGET) {
+    } else if request
+        .uri()
+        .path_and_query()
+        .is_some_and(|target| target.as_str().len() > MAX_TARGET)
+    {
         (StatusCode::URI_TOO_LONG, "nothing published has so long an address")
     } else {
         return None;
@@ -312,9 +339,10 @@ fn host_is_valid(headers: &HeaderMap, version: Version) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) => version < Version::HTTP_11,
-        (Some(host), None) => {
-            host.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte))
-        }
+        (Some(host), None) => host
+            .as_bytes()
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte)),
         (Some(_), Some(_)) => false,
     }
 }

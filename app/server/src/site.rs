@@ -23,13 +23,14 @@ pub struct ServedSet {
     pub link: HeaderValue,
     /// The source of the links of its files.
     pub links: Arc<Links>,
-    /// Puts content that comes through the API into its folder; `None` when the API does not write there.
+    /// Puts content that comes through the API into its folder; `None` when the API does not write
+    /// there.
     pub deposit: Option<Arc<Deposit>>,
 }
 
 impl ServedSet {
-    /// Whether anything of the resource with this key may be shown: not if the set's rules leave it out now, unless its
-    /// deletion is held.
+    /// Whether anything of the resource with this key may be shown: not if the set's rules leave it
+    /// out now, unless its deletion is held.
     pub(crate) fn shows(&self, log: &dyn ChangeLog, key: &str) -> bool {
         self.published.representations.selects(key) || self.holds(log, key)
     }
@@ -39,8 +40,8 @@ impl ServedSet {
         self.watch.held().is_some_and(|held| held.left_out > 0)
     }
 
-    /// Whether this is a resource that the rules leave out, and whose deletion is held: the lists name it until that is
-    /// confirmed, and it is served until then.
+    /// Whether this is a resource that the rules leave out, and whose deletion is held: the lists
+    /// name it until that is confirmed, and it is served until then.
     pub(crate) fn holds(&self, log: &dyn ChangeLog, key: &str) -> bool {
         self.holds_any() && matches!(log.resource(self.published.id, key), Ok(Some(_)))
     }
@@ -56,7 +57,11 @@ pub struct ServedSets {
 impl FromIterator<ServedSet> for ServedSets {
     fn from_iter<T: IntoIterator<Item = ServedSet>>(sets: T) -> Self {
         let all: Vec<_> = sets.into_iter().map(Arc::new).collect();
-        let places = all.iter().enumerate().map(|(place, set)| (set.published.slug.clone(), place)).collect();
+        let places = all
+            .iter()
+            .enumerate()
+            .map(|(place, set)| (set.published.slug.clone(), place))
+            .collect();
         Self { all, places }
     }
 }
@@ -99,10 +104,13 @@ pub struct SiteHub {
     pub serves: bool,
 }
 
-/// The Link header value that leads from a resource to the Capability List of its set [rs-core §6.3.2].
+/// The Link header value that leads from a resource to the Capability List of its set [rs-core
+/// §6.3.2].
 ///
 /// # Errors
 /// When the URL holds characters that no header may.
-pub fn resourcesync_link(capability_list: &str) -> Result<HeaderValue, http::header::InvalidHeaderValue> {
+pub fn resourcesync_link(
+    capability_list: &str,
+) -> Result<HeaderValue, http::header::InvalidHeaderValue> {
     HeaderValue::from_str(&format!("<{capability_list}>; rel=\"resourcesync\""))
 }

@@ -23,17 +23,24 @@ use std::time::Instant;
 
 pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let count = settings.size(100_000, 5_000);
-    let tree = Tree::open(&settings.folder.join(format!("site-{count}")).join("data"), count, Profile::Records)?;
+    let tree = Tree::open(
+        &settings.folder.join(format!("site-{count}")).join("data"),
+        count,
+        Profile::Records,
+    )?;
     let bytes = tree.bytes();
     let mut walls = [Samples::default(), Samples::default(), Samples::default()];
     let mut cpus = walls.clone();
     let log = log_path(&settings.folder, "md5sum")?;
-    let command = format!("find {} -type f -print0 | xargs -0 -n 500 -P 2 md5sum", tree.folder.display());
+    let command =
+        format!("find {} -type f -print0 | xargs -0 -n 500 -P 2 md5sum", tree.folder.display());
     // Once before, so that all find the files in memory.
     walk_and_hash(&tree.folder)?;
     for round in 0..settings.rounds {
         let store = settings.empty_folder("build-store")?;
-        for (which, name) in ["abreast", "walk+read+md5", "find | xargs md5sum"].into_iter().enumerate() {
+        for (which, name) in
+            ["abreast", "walk+read+md5", "find | xargs md5sum"].into_iter().enumerate()
+        {
             settle();
             let (start, cpu) = (Instant::now(), own_cpu());
             let usage = match which {
@@ -42,7 +49,10 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                     None
                 }
                 1 => {
-                    ensure!(walk_and_hash(&tree.folder)? == count, "the walk found another number of files");
+                    ensure!(
+                        walk_and_hash(&tree.folder)? == count,
+                        "the walk found another number of files"
+                    );
                     None
                 }
                 _ => Some(timed(Path::new("sh"), &["-c", &command], &settings.folder, &log)?.0),
@@ -51,7 +61,9 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 Some(usage) => (usage.seconds, usage.cpu),
                 None => (start.elapsed().as_secs_f64(), own_cpu() - cpu),
             };
-            report.raw(&json!({"round": round, "run": name, "files": count, "seconds": wall, "cpu": cpu}));
+            report.raw(
+                &json!({"round": round, "run": name, "files": count, "seconds": wall, "cpu": cpu}),
+            );
             walls[which].push(wall);
             cpus[which].push(cpu);
         }
@@ -68,7 +80,10 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let rows = [
         "abreast, all documents from nothing",
         "walk + read + md5 in Rust",
-        &format!("`find \\| xargs -0 -n 500 -P 2 md5sum` ({})", machine::version("md5sum", "--version")),
+        &format!(
+            "`find \\| xargs -0 -n 500 -P 2 md5sum` ({})",
+            machine::version("md5sum", "--version")
+        ),
     ]
     .iter()
     .enumerate()
@@ -94,14 +109,27 @@ fn own_cpu() -> f64 {
 
 /// The whole path of the product, without the process around it.
 fn publish_all(folder: &Path, store: &Path, count: usize) -> Result<()> {
-    let log: Arc<dyn ChangeLog> = Arc::new(SqliteLog::open(&store.join("source.db"), Arc::new(SystemClock))?);
+    let log: Arc<dyn ChangeLog> =
+        Arc::new(SqliteLog::open(&store.join("source.db"), Arc::new(SystemClock))?);
     let set = log.open_set(&NewSet { slug: "data".into(), ..NewSet::default() })?.id;
-    let found = scan(&Folder::open(folder)?, b"", &*log, set, &ScanOptions::default(), &AtomicBool::new(false))?;
-    ensure!(found.ingest.recorded == count as u64, "the scan recorded {} of {count} files", found.ingest.recorded);
+    let found = scan(
+        &Folder::open(folder)?,
+        b"",
+        &*log,
+        set,
+        &ScanOptions::default(),
+        &AtomicBool::new(false),
+    )?;
+    ensure!(
+        found.ingest.recorded == count as u64,
+        "the scan recorded {} of {count} files",
+        found.ingest.recorded
+    );
     log.complete_import(set)?;
     let urls = SourceUrls::new("http://127.0.0.1/");
     let published = PublishedSet::new(set, "data", urls.set("data"));
-    let publisher = Publisher::new(Arc::clone(&log), urls, vec![published], store.join("documents"))?;
+    let publisher =
+        Publisher::new(Arc::clone(&log), urls, vec![published], store.join("documents"))?;
     publisher.document("data/resourcelist.xml")?;
     for shard in log.shards(set)? {
         let document = publisher.document(&format!("data/resourcelist/{}.xml", shard.id.0))?;
@@ -122,7 +150,8 @@ fn walk_and_hash(folder: &Path) -> Result<usize> {
     let folders = Mutex::new(folders.into_iter());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| hash_folders(&folders))).collect();
+        let workers: Vec<_> =
+            (0..threads).map(|_| scope.spawn(|| hash_folders(&folders))).collect();
         workers
             .into_iter()
             .map(|worker| worker.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?)
@@ -139,7 +168,9 @@ fn hash_folders(folders: &Mutex<std::vec::IntoIter<PathBuf>>) -> Result<usize> {
             let entry = entry?;
             if entry.file_type()?.is_file() {
                 bytes.clear();
-                fs::File::open(entry.path()).context("cannot open a file")?.read_to_end(&mut bytes)?;
+                fs::File::open(entry.path())
+                    .context("cannot open a file")?
+                    .read_to_end(&mut bytes)?;
                 std::hint::black_box(Md5::digest(&bytes));
                 count += 1;
             }

@@ -29,8 +29,10 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     for round in 0..settings.rounds {
         let [single, one_by_one] = follow(settings, &program, count, &[])?;
         let [before, _] = follow(settings, &program, count.min(50), FIXED)?;
-        report.raw(&json!({ "round": round, "p50_ms": single.median(), "p99_ms": single.quantile(0.99),
-            "one_after_another_ms": one_by_one.median(), "wait_for_quiet_ms": before.median() }));
+        report.raw(
+            &json!({ "round": round, "p50_ms": single.median(), "p99_ms": single.quantile(0.99),
+            "one_after_another_ms": one_by_one.median(), "wait_for_quiet_ms": before.median() }),
+        );
         p50.push(single.median());
         p99.push(single.quantile(0.99));
         busy.push(one_by_one.median());
@@ -53,7 +55,12 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         cpu_before.push(used_before);
     }
     let share = cpu.over(&cpu_before);
-    report.at_most(&format!("CPU of {files} new files, over that with --wait-for-quiet"), &share, 1.0, " ×");
+    report.at_most(
+        &format!("CPU of {files} new files, over that with --wait-for-quiet"),
+        &share,
+        1.0,
+        " ×",
+    );
     report.text(&format!(
         "`abreast sync --follow --push events` beside `abreast serve`, both with their defaults: {count} files written, each {} ms \
          after the copy has the one before and timed from its closing until the copy has its content. Then {files} files of some \
@@ -64,7 +71,11 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     report.table(
         &["", "defaults", "--wait-for-quiet"],
         &[
-            vec!["a single change until it is in the copy, p50, ms".into(), p50.text(), fixed.text()],
+            vec![
+                "a single change until it is in the copy, p50, ms".into(),
+                p50.text(),
+                fixed.text(),
+            ],
             vec!["the same, p99, ms".into(), p99.text(), String::new()],
             vec!["one change after another, p50, ms".into(), busy.text(), String::new()],
             vec!["burst: CPU of the Source, s".into(), cpu.text(), cpu_before.text()],
@@ -94,7 +105,13 @@ fn burst(settings: &Settings, program: &Path, files: usize, more: &[&str]) -> Re
     Ok((begun.elapsed().as_secs_f64(), source.server.cpu() - cpu))
 }
 
-fn serve(settings: &Settings, program: &Path, folder: &Path, data: &Path, more: &[&str]) -> Result<Source> {
+fn serve(
+    settings: &Settings,
+    program: &Path,
+    folder: &Path,
+    data: &Path,
+    more: &[&str],
+) -> Result<Source> {
     let (folder, data) = (folder.to_string_lossy(), data.to_string_lossy());
     let mut arguments = vec![folder.as_ref(), "--data", data.as_ref(), "--name", "data"];
     arguments.extend(more);
@@ -103,8 +120,14 @@ fn serve(settings: &Settings, program: &Path, folder: &Path, data: &Path, more: 
     Ok(source)
 }
 
-/// Milliseconds from closing a file until the copy has it: of single changes, and of one after another.
-fn follow(settings: &Settings, program: &Path, count: usize, more: &[&str]) -> Result<[Samples; 2]> {
+/// Milliseconds from closing a file until the copy has it: of single changes, and of one after
+/// another.
+fn follow(
+    settings: &Settings,
+    program: &Path,
+    count: usize,
+    more: &[&str],
+) -> Result<[Samples; 2]> {
     let place = settings.empty_folder("changes-follow")?;
     let (folder, copy, data) = (place.join("folder"), place.join("copy"), place.join("data"));
     fs::create_dir_all(&folder)?;

@@ -1,4 +1,5 @@
-//! Kept contents, packed: a million small ones put, read, removed and opened, beside what the disk alone can do.
+//! Kept contents, packed: a million small ones put, read, removed and opened, beside what the disk
+//! alone can do.
 
 use crate::abreast;
 use crate::report::Report;
@@ -67,10 +68,20 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     }
     report.at_least("put durably, a second, 1,000 at a time", &figures.put, 50_000.0, "");
     report.at_least("read in the order of keys, a second", &figures.in_order, 100_000.0, "");
-    report.at_most("bytes on disk after half was removed, of what is kept", &figures.on_disk, 1.3, " ×");
+    report.at_most(
+        "bytes on disk after half was removed, of what is kept",
+        &figures.on_disk,
+        1.3,
+        " ×",
+    );
     report.at_most("memory of the process, at its highest", &figures.memory, 64.0, " MiB");
     report.at_most("open", &figures.opened, 2.0, " s");
-    report.at_most("memory of `abreast check`, as many rows that need them", &figures.check_memory, 64.0, " MiB");
+    report.at_most(
+        "memory of `abreast check`, as many rows that need them",
+        &figures.check_memory,
+        64.0,
+        " MiB",
+    );
     report.text(&format!(
         "{count} contents of {BODY} bytes in one thread. Beside it the disk alone: the same bytes appended to one file, made durable \
          (`fdatasync`) after every {BATCH}. The order of keys is the order in which they were put, as a set is imported and read; \
@@ -175,7 +186,13 @@ fn put_and_read(folder: &Path, count: usize, figures: &mut Figures) -> Result<()
 }
 
 /// Makes a store whose rows need the contents, and checks it.
-fn check(settings: &Settings, program: &Path, folder: &Path, count: usize, figures: &mut Figures) -> Result<()> {
+fn check(
+    settings: &Settings,
+    program: &Path,
+    folder: &Path,
+    count: usize,
+    figures: &mut Figures,
+) -> Result<()> {
     let (_, ids) = places(folder);
     let store = folder.join("store");
     let log = SqliteLog::open(&store.join("source.db"), Arc::new(SystemClock))?;
@@ -192,8 +209,12 @@ fn check(settings: &Settings, program: &Path, folder: &Path, count: usize, figur
     log.complete_import(set)?;
     drop(log);
     let arguments = [OsStr::new("check"), store.as_os_str()];
-    let (usage, text) = timed(program, &arguments, &settings.folder, &log_path(&settings.folder, "check")?)?;
-    ensure!(text.contains(&format!("kept contents: {count}")), "the contents were not checked:\n{text}");
+    let (usage, text) =
+        timed(program, &arguments, &settings.folder, &log_path(&settings.folder, "check")?)?;
+    ensure!(
+        text.contains(&format!("kept contents: {count}")),
+        "the contents were not checked:\n{text}"
+    );
     figures.check.push(usage.seconds);
     figures.check_memory.push(usage.memory_mib);
     Ok(())
@@ -231,7 +252,11 @@ fn remove(folder: &Path, count: usize, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-fn each(ids: &Path, count: usize, see: &mut dyn FnMut(usize, ContentId) -> Result<()>) -> Result<()> {
+fn each(
+    ids: &Path,
+    count: usize,
+    see: &mut dyn FnMut(usize, ContentId) -> Result<()>,
+) -> Result<()> {
     let mut ids = BufReader::new(File::open(ids)?);
     for number in 0..count {
         let mut id = [0; ContentId::BYTES];

@@ -31,7 +31,12 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             store.join("store").display(),
         ),
     )?;
-    let source = Source::start(settings, &abreast, "serve-documents", &["--config", &config.to_string_lossy()])?;
+    let source = Source::start(
+        settings,
+        &abreast,
+        "serve-documents",
+        &["--config", &config.to_string_lossy()],
+    )?;
     source.wait_ready()?;
     let url = source.url();
     let mut http = Http::connect(&url)?;
@@ -43,11 +48,13 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let [large, small] = bytes.map(Result::<f64>::unwrap_or_default);
     ensure!(large > 0.0 && small > 0.0, "the lists cannot be read");
 
-    let (mut alone, mut beside) = ([Samples::default(), Samples::default()], [Samples::default(), Samples::default()]);
+    let (mut alone, mut beside) =
+        ([Samples::default(), Samples::default()], [Samples::default(), Samples::default()]);
     let mut large_times = Samples::default();
     let mut version = 0;
     for round in 0..settings.rounds {
-        let (mut one, mut two, mut long) = (Samples::default(), Samples::default(), Samples::default());
+        let (mut one, mut two, mut long) =
+            (Samples::default(), Samples::default(), Samples::default());
         for _ in 0..asked {
             // Each is recreated: with nothing beside it, then beside the large one.
             version += 1;
@@ -110,7 +117,12 @@ fn timed(http: &mut Http, set: &str) -> Result<f64> {
 }
 
 /// Records that these resources have another content.
-fn record(http: &mut Http, set: &str, numbers: std::ops::Range<usize>, version: usize) -> Result<()> {
+fn record(
+    http: &mut Http,
+    set: &str,
+    numbers: std::ops::Range<usize>,
+    version: usize,
+) -> Result<()> {
     let mut body = String::new();
     for number in numbers {
         writeln!(
@@ -122,8 +134,11 @@ fn record(http: &mut Http, set: &str, numbers: std::ops::Range<usize>, version: 
             version * 1_000_000 + number,
         )?;
     }
-    let answer =
-        http.post(&format!("/api/v1/sets/{set}/changes"), "Content-Type: application/x-ndjson\r\n", body.as_bytes())?;
+    let answer = http.post(
+        &format!("/api/v1/sets/{set}/changes"),
+        "Content-Type: application/x-ndjson\r\n",
+        body.as_bytes(),
+    )?;
     ensure!(answer.status == 200, "changes of `{set}` are answered with {}", answer.status);
     Ok(())
 }

@@ -33,17 +33,24 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let sizes = if settings.quick { vec![2_000] } else { vec![20_000, 100_000] };
     let mut rows = Vec::new();
     for count in sizes {
-        let tree = Tree::open(&settings.folder.join(format!("site-{count}/data")), count, Profile::Records)?;
+        let tree = Tree::open(
+            &settings.folder.join(format!("site-{count}/data")),
+            count,
+            Profile::Records,
+        )?;
         let daemon = RsyncDaemon::start(settings, &rsync, &tree.folder)?;
         let script = wrk::script(settings, "dump", "/data/r/", count)?;
         settings.wait_for_deletions();
         let names = ["rsync daemon, folder", "dump, folder", "GETs, packed", "wrk, kept nowhere"];
-        let (mut wall, mut cpu) = (vec![Samples::default(); names.len()], vec![Samples::default(); names.len()]);
+        let (mut wall, mut cpu) =
+            (vec![Samples::default(); names.len()], vec![Samples::default(); names.len()]);
         let (mut making, mut zipping) = (Samples::default(), Samples::default());
         for round in 0..settings.rounds {
             let source = start(settings, &abreast, "serve-dump", &tree.folder)?;
             let (made, packed) = (make(&source)?, zip_it(settings, &zip, &tree.folder)?);
-            report.raw(&json!({ "round": round, "resources": count, "make_cpu": made, "zip_cpu": packed }));
+            report.raw(
+                &json!({ "round": round, "resources": count, "make_cpu": made, "zip_cpu": packed }),
+            );
             making.push(made);
             zipping.push(packed);
             for (place, name) in names.iter().enumerate() {
@@ -52,14 +59,24 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 let seconds = match place {
                     0 => {
                         let log = log_path(&settings.folder, "rsync")?;
-                        let usage =
-                            timed(&rsync, &Peer::Rsync.arguments("", &daemon.url, &copy), &settings.folder, &log)?.0;
+                        let usage = timed(
+                            &rsync,
+                            &Peer::Rsync.arguments("", &daemon.url, &copy),
+                            &settings.folder,
+                            &log,
+                        )?
+                        .0;
                         cpu[place].push(usage.cpu);
                         usage.seconds
                     }
                     1 => {
-                        let usage =
-                            abreast::sync(settings, &abreast, &source.url(), &copy, &["--dumps", "always", "--quiet"])?;
+                        let usage = abreast::sync(
+                            settings,
+                            &abreast,
+                            &source.url(),
+                            &copy,
+                            &["--dumps", "always", "--quiet"],
+                        )?;
                         same::check(&tree.folder, &copy, None)?;
                         cpu[place].push(usage.cpu);
                         usage.seconds
@@ -67,13 +84,20 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                     2 => {
                         let packed = format!("warc:{}", copy.display());
                         let options = ["--dumps", "never", "--quiet", "--connections", "16"];
-                        let usage = abreast::sync(settings, &abreast, &source.url(), Path::new(&packed), &options)?;
+                        let usage = abreast::sync(
+                            settings,
+                            &abreast,
+                            &source.url(),
+                            Path::new(&packed),
+                            &options,
+                        )?;
                         cpu[place].push(usage.cpu);
                         usage.seconds
                     }
                     _ => {
                         let seconds = settings.size(4, 1);
-                        let (requests, took) = wrk::ask(settings, &wrk, &source.url(), "", Some(&script), seconds)?;
+                        let (requests, took) =
+                            wrk::ask(settings, &wrk, &source.url(), "", Some(&script), seconds)?;
                         count as f64 * took / requests
                     }
                 };
@@ -83,8 +107,18 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         }
         let size = number(count as f64);
         let speed = |ours: usize, other: usize| wall[ours].over(&wall[other]).map(f64::recip);
-        report.at_least(&format!("{size}: through a dump into a folder: speed of rsync"), &speed(1, 0), 1.0, " ×");
-        report.at_least(&format!("{size}: GETs into a packed copy: rate of wrk"), &speed(2, 3), 0.75, " ×");
+        report.at_least(
+            &format!("{size}: through a dump into a folder: speed of rsync"),
+            &speed(1, 0),
+            1.0,
+            " ×",
+        );
+        report.at_least(
+            &format!("{size}: GETs into a packed copy: rate of wrk"),
+            &speed(2, 3),
+            0.75,
+            " ×",
+        );
         report.at_least(
             &format!("{size}: making a dump: work per CPU second of `zip -0`"),
             &making.over(&zipping).map(f64::recip),
@@ -100,8 +134,20 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 cpu[place].text(),
             ]);
         }
-        rows.push(vec![size.clone(), "making a dump".into(), "–".into(), "–".into(), making.text()]);
-        rows.push(vec![size, "`zip -0 -r` of the folder".into(), "–".into(), "–".into(), zipping.text()]);
+        rows.push(vec![
+            size.clone(),
+            "making a dump".into(),
+            "–".into(),
+            "–".into(),
+            making.text(),
+        ]);
+        rows.push(vec![
+            size,
+            "`zip -0 -r` of the folder".into(),
+            "–".into(),
+            "–".into(),
+            zipping.text(),
+        ]);
     }
     report.table(&["resources", "", "wall, s", "resources/s", "CPU, s"], &rows);
     large(settings, report, &abreast)
@@ -109,7 +155,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
 
 fn start(settings: &Settings, abreast: &Path, name: &str, folder: &Path) -> Result<Source> {
     let store = settings.empty_folder(&format!("{name}-store"))?;
-    let (data, folder) = (store.to_string_lossy().into_owned(), folder.to_string_lossy().into_owned());
+    let (data, folder) =
+        (store.to_string_lossy().into_owned(), folder.to_string_lossy().into_owned());
     let arguments = [&folder, "--data", &data, "--name", "data", "--dumps", "on-demand"];
     let source = Source::start(settings, abreast, name, &arguments)?;
     source.wait_ready()?;
@@ -120,7 +167,9 @@ fn start(settings: &Settings, abreast: &Path, name: &str, folder: &Path) -> Resu
 fn make(source: &Source) -> Result<f64> {
     let mut http = Http::connect(&source.url())?;
     let before = source.server.cpu();
-    wait_until("making a dump", MAKING, || Ok(http.get("/data/resourcedump.xml", "")?.status == 200))?;
+    wait_until("making a dump", MAKING, || {
+        Ok(http.get("/data/resourcedump.xml", "")?.status == 200)
+    })?;
     Ok(source.server.cpu() - before)
 }
 
@@ -139,8 +188,10 @@ fn large(settings: &Settings, report: &mut Report, abreast: &Path) -> Result<()>
     for number in 0..files {
         let path = folder.join(format!("{number}.bin"));
         if !path.exists() {
-            let bytes: Vec<u8> =
-                std::iter::repeat_with(|| random.number().to_le_bytes()).take(1_250_000).flatten().collect();
+            let bytes: Vec<u8> = std::iter::repeat_with(|| random.number().to_le_bytes())
+                .take(1_250_000)
+                .flatten()
+                .collect();
             fs::write(path, bytes)?;
         }
     }
@@ -148,13 +199,21 @@ fn large(settings: &Settings, report: &mut Report, abreast: &Path) -> Result<()>
     make(&source)?;
     let copy = settings.empty_folder("dump-large-copy")?;
     settle();
-    let usage = abreast::sync(settings, abreast, &source.url(), &copy, &["--dumps", "always", "--quiet"])?;
+    let usage =
+        abreast::sync(settings, abreast, &source.url(), &copy, &["--dumps", "always", "--quiet"])?;
     same::check(&folder, &copy, None)?;
     let memory = source.server.peak_memory_mib()?;
     let gigabytes = number(files as f64 / 100.0);
-    report.raw(&json!({ "dump_gb": files as f64 / 100.0, "serve_mib": memory, "sync": usage.json() }));
+    report.raw(
+        &json!({ "dump_gb": files as f64 / 100.0, "serve_mib": memory, "sync": usage.json() }),
+    );
     let one = |value: f64| [value].into_iter().collect();
-    report.at_most(&format!("memory of `serve` making a dump of {gigabytes} GB"), &one(memory), 96.0, " MiB");
+    report.at_most(
+        &format!("memory of `serve` making a dump of {gigabytes} GB"),
+        &one(memory),
+        96.0,
+        " MiB",
+    );
     report.at_most("memory of `sync` applying it", &one(usage.memory_mib), 96.0, " MiB");
     settings.set_aside(&copy)
 }

@@ -43,9 +43,24 @@ struct DeliveryMode {
 }
 
 impl DeliveryMode {
-    const fn new(name: &'static str, places: AddressLayout, letter: char, signed: Option<Method>, wanted: f64) -> Self {
+    const fn new(
+        name: &'static str,
+        places: AddressLayout,
+        letter: char,
+        signed: Option<Method>,
+        wanted: f64,
+    ) -> Self {
         let none = Samples::new;
-        Self { name, places, letter, signed, wanted, per_second: none(), per_cpu: none(), limit: none() }
+        Self {
+            name,
+            places,
+            letter,
+            signed,
+            wanted,
+            per_second: none(),
+            per_cpu: none(),
+            limit: none(),
+        }
     }
 }
 
@@ -82,7 +97,12 @@ struct Bench<'a> {
 
 pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let program = abreast::binary(settings)?;
-    let bench = Bench { settings, program, wrk: find_or_install("wrk")?, subscribers: settings.size(1_000, 200) };
+    let bench = Bench {
+        settings,
+        program,
+        wrk: find_or_install("wrk")?,
+        subscribers: settings.size(1_000, 200),
+    };
     for (_, part) in PARTS.iter().filter(|(name, _)| settings.wants(name)) {
         part(&bench, report)?;
     }
@@ -104,7 +124,8 @@ impl Bench<'_> {
         signed: bool,
     ) -> impl Iterator<Item = (String, Option<Vec<u8>>)> + use<> {
         let secret = move |number| signed.then(|| format!("{number:032x}").into_bytes());
-        (0..self.subscribers).map(move |number| (callback(places, port, letter, number), secret(number)))
+        (0..self.subscribers)
+            .map(move |number| (callback(places, port, letter, number), secret(number)))
     }
 
     /// Deliveries for a CPU second, beside what wrk posts to the same receiver for one of its own.
@@ -113,19 +134,49 @@ impl Bench<'_> {
             DeliveryMode::new("connections kept, one host", AddressLayout::One, 'k', None, 0.7),
             DeliveryMode::new("connections kept, a host each", AddressLayout::Own, 'k', None, 0.7),
             DeliveryMode::new("a new connection each", AddressLayout::One, 'c', None, 0.6),
-            DeliveryMode::new("a secret each, sha256", AddressLayout::One, 'k', Some(Method::Sha256), 0.6),
-            DeliveryMode::new("a secret each, sha512", AddressLayout::One, 'k', Some(Method::Sha512), 0.6),
+            DeliveryMode::new(
+                "a secret each, sha256",
+                AddressLayout::One,
+                'k',
+                Some(Method::Sha256),
+                0.6,
+            ),
+            DeliveryMode::new(
+                "a secret each, sha512",
+                AddressLayout::One,
+                'k',
+                Some(Method::Sha512),
+                0.6,
+            ),
         ];
         let (seconds, count) = (self.settings.size(3, 1), self.settings.size(50, 10));
-        // The measurements of wrk: kept connections, new ones, as many kept ones as there are hosts, and a number between.
-        let limits = [('k', CONNECTIONS), ('c', CONNECTIONS), ('k', self.subscribers), ('k', MORE_CONNECTIONS)];
+        // The measurements of wrk: kept connections, new ones, as many kept ones as there are
+        // hosts, and a number between.
+        let limits = [
+            ('k', CONNECTIONS),
+            ('c', CONNECTIONS),
+            ('k', self.subscribers),
+            ('k', MORE_CONNECTIONS),
+        ];
         let (mut posts, mut macs) = ([const { Samples::new() }; 4], [const { Samples::new() }; 2]);
         for round in 0..self.settings.rounds {
             for (place, (letter, connections)) in limits.into_iter().enumerate() {
                 let mut receiver = Receiver::start(self.settings)?;
-                let script = wrk::post_script(self.settings, "post", &[("Content-Type", "application/xml")], BODY)?;
+                let script = wrk::post_script(
+                    self.settings,
+                    "post",
+                    &[("Content-Type", "application/xml")],
+                    BODY,
+                )?;
                 let url = callback(AddressLayout::One, receiver.port, letter, 0);
-                let asked = wrk::run(self.settings, &self.wrk, &url, connections, seconds, &["-s", &script])?;
+                let asked = wrk::run(
+                    self.settings,
+                    &self.wrk,
+                    &url,
+                    connections,
+                    seconds,
+                    &["-s", &script],
+                )?;
                 receiver.reset()?;
                 posts[place].push(asked.requests / asked.cpu);
                 report.raw(&json!({ "round": round, "wrk": letter.to_string(), "connections": connections,
@@ -140,7 +191,10 @@ impl Bench<'_> {
                 let post = posts[way.limited_by()].last();
                 let limit = match way.signed {
                     None => post,
-                    Some(method) => 1.0 / (1.0 / post + 1.0 / macs[usize::from(method == Method::Sha512)].last()),
+                    Some(method) => {
+                        1.0 / (1.0 / post
+                            + 1.0 / macs[usize::from(method == Method::Sha512)].last())
+                    }
                 };
                 way.per_second.push(per_second);
                 way.per_cpu.push(per_cpu);
@@ -163,7 +217,13 @@ impl Bench<'_> {
             .map(|way| {
                 let share = way.per_cpu.over(&way.limit);
                 let limit = way.limit.text();
-                vec![way.name.to_owned(), way.per_cpu.text(), limit, share.text(), way.per_second.text()]
+                vec![
+                    way.name.to_owned(),
+                    way.per_cpu.text(),
+                    limit,
+                    share.text(),
+                    way.per_second.text(),
+                ]
             })
             .collect();
         report.text(&format!(
@@ -187,8 +247,12 @@ impl Bench<'_> {
 
     fn rate(&self, way: &DeliveryMode, count: usize) -> Result<(f64, f64)> {
         let mut receiver = Receiver::start(self.settings)?;
-        let subscriptions = self.subscriptions(way.places, receiver.port, way.letter, way.signed.is_some());
-        let options = way.signed.map(|method| format!("signature = \"{}\"", method.name())).unwrap_or_default();
+        let subscriptions =
+            self.subscriptions(way.places, receiver.port, way.letter, way.signed.is_some());
+        let options = way
+            .signed
+            .map(|method| format!("signature = \"{}\"", method.name()))
+            .unwrap_or_default();
         let mut hub = Hub::start(self.settings, &self.program, &options, subscriptions)?;
         settle();
         hub.deliver(&mut receiver, self.subscribers, count)
@@ -214,11 +278,13 @@ impl Bench<'_> {
                 let mut receiver = Receiver::start(self.settings)?;
                 let port = receiver.port;
                 let good = move |number| if number % 10 == 9 { letter } else { 'k' };
-                let all = (0..self.subscribers)
-                    .map(move |number| (callback(AddressLayout::Own, port, good(number), number), None));
+                let all = (0..self.subscribers).map(move |number| {
+                    (callback(AddressLayout::Own, port, good(number), number), None)
+                });
                 let mut hub = Hub::start(self.settings, &self.program, "", all)?;
                 settle();
-                *found = hub.spread(&mut receiver, self.subscribers / 10 * 9, count)?.1.quantile(0.99);
+                *found =
+                    hub.spread(&mut receiver, self.subscribers / 10 * 9, count)?.1.quantile(0.99);
             }
             alone.push(each[0]);
             beside.push(each[1]);
@@ -226,9 +292,19 @@ impl Bench<'_> {
                 "p99_ms_all_answer": each[0], "p99_ms_tenth_hangs": each[1] }));
         }
         let subscribers = number(self.subscribers as f64);
-        report.at_most(&format!("publishing to the last of {subscribers} subscribers, p99"), &last_99, 150.0, " ms");
+        report.at_most(
+            &format!("publishing to the last of {subscribers} subscribers, p99"),
+            &last_99,
+            150.0,
+            " ms",
+        );
         let effect = beside.over(&alone);
-        report.at_most("a tenth of the subscribers hangs: p99 of the others, of that without", &effect, 1.1, " ×");
+        report.at_most(
+            "a tenth of the subscribers hangs: p99 of the others, of that without",
+            &effect,
+            1.1,
+            " ×",
+        );
         report.text(&format!(
             "{count} notifications one after another, each published when everybody has the one before; timed from the \
              request to publish, its durable record included. Those who hang take a connection and never answer; for this, \
@@ -255,13 +331,16 @@ impl Bench<'_> {
             settle();
             let one = hub.accept(self.settings.size(500, 50))?;
             let headers = hub.headers("http://example.org/nobody");
-            let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let headers: Vec<(&str, &str)> =
+                headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
             let script = wrk::post_script(self.settings, "publish", &headers, BODY)?;
             let url = format!("{}hub", hub.source.url());
             let seconds = self.settings.size(5, 1);
-            let asked = wrk::run(self.settings, &self.wrk, &url, PUBLISHERS, seconds, &["-s", &script])?;
+            let asked =
+                wrk::run(self.settings, &self.wrk, &url, PUBLISHERS, seconds, &["-s", &script])?;
             drop(hub);
-            let bare = bare_appends(&self.settings.folder.join("hub-bare"), self.settings.size(500, 50))?;
+            let bare =
+                bare_appends(&self.settings.folder.join("hub-bare"), self.settings.size(500, 50))?;
             rates.push(asked.requests / asked.seconds);
             single.push(one.median());
             single_99.push(one.quantile(0.99));
@@ -271,7 +350,12 @@ impl Bench<'_> {
                 "one_p99_ms": one.quantile(0.99), "disk_ms": bare.median(), "disk_p99_ms": bare.quantile(0.99) }),
             );
         }
-        report.at_least(&format!("accepted a second over HTTP, durable, {PUBLISHERS} publishers"), &rates, 5_000.0, "");
+        report.at_least(
+            &format!("accepted a second over HTTP, durable, {PUBLISHERS} publishers"),
+            &rates,
+            5_000.0,
+            "",
+        );
         report.at_most("one accepted, durable, p99", &single_99, 5.0, " ms");
         report.text(
             "Notifications of 10 KiB posted with a token to a topic nobody subscribes to, each durable before its answer: by \
@@ -296,7 +380,9 @@ impl Bench<'_> {
         for round in 0..self.settings.rounds {
             for (peak, count) in peaks.iter_mut().zip([0, count]) {
                 let secret = |number| Some(format!("{number:032x}").into_bytes());
-                let idle = (0..count).map(|number| (callback(AddressLayout::Own, 8_080, 'k', number), secret(number)));
+                let idle = (0..count).map(|number| {
+                    (callback(AddressLayout::Own, 8_080, 'k', number), secret(number))
+                });
                 let hub = Hub::start(self.settings, &self.program, "", idle)?;
                 let memory = hub.source.server.peak_memory_mib()?;
                 report.raw(&json!({ "round": round, "idle": count, "peak_mib": memory }));
@@ -329,7 +415,8 @@ fn signatures(method: Method) -> f64 {
 
 /// Milliseconds to append 10 KiB to a file and make them durable.
 fn bare_appends(path: &Path, count: usize) -> Result<Samples> {
-    let mut file = std::fs::File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let mut file =
+        std::fs::File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
     let mut took = Samples::default();
     for _ in 0..count {
         let begun = Instant::now();

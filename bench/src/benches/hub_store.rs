@@ -66,14 +66,20 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
          file that 10 KiB are appended to and made durable (`fdatasync`) one after another, and the same by the mebibyte. \
          What is accepted while the disk works is made durable together.",
     );
-    let mut rows = vec![vec!["disk alone, 10 KiB at a time".to_owned(), figures.bare.text(), String::new()]];
+    let mut rows =
+        vec![vec!["disk alone, 10 KiB at a time".to_owned(), figures.bare.text(), String::new()]];
     for (place, window) in WINDOWS.into_iter().enumerate() {
-        let name = if window == 1 { "one publisher".to_owned() } else { format!("{window} publishers") };
+        let name =
+            if window == 1 { "one publisher".to_owned() } else { format!("{window} publishers") };
         let name = format!("accepted, {name} at a time");
         rows.push(vec![name, figures.accepted[place].text(), figures.cpu[place].text()]);
     }
     let bytes = figures.bytes.map(|megabytes| megabytes * 1e6 / BODY as f64);
-    rows.push(vec!["disk alone, by the mebibyte, in 10 KiB".to_owned(), bytes.text(), String::new()]);
+    rows.push(vec![
+        "disk alone, by the mebibyte, in 10 KiB".to_owned(),
+        bytes.text(),
+        String::new(),
+    ]);
     report.table(&["a second", "", "CPU µs each"], &rows);
     report.table(
         &[&format!("{} targets", known.count), "ms"],
@@ -156,7 +162,9 @@ impl Targets {
                 kind: TargetKind::Subscription,
                 address: format!("http://127.0.0.1:8080/callbacks/{number:020x}?of=subscriber"),
                 secret: Some(Secret::from(vec![number as u8; 32])),
-                lease_until: Some(SystemClock.now().plus_micros(Duration::from_secs(864_000).as_micros() as i64)),
+                lease_until: Some(
+                    SystemClock.now().plus_micros(Duration::from_secs(864_000).as_micros() as i64),
+                ),
                 cursor: Some(Offset(0)),
             };
             store.put_target_then(new, Box::new(move |result| drop(sender.send(result.map(drop)))));

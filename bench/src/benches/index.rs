@@ -3,7 +3,9 @@
 use crate::report::Report;
 use crate::samples::{Samples, number};
 use crate::settings::Settings;
-use abreast_core::{Change, ChangeLog, Imported, NewSet, SetId, Shard, ShardId, State, SystemClock, append};
+use abreast_core::{
+    Change, ChangeLog, Imported, NewSet, SetId, Shard, ShardId, State, SystemClock, append,
+};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::SqliteLog;
 use abreast_webtypes::{Algorithm, Digests, Timestamp};
@@ -26,8 +28,12 @@ struct Set {
     dirtied: Samples,
 }
 
-const DOCUMENTS: [&str; 4] =
-    ["the open Change List", "the index of the Resource List", "the list with the change", "a list without it"];
+const DOCUMENTS: [&str; 4] = [
+    "the open Change List",
+    "the index of the Resource List",
+    "the list with the change",
+    "a list without it",
+];
 
 pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let sizes = [settings.size(100_000, 50_000) as u64, settings.size(10_000_000, 200_000) as u64];
@@ -36,7 +42,13 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         let folder = settings.folder.join(format!("index-{count}"));
         std::fs::create_dir_all(&folder)?;
         let (log, id) = generated(&folder.join("source.db"), count)?;
-        sets.push(Set { count, log: Arc::new(log), id, figures: Default::default(), dirtied: Samples::default() });
+        sets.push(Set {
+            count,
+            log: Arc::new(log),
+            id,
+            figures: Default::default(),
+            dirtied: Samples::default(),
+        });
     }
     for round in 0..settings.rounds {
         for set in &mut sets {
@@ -47,10 +59,20 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     }
     let [few, many] = &sets[..] else { unreachable!("two sizes") };
     let size = |set: &Set| number(set.count as f64);
-    report.at_most(&format!("lists of {} resources that one change invalidates", size(many)), &many.dirtied, 1.0, "");
+    report.at_most(
+        &format!("lists of {} resources that one change invalidates", size(many)),
+        &many.dirtied,
+        1.0,
+        "",
+    );
     for (place, name) in DOCUMENTS.iter().enumerate() {
         let ratio = many.figures[place].over(&few.figures[place]);
-        report.at_most(&format!("{name}: time at {}, of that at {}", size(many), size(few)), &ratio, 1.2, " ×");
+        report.at_most(
+            &format!("{name}: time at {}, of that at {}", size(many), size(few)),
+            &ratio,
+            1.2,
+            " ×",
+        );
     }
     report.text(&format!(
         "Generated stores. A change is recorded, then each document is asked for until its first byte could be sent: made \
@@ -59,7 +81,9 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let rows: Vec<Vec<String>> = DOCUMENTS
         .iter()
         .enumerate()
-        .map(|(place, name)| vec![(*name).to_owned(), few.figures[place].text(), many.figures[place].text()])
+        .map(|(place, name)| {
+            vec![(*name).to_owned(), few.figures[place].text(), many.figures[place].text()]
+        })
         .collect();
     report.table(&["ms", &format!("of {}", size(few)), &format!("of {}", size(many))], &rows);
     Ok(())
@@ -93,7 +117,11 @@ fn generated(path: &Path, count: u64) -> Result<(SqliteLog, SetId)> {
         let mut next = log.head(id)?.resources;
         while next < count {
             let batch = (next..(next + BATCH).min(count))
-                .map(|number| Imported { key: key(number), state: state(number, 0), witness: Vec::new() })
+                .map(|number| Imported {
+                    key: key(number),
+                    state: state(number, 0),
+                    witness: Vec::new(),
+                })
                 .collect();
             log.import(id, batch)?;
             next += BATCH;
@@ -132,10 +160,15 @@ fn one_round(settings: &Settings, set: &mut Set, round: usize) -> Result<()> {
         let stamp = version(abreast_core::Clock::now(&SystemClock)) as u64;
         append(&*log, set.id, vec![Change::put(key(number), state(number, stamp))])?;
         let after = log.shards(set.id)?;
-        let dirtied = before.iter().zip(&after).filter(|(old, new)| old.version != new.version).count();
+        let dirtied =
+            before.iter().zip(&after).filter(|(old, new)| old.version != new.version).count();
         set.dirtied.push(dirtied as f64);
-        let paths =
-            ["data/changelist.xml".to_owned(), "data/resourcelist.xml".to_owned(), list(with.id), list(without)];
+        let paths = [
+            "data/changelist.xml".to_owned(),
+            "data/resourcelist.xml".to_owned(),
+            list(with.id),
+            list(without),
+        ];
         for (path, times) in paths.iter().zip(&mut times) {
             let begun = Instant::now();
             publisher.document(path)?;

@@ -29,7 +29,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let nginx = Nginx::start(settings, &find_or_install("nginx")?, &options)?;
     StaticSite::new(&root, &proxy.url(), &tree)?;
     let store = settings.empty_folder("latency-store")?;
-    let (data, folder) = (store.to_string_lossy().into_owned(), tree.folder.to_string_lossy().into_owned());
+    let (data, folder) =
+        (store.to_string_lossy().into_owned(), tree.folder.to_string_lossy().into_owned());
     let url = proxy.url();
     let source = Source::start(
         settings,
@@ -38,7 +39,10 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         &[&folder, "--data", &data, "--name", "data", "--base-url", &url],
     )?;
     source.wait_ready()?;
-    let targets = [("nginx", SocketAddr::from(([127, 0, 0, 1], nginx.port))), ("abreast serve", source.address)];
+    let targets = [
+        ("nginx", SocketAddr::from(([127, 0, 0, 1], nginx.port))),
+        ("abreast serve", source.address),
+    ];
     let mut rows = Vec::new();
     let mut rates = vec![Samples::default(); 4];
     let mut shares = rates.clone();
@@ -92,7 +96,10 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
          it takes {} ms: the limit is connections over that.",
         round_trips.text()
     ));
-    report.table(&["server", "connections", "resources/s", "connections / 50 ms", "share of the limit"], &rows);
+    report.table(
+        &["server", "connections", "resources/s", "connections / 50 ms", "share of the limit"],
+        &rows,
+    );
     Ok(())
 }
 

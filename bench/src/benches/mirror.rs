@@ -65,21 +65,35 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Path, nginx: &Path) -> Result<()> {
+fn one_size(
+    settings: &Settings,
+    report: &mut Report,
+    count: usize,
+    abreast: &Path,
+    nginx: &Path,
+) -> Result<()> {
     let root = settings.folder.join(format!("site-{count}"));
     let mut tree = Tree::open(&root.join("data"), count, Profile::Records)?;
-    let mut nginx =
-        Nginx::start(settings, nginx, &NginxOptions { name: "mirror", root: &root, workers: 1, count: true })?;
+    let mut nginx = Nginx::start(
+        settings,
+        nginx,
+        &NginxOptions { name: "mirror", root: &root, workers: 1, count: true },
+    )?;
     let mut site = StaticSite::new(&root, &nginx.url(), &tree)?;
     let store = settings.empty_folder("mirror-store")?;
-    let (data, folder) = (store.to_string_lossy().into_owned(), tree.folder.to_string_lossy().into_owned());
+    let (data, folder) =
+        (store.to_string_lossy().into_owned(), tree.folder.to_string_lossy().into_owned());
     let arguments = [&folder, "--data", &data, "--name", "data", "--changes-per-list", "50000"];
     let source = Source::start(settings, abreast, "serve-mirror", &arguments)?;
     source.wait_ready()?;
     let mut tools = vec![Tool::Ours(&[]), Tool::Ours(&["--connections", "16"]), Tool::OursFromOurs];
-    tools.extend(Peer::ALL.into_iter().filter_map(|peer| Some(Tool::Peer(peer, peer.program(settings)?))));
+    tools.extend(
+        Peer::ALL.into_iter().filter_map(|peer| Some(Tool::Peer(peer, peer.program(settings)?))),
+    );
     let rsync = tools.iter().find_map(|tool| match tool {
-        Tool::Peer(Peer::Rsync, program) => Some(RsyncDaemon::start(settings, program, &tree.folder)),
+        Tool::Peer(Peer::Rsync, program) => {
+            Some(RsyncDaemon::start(settings, program, &tree.folder))
+        }
         _ => None,
     });
     let rsync = rsync.transpose()?;
@@ -87,8 +101,9 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
     let mut alone = Samples::default();
     let copies = settings.empty_folder("copies")?;
     settings.wait_for_deletions();
-    // Every baseline comes before the first change: replaced files are freed inodes, and files created soon after those
-    // cost several times as much. Each round has new folders; the last ones are followed.
+    // Every baseline comes before the first change: replaced files are freed inodes, and files
+    // created soon after those cost several times as much. Each round has new folders; the last
+    // ones are followed.
     for (phase, phase_name) in PHASES.iter().enumerate() {
         for round in 0..settings.rounds {
             if phase == 2 {
@@ -106,8 +121,13 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
                 if matches!(tool, Tool::Peer(Peer::Resync, _)) && (round > 0 || count > 20_000) {
                     continue;
                 }
-                let last = if matches!(tool, Tool::Peer(Peer::Resync, _)) { 0 } else { settings.rounds - 1 };
-                let copy = copies.join(format!("{}-{place}", if phase == 0 { round } else { last }));
+                let last = if matches!(tool, Tool::Peer(Peer::Resync, _)) {
+                    0
+                } else {
+                    settings.rounds - 1
+                };
+                let copy =
+                    copies.join(format!("{}-{place}", if phase == 0 { round } else { last }));
                 std::fs::create_dir_all(&copy)?;
                 settle();
                 let server = nginx.cpu() + source.server.cpu();
@@ -129,7 +149,16 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
                         let url = rsync.as_ref().map_or("", |rsync| rsync.url.as_str());
                         let log = log_path(&settings.folder, peer.name())?;
                         let state = settings.folder.join("logs");
-                        (timed(program, &peer.arguments(&nginx.url(), url, &copy), &state, &log)?.0, None)
+                        (
+                            timed(
+                                program,
+                                &peer.arguments(&nginx.url(), url, &copy),
+                                &state,
+                                &log,
+                            )?
+                            .0,
+                            None,
+                        )
                     }
                 };
                 let server = nginx.cpu() + source.server.cpu() - server;
@@ -137,7 +166,8 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
                 let requests = requests.unwrap_or(counted);
                 // wget2 keeps the folder pages it followed, although its options reject them.
                 let beside = matches!(tool, Tool::Peer(Peer::Wget2, _)).then_some("index.html");
-                same::check(&tree.folder, &copy, beside).with_context(|| format!("{}, {phase_name}", tool.name()))?;
+                same::check(&tree.folder, &copy, beside)
+                    .with_context(|| format!("{}, {phase_name}", tool.name()))?;
                 report.raw(&json!({
                     "round": round, "resources": count, "phase": phase_name, "tool": tool.name(), "usage": usage.json(),
                     "server_cpu": server, "requests": requests.all, "bodies": requests.bodies, "bytes": requests.bytes,
@@ -191,7 +221,12 @@ impl Figures {
     }
 }
 
-fn tables(report: &mut Report, count: usize, tools: &[Tool], figures: &BTreeMap<(usize, usize), Figures>) {
+fn tables(
+    report: &mut Report,
+    count: usize,
+    tools: &[Tool],
+    figures: &BTreeMap<(usize, usize), Figures>,
+) {
     for (phase, name) in PHASES.iter().enumerate() {
         report.text(&format!("**{} resources, {name}**", number(count as f64)));
         let rows: Vec<Vec<String>> = tools
@@ -200,7 +235,8 @@ fn tables(report: &mut Report, count: usize, tools: &[Tool], figures: &BTreeMap<
             .filter_map(|(place, tool)| Some((tool, figures.get(&(place, phase))?)))
             .map(|(tool, found)| {
                 let asked = found.requests.filter(|_| !matches!(tool, Tool::Peer(Peer::Rsync, _)));
-                let each = |samples: &Samples| samples::number(samples.median() * 1e6 / count as f64);
+                let each =
+                    |samples: &Samples| samples::number(samples.median() * 1e6 / count as f64);
                 vec![
                     tool.name(),
                     found.wall.text(),
@@ -232,11 +268,19 @@ fn tables(report: &mut Report, count: usize, tools: &[Tool], figures: &BTreeMap<
     }
 }
 
-fn targets(report: &mut Report, count: usize, tools: &[Tool], figures: &BTreeMap<(usize, usize), Figures>) {
+fn targets(
+    report: &mut Report,
+    count: usize,
+    tools: &[Tool],
+    figures: &BTreeMap<(usize, usize), Figures>,
+) {
     let size = number(count as f64);
-    let wall =
-        |place: usize, phase: usize| figures.get(&(place, phase)).map(|found| found.wall.clone()).unwrap_or_default();
-    for (place, ours) in tools.iter().enumerate().filter(|(_, tool)| !matches!(tool, Tool::Peer(..))) {
+    let wall = |place: usize, phase: usize| {
+        figures.get(&(place, phase)).map(|found| found.wall.clone()).unwrap_or_default()
+    };
+    for (place, ours) in
+        tools.iter().enumerate().filter(|(_, tool)| !matches!(tool, Tool::Peer(..)))
+    {
         let name = ours.name();
         for (other, tool) in tools.iter().enumerate() {
             let Tool::Peer(peer, _) = tool else { continue };
@@ -249,10 +293,16 @@ fn targets(report: &mut Report, count: usize, tools: &[Tool], figures: &BTreeMap
             if !baseline.is_empty() {
                 // The peer's time over ours, as speeds compare the other way round.
                 let ratio = wall(place, 0).over(&baseline).map(f64::recip);
-                report.at_least(&format!("{size}: {name}: speed of {}", peer.name()), &ratio, bound, " ×");
+                report.at_least(
+                    &format!("{size}: {name}: speed of {}", peer.name()),
+                    &ratio,
+                    bound,
+                    " ×",
+                );
             }
         }
-        let requests = figures.get(&(place, 1)).and_then(|found| found.requests).map(|asked| asked.all as f64);
+        let requests =
+            figures.get(&(place, 1)).and_then(|found| found.requests).map(|asked| asked.all as f64);
         report.at_most(
             &format!("{size}: {name}: requests when nothing changed"),
             &requests.into_iter().collect(),
@@ -261,7 +311,12 @@ fn targets(report: &mut Report, count: usize, tools: &[Tool], figures: &BTreeMap
         );
         for (phase, bound) in [(1, 1.0), (2, 2.0)] {
             let share = wall(place, phase).over(&wall(place, 0)).map(|ratio| ratio * 100.0);
-            report.at_most(&format!("{size}: {name}: {}, of the baseline's time", PHASES[phase]), &share, bound, " %");
+            report.at_most(
+                &format!("{size}: {name}: {}, of the baseline's time", PHASES[phase]),
+                &share,
+                bound,
+                " %",
+            );
         }
     }
 }

@@ -48,7 +48,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         ("abreast, pieces of 256 KiB", |list| ours(list, CHUNK), Samples::default()),
         ("quick-xml, namespaces resolved, nothing kept", bare, Samples::default()),
     ];
-    let python = python_program(settings, "python").map_err(|error| eprintln!("   left out: {error}")).ok();
+    let python =
+        python_program(settings, "python").map_err(|error| eprintln!("   left out: {error}")).ok();
     let script = settings.folder.join("parse.py");
     fs::write(&script, PYTHON)?;
     let mut peer = Samples::default();
@@ -70,16 +71,26 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             let log = log_path(&settings.folder, "parse-python")?;
             let arguments = [script.as_os_str(), file.as_os_str()];
             let (_, text) = timed(python, &arguments, &settings.folder, &log)?;
-            let words: Vec<&str> = text.split_whitespace().skip_while(|word| *word != "FOUND").collect();
-            let [_, found, seconds, ..] = words[..] else { anyhow::bail!("the Python program printed `{text}`") };
+            let words: Vec<&str> =
+                text.split_whitespace().skip_while(|word| *word != "FOUND").collect();
+            let [_, found, seconds, ..] = words[..] else {
+                anyhow::bail!("the Python program printed `{text}`")
+            };
             ensure!(found.parse() == Ok(count), "resync found {found} entries of {count}");
             peer.push(seconds.parse()?);
-            report.raw(&json!({"round": round, "run": "resync", "entries": count, "seconds": seconds}));
+            report.raw(
+                &json!({"round": round, "run": "resync", "entries": count, "seconds": seconds}),
+            );
         }
     }
     let [(_, _, slice), (_, _, pieces), (_, _, bare)] = &runs;
     report.at_least("one slice: speed of the bare XML reader", &bare.over(slice), 0.6, " ×");
-    report.at_least("pieces of 256 KiB: speed of the bare XML reader", &bare.over(pieces), 0.6, " ×");
+    report.at_least(
+        "pieces of 256 KiB: speed of the bare XML reader",
+        &bare.over(pieces),
+        0.6,
+        " ×",
+    );
     report.at_least("one slice: speed of resync (Python)", &peer.over(slice), 20.0, " ×");
     report.text(&format!(
         "A Resource List of {count} entries with time, md5, length and type, {} MB, in memory, one thread; the median of \
@@ -113,7 +124,10 @@ pub(super) fn ours(list: &[u8], piece: usize) -> Result<usize> {
                 None => parser.finish(),
             },
             Step::Entry => {
-                ensure!(entry.length.is_some() && !entry.digests.is_empty(), "an entry without its values");
+                ensure!(
+                    entry.length.is_some() && !entry.digests.is_empty(),
+                    "an entry without its values"
+                );
                 count += 1;
             }
             Step::End => return Ok(count),

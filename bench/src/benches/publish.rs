@@ -95,10 +95,25 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
 
     let (few, many) = (number(sizes[0] as f64), number(sizes[1] as f64));
     let ratio = sets[1].latency.over(&sets[0].latency);
-    report.at_most(&format!("time to publish one change among {many}, over the same among {few}"), &ratio, 1.2, " ×");
-    report.at_most(&format!("memory of `serve`, {many} resources, all lists served"), &memory, 96.0, " MiB");
+    report.at_most(
+        &format!("time to publish one change among {many}, over the same among {few}"),
+        &ratio,
+        1.2,
+        " ×",
+    );
+    report.at_most(
+        &format!("memory of `serve`, {many} resources, all lists served"),
+        &memory,
+        96.0,
+        " MiB",
+    );
     let sync_memory = [usage.memory_mib].into_iter().collect();
-    report.at_most(&format!("memory of `sync`, baseline of {many} resources"), &sync_memory, 96.0, " MiB");
+    report.at_most(
+        &format!("memory of `sync`, baseline of {many} resources"),
+        &sync_memory,
+        96.0,
+        " MiB",
+    );
     report.at_most(&format!("start on {many} known resources until ready"), &restart, 2.0, " s");
     report.text(&format!(
         "Files of about 20 bytes, 1,000 a folder. A change is timed from closing the written file until a client that asks \
@@ -152,10 +167,14 @@ fn serve(settings: &Settings, program: &Path, folder: &Path, store: &Path) -> Re
 /// Reads every document of the set, as it is and in gzip; returns how many.
 fn read_all(source: &Source) -> Result<usize> {
     let mut http = Http::connect(&source.url())?;
-    let mut paths: Vec<String> =
-        ["/.well-known/resourcesync", "/sitemap.xml", "/data/capabilitylist.xml", "/data/changelist.xml"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut paths: Vec<String> = [
+        "/.well-known/resourcesync",
+        "/sitemap.xml",
+        "/data/capabilitylist.xml",
+        "/data/changelist.xml",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     paths.push("/data/resourcelist.xml".to_owned());
     for index in ["/data/resourcelist.xml", "/sitemap.xml"] {
         let document = http.get_ok(index)?;
@@ -209,7 +228,11 @@ fn change_and_see(folder: &Path, source: &Source, round: usize) -> Result<Sample
             }
             std::thread::sleep(Duration::from_millis(1));
         };
-        anyhow::ensure!(gone, "the removal of {name} is not in the Change List after {} s", LOST.as_secs());
+        anyhow::ensure!(
+            gone,
+            "the removal of {name} is not in the Change List after {} s",
+            LOST.as_secs()
+        );
     }
     Ok(found)
 }

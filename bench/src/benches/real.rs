@@ -25,7 +25,8 @@ const INTERVAL: &str = "1s";
 
 pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let program = abreast::binary(settings)?;
-    let [iso_codes, rdflib, brick] = COLLECTIONS.map(|(variable, place, name)| find(settings, variable, place, name));
+    let [iso_codes, rdflib, brick] =
+        COLLECTIONS.map(|(variable, place, name)| find(settings, variable, place, name));
     let (iso_codes, rdflib, brick) = (iso_codes?, rdflib?, brick?);
     let mut rows = Vec::new();
     let mut times = Vec::new();
@@ -33,17 +34,25 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         let source_folder = settings.empty_folder("real-source")?;
         let copy = settings.empty_folder("real-copy")?;
         let store = settings.empty_folder("real-store")?;
-        let (folder, data) = (source_folder.to_string_lossy().into_owned(), store.to_string_lossy().into_owned());
-        let source = Source::start(settings, &program, "serve-real", &[&folder, "--data", &data, "--name", "real"])?;
+        let (folder, data) =
+            (source_folder.to_string_lossy().into_owned(), store.to_string_lossy().into_owned());
+        let source = Source::start(
+            settings,
+            &program,
+            "serve-real",
+            &[&folder, "--data", &data, "--name", "real"],
+        )?;
         source.wait_ready()?;
         let mut command = Command::new(&program);
         command.args(["sync", &source.url()]).arg(&copy).args(["--follow", "--interval", INTERVAL]);
         let mut follower = Server::start(&mut command, &log_path(&settings.folder, "follow")?)?;
-        let steps: Vec<(String, PathBuf)> =
-            [("iso-codes".to_owned(), iso_codes.clone()), ("rdflib sources".to_owned(), rdflib.clone())]
-                .into_iter()
-                .chain(BRICK_RELEASES.map(|release| (format!("Brick {release}"), brick.join(release))))
-                .collect();
+        let steps: Vec<(String, PathBuf)> = [
+            ("iso-codes".to_owned(), iso_codes.clone()),
+            ("rdflib sources".to_owned(), rdflib.clone()),
+        ]
+        .into_iter()
+        .chain(BRICK_RELEASES.map(|release| (format!("Brick {release}"), brick.join(release))))
+        .collect();
         for (step, (name, from)) in steps.iter().enumerate() {
             // Each Brick release goes over the one before.
             let to = source_folder.join(name.split(' ').next().unwrap_or(name));
@@ -78,16 +87,25 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     rows.iter_mut().zip(&times).for_each(|(row, times)| row.push(times.text()));
     report.table(&["copied", "files copied", "files in all", "equal after, s"], &rows);
     let worst: Samples = times.iter().map(Samples::median).collect::<Samples>();
-    report.at_most("real collections: equal after, slowest step", &[worst.max()].into_iter().collect(), 60.0, " s");
+    report.at_most(
+        "real collections: equal after, slowest step",
+        &[worst.max()].into_iter().collect(),
+        60.0,
+        " s",
+    );
     Ok(())
 }
 
 fn find(settings: &Settings, variable: &str, place: &str, name: &str) -> Result<PathBuf> {
-    let path = std::env::var_os(variable).map_or_else(|| settings.target.join("testdata").join(place), PathBuf::from);
+    let path = std::env::var_os(variable)
+        .map_or_else(|| settings.target.join("testdata").join(place), PathBuf::from);
     if path.is_dir() {
         return Ok(path);
     }
-    bail!("there is no {name} at {}\n  help: run `cargo xtask testdata`, or set `{variable}`", path.display())
+    bail!(
+        "there is no {name} at {}\n  help: run `cargo xtask testdata`, or set `{variable}`",
+        path.display()
+    )
 }
 
 /// Copies regular files; returns how many.

@@ -44,7 +44,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             small.folder.display()
         ),
     )?;
-    let source = Source::start(settings, &abreast, "serve-serve", &["--config", &config.to_string_lossy()])?;
+    let source =
+        Source::start(settings, &abreast, "serve-serve", &["--config", &config.to_string_lossy()])?;
     source.wait_ready()?;
 
     // nginx serves the very bytes of our documents.
@@ -64,24 +65,47 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     for (name, path, file) in documents {
         let body = http.get_ok(&path)?;
         fs::write(root.join(file), &body)?;
-        works.push(Work { name, header: "", ours: path.clone(), nginx: format!("/{file}"), bytes: body.len() });
+        works.push(Work {
+            name,
+            header: "",
+            ours: path.clone(),
+            nginx: format!("/{file}"),
+            bytes: body.len(),
+        });
         if file == "large.xml" {
             let packed = http.get(&path, "Accept-Encoding: gzip\r\n")?.body;
             ensure!(packed.starts_with(&[0x1f, 0x8b]), "{path} did not come in gzip");
             fs::write(root.join("large.xml.gz"), &packed)?;
             let (nginx, bytes) = (format!("/{file}"), packed.len());
-            works.push(Work { name: "the same in gzip", header: "Accept-Encoding: gzip", ours: path, nginx, bytes });
+            works.push(Work {
+                name: "the same in gzip",
+                header: "Accept-Encoding: gzip",
+                ours: path,
+                nginx,
+                bytes,
+            });
         }
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let program = find_or_install("nginx")?;
     let start = |workers: usize| {
         let name = format!("serve-{workers}");
-        Nginx::start(settings, &program, &NginxOptions { name: &name, root: &root, workers, count: false })
+        Nginx::start(
+            settings,
+            &program,
+            &NginxOptions { name: &name, root: &root, workers, count: false },
+        )
     };
     let (one, all) = (start(1)?, start(cores)?);
-    let names = ["abreast serve".to_owned(), "nginx, 1 worker".to_owned(), format!("nginx, {cores} workers")];
-    let scripts = [wrk::script(settings, "ours", "/data/r/", count)?, wrk::script(settings, "nginx", "/data/", count)?];
+    let names = [
+        "abreast serve".to_owned(),
+        "nginx, 1 worker".to_owned(),
+        format!("nginx, {cores} workers"),
+    ];
+    let scripts = [
+        wrk::script(settings, "ours", "/data/r/", count)?,
+        wrk::script(settings, "nginx", "/data/", count)?,
+    ];
 
     let mut rates = vec![vec![Samples::default(); names.len()]; works.len()];
     let mut costs = rates.clone();
@@ -97,8 +121,14 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 let url = format!("{}{}", url.trim_end_matches('/'), path);
                 let script = path.is_empty().then(|| &scripts[usize::from(which > 0)]);
                 let before = cpu();
-                let (requests, took) =
-                    wrk::ask(settings, &wrk, &url, work.header, script.map(String::as_str), seconds)?;
+                let (requests, took) = wrk::ask(
+                    settings,
+                    &wrk,
+                    &url,
+                    work.header,
+                    script.map(String::as_str),
+                    seconds,
+                )?;
                 let cost = (cpu() - before) * 1e6 / requests;
                 report.raw(&json!({
                     "round": round, "work": work.name, "server": name, "requests": requests, "seconds": took,
@@ -113,7 +143,12 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     for (place, work) in works.iter().enumerate() {
         for which in 1..names.len() {
             let ratio = rates[place][0].over(&rates[place][which]);
-            report.at_least(&format!("{}: requests/s of {}", work.name, names[which]), &ratio, 0.7, " ×");
+            report.at_least(
+                &format!("{}: requests/s of {}", work.name, names[which]),
+                &ratio,
+                0.7,
+                " ×",
+            );
         }
         for (which, name) in names.iter().enumerate() {
             let rate = &rates[place][which];

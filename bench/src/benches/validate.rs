@@ -15,10 +15,17 @@ use std::time::Instant;
 pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let program = abreast::binary(settings)?;
     let count = settings.size(1_000_000, 20_000);
-    let tree = Tree::open(&settings.folder.join(format!("tiny-{count}/data")), count, Profile::Tiny)?;
+    let tree =
+        Tree::open(&settings.folder.join(format!("tiny-{count}/data")), count, Profile::Tiny)?;
     let store = settings.empty_folder("validate-store")?;
-    let (data, folder) = (store.to_string_lossy().into_owned(), tree.folder.to_string_lossy().into_owned());
-    let source = Source::start(settings, &program, "serve-validate", &[&folder, "--data", &data, "--name", "data"])?;
+    let (data, folder) =
+        (store.to_string_lossy().into_owned(), tree.folder.to_string_lossy().into_owned());
+    let source = Source::start(
+        settings,
+        &program,
+        "serve-validate",
+        &[&folder, "--data", &data, "--name", "data"],
+    )?;
     source.wait_ready()?;
     let mut http = Http::connect(&source.url())?;
     let index = http.get_ok("/data/resourcelist.xml")?;
@@ -43,7 +50,12 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         let parse = begun.elapsed().as_secs_f64();
         ensure!(entries == count, "{entries} entries of {count}");
         let arguments = ["validate", &source.url(), "--sample", "0"].map(str::to_owned);
-        let (usage, text) = timed(&program, &arguments, &settings.folder, &log_path(&settings.folder, "validate")?)?;
+        let (usage, text) = timed(
+            &program,
+            &arguments,
+            &settings.folder,
+            &log_path(&settings.folder, "validate")?,
+        )?;
         report.raw(&json!({ "round": round, "entries": count, "parse_seconds": parse, "validate": usage.json(),
             "said": text.lines().last() }));
         parsing.push(parse);

@@ -2,7 +2,8 @@
 
 use super::{Fixture, START, Stores, everything, state};
 use crate::{
-    Action, Beginning, Change, ChangeRecord, Description, ErrorKind, FixedClock, Kind, NewSet, Position, State, append,
+    Action, Beginning, Change, ChangeRecord, Description, ErrorKind, FixedClock, Kind, NewSet,
+    Position, State, append,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -32,7 +33,10 @@ pub(super) fn actions_are_recorded_as_kinds(stores: &mut dyn Stores) {
         Change::deprecate("a", Vec::new()),
         Change::delete("b"),
         Change::put("b", state(1)),
-        Change::new("c", Action::Deprecate { state: Some((state(3), vec![7])), replaced_by: Vec::new() }),
+        Change::new(
+            "c",
+            Action::Deprecate { state: Some((state(3), vec![7])), replaced_by: Vec::new() },
+        ),
         Change::remove("c"),
         // None of these changes anything.
         Change::add("b", state(1)),
@@ -69,7 +73,10 @@ pub(super) fn deprecation_ends_with_another_state(stores: &mut dyn Stores) {
     let deprecated = || log.resource(set, "a").expect("read").expect("there").deprecated;
     let deprecate = |uris: &[&str]| Change::deprecate("a", instead(uris));
     let with_state = |number, uris: &[&str]| {
-        Change::new("a", Action::Deprecate { state: Some((state(number), vec![9])), replaced_by: instead(uris) })
+        Change::new(
+            "a",
+            Action::Deprecate { state: Some((state(number), vec![9])), replaced_by: instead(uris) },
+        )
     };
     let steps = [
         (Change::put("a", state(1)).with_witness(vec![1]), Some(Kind::Create), None),
@@ -77,7 +84,11 @@ pub(super) fn deprecation_ends_with_another_state(stores: &mut dyn Stores) {
         (deprecate(&["urn:b"]), None, Some(instead(&["urn:b"]))),
         (deprecate(&["urn:c", "urn:b"]), Some(Kind::Deprecate), Some(instead(&["urn:c", "urn:b"]))),
         (Change::put("a", state(1)), None, Some(instead(&["urn:c", "urn:b"]))),
-        (with_state(2, &["urn:c", "urn:b"]), Some(Kind::Update), Some(instead(&["urn:c", "urn:b"]))),
+        (
+            with_state(2, &["urn:c", "urn:b"]),
+            Some(Kind::Update),
+            Some(instead(&["urn:c", "urn:b"])),
+        ),
         (with_state(2, &["urn:c", "urn:b"]), None, Some(instead(&["urn:c", "urn:b"]))),
         (deprecate(&[]), Some(Kind::Deprecate), Some(Vec::new())),
         (Change::put("a", state(3)), Some(Kind::Update), None),
@@ -87,12 +98,20 @@ pub(super) fn deprecation_ends_with_another_state(stores: &mut dyn Stores) {
         let recorded = fixture.append(vec![change]).recorded;
         count += recorded as usize;
         assert_eq!(deprecated(), expected, "step {place}");
-        assert_eq!((recorded == 1).then(|| records(&fixture)[count - 1].kind), kind, "step {place}");
+        assert_eq!(
+            (recorded == 1).then(|| records(&fixture)[count - 1].kind),
+            kind,
+            "step {place}"
+        );
     }
     let witness = log.resource(set, "a").expect("read").expect("there").witness;
     assert_eq!(witness, Vec::<u8>::new(), "of the last put");
     let found = &records(&fixture)[2];
-    assert_eq!((&found.replaced_by, &found.state), (&instead(&["urn:c", "urn:b"]), &Some(state(1))), "state kept");
+    assert_eq!(
+        (&found.replaced_by, &found.state),
+        (&instead(&["urn:c", "urn:b"]), &Some(state(1))),
+        "state kept"
+    );
     fixture.check();
 }
 
@@ -113,8 +132,13 @@ pub(super) fn notes_and_descriptions_are_kept(stores: &mut dyn Stores) {
         assert_eq!(summaries, [Some("first"), None, Some("left\nus"), None, None]);
         let replaced: Vec<_> = found.iter().map(|change| change.replaced_by.len()).collect();
         assert_eq!(replaced, [0, 1, 0, 0, 0]);
-        let described: Vec<_> = found.iter().map(|change| change.description() == Some(&description)).collect();
-        assert_eq!(described, [true, true, true, false, false], "what was removed is still described");
+        let described: Vec<_> =
+            found.iter().map(|change| change.description() == Some(&description)).collect();
+        assert_eq!(
+            described,
+            [true, true, true, false, false],
+            "what was removed is still described"
+        );
         assert_eq!(found[4].removed, None);
         fixture.check();
     }
@@ -125,7 +149,10 @@ pub(super) fn notes_and_descriptions_are_kept(stores: &mut dyn Stores) {
         Change::put(
             "a",
             State {
-                description: Some(Box::new(Description { types: vec!["x".repeat(20_000)], label: None })),
+                description: Some(Box::new(Description {
+                    types: vec!["x".repeat(20_000)],
+                    label: None,
+                })),
                 ..state(1)
             },
         ),
@@ -147,22 +174,31 @@ pub(super) fn history_may_begin_in_the_log(stores: &mut dyn Stores) {
     let late = log.import(set, Vec::new()).expect_err("there is no base");
     assert_eq!(late.kind(), ErrorKind::Refused);
     let fixture = Fixture { log, clock, set };
-    fixture.append((0..10).map(|number| Change::add(format!("e{number}"), state(number))).collect());
+    fixture
+        .append((0..10).map(|number| Change::add(format!("e{number}"), state(number))).collect());
     fixture.check();
     let fixture = fixture.reopen(stores);
     assert_eq!(fixture.log.open_set(&new).expect("opened again").id, set);
     assert_eq!(fixture.keys(&everything()).len(), 10);
-    let other = fixture.log.open_set(&NewSet { beginning: Beginning::Base, ..new }).expect_err("it began otherwise");
+    let other = fixture
+        .log
+        .open_set(&NewSet { beginning: Beginning::Base, ..new })
+        .expect_err("it began otherwise");
     assert_eq!(other.kind(), ErrorKind::Refused);
     fixture.check();
 }
 
 pub(super) fn sets_are_listed_and_found(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
-    let open = |slug: &str| fixture.log.open_set(&NewSet { slug: slug.into(), ..NewSet::default() }).expect("opened");
+    let open = |slug: &str| {
+        fixture.log.open_set(&NewSet { slug: slug.into(), ..NewSet::default() }).expect("opened")
+    };
     let (two, one) = (open("two"), open("one"));
     let sets = fixture.log.sets().expect("listed");
-    assert_eq!(sets.iter().map(|set| set.slug.as_str()).collect::<Vec<_>>(), ["checked", "two", "one"]);
+    assert_eq!(
+        sets.iter().map(|set| set.slug.as_str()).collect::<Vec<_>>(),
+        ["checked", "two", "one"]
+    );
     assert_eq!(fixture.log.find_set("two").expect("asked"), Some(two));
     assert_eq!(fixture.log.find_set("three").expect("asked"), None);
     let fixture = fixture.reopen(stores);

@@ -2,8 +2,8 @@
 
 use super::{DAY, Fixture, START, Stores, everything, put, state};
 use crate::{
-    Appended, Change, ChangeRecord, ContentId, Description, ErrorKind, FixedClock, KeyRange, Kind, NewSet, Order,
-    PageRule, Position, SetId, ShardId, State, VersionPolicy, append,
+    Appended, Change, ChangeRecord, ContentId, Description, ErrorKind, FixedClock, KeyRange, Kind,
+    NewSet, Order, PageRule, Position, SetId, ShardId, State, VersionPolicy, append,
 };
 use abreast_webtypes::{Digests, Link, Timestamp};
 use std::collections::BTreeSet;
@@ -35,8 +35,9 @@ pub(super) fn sets_are_opened_by_name(stores: &mut dyn Stores) {
     }
     for changes in [0, 50_001] {
         let page_rule = PageRule { changes, ..PageRule::default() };
-        let refused =
-            log.open_set(&NewSet { slug: "three".into(), page_rule, ..NewSet::default() }).expect_err("refused");
+        let refused = log
+            .open_set(&NewSet { slug: "three".into(), page_rule, ..NewSet::default() })
+            .expect_err("refused");
         assert_eq!(refused.kind(), ErrorKind::Refused, "pages of {changes} changes");
     }
     for set in [one.id, two.id] {
@@ -50,10 +51,17 @@ pub(super) fn sets_are_opened_by_name(stores: &mut dyn Stores) {
     assert_eq!(log.resource(two.id, "a").expect("read").map(|found| found.state), Some(state(2)));
     for set in [one.id, two.id] {
         let head = log.head(set).expect("a head");
-        assert_eq!(log.known_head(set).unwrap_or(head), head, "what is known without asking is what is asked");
+        assert_eq!(
+            log.known_head(set).unwrap_or(head),
+            head,
+            "what is known without asking is what is asked"
+        );
     }
     let log = stores.reopen(log);
-    assert_eq!(log.open_set(&NewSet { slug: "two".into(), ..NewSet::default() }).expect("opened"), two);
+    assert_eq!(
+        log.open_set(&NewSet { slug: "two".into(), ..NewSet::default() }).expect("opened"),
+        two
+    );
     assert_eq!(log.head(one.id).expect("a head").position, Position(2));
 }
 
@@ -88,7 +96,8 @@ pub(super) fn positions_have_no_gaps(stores: &mut dyn Stores) {
     assert_eq!(fixture.append(Vec::new()), appended(0, 0, 0));
     let mut expected = 0;
     for batch in [1_u64, 2, 7, 100, 1] {
-        let changes = (0..batch).map(|number| put(format!("{batch}/{number}"), expected + number)).collect();
+        let changes =
+            (0..batch).map(|number| put(format!("{batch}/{number}"), expected + number)).collect();
         expected += batch;
         let first = expected;
         assert_eq!(fixture.append(changes).head, Position(first));
@@ -117,8 +126,11 @@ pub(super) fn refused_batch_leaves_nothing(stores: &mut dyn Stores) {
     assert_eq!(fixture.append(vec![put(longest.clone(), 1)]), appended(1, 1, 0));
     let long = format!("{longest}k");
     let too_many = (0..10_001).map(|number| Change::delete(number.to_string())).collect();
-    let batches: [Vec<Change>; 3] =
-        [vec![put("a", 1), put(long.clone(), 1)], vec![put("a", 1), Change::delete(long)], too_many];
+    let batches: [Vec<Change>; 3] = [
+        vec![put("a", 1), put(long.clone(), 1)],
+        vec![put("a", 1), Change::delete(long)],
+        too_many,
+    ];
 
     // Refused ones among good ones: each gets its own result.
     let (sender, outcomes) = mpsc::channel();
@@ -127,7 +139,11 @@ pub(super) fn refused_batch_leaves_nothing(stores: &mut dyn Stores) {
             let sender = sender.clone();
             let here = std::thread::current().id();
             let done = Box::new(move |result: Result<Appended, crate::LogError>| {
-                assert_ne!(std::thread::current().id(), here, "`done` is called from another thread");
+                assert_ne!(
+                    std::thread::current().id(),
+                    here,
+                    "`done` is called from another thread"
+                );
                 sender.send(result.map_err(|error| error.kind())).expect("the test listens");
             });
             fixture.log.append_then(fixture.set, changes, done);
@@ -135,7 +151,8 @@ pub(super) fn refused_batch_leaves_nothing(stores: &mut dyn Stores) {
     }
     drop(sender);
     let outcomes: Vec<_> = outcomes.iter().collect();
-    let expected = [2, 3, 4].map(|head| [Ok(appended(head, 1, 0)), Err(ErrorKind::Refused)]).concat();
+    let expected =
+        [2, 3, 4].map(|head| [Ok(appended(head, 1, 0)), Err(ErrorKind::Refused)]).concat();
     assert_eq!(outcomes, expected);
     assert_eq!(fixture.log.resource(fixture.set, "a").expect("read"), None);
     fixture.append((0..10_000).map(|number| put(format!("many/{number:05}"), 1)).collect());
@@ -146,12 +163,24 @@ pub(super) fn equal_states_record_nothing(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
     let set = fixture.set;
     assert_eq!(fixture.append(vec![put("a", 210), put("b", 1)]), appended(2, 2, 0));
-    assert_eq!(fixture.append(vec![put("a", 210), put("b", 1), Change::delete("c")]), appended(2, 0, 3));
-    assert_eq!(fixture.append(vec![put("a", 210), put("b", 2), put("b", 2), put("c", 3)]), appended(4, 2, 2));
-    assert_eq!(fixture.append(vec![Change::delete("b"), Change::delete("b"), put("b", 2)]), appended(6, 2, 1));
+    assert_eq!(
+        fixture.append(vec![put("a", 210), put("b", 1), Change::delete("c")]),
+        appended(2, 0, 3)
+    );
+    assert_eq!(
+        fixture.append(vec![put("a", 210), put("b", 2), put("b", 2), put("c", 3)]),
+        appended(4, 2, 2)
+    );
+    assert_eq!(
+        fixture.append(vec![Change::delete("b"), Change::delete("b"), put("b", 2)]),
+        appended(6, 2, 1)
+    );
     let head = fixture.log.head(set).expect("a head");
     assert_eq!(head.resources, 3);
-    let found: Vec<_> = records(&fixture).into_iter().map(|change| (change.kind, change.key, change.state)).collect();
+    let found: Vec<_> = records(&fixture)
+        .into_iter()
+        .map(|change| (change.kind, change.key, change.state))
+        .collect();
     let expected = [
         (Kind::Create, "a", Some(210)),
         (Kind::Create, "b", Some(1)),
@@ -160,8 +189,12 @@ pub(super) fn equal_states_record_nothing(stores: &mut dyn Stores) {
         (Kind::Delete, "b", None),
         (Kind::Create, "b", Some(2)),
     ];
-    assert_eq!(found, expected.map(|(kind, key, number)| (kind, key.to_owned(), number.map(state))));
-    let positions = ["a", "b", "c"].map(|key| fixture.log.resource(set, key).expect("read").map(|one| one.position.0));
+    assert_eq!(
+        found,
+        expected.map(|(kind, key, number)| (kind, key.to_owned(), number.map(state)))
+    );
+    let positions = ["a", "b", "c"]
+        .map(|key| fixture.log.resource(set, key).expect("read").map(|one| one.position.0));
     assert_eq!(positions, [Some(1), Some(6), Some(4)]);
     fixture.check();
 }
@@ -215,21 +248,34 @@ pub(super) fn states_are_kept_whole(stores: &mut dyn Stores) {
         step(&mut state);
         expected.push(state.clone());
         let position = number as u64 + 1;
-        assert_eq!(fixture.append(vec![Change::put("a", state.clone())]), appended(position, 1, 0), "step {number}");
-        assert_eq!(fixture.append(vec![Change::put("a", state.clone())]), appended(position, 0, 1), "step {number}");
+        assert_eq!(
+            fixture.append(vec![Change::put("a", state.clone())]),
+            appended(position, 1, 0),
+            "step {number}"
+        );
+        assert_eq!(
+            fixture.append(vec![Change::put("a", state.clone())]),
+            appended(position, 0, 1),
+            "step {number}"
+        );
         let stored = fixture.log.resource(fixture.set, "a").expect("read").map(|found| found.state);
         assert_eq!(stored.as_ref(), Some(&state));
     }
     let found: Vec<_> = records(&fixture).into_iter().filter_map(|change| change.state).collect();
     assert_eq!(found, expected);
     state.digests.unknown.push("whirlpool".into());
-    assert_eq!(fixture.append(vec![Change::put("a", state)]).unchanged, 1, "names of unknown digests are not kept");
+    assert_eq!(
+        fixture.append(vec![Change::put("a", state)]).unchanged,
+        1,
+        "names of unknown digests are not kept"
+    );
 }
 
 pub(super) fn witnesses_are_not_changes(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
     let (log, set) = (&*fixture.log, fixture.set);
-    let witness = |key| log.resource(set, key).expect("read").map(|found| (found.witness, found.position.0));
+    let witness =
+        |key| log.resource(set, key).expect("read").map(|found| (found.witness, found.position.0));
     fixture.append(vec![put("a", 1).with_witness(b"one".to_vec()), put("b", 1)]);
     assert_eq!(fixture.append(vec![put("a", 1).with_witness(b"two".to_vec())]), appended(2, 0, 1));
     assert_eq!(witness("a"), Some((b"two".to_vec(), 1)), "kept though the state is equal");
@@ -249,10 +295,21 @@ pub(super) fn witnesses_are_not_changes(stores: &mut dyn Stores) {
 pub(super) fn idempotency_keys_name_one_change(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
     let named = |key: &str, number, name: &str| put(key, number).with_idempotency_key(name);
-    assert_eq!(fixture.append(vec![named("a", 1, "n1"), named("a", 2, "n1"), named("b", 1, "n2")]), appended(2, 2, 1));
-    assert_eq!(fixture.append(vec![put("a", 3), named("a", 1, "n1")]), appended(3, 1, 1), "no way back to 1");
+    assert_eq!(
+        fixture.append(vec![named("a", 1, "n1"), named("a", 2, "n1"), named("b", 1, "n2")]),
+        appended(2, 2, 1)
+    );
+    assert_eq!(
+        fixture.append(vec![put("a", 3), named("a", 1, "n1")]),
+        appended(3, 1, 1),
+        "no way back to 1"
+    );
     assert_eq!(fixture.append(vec![named("a", 3, "n3")]), appended(3, 0, 1));
-    assert_eq!(fixture.append(vec![put("a", 4), named("a", 3, "n3")]), appended(4, 1, 1), "known though no change");
+    assert_eq!(
+        fixture.append(vec![put("a", 4), named("a", 3, "n3")]),
+        appended(4, 1, 1),
+        "known though no change"
+    );
     let deleted = || Change::delete("b").with_idempotency_key("n4");
     assert_eq!(fixture.append(vec![deleted(), put("b", 1), deleted()]), appended(6, 2, 1));
 
@@ -266,14 +323,19 @@ pub(super) fn idempotency_keys_name_one_change(stores: &mut dyn Stores) {
     fixture.clock.set(START.plus_micros(7 * DAY - 60_000_000));
     assert_eq!(fixture.append(vec![named("a", 5, "n1")]), appended(6, 0, 1), "kept for seven days");
     fixture.clock.set(START.plus_micros(7 * DAY + 60_000_000));
-    assert_eq!(fixture.append(vec![named("a", 5, "n1"), named("a", 6, "n1")]), appended(7, 1, 1), "then new again");
+    assert_eq!(
+        fixture.append(vec![named("a", 5, "n1"), named("a", 6, "n1")]),
+        appended(7, 1, 1),
+        "then new again"
+    );
     fixture.check();
 }
 
 pub(super) fn many_appenders_make_one_log(stores: &mut dyn Stores) {
     const THREADS: u64 = 8;
     const BATCHES: u64 = 30;
-    let fixture = Fixture::new(stores, super::rule(50, std::time::Duration::from_secs(3_600)), 40, 1_000_000);
+    let fixture =
+        Fixture::new(stores, super::rule(50, std::time::Duration::from_secs(3_600)), 40, 1_000_000);
     let heads: Vec<(u64, u64)> = std::thread::scope(|scope| {
         let run = |thread: u64| {
             let fixture = &fixture;
@@ -281,7 +343,8 @@ pub(super) fn many_appenders_make_one_log(stores: &mut dyn Stores) {
                 (0..BATCHES)
                     .map(|batch| {
                         let size = 1 + (thread + batch) % 4;
-                        let changes = (0..size).map(|number| put(format!("{thread}/{batch}/{number}"), batch));
+                        let changes = (0..size)
+                            .map(|number| put(format!("{thread}/{batch}/{number}"), batch));
                         let answer = fixture.append(changes.collect());
                         assert_eq!((answer.recorded, answer.unchanged), (size, 0));
                         (answer.head.0, size)
@@ -290,13 +353,18 @@ pub(super) fn many_appenders_make_one_log(stores: &mut dyn Stores) {
             }
         };
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(run(thread))).collect();
-        let answers: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("appended")).collect();
+        let answers: Vec<_> =
+            threads.into_iter().map(|thread| thread.join().expect("appended")).collect();
         for own in &answers {
-            assert!(own.windows(2).all(|pair| pair[0].0 < pair[1].0), "one thread's batches keep their order");
+            assert!(
+                own.windows(2).all(|pair| pair[0].0 < pair[1].0),
+                "one thread's batches keep their order"
+            );
         }
         answers.concat()
     });
-    let positions: BTreeSet<u64> = heads.iter().flat_map(|(head, size)| head - size + 1..=*head).collect();
+    let positions: BTreeSet<u64> =
+        heads.iter().flat_map(|(head, size)| head - size + 1..=*head).collect();
     let total: u64 = heads.iter().map(|(_, size)| size).sum();
     assert_eq!(positions, (1..=total).collect(), "every position was given once");
     let fixture = fixture.reopen(stores);
@@ -306,7 +374,10 @@ pub(super) fn many_appenders_make_one_log(stores: &mut dyn Stores) {
     for (head, size) in heads {
         let batch = &log[(head - size) as usize..head as usize];
         let of = |key: &str| key.rsplit_once('/').map(|(batch, _)| batch.to_owned());
-        assert!(batch.iter().all(|change| of(&change.key) == of(&batch[0].key)), "a batch is in one piece");
+        assert!(
+            batch.iter().all(|change| of(&change.key) == of(&batch[0].key)),
+            "a batch is in one piece"
+        );
     }
     assert_eq!(fixture.keys(&everything()).len() as u64, total);
     fixture.check();
@@ -332,6 +403,9 @@ pub(super) fn addresses_of_contents_are_not_changes(stores: &mut dyn Stores) {
     assert_eq!(fixture.append(vec![Change::put("a", state(2))]), appended(2, 1, 0));
     assert_eq!(content(&fixture), None);
     fixture.append(vec![Change::put("a", State { content: Some(ContentId([9; 32])), ..state(3) })]);
-    let recorded: Vec<_> = records(&fixture).iter().map(|one| one.state.as_ref().and_then(|one| one.content)).collect();
+    let recorded: Vec<_> = records(&fixture)
+        .iter()
+        .map(|one| one.state.as_ref().and_then(|one| one.content))
+        .collect();
     assert_eq!(recorded, [None, None, Some(ContentId([9; 32]))]);
 }

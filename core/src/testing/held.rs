@@ -1,14 +1,15 @@
 //! A log whose reading a test can hold up.
 
 use crate::{
-    AppendDone, Change, ChangeLog, ChangeRecord, Head, Imported, KeyRange, LogError, NewSet, Page, Position, Resource,
-    ResourceSet, SetId, Shard, ShardId, Visit,
+    AppendDone, Change, ChangeLog, ChangeRecord, Head, Imported, KeyRange, LogError, NewSet, Page,
+    Position, Resource, ResourceSet, SetId, Shard, ShardId, Visit,
 };
 use abreast_webtypes::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A log that makes the readers of one of its sets wait, and counts how its resources and shards are read.
+/// A log that makes the readers of one of its sets wait, and counts how its resources and shards
+/// are read.
 pub struct HeldLog {
     log: Arc<dyn ChangeLog>,
     held: Mutex<Option<SetId>>,
@@ -40,7 +41,8 @@ impl HeldLog {
         self.let_on.notify_all();
     }
 
-    /// From now on no head is known without asking the log, and requests for the head of the held set wait.
+    /// From now on no head is known without asking the log, and requests for the head of the held
+    /// set wait.
     pub fn hold_heads(&self) {
         self.holds_heads.store(true, Ordering::SeqCst);
     }
@@ -104,15 +106,29 @@ impl ChangeLog for HeldLog {
         self.log.append_then(set, changes, done);
     }
 
-    fn refresh_witnesses(&self, set: SetId, witnesses: Vec<(String, Vec<u8>)>) -> Result<(), LogError> {
+    fn refresh_witnesses(
+        &self,
+        set: SetId,
+        witnesses: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), LogError> {
         self.log.refresh_witnesses(set, witnesses)
     }
 
-    fn read(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
+    fn read(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError> {
         self.log.read(set, after, visit)
     }
 
-    fn latest(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
+    fn latest(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: Visit<'_, ChangeRecord>,
+    ) -> Result<(), LogError> {
         self.log.latest(set, after, visit)
     }
 
@@ -124,7 +140,12 @@ impl ChangeLog for HeldLog {
         self.log.resource(set, key)
     }
 
-    fn scan(&self, set: SetId, range: &KeyRange, visit: Visit<'_, Resource>) -> Result<(), LogError> {
+    fn scan(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: Visit<'_, Resource>,
+    ) -> Result<(), LogError> {
         self.scans.fetch_add(1, Ordering::SeqCst);
         self.wait(set);
         self.log.scan(set, range, visit)

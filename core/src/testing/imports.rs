@@ -20,7 +20,8 @@ pub(super) fn base_comes_before_the_log(stores: &mut dyn Stores) {
     let fixture = importing(stores);
     let (log, set) = (&*fixture.log, fixture.set);
     assert!(log.head(set).unwrap_or_default().importing);
-    let early = append(log, set, vec![put("a", 1)]).expect_err("no change before the end of the import");
+    let early =
+        append(log, set, vec![put("a", 1)]).expect_err("no change before the end of the import");
     assert_eq!(early.kind(), ErrorKind::Refused);
 
     log.import(set, vec![imported("b", 1), imported("a", 2), imported("d", 3)]).expect("imported");
@@ -33,13 +34,17 @@ pub(super) fn base_comes_before_the_log(stores: &mut dyn Stores) {
     assert_eq!((head.created, head.time), (START.plus_micros(DAY), START.plus_micros(DAY)));
 
     let resources = fixture.resources(&everything());
-    let found: Vec<_> = resources.iter().map(|one| (one.key.as_str(), one.state.clone(), one.position)).collect();
-    let expected =
-        [("a", 2), ("b", 4), ("bb", 6), ("c", 5), ("d", 3)].map(|(key, number)| (key, state(number), Position(0)));
+    let found: Vec<_> =
+        resources.iter().map(|one| (one.key.as_str(), one.state.clone(), one.position)).collect();
+    let expected = [("a", 2), ("b", 4), ("bb", 6), ("c", 5), ("d", 3)]
+        .map(|(key, number)| (key, state(number), Position(0)));
     assert_eq!(found, expected, "a key imported twice takes the later state");
     let shards = log.shards(set).expect("shards");
     assert!(shards.len() > 1, "an import fills shards");
-    assert!(shards.iter().all(|shard| shard.version == Position(0) && shard.time == head.created), "{shards:?}");
+    assert!(
+        shards.iter().all(|shard| shard.version == Position(0) && shard.time == head.created),
+        "{shards:?}"
+    );
     let pages = log.pages(set, 1, 10).expect("pages");
     assert_eq!((pages.len(), pages[0].from), (1, head.created));
 
@@ -53,7 +58,11 @@ pub(super) fn base_comes_before_the_log(stores: &mut dyn Stores) {
     fixture.append(vec![put("a", 2), put("b", 9)]);
     let head = log.head(set).expect("a head");
     assert_eq!(head.position, Position(1));
-    assert_eq!(head.time, head.created.next(), "the log begins after the import, whatever the clock shows");
+    assert_eq!(
+        head.time,
+        head.created.next(),
+        "the log begins after the import, whatever the clock shows"
+    );
     let fixture = fixture.reopen(stores);
     assert_eq!(fixture.log.head(set).expect("a head"), head);
     assert_eq!(fixture.resources(&everything()).len(), 5);

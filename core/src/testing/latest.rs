@@ -1,7 +1,9 @@
 //! Checks of what is found by position and by time without reading the whole log.
 
 use super::{Fixture, HOUR, START, Stores, put, state};
-use crate::{Change, ChangeLog, ChangeRecord, FixedClock, Imported, Kind, NewSet, Position, SetId, append};
+use crate::{
+    Change, ChangeLog, ChangeRecord, FixedClock, Imported, Kind, NewSet, Position, SetId, append,
+};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -22,7 +24,13 @@ fn named(changes: &[ChangeRecord]) -> Vec<(u64, Kind, &str)> {
 pub(super) fn latest_changes_leave_out_superseded(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
     fixture.append(vec![put("a", 1), put("b", 1), put("c", 1), Change::delete("b"), put("a", 2)]);
-    fixture.append(vec![Change::remove("c"), put("d", 1), put("c", 2), Change::delete("d"), put("e", 13)]);
+    fixture.append(vec![
+        Change::remove("c"),
+        put("d", 1),
+        put("c", 2),
+        Change::delete("d"),
+        put("e", 13),
+    ]);
     for fixture in [fixture].map(|fixture| fixture.reopen(stores)) {
         let (log, set) = (&*fixture.log, fixture.set);
         let all = latest(log, set, 0);
@@ -55,14 +63,22 @@ pub(super) fn latest_changes_leave_out_superseded(stores: &mut dyn Stores) {
     }
     let found = latest(&*fixture.log, fixture.set, 0);
     assert_eq!(found.len(), 15_000);
-    assert!(found.iter().zip(30_001..).all(|(change, position)| change.position.0 == position), "in order");
+    assert!(
+        found.iter().zip(30_001..).all(|(change, position)| change.position.0 == position),
+        "in order"
+    );
 }
 
 pub(super) fn base_has_no_latest_change(stores: &mut dyn Stores) {
     let clock = Arc::new(FixedClock::at(START));
     let log = stores.create(Arc::clone(&clock), 30, 1_000_000);
-    let set = log.open_set(&NewSet { slug: "based".into(), ..NewSet::default() }).expect("opened").id;
-    let base = ["a", "b", "c"].map(|key| Imported { key: key.into(), state: state(1), witness: Vec::new() });
+    let set =
+        log.open_set(&NewSet { slug: "based".into(), ..NewSet::default() }).expect("opened").id;
+    let base = ["a", "b", "c"].map(|key| Imported {
+        key: key.into(),
+        state: state(1),
+        witness: Vec::new(),
+    });
     log.import(set, base.to_vec()).expect("imported");
     log.complete_import(set).expect("completed");
     assert_eq!(latest(&*log, set, 0), []);
@@ -82,7 +98,10 @@ pub(super) fn times_lead_to_positions(stores: &mut dyn Stores) {
     assert_eq!((at(-1), at(0), at(HOUR - 1)), (0, 0, 0));
     for hour in 1..40 {
         let expected = hour as u64;
-        assert_eq!((at(hour * HOUR - 1), at(hour * HOUR), at(hour * HOUR + 1)), (expected - 1, expected, expected));
+        assert_eq!(
+            (at(hour * HOUR - 1), at(hour * HOUR), at(hour * HOUR + 1)),
+            (expected - 1, expected, expected)
+        );
     }
     assert_eq!(at(400 * HOUR), 39);
 }

@@ -36,9 +36,15 @@ pub(super) fn pages_close_by_count(stores: &mut dyn Stores) {
     let all = pages(&fixture);
     assert_eq!(closed_at(&fixture), [10, 20, 30, 40, 50]);
     assert_eq!((all.len(), all[5].number, all[5].after, all[5].last), (6, 6, Position(50), None));
-    for (first, limit, numbers) in
-        [(1, 2, 1..3), (0, 1, 1..2), (5, 10, 5..7), (6, 1, 6..7), (7, 5, 7..7), (1, 0, 1..1), (u64::MAX, 1, 1..1)]
-    {
+    for (first, limit, numbers) in [
+        (1, 2, 1..3),
+        (0, 1, 1..2),
+        (5, 10, 5..7),
+        (6, 1, 6..7),
+        (7, 5, 7..7),
+        (1, 0, 1..1),
+        (u64::MAX, 1, 1..1),
+    ] {
         let some = fixture.log.pages(fixture.set, first, limit).expect("the pages can be read");
         let expected: Vec<Page> = numbers.map(|number: usize| all[number - 1]).collect();
         assert_eq!(some, expected, "{limit} pages from {first}");
@@ -87,7 +93,11 @@ pub(super) fn closed_pages_outlive_their_rule(stores: &mut dyn Stores) {
     fixture = fixture.reopen(stores);
     change_rule(&fixture, rule(2, WEEK));
     append(&fixture, 3);
-    assert_eq!(closed_at(&fixture), [4, 8, 15, 20, 22], "a page too large for a new rule closes before the next");
+    assert_eq!(
+        closed_at(&fixture),
+        [4, 8, 15, 20, 22],
+        "a page too large for a new rule closes before the next"
+    );
     assert_eq!(pages(&fixture)[..2], closed);
     change_rule(&fixture, rule(1, Duration::ZERO));
     append(&fixture, 2);

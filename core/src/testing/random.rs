@@ -1,6 +1,7 @@
 //! Seeded random numbers: the generator of every test and benchmark.
 
-/// A small generator of random numbers (splitmix64); the same seed gives the same sequence on every machine.
+/// A small generator of random numbers (splitmix64); the same seed gives the same sequence on every
+/// machine.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

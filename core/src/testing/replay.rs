@@ -2,13 +2,16 @@
 
 use super::random::Random;
 use super::{DAY, Fixture, HOUR, START, Stores, YEAR, put, rule, state};
-use crate::{Action, Change, ChangeLog, ChangeRecord, Head, KeyRange, Kind, Position, Resource, SetId, State};
+use crate::{
+    Action, Change, ChangeLog, ChangeRecord, Head, KeyRange, Kind, Position, Resource, SetId, State,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Checks that a set that began empty is consistent: replaying its log from the start gives its table, its
-/// positions have no gaps, its times increase, its pages cover the log and its shards cover the table.
+/// Checks that a set that began empty is consistent: replaying its log from the start gives its
+/// table, its positions have no gaps, its times increase, its pages cover the log and its shards
+/// cover the table.
 ///
 /// Nobody else may append meanwhile.
 ///
@@ -23,12 +26,16 @@ pub fn check_consistency(log: &dyn ChangeLog, set: SetId) {
         let before = table.remove(&change.key);
         latest.insert(change.key.clone(), change.position);
         match (change.kind, &change.state) {
-            (Kind::Create | Kind::Add, Some(_)) => assert!(before.is_none(), "created twice: {change:?}"),
+            (Kind::Create | Kind::Add, Some(_)) => {
+                assert!(before.is_none(), "created twice: {change:?}")
+            }
             (Kind::Update, Some(state)) => {
                 assert!(before.is_some_and(|(old, _)| old != *state), "no update: {change:?}");
             }
             (Kind::Deprecate, Some(_)) => {}
-            (Kind::Delete | Kind::Remove, None) => assert!(before.is_some(), "removed what was not there: {change:?}"),
+            (Kind::Delete | Kind::Remove, None) => {
+                assert!(before.is_some(), "removed what was not there: {change:?}")
+            }
             _ => panic!("a state belongs to what stays: {change:?}"),
         }
         if let Some(state) = &change.state {
@@ -45,7 +52,8 @@ pub fn check_consistency(log: &dyn ChangeLog, set: SetId) {
 
     let mut expected = table.iter();
     let mut compare = |resource: &Resource| {
-        let (key, (state, position)) = expected.next().expect("the table has more than the log implies");
+        let (key, (state, position)) =
+            expected.next().expect("the table has more than the log implies");
         assert_eq!((&resource.key, &resource.state, resource.position), (key, state, *position));
         ControlFlow::Continue(())
     };
@@ -98,18 +106,38 @@ fn check_shards(
 ) {
     let live = log.shards(set).expect("the shards can be read");
     assert_eq!(live.first().map(|shard| shard.range.start.as_str()), Some(""));
-    assert!(live.windows(2).all(|pair| pair[0].range.end.as_ref() == Some(&pair[1].range.start)), "{live:?}");
+    assert!(
+        live.windows(2).all(|pair| pair[0].range.end.as_ref() == Some(&pair[1].range.start)),
+        "{live:?}"
+    );
     assert_eq!(live.last().map(|shard| &shard.range.end), Some(&None));
     let newest = live.iter().map(|shard| shard.id.0).max().unwrap_or_default();
     for id in 1..=newest {
-        let shard = log.shard(set, crate::ShardId(id)).expect("a shard can be read").expect("numbers have no gaps");
-        let inside = |key: &String| *key >= shard.range.start && shard.range.end.as_ref().is_none_or(|end| key < end);
+        let shard = log
+            .shard(set, crate::ShardId(id))
+            .expect("a shard can be read")
+            .expect("numbers have no gaps");
+        let inside = |key: &String| {
+            *key >= shard.range.start && shard.range.end.as_ref().is_none_or(|end| key < end)
+        };
         assert_eq!(shard.retired, !live.contains(&shard), "{shard:?}");
-        assert_eq!(shard.resources, table.keys().filter(|key| inside(key)).count() as u64, "{shard:?}");
-        let last = changes.iter().rposition(|(_, key)| inside(key)).map_or(0, |place| place as u64 + 1);
+        assert_eq!(
+            shard.resources,
+            table.keys().filter(|key| inside(key)).count() as u64,
+            "{shard:?}"
+        );
+        let last =
+            changes.iter().rposition(|(_, key)| inside(key)).map_or(0, |place| place as u64 + 1);
         // It may be later: halves begin with the version of the whole.
-        assert!(shard.version.0 >= last && shard.version <= head.position, "{shard:?}, last change {last}");
-        let time = if shard.version == Position(0) { head.created } else { changes[shard.version.0 as usize - 1].0 };
+        assert!(
+            shard.version.0 >= last && shard.version <= head.position,
+            "{shard:?}, last change {last}"
+        );
+        let time = if shard.version == Position(0) {
+            head.created
+        } else {
+            changes[shard.version.0 as usize - 1].0
+        };
         assert_eq!(shard.time, time, "{shard:?}");
     }
 }
@@ -169,7 +197,8 @@ impl Drop for Seeded {
 fn random_sequence(stores: &mut dyn Stores, seed: u64) {
     let mut random = Random::new(seed);
     let page = rule(1 + random.below(20) as u32, Duration::from_secs(1 + random.below(200_000)));
-    let mut fixture = Fixture::new(stores, page, 3 + random.below(10), 3_000 + random.below(20_000));
+    let mut fixture =
+        Fixture::new(stores, page, 3 + random.below(10), 3_000 + random.below(20_000));
     let mut model = Model::default();
     for round in 0..25 {
         match random.below(8) {
@@ -184,7 +213,11 @@ fn random_sequence(stores: &mut dyn Stores, seed: u64) {
                 let key = format!("{}{}{}", random.of(PARTS), random.of(PARTS), random.of(PARTS));
                 if random.below(3) == 0 {
                     model.delete(&key);
-                    return if random.below(2) == 0 { Change::delete(key) } else { Change::remove(key) };
+                    return if random.below(2) == 0 {
+                        Change::delete(key)
+                    } else {
+                        Change::remove(key)
+                    };
                 }
                 let number = random.below(4);
                 match random.below(6) {
@@ -211,10 +244,15 @@ fn random_sequence(stores: &mut dyn Stores, seed: u64) {
         let before = fixture.log.head(fixture.set).expect("a head").position.0;
         let answer = fixture.append(batch);
         assert_eq!(answer.head.0, model.recorded, "round {round}");
-        assert_eq!((answer.recorded, answer.unchanged), (model.recorded - before, size + before - model.recorded));
+        assert_eq!(
+            (answer.recorded, answer.unchanged),
+            (model.recorded - before, size + before - model.recorded)
+        );
         let found = fixture.resources(&KeyRange::default());
-        let found: Vec<_> = found.into_iter().map(|resource| (resource.key, resource.state)).collect();
-        let expected: Vec<_> = model.table.iter().map(|(key, number)| (key.clone(), state(*number))).collect();
+        let found: Vec<_> =
+            found.into_iter().map(|resource| (resource.key, resource.state)).collect();
+        let expected: Vec<_> =
+            model.table.iter().map(|(key, number)| (key.clone(), state(*number))).collect();
         assert_eq!(found, expected, "round {round}");
         fixture.check();
     }

@@ -49,7 +49,8 @@ pub(super) fn scans_follow_byte_order(stores: &mut dyn Stores) {
     }
     keys.sort_unstable_by_key(|key| key.as_bytes());
     assert_eq!(fixture.keys(&everything()), keys);
-    let borders = ["", " ", "%", "%2", "A", "a", "a/", "a/b", "a0", "b", "é", "\u{10000}", "\u{10ffff}"];
+    let borders =
+        ["", " ", "%", "%2", "A", "a", "a/", "a/b", "a0", "b", "é", "\u{10000}", "\u{10ffff}"];
     for start in borders {
         for end in borders {
             let inside = |key: &&&str| **key >= start && **key < end;
@@ -58,7 +59,11 @@ pub(super) fn scans_follow_byte_order(stores: &mut dyn Stores) {
             assert_eq!(fixture.keys(&range), expected, "{range:?}");
         }
         let expected: Vec<&str> = keys.iter().filter(|key| **key >= start).copied().collect();
-        assert_eq!(fixture.keys(&KeyRange { start: start.into(), end: None }), expected, "from {start:?}");
+        assert_eq!(
+            fixture.keys(&KeyRange { start: start.into(), end: None }),
+            expected,
+            "from {start:?}"
+        );
     }
     let mut seen = 0;
     let mut stop_at_three = |_: &crate::Resource| {
@@ -105,7 +110,11 @@ pub(super) fn readers_see_whole_batches(stores: &mut dyn Stores) {
                 let head = fixture.log.head(fixture.set).expect("a head");
                 assert!(head.position.0 >= last, "the head never goes back");
                 last = head.position.0;
-                assert_eq!((head.position.0 % BATCH, head.resources % BATCH), (0, 0), "part of a batch in the head");
+                assert_eq!(
+                    (head.position.0 % BATCH, head.resources % BATCH),
+                    (0, 0),
+                    "part of a batch in the head"
+                );
                 let scanned = fixture.keys(&everything()).len() as u64;
                 assert_eq!(scanned % BATCH, 0, "part of a batch in a scan");
                 assert!(scanned >= head.resources, "a scan sees at least what the head saw");
@@ -115,18 +124,23 @@ pub(super) fn readers_see_whole_batches(stores: &mut dyn Stores) {
                     ControlFlow::Continue(())
                 };
                 fixture.log.read(fixture.set, Position(0), &mut count).expect("read");
-                assert!(read >= head.position.0 && read.is_multiple_of(BATCH), "part of a batch in the log: {read}");
+                assert!(
+                    read >= head.position.0 && read.is_multiple_of(BATCH),
+                    "part of a batch in the log: {read}"
+                );
             }
         });
         let (sender, done) = mpsc::channel();
         for batch in 0..BATCHES {
             let (log, set) = (Arc::clone(&fixture.log), fixture.set);
             let sender = sender.clone();
-            let changes: Vec<_> = (0..BATCH).map(|number| put(format!("{batch}/{number}"), 1)).collect();
+            let changes: Vec<_> =
+                (0..BATCH).map(|number| put(format!("{batch}/{number}"), 1)).collect();
             let told = Box::new(move |result: Result<crate::Appended, crate::LogError>| {
                 let seen = result.map(|appended| {
                     let head = log.head(set).expect("a head").position;
-                    let newest = log.resource(set, &format!("{batch}/{}", BATCH - 1)).expect("read");
+                    let newest =
+                        log.resource(set, &format!("{batch}/{}", BATCH - 1)).expect("read");
                     (appended.head, head, newest.map(|resource| resource.position))
                 });
                 drop(log);

@@ -1,4 +1,5 @@
-//! Contract of shards: they cover all keys, split when full, and show when a document made from one is out of date.
+//! Contract of shards: they cover all keys, split when full, and show when a document made from one
+//! is out of date.
 
 use super::{Fixture, Stores, everything, put, state};
 use crate::{Change, KeyRange, PageRule, Position, Shard, ShardId};
@@ -23,11 +24,14 @@ pub(super) fn ordered_load_closes_shards(stores: &mut dyn Stores) {
     assert_eq!((new.len(), &new[0].range, new[0].resources), (1, &everything(), 0));
     assert_eq!(new[0].time, fixture.log.head(fixture.set).expect("a head").created);
     for first in [0_u64, 25, 50] {
-        fixture.append((first..first + 25).map(|number| put(format!("{number:03}"), number)).collect());
+        fixture.append(
+            (first..first + 25).map(|number| put(format!("{number:03}"), number)).collect(),
+        );
         fixture = fixture.reopen(stores);
     }
     let live = shards(&fixture);
-    let found: Vec<_> = live.iter().map(|shard| (shard.range.start.as_str(), shard.resources)).collect();
+    let found: Vec<_> =
+        live.iter().map(|shard| (shard.range.start.as_str(), shard.resources)).collect();
     let expected = ["", "010", "020", "030", "040", "050", "060"].map(|start| (start, 10));
     assert_eq!(found, [&expected[..], &[("070", 5)]].concat(), "each full, none retired");
     assert_eq!(live[0].id, new[0].id, "a closed shard keeps its number");

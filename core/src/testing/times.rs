@@ -21,13 +21,29 @@ pub(super) fn times_increase_whatever_the_clock_does(stores: &mut dyn Stores) {
     assert_eq!(created, START);
     let mut expected = Vec::new();
     let mut last = created;
-    let steps = [0, HOUR, 0, -HOUR, -10 * YEAR, 2 * HOUR, 2 * HOUR + 1, 2 * HOUR + 2, YEAR, -YEAR, YEAR + DAY];
+    let steps = [
+        0,
+        HOUR,
+        0,
+        -HOUR,
+        -10 * YEAR,
+        2 * HOUR,
+        2 * HOUR + 1,
+        2 * HOUR + 2,
+        YEAR,
+        -YEAR,
+        YEAR + DAY,
+    ];
     for (round, step) in steps.into_iter().enumerate() {
         let now = START.plus_micros(step);
         fixture.clock.set(now);
         if round % 3 == 2 {
             fixture = fixture.reopen(stores);
-            assert_eq!(fixture.log.head(fixture.set).expect("a head").time, last, "after a restart");
+            assert_eq!(
+                fixture.log.head(fixture.set).expect("a head").time,
+                last,
+                "after a restart"
+            );
         }
         fixture.append((0..3).map(|number| put(format!("{round}/{number}"), 1)).collect());
         // The first takes the clock's time if that is later; the others follow at once.

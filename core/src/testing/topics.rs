@@ -2,8 +2,8 @@
 
 use super::{Named, START};
 use crate::{
-    Clock, ErrorKind, FixedClock, LogError, NewNotification, Notification, Offset, Payload, Position, TopicId,
-    TopicLog, publish,
+    Clock, ErrorKind, FixedClock, LogError, NewNotification, Notification, Offset, Payload,
+    Position, TopicId, TopicLog, publish,
 };
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,8 @@ pub trait TopicStores {
     /// A new and empty store with that clock.
     fn create(&mut self, clock: Arc<FixedClock>) -> Arc<dyn TopicLog>;
 
-    /// Closes the newest store and opens it again, with the same clock. A store that keeps nothing returns it as it is.
+    /// Closes the newest store and opens it again, with the same clock. A store that keeps nothing
+    /// returns it as it is.
     fn reopen(&mut self, log: Arc<dyn TopicLog>) -> Arc<dyn TopicLog>;
 }
 
@@ -86,7 +87,11 @@ fn offsets(log: &dyn TopicLog, topic: TopicId) -> Vec<u64> {
 
 fn topics_are_opened_by_url(stores: &mut dyn TopicStores) {
     let (log, _, topic) = store(stores);
-    let others = ["http://example.org/topic?a=%2f", "http://example.org/topic?a=%2F", "http://example.org/Topic"];
+    let others = [
+        "http://example.org/topic?a=%2f",
+        "http://example.org/topic?a=%2F",
+        "http://example.org/Topic",
+    ];
     let numbers = others.map(|url| log.open_topic(url).expect("opened"));
     let mut distinct = numbers.to_vec();
     distinct.push(topic);
@@ -99,7 +104,11 @@ fn topics_are_opened_by_url(stores: &mut dyn TopicStores) {
     let log = stores.reopen(log);
     assert_eq!(others.map(|url| log.open_topic(url).expect("opened")), numbers);
     assert_eq!(log.open_topic("http://example.org/topic").expect("opened"), topic);
-    assert_eq!(log.head(topic).expect("a head"), Offset(1), "opening a topic changes nothing in it");
+    assert_eq!(
+        log.head(topic).expect("a head"),
+        Offset(1),
+        "opening a topic changes nothing in it"
+    );
 }
 
 fn unknown_topics_are_told_apart(stores: &mut dyn TopicStores) {
@@ -123,12 +132,15 @@ fn offsets_follow_the_calls(stores: &mut dyn TopicStores) {
     for number in 0..200_u64 {
         let sender = sender.clone();
         let place = if number % 4 == 3 { other } else { topic };
-        let done = Box::new(move |result| sender.send((number, place, result)).expect("the test listens"));
+        let done =
+            Box::new(move |result| sender.send((number, place, result)).expect("the test listens"));
         log.publish_then(place, bytes(&number.to_be_bytes()), done);
     }
     drop(sender);
-    let told: Vec<(u64, TopicId, Offset)> =
-        receiver.iter().map(|(number, place, result)| (number, place, result.expect("published"))).collect();
+    let told: Vec<(u64, TopicId, Offset)> = receiver
+        .iter()
+        .map(|(number, place, result)| (number, place, result.expect("published")))
+        .collect();
     assert_eq!(told.len(), 200, "every call is answered once");
     for (number, place, offset) in told {
         let expected = if place == other { number / 4 + 1 } else { number - number / 4 + 1 };
@@ -164,8 +176,10 @@ fn many_publishers_make_one_log(stores: &mut dyn TopicStores) {
     told.sort_unstable();
     let kept: Vec<(Offset, Payload)> =
         all(&*log, topic).into_iter().map(|one| (one.offset, one.content.payload)).collect();
-    let told: Vec<(Offset, Payload)> =
-        told.into_iter().map(|(offset, body)| (offset, Payload::Bytes(Arc::from(&body[..])))).collect();
+    let told: Vec<(Offset, Payload)> = told
+        .into_iter()
+        .map(|(offset, body)| (offset, Payload::Bytes(Arc::from(&body[..]))))
+        .collect();
     assert_eq!(kept, told);
     assert_eq!(log.head(topic).expect("a head"), Offset(THREADS * EACH));
 }
@@ -179,7 +193,8 @@ fn notifications_are_kept_whole(stores: &mut dyn TopicStores) {
         changes(1),
         NewNotification {
             media_type: "text/plain; charset=\"utf-8\"".into(),
-            links: "<http://example.org/é>; rel=\"resourcesync\", <http://example.org/b>; rel=up".into(),
+            links: "<http://example.org/é>; rel=\"resourcesync\", <http://example.org/b>; rel=up"
+                .into(),
             payload: Payload::Changes { after: Position(1), last: Position(1 << 40) },
         },
         bytes(b"\0\xff not text"),
@@ -196,8 +211,10 @@ fn notifications_are_kept_whole(stores: &mut dyn TopicStores) {
 fn refused_notifications_leave_no_gap(stores: &mut dyn TopicStores) {
     let (log, _, topic) = store(stores);
     publish(&*log, topic, bytes(b"1")).expect("published");
-    let backwards =
-        NewNotification { payload: Payload::Changes { after: Position(5), last: Position(5) }, ..bytes(b"") };
+    let backwards = NewNotification {
+        payload: Payload::Changes { after: Position(5), last: Position(5) },
+        ..bytes(b"")
+    };
     let endless = NewNotification { media_type: "a".repeat(100_000), ..bytes(b"") };
     for faulty in [backwards, endless] {
         let refused = publish(&*log, topic, faulty).expect_err("refused");
@@ -217,7 +234,9 @@ fn readers_see_what_is_answered(stores: &mut dyn TopicStores) {
             let log = reader.upgrade().expect("the test keeps it");
             let head = log.head(topic).expect("a head");
             let read = log.read(topic, Offset(offset.0 - 1), 1).expect("read");
-            sender.send((offset, head, read.first().map(|one| one.offset))).expect("the test listens");
+            sender
+                .send((offset, head, read.first().map(|one| one.offset)))
+                .expect("the test listens");
         };
         log.publish_then(topic, bytes(b"seen"), Box::new(done));
     }
@@ -269,13 +288,21 @@ fn trimming_drops_the_oldest_only(stores: &mut dyn TopicStores) {
     let other = log.open_topic("http://example.org/other").expect("opened");
     log.trim(topic, Offset(5)).expect("nothing to trim");
     for number in 1..=2_500_u64 {
-        log.publish_then(topic, if number % 2 == 0 { changes(number) } else { bytes(b"body") }, Box::new(|_| ()));
+        log.publish_then(
+            topic,
+            if number % 2 == 0 { changes(number) } else { bytes(b"body") },
+            Box::new(|_| ()),
+        );
     }
     publish(&*log, other, bytes(b"other")).expect("published");
     log.trim(topic, Offset(2_400)).expect("trimmed");
     assert_eq!(offsets(&*log, topic), (2_401..=2_500).collect::<Vec<_>>());
     log.trim(topic, Offset(100)).expect("trimmed before");
-    assert_eq!(log.read(topic, Offset(0), 1).expect("read")[0].offset, Offset(2_401), "fewer, and one sees it");
+    assert_eq!(
+        log.read(topic, Offset(0), 1).expect("read")[0].offset,
+        Offset(2_401),
+        "fewer, and one sees it"
+    );
     let log = stores.reopen(log);
     log.trim(topic, Offset(u64::MAX)).expect("trimmed");
     assert_eq!(offsets(&*log, topic), [2_500], "the last one stays");

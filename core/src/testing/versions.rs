@@ -3,7 +3,8 @@
 use super::random::Random;
 use super::{DAY, Fixture, HOUR, START, Stores, everything, rule, state};
 use crate::{
-    Change, ContentId, FixedClock, Imported, NewSet, Order, Position, SetId, State, Version, VersionPolicy, append,
+    Change, ContentId, FixedClock, Imported, NewSet, Order, Position, SetId, State, Version,
+    VersionPolicy, append,
 };
 use abreast_webtypes::Timestamp;
 use std::collections::BTreeSet;
@@ -26,7 +27,9 @@ fn put(key: &str, number: u64) -> Change {
 }
 
 fn versions(fixture: &Fixture, key: &str) -> Vec<Version> {
-    let read = |from, order| fixture.log.versions(fixture.set, key, from, order, usize::MAX).expect("versions");
+    let read = |from, order| {
+        fixture.log.versions(fixture.set, key, from, order, usize::MAX).expect("versions")
+    };
     let oldest_first = read(Timestamp::MIN, Order::OldestFirst);
     let mut newest_first = read(Timestamp::MAX, Order::NewestFirst);
     newest_first.reverse();
@@ -36,7 +39,10 @@ fn versions(fixture: &Fixture, key: &str) -> Vec<Version> {
 
 /// The lengths of a resource's versions; `None` where it was not there.
 fn lengths(fixture: &Fixture, key: &str) -> Vec<Option<u64>> {
-    versions(fixture, key).iter().map(|one| one.state.as_ref().and_then(|state| state.length)).collect()
+    versions(fixture, key)
+        .iter()
+        .map(|one| one.state.as_ref().and_then(|state| state.length))
+        .collect()
 }
 
 fn with_versions(stores: &mut dyn Stores) -> Fixture {
@@ -77,7 +83,11 @@ pub(super) fn versions_are_kept_only_when_asked(stores: &mut dyn Stores) {
     assert_eq!(versions(&fixture, "a"), []);
     assert_eq!(unneeded(&fixture), [id(1), id(2)], "unneeded contents are listed all the same");
     fixture.log.keep_versions(fixture.set, true).expect("kept from now on");
-    fixture.append(vec![Change::put("b", state(1)), Change::delete("b"), Change::put("b", state(2))]);
+    fixture.append(vec![
+        Change::put("b", state(1)),
+        Change::delete("b"),
+        Change::put("b", state(2)),
+    ]);
     assert_eq!(versions(&fixture, "b"), [], "no bytes, no versions");
     let fixture = fixture.reopen(stores);
     fixture.append(vec![put("a", 3)]);
@@ -95,7 +105,8 @@ pub(super) fn versions_tell_the_history_of_a_resource(stores: &mut dyn Stores) {
     log.keep_versions(set, true).expect("kept");
     let imported = |number| Imported { key: "a".into(), state: kept(number), witness: Vec::new() };
     log.import(set, vec![imported(9)]).expect("imported");
-    log.import(set, vec![imported(1), Imported { key: "other".into(), ..imported(5) }]).expect("imported");
+    log.import(set, vec![imported(1), Imported { key: "other".into(), ..imported(5) }])
+        .expect("imported");
     clock.set(START.plus_micros(HOUR));
     log.complete_import(set).expect("completed");
     let fixture = Fixture { log, clock, set };
@@ -110,7 +121,11 @@ pub(super) fn versions_tell_the_history_of_a_resource(stores: &mut dyn Stores) {
         Version { time: created.plus_micros(4), position: Position(4), state: Some(kept(3)) },
         Version { time: created.plus_micros(5), position: Position(5), state: Some(state(4)) },
     ];
-    assert_eq!(versions(&fixture, "a"), expected, "the last one's bytes are not kept, the one before ends there");
+    assert_eq!(
+        versions(&fixture, "a"),
+        expected,
+        "the last one's bytes are not kept, the one before ends there"
+    );
     assert_eq!(lengths(&fixture, "other"), [Some(5), None]);
     assert_eq!(lengths(&fixture, "none"), []);
     let at = |micros: i64, order, limit| {
@@ -126,21 +141,34 @@ pub(super) fn versions_tell_the_history_of_a_resource(stores: &mut dyn Stores) {
     assert_eq!(at(0, Order::NewestFirst, 9), [0]);
     assert_eq!(at(-1, Order::NewestFirst, 9), [0; 0]);
     fixture.append(vec![put("a", 9)]);
-    assert_eq!(unneeded(&fixture), [], "imported twice: the first bytes were let go, then needed again");
+    assert_eq!(
+        unneeded(&fixture),
+        [],
+        "imported twice: the first bytes were let go, then needed again"
+    );
 }
 
 pub(super) fn bytes_found_later_complete_a_version(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
     let bare = |number| State { content: None, ..kept(number) };
-    fixture.append(vec![Change::put("a", bare(1)), Change::put("a", bare(2)), Change::put("b", bare(3))]);
+    fixture.append(vec![
+        Change::put("a", bare(1)),
+        Change::put("a", bare(2)),
+        Change::put("b", bare(3)),
+    ]);
     fixture.log.keep_versions(fixture.set, true).expect("kept");
     let policy = VersionPolicy { count: Some(1), age: Some(Duration::ZERO), bytes: Some(0) };
     let collected = fixture.log.collect_versions(fixture.set, &policy, 1).expect("collected");
     assert!(collected.complete, "changes before versions were kept are not read");
     let appended = fixture.append(vec![put("a", 2), put("a", 2)]);
     assert_eq!((appended.recorded, appended.unchanged), (0, 2));
-    let expected = Version { time: START.plus_micros(2), position: Position(2), state: Some(kept(2)) };
-    assert_eq!(versions(&fixture, "a"), [expected], "since its last change, not since its bytes were found");
+    let expected =
+        Version { time: START.plus_micros(2), position: Position(2), state: Some(kept(2)) };
+    assert_eq!(
+        versions(&fixture, "a"),
+        [expected],
+        "since its last change, not since its bytes were found"
+    );
     // Found elsewhere: the old place is let go.
     let moved = State { content: Some(id(77)), ..kept(2) };
     fixture.append(vec![Change::put("a", moved.clone())]);
@@ -157,7 +185,11 @@ pub(super) fn versions_beyond_the_count_are_dropped(stores: &mut dyn Stores) {
     fixture.append(vec![put("c", 50), Change::delete("a")]);
     let count = |count| VersionPolicy { count: Some(count), ..VersionPolicy::default() };
     assert_eq!(collect(&fixture, count(4)), 6 + 5);
-    assert_eq!(lengths(&fixture, "a"), [Some(7), Some(8), Some(9), None], "a deletion is a state too");
+    assert_eq!(
+        lengths(&fixture, "a"),
+        [Some(7), Some(8), Some(9), None],
+        "a deletion is a state too"
+    );
     assert_eq!(lengths(&fixture, "b"), [106, 107, 108, 109].map(Some));
     assert_eq!(lengths(&fixture, "c"), [Some(50)]);
     let fixture = fixture.reopen(stores);
@@ -166,13 +198,15 @@ pub(super) fn versions_beyond_the_count_are_dropped(stores: &mut dyn Stores) {
     assert_eq!(collect(&fixture, count(7)), 0, "more are kept from now on");
     assert_eq!(collect(&fixture, count(1)), 3 + 3, "fewer: all are read again");
     assert_eq!((lengths(&fixture, "a"), lengths(&fixture, "b")), (vec![None], vec![Some(110)]));
-    let needed: Vec<u64> = (0..200).filter(|one| fixture.log.needs_content(&id(*one)).expect("no error")).collect();
+    let needed: Vec<u64> =
+        (0..200).filter(|one| fixture.log.needs_content(&id(*one)).expect("no error")).collect();
     assert_eq!(needed, [50, 110]);
 }
 
 pub(super) fn versions_superseded_too_long_ago_are_dropped(stores: &mut dyn Stores) {
     let fixture = with_versions(stores);
-    let policy = VersionPolicy { age: Some(Duration::from_secs(10 * 86_400)), ..VersionPolicy::default() };
+    let policy =
+        VersionPolicy { age: Some(Duration::from_secs(10 * 86_400)), ..VersionPolicy::default() };
     for day in 0..5 {
         fixture.clock.set(START.plus_micros(day * DAY + HOUR));
         fixture.append(vec![put("a", day as u64 + 1)]);
@@ -200,7 +234,14 @@ pub(super) fn versions_over_the_size_are_dropped(stores: &mut dyn Stores) {
     let fixture = with_versions(stores);
     let bytes = |bytes| VersionPolicy { bytes: Some(bytes), ..VersionPolicy::default() };
     // 300 and 600 bytes current, 10 + 20 + 30 bytes of old ones, of which 20 are needed twice.
-    fixture.append(vec![put("a", 10), put("b", 20), put("a", 20), put("a", 30), put("b", 600), put("a", 300)]);
+    fixture.append(vec![
+        put("a", 10),
+        put("b", 20),
+        put("a", 20),
+        put("a", 30),
+        put("b", 600),
+        put("a", 300),
+    ]);
     assert_eq!(collect(&fixture, bytes(960)), 0, "equal bytes count once");
     assert_eq!(collect(&fixture, bytes(955)), 1);
     assert_eq!(
@@ -208,14 +249,23 @@ pub(super) fn versions_over_the_size_are_dropped(stores: &mut dyn Stores) {
         (vec![Some(20), Some(30), Some(300)], vec![Some(20), Some(600)])
     );
     assert_eq!(collect(&fixture, bytes(949)), 2, "both that need the same bytes");
-    assert_eq!((lengths(&fixture, "a"), lengths(&fixture, "b")), (vec![Some(30), Some(300)], vec![Some(600)]));
+    assert_eq!(
+        (lengths(&fixture, "a"), lengths(&fixture, "b")),
+        (vec![Some(30), Some(300)], vec![Some(600)])
+    );
     assert_eq!(collect(&fixture, bytes(1)), 1, "what is current stays");
-    assert_eq!((lengths(&fixture, "a"), lengths(&fixture, "b")), (vec![Some(300)], vec![Some(600)]));
+    assert_eq!(
+        (lengths(&fixture, "a"), lengths(&fixture, "b")),
+        (vec![Some(300)], vec![Some(600)])
+    );
     let left = fixture.log.collect_versions(fixture.set, &bytes(1), 5).expect("collected");
     assert_eq!((left.kept_bytes, left.complete), (900, true));
     assert_eq!(unneeded(&fixture), [10, 20, 30].map(id));
     fixture.append(vec![put("c", 20)]);
-    fixture.log.forget_contents(unneeded(&fixture).into_iter().chain([id(20)]).collect()).expect("forgotten");
+    fixture
+        .log
+        .forget_contents(unneeded(&fixture).into_iter().chain([id(20)]).collect())
+        .expect("forgotten");
     assert_eq!(unneeded(&fixture), []);
     assert!(fixture.log.needs_content(&id(20)).expect("no error"), "needed again meanwhile");
 }
@@ -248,27 +298,41 @@ pub(super) fn what_is_needed_is_told(stores: &mut dyn Stores) {
                 age: None,
             };
             if random.below(2) == 0 {
-                fixture.log.collect_versions(fixture.set, &policy, 1 + random.below(9) as usize).expect("collected");
+                fixture
+                    .log
+                    .collect_versions(fixture.set, &policy, 1 + random.below(9) as usize)
+                    .expect("collected");
             }
             if random.below(9) == 0 {
                 fixture = fixture.reopen(stores);
             }
-            check_needs(&fixture, &[fixture.set, other], &KEYS, &format!("seed {seed}, round {round}"));
+            check_needs(
+                &fixture,
+                &[fixture.set, other],
+                &KEYS,
+                &format!("seed {seed}, round {round}"),
+            );
         }
     }
 }
 
-/// Needed is exactly what a resource or a version names; the bytes counted are those of the first set.
+/// Needed is exactly what a resource or a version names; the bytes counted are those of the first
+/// set.
 fn check_needs(fixture: &Fixture, sets: &[SetId], keys: &[&str], place: &str) {
     let mut named = BTreeSet::new();
     let mut bytes = 0;
     for set in sets {
-        let here = Fixture { log: Arc::clone(&fixture.log), clock: Arc::clone(&fixture.clock), set: *set };
+        let here =
+            Fixture { log: Arc::clone(&fixture.log), clock: Arc::clone(&fixture.clock), set: *set };
         let resources = here.resources(&everything());
-        let mut states: Vec<State> = resources.iter().map(|resource| resource.state.clone()).collect();
+        let mut states: Vec<State> =
+            resources.iter().map(|resource| resource.state.clone()).collect();
         for key in keys {
             let all = versions(&here, key);
-            let current = resources.iter().find(|resource| resource.key == **key).map(|resource| &resource.state);
+            let current = resources
+                .iter()
+                .find(|resource| resource.key == **key)
+                .map(|resource| &resource.state);
             if let Some(last) = all.last() {
                 let last = last.state.as_ref().map(|state| (state.content, &state.digests));
                 assert_eq!(
@@ -290,10 +354,15 @@ fn check_needs(fixture: &Fixture, sets: &[SetId], keys: &[&str], place: &str) {
         }
         named.extend(own);
     }
-    let collected = fixture.log.collect_versions(fixture.set, &VersionPolicy::default(), 1).expect("collected");
+    let collected =
+        fixture.log.collect_versions(fixture.set, &VersionPolicy::default(), 1).expect("collected");
     assert_eq!(collected.kept_bytes, bytes, "{place}: bytes are counted once");
     for number in 0..8 {
         let id = id(number);
-        assert_eq!(fixture.log.needs_content(&id).expect("no error"), named.contains(&id), "{place}: {number}");
+        assert_eq!(
+            fixture.log.needs_content(&id).expect("no error"),
+            named.contains(&id),
+            "{place}: {number}"
+        );
     }
 }

@@ -11,7 +11,8 @@ const LONG: Duration = Duration::from_secs(60);
 pub(super) fn waiting_ends_with_a_change(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
     let (log, set) = (&fixture.log, fixture.set);
-    let wait = |position, timeout| log.wait_for(&[(set, Position(position))], timeout).expect("waited");
+    let wait =
+        |position, timeout| log.wait_for(&[(set, Position(position))], timeout).expect("waited");
     assert!(!wait(0, Duration::ZERO) && !wait(0, Duration::from_millis(5)), "nothing changed");
     assert!(!log.wait_for(&[], Duration::from_millis(1)).expect("waited"), "nothing is waited for");
     let begun = Instant::now();
@@ -32,7 +33,8 @@ pub(super) fn waiting_ends_with_a_change(stores: &mut dyn Stores) {
 pub(super) fn waiting_is_for_any_of_several_sets(stores: &mut dyn Stores) {
     let log = stores.create(Arc::new(FixedClock::at(START)), 1_000, 1_000_000);
     let open = |slug: &str| {
-        let set = log.open_set(&NewSet { slug: slug.into(), ..NewSet::default() }).expect("opened").id;
+        let set =
+            log.open_set(&NewSet { slug: slug.into(), ..NewSet::default() }).expect("opened").id;
         log.complete_import(set).expect("completed");
         set
     };

@@ -1,4 +1,5 @@
-//! Speed of reading and writing a list, beside quick-xml's own namespace reader over the same bytes.
+//! Speed of reading and writing a list, beside quick-xml's own namespace reader over the same
+//! bytes.
 //!
 //! `cargo run --release -p abreast-resourcesync --example read_speed [entries] [rounds]`
 //! Rounds are interleaved, so that a busy machine slows all of them; medians are shown.
@@ -17,7 +18,10 @@ use std::time::{Duration, Instant};
 fn list(entries: u32) -> Vec<u8> {
     let at = W3cDatetime::parse(b"2026-01-03T09:00:00Z").ok();
     let mut out = Vec::new();
-    write_head(&mut out, &Head { capability: Some(Capability::ResourceList), at, ..Head::default() });
+    write_head(
+        &mut out,
+        &Head { capability: Some(Capability::ResourceList), at, ..Head::default() },
+    );
     for number in 0..entries {
         write_entry(&mut out, Root::UrlSet, &entry(number));
     }

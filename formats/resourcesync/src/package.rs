@@ -1,7 +1,7 @@
 //! Names of the members of Resource Dump and Change Dump packages [rs-core §11.2, §13.2].
 //!
-//! A package is a ZIP file with `manifest.xml` at its top level; each entry of the manifest names its bitstream by
-//! a `path` that begins with `/` and is the member's name behind it.
+//! A package is a ZIP file with `manifest.xml` at its top level; each entry of the manifest names
+//! its bitstream by a `path` that begins with `/` and is the member's name behind it.
 
 use abreast_webtypes::decode_segment;
 
@@ -11,12 +11,12 @@ pub const MANIFEST: &str = "manifest.xml";
 /// Media type of a package.
 pub const ZIP: &str = "application/zip";
 
-/// The `path` of a bitstream: the resource's own path below a folder of the package, readable for anyone who unpacks
-/// it by hand. Two keys never share a path.
+/// The `path` of a bitstream: the resource's own path below a folder of the package, readable for
+/// anyone who unpacks it by hand. Two keys never share a path.
 ///
-/// `key` is a reference relative to the set's base, each segment percent-encoded. One whose names cannot stand in a
-/// ZIP everywhere (no UTF-8, control characters, a backslash, a blank at the end) keeps its encoding, below
-/// `encoded`, where no readable one is.
+/// `key` is a reference relative to the set's base, each segment percent-encoded. One whose names
+/// cannot stand in a ZIP everywhere (no UTF-8, control characters, a backslash, a blank at the end)
+/// keeps its encoding, below `encoded`, where no readable one is.
 pub fn bitstream_path(folder: &str, key: &str) -> String {
     let mut path = format!("/{folder}/");
     let start = path.len();
@@ -42,7 +42,9 @@ pub fn member_name(path: &str) -> &str {
 
 /// May this name stand in a package as it is?
 fn is_readable(name: &str) -> bool {
-    let odd = |character: char| character.is_control() || matches!(character, '/' | '\\' | '\u{fffe}' | '\u{ffff}');
+    let odd = |character: char| {
+        character.is_control() || matches!(character, '/' | '\\' | '\u{fffe}' | '\u{ffff}')
+    };
     !name.is_empty() && !matches!(name, "." | "..") && !name.contains(odd) && name.trim() == name
 }
 

@@ -3,8 +3,7 @@
 
 use abreast_resourcesync::v1_1::{Document, Entry, Limits, Parser, Step};
 
-const ROOT: &str =
-    "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">";
+const ROOT: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">";
 const MD: &str = "<rs:md capability=\"resourcelist\" at=\"2026-01-03T09:00:00Z\"/>";
 
 fn error(text: impl AsRef<[u8]>) -> (&'static str, String) {
@@ -14,7 +13,8 @@ fn error(text: impl AsRef<[u8]>) -> (&'static str, String) {
     }
 }
 
-/// Feeds a piece again and again until the document is refused; says the code and how many bytes were taken.
+/// Feeds a piece again and again until the document is refused; says the code and how many bytes
+/// were taken.
 fn refused_after(start: &str, piece: &str, at_most: usize) -> (&'static str, usize) {
     let mut parser = Parser::new(Limits::default());
     parser.feed(start.as_bytes());
@@ -35,7 +35,8 @@ fn refused_after(start: &str, piece: &str, at_most: usize) -> (&'static str, usi
 
 #[test]
 fn entities_are_never_expanded() {
-    let entity = |level: u32| format!("<!ENTITY l{level} \"{}\">", format!("&l{};", level - 1).repeat(10));
+    let entity =
+        |level: u32| format!("<!ENTITY l{level} \"{}\">", format!("&l{};", level - 1).repeat(10));
     let entities = (1..12).map(entity).collect::<Vec<_>>().concat();
     let laughs = format!(
         "<?xml version=\"1.0\"?>\n<!DOCTYPE urlset [<!ENTITY l0 \"ha\">{entities}]>\n\
@@ -55,7 +56,10 @@ fn external_entities_are_neither_opened_nor_shown() {
 
 #[test]
 fn undefined_entities_are_refused() {
-    assert_eq!(error(format!("{ROOT}<url><loc>http://example.org/&x;</loc></url></urlset>")).0, "xml.syntax");
+    assert_eq!(
+        error(format!("{ROOT}<url><loc>http://example.org/&x;</loc></url></urlset>")).0,
+        "xml.syntax"
+    );
 }
 
 #[test]
@@ -68,10 +72,17 @@ fn a_million_levels_are_refused_at_the_sixty_fifth() {
 
 #[test]
 fn thousands_of_attributes_are_refused() {
-    let attributes = (0..3_000).map(|number| format!(" a{number}=\"{number}\"")).collect::<Vec<_>>().concat();
-    assert_eq!(error(format!("{ROOT}<rs:md capability=\"resourcelist\"{attributes}/></urlset>")).0, "xml.attributes");
+    let attributes =
+        (0..3_000).map(|number| format!(" a{number}=\"{number}\"")).collect::<Vec<_>>().concat();
     assert_eq!(
-        error(format!("{ROOT}<rs:md capability=\"resourcelist\" capability=\"changelist\"/></urlset>")).0,
+        error(format!("{ROOT}<rs:md capability=\"resourcelist\"{attributes}/></urlset>")).0,
+        "xml.attributes"
+    );
+    assert_eq!(
+        error(format!(
+            "{ROOT}<rs:md capability=\"resourcelist\" capability=\"changelist\"/></urlset>"
+        ))
+        .0,
         "xml.attributes"
     );
 }
@@ -83,24 +94,32 @@ fn a_16_mib_attribute_or_text_is_refused_after_1_mib() {
         let (code, fed) = refused_after(&format!("{ROOT}{start}"), &piece, 16 << 20);
         assert_eq!((code, fed < 2 << 20), ("xml.size", true), "{start}");
     }
-    let literal = format!("{ROOT}<url><loc>http://example.org/{}</loc></url></urlset>", "x".repeat(64 << 20));
+    let literal =
+        format!("{ROOT}<url><loc>http://example.org/{}</loc></url></urlset>", "x".repeat(64 << 20));
     assert_eq!(error(literal).0, "xml.size");
 }
 
 #[test]
 fn text_in_many_pieces_is_limited_too() {
-    for (start, expected) in
-        [("<url><loc>", "rs.loc"), ("<url><lastmod>", "rs.datetime"), ("<url><rs:mimetype>", "rs.value")]
-    {
-        let (code, fed) = refused_after(&format!("{ROOT}{start}"), "<![CDATA[0123456789]]><!-- c -->", 1 << 20);
+    for (start, expected) in [
+        ("<url><loc>", "rs.loc"),
+        ("<url><lastmod>", "rs.datetime"),
+        ("<url><rs:mimetype>", "rs.value"),
+    ] {
+        let (code, fed) =
+            refused_after(&format!("{ROOT}{start}"), "<![CDATA[0123456789]]><!-- c -->", 1 << 20);
         assert_eq!((code, fed < 100_000), (expected, true), "{start}");
     }
 }
 
 #[test]
 fn bytes_that_are_no_characters_are_refused() {
-    let text =
-        [ROOT.as_bytes(), MD.as_bytes(), b"<url><loc>http://example.org/caf\xff.txt</loc></url></urlset>"].concat();
+    let text = [
+        ROOT.as_bytes(),
+        MD.as_bytes(),
+        b"<url><loc>http://example.org/caf\xff.txt</loc></url></urlset>",
+    ]
+    .concat();
     assert_eq!(error(text).0, "xml.encoding");
 }
 

@@ -7,8 +7,7 @@ use abreast_resourcesync::v1_1::{
 use abreast_webtypes::Algorithm;
 use std::io::{self, Read};
 
-const XMLNS: &str =
-    "xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns:rs='http://www.openarchives.org/rs/terms/'";
+const XMLNS: &str = "xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns:rs='http://www.openarchives.org/rs/terms/'";
 
 /// A `urlset` with that content.
 fn urlset(content: &str) -> String {
@@ -58,21 +57,37 @@ fn reads_every_attribute() {
     let entry = &document.entries[0];
     assert_eq!(entry.loc, "http://example.org/1");
     assert_eq!(entry.lastmod.unwrap().instant.to_string(), "2026-01-01T09:00:00Z");
-    assert_eq!((entry.change, entry.capability), (Some(Change::Updated), Some(Capability::ChangeList)));
+    assert_eq!(
+        (entry.change, entry.capability),
+        (Some(Change::Updated), Some(Capability::ChangeList))
+    );
     assert_eq!(entry.datetime.unwrap().instant.to_string(), "2026-01-01T09:00:00.500000Z");
     assert_eq!((entry.encoding.as_deref(), entry.path.as_deref()), (Some("gzip"), Some("/a/b")));
-    assert_eq!((entry.length, entry.media_type.as_deref()), (Some(9_788_456_778), Some("a/b; c=d")));
+    assert_eq!(
+        (entry.length, entry.media_type.as_deref()),
+        (Some(9_788_456_778), Some("a/b; c=d"))
+    );
     assert_eq!(
         (entry.digests.strongest(), &entry.digests.unknown[..]),
         (Some(Algorithm::Md5), &["sha3-512".to_owned()][..])
     );
     let link = &entry.links[0];
-    assert!(link.has_rel("alternate") && link.pri == Some(2) && link.length == Some(5) && link.digests.md5.is_some());
+    assert!(
+        link.has_rel("alternate")
+            && link.pri == Some(2)
+            && link.length == Some(5)
+            && link.digests.md5.is_some()
+    );
     assert_eq!(
         (link.path.as_deref(), link.media_type.as_deref(), link.encoding.as_deref()),
         (Some("/p"), Some("x/y"), Some("gzip"))
     );
-    assert!(link.modified.is_some() && entry.from.is_some() && entry.until.is_some() && entry.at.is_some());
+    assert!(
+        link.modified.is_some()
+            && entry.from.is_some()
+            && entry.until.is_some()
+            && entry.at.is_some()
+    );
     let again = Document::from_slice(&document.to_bytes()).unwrap();
     assert_eq!(again.entries[0].links[0].rel, link.rel);
 }
@@ -93,8 +108,10 @@ fn the_root_is_a_sitemap_element() {
 
 #[test]
 fn entries_must_fit_their_root() {
-    let (list, index) =
-        ("<url><loc>http://example.org/a</loc></url>", "<sitemap><loc>http://example.org/a</loc></sitemap>");
+    let (list, index) = (
+        "<url><loc>http://example.org/a</loc></url>",
+        "<sitemap><loc>http://example.org/a</loc></sitemap>",
+    );
     assert_eq!(code(&urlset(&format!("{list}{index}"))), "rs.root");
     assert_eq!(code(&urlset(&format!("{index}{list}"))), "rs.root");
     assert_eq!(code(&format!("<sitemapindex {XMLNS}>{list}{index}</sitemapindex>")), "rs.root");
@@ -108,7 +125,10 @@ fn a_plain_sitemap_has_no_capability() {
                          <lastmod>2026-01-01</lastmod><changefreq>daily</changefreq><priority>0.5</priority></url></urlset>",
     );
     let document = document.unwrap();
-    assert_eq!((document.head, document.entries.len()), (Head { links: Vec::new(), ..Head::default() }, 1));
+    assert_eq!(
+        (document.head, document.entries.len()),
+        (Head { links: Vec::new(), ..Head::default() }, 1)
+    );
     assert!(read(&urlset("")).unwrap().entries.is_empty());
 }
 
@@ -123,7 +143,10 @@ fn foreign_elements_are_ignored() {
     let document = read(&document).unwrap();
     assert_eq!(document.head.capability, Some(Capability::ResourceList));
     assert_eq!(document.entries.len(), 1);
-    assert_eq!((document.entries[0].loc.as_str(), document.entries[0].length), ("http://example.org/a", Some(5)));
+    assert_eq!(
+        (document.entries[0].loc.as_str(), document.entries[0].length),
+        ("http://example.org/a", Some(5))
+    );
 }
 
 #[test]
@@ -132,7 +155,9 @@ fn the_head_comes_first() {
     let url = "<url><loc>http://example.org/a</loc></url>";
     assert_eq!(code(&urlset(&format!("{url}{md}"))), "rs.order");
     assert_eq!(code(&urlset(&format!("{md}{md}"))), "rs.md");
-    let document = read(&urlset(&format!("{md}{url}<rs:ln rel='up' href='http://example.org/up'/>{url}"))).unwrap();
+    let document =
+        read(&urlset(&format!("{md}{url}<rs:ln rel='up' href='http://example.org/up'/>{url}")))
+            .unwrap();
     assert_eq!(document.entries.len(), 2);
     let error = read(&format!("<urlset {XMLNS}>\n{url}\n  {md}</urlset>")).unwrap_err();
     assert_eq!((error.line(), error.column()), (3, 3));
@@ -140,9 +165,13 @@ fn the_head_comes_first() {
 
 #[test]
 fn capabilities_are_known_and_their_case_is_forgiven() {
-    let md = |capability: &str| urlset(&format!("<rs:md capability='{capability}' at='2026-01-01'/>"));
+    let md =
+        |capability: &str| urlset(&format!("<rs:md capability='{capability}' at='2026-01-01'/>"));
     let head = read(&md("capabilityList")).unwrap().head;
-    assert_eq!((head.capability, head.lenient_capability), (Some(Capability::CapabilityList), true));
+    assert_eq!(
+        (head.capability, head.lenient_capability),
+        (Some(Capability::CapabilityList), true)
+    );
     assert!(!read(&md("resourcelist")).unwrap().head.lenient_capability);
     assert_eq!(code(&md("changelistindex")), "rs.capability");
     assert_eq!(code(&md("")), "rs.capability");
@@ -202,7 +231,8 @@ fn values_are_checked() {
 
 #[test]
 fn links_without_meaning_are_left_out() {
-    let read = one(&entry("<rs:ln href='x'/><rs:ln rel='up'/><rs:ln rel='duplicate' href='y' pri='0'/>"));
+    let read =
+        one(&entry("<rs:ln href='x'/><rs:ln rel='up'/><rs:ln rel='duplicate' href='y' pri='0'/>"));
     assert_eq!((read.links.len(), read.links[0].pri), (1, None));
     assert_eq!(code(&entry(&"<rs:ln rel='a' href='b'/>".repeat(1_001))), "rs.links");
     assert_eq!(code(&urlset(&"<rs:ln rel='a' href='b'/>".repeat(1_001))), "rs.links");
@@ -214,7 +244,10 @@ fn digests_that_cannot_be_read_are_noted() {
         "<rs:md hash='md5:f4k3 sha-256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824 whirlpool:0'/>",
     ));
     assert_eq!(read.digests.strongest(), Some(Algorithm::Sha256));
-    assert_eq!((read.digests.md5, read.digests.unknown), (None, vec!["md5:f4k3".to_owned(), "whirlpool".to_owned()]));
+    assert_eq!(
+        (read.digests.md5, read.digests.unknown),
+        (None, vec!["md5:f4k3".to_owned(), "whirlpool".to_owned()])
+    );
 }
 
 #[test]
@@ -234,13 +267,21 @@ fn metadata_of_version_0_1_is_read() {
 #[test]
 fn spans_do_not_end_before_they_begin() {
     let head = |attributes: &str| urlset(&format!("<rs:md capability='changelist' {attributes}/>"));
-    for attributes in ["at='2026-01-03T09:00:00Z' completed='2026-01-03T08:00:00Z'", "from='2026-02' until='2026-01'"] {
+    for attributes in [
+        "at='2026-01-03T09:00:00Z' completed='2026-01-03T08:00:00Z'",
+        "from='2026-02' until='2026-01'",
+    ] {
         assert_eq!(code(&head(attributes)), "time.interval", "{attributes}");
-        assert_eq!(code(&entry(&format!("<rs:md {attributes}/>"))), "time.interval", "{attributes}");
+        assert_eq!(
+            code(&entry(&format!("<rs:md {attributes}/>"))),
+            "time.interval",
+            "{attributes}"
+        );
     }
-    for attributes in
-        ["from='2026-05-01T00:00:00Z' until='2026'", "at='2026-01-01T10:00:30Z' completed='2026-01-01T10:00Z'"]
-    {
+    for attributes in [
+        "from='2026-05-01T00:00:00Z' until='2026'",
+        "at='2026-01-01T10:00:30Z' completed='2026-01-01T10:00Z'",
+    ] {
         assert!(read(&head(attributes)).is_ok(), "{attributes}");
     }
 }
@@ -262,8 +303,9 @@ fn order_of_changes_is_kept_as_it_is() {
 
 #[test]
 fn an_index_may_name_itself() {
-    let index =
-        format!("<sitemapindex {XMLNS}><sitemap><loc>http://example.org/index.xml</loc></sitemap></sitemapindex>");
+    let index = format!(
+        "<sitemapindex {XMLNS}><sitemap><loc>http://example.org/index.xml</loc></sitemap></sitemapindex>"
+    );
     assert_eq!(read(&index).unwrap().entries.len(), 1);
 }
 
@@ -315,9 +357,14 @@ fn one_entry_serves_for_all_and_keeps_nothing_of_the_last() {
     );
     let mut reader = Reader::new(text.as_bytes());
     let mut entry = Entry::default();
-    assert!(reader.next(&mut entry).unwrap() && entry.media_type.is_some() && entry.links.len() == 1);
+    assert!(
+        reader.next(&mut entry).unwrap() && entry.media_type.is_some() && entry.links.len() == 1
+    );
     assert!(reader.next(&mut entry).unwrap());
-    assert_eq!(entry, Entry { loc: "http://example.org/a".to_owned(), line: 1, ..Entry::default() });
+    assert_eq!(
+        entry,
+        Entry { loc: "http://example.org/a".to_owned(), line: 1, ..Entry::default() }
+    );
     assert!(reader.next(&mut entry).unwrap());
     assert_eq!(entry.media_type.as_deref(), Some("e/f"));
     assert!(!reader.next(&mut entry).unwrap() && !reader.next(&mut entry).unwrap());
@@ -326,7 +373,9 @@ fn one_entry_serves_for_all_and_keeps_nothing_of_the_last() {
 
 #[test]
 fn head_is_available_before_and_after_entries() {
-    let text = urlset("<rs:md capability='resourcelist' at='2026-01-01'/><url><loc>http://example.org/a</loc></url>");
+    let text = urlset(
+        "<rs:md capability='resourcelist' at='2026-01-01'/><url><loc>http://example.org/a</loc></url>",
+    );
     let mut reader = Reader::new(text.as_bytes());
     let mut entry = Entry::default();
     assert_eq!(reader.head().unwrap().capability, Some(Capability::ResourceList));
@@ -364,5 +413,7 @@ fn a_broken_input_is_not_their_fault() {
     let mut reader = Reader::new(Broken(&text.as_bytes()[..100]));
     assert!(matches!(reader.next(&mut Entry::default()), Err(ReadError::Io(_))));
     let mut reader = Reader::new(&text.as_bytes()[..100]);
-    assert!(matches!(reader.next(&mut Entry::default()), Err(ReadError::Syntax(error)) if error.code() == "xml.eof"));
+    assert!(
+        matches!(reader.next(&mut Entry::default()), Err(ReadError::Syntax(error)) if error.code() == "xml.eof")
+    );
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use abreast_resourcesync::v1_1::{
-    Capability, Change, Document, Entry, Error, Head, Limits, Ln, Parser, Root, Step, write_end, write_plain_entry,
-    write_plain_head,
+    Capability, Change, Document, Entry, Error, Head, Limits, Ln, Parser, Root, Step, write_end,
+    write_plain_entry, write_plain_head,
 };
 use abreast_webtypes::{Digests, Precision, Timestamp, W3cDatetime};
 use proptest::collection::vec;
@@ -20,7 +20,10 @@ fn datetime(micros: i64) -> W3cDatetime {
 
 fn any_datetime() -> impl Strategy<Value = W3cDatetime> {
     let micros = Timestamp::MIN.as_micros()..=Timestamp::MAX.as_micros();
-    prop_oneof![micros.clone().prop_map(datetime), micros.prop_map(|micros| datetime(micros / 1_000_000 * 1_000_000))]
+    prop_oneof![
+        micros.clone().prop_map(datetime),
+        micros.prop_map(|micros| datetime(micros / 1_000_000 * 1_000_000))
+    ]
 }
 
 /// Two instants in order, either of which may be absent.
@@ -55,17 +58,19 @@ fn any_link() -> impl Strategy<Value = Ln> {
         any_digests(),
         (of(any_value()), of(any_value()), of(any_value())),
     )
-        .prop_map(|(rel, href, (pri, length), modified, digests, (media_type, encoding, path))| Ln {
-            rel,
-            href,
-            pri,
-            modified,
-            media_type,
-            length,
-            digests,
-            encoding,
-            path,
-        })
+        .prop_map(
+            |(rel, href, (pri, length), modified, digests, (media_type, encoding, path))| Ln {
+                rel,
+                href,
+                pri,
+                modified,
+                media_type,
+                length,
+                digests,
+                encoding,
+                path,
+            },
+        )
 }
 
 fn any_capability() -> impl Strategy<Value = Capability> {
@@ -74,42 +79,48 @@ fn any_capability() -> impl Strategy<Value = Capability> {
 
 fn any_entry() -> impl Strategy<Value = Entry> {
     let times = (any_span(), any_span(), of(any_datetime()), of(any_datetime()));
-    let kinds = (of(any_capability()), of(select(vec![Change::Created, Change::Updated, Change::Deleted])));
+    let kinds =
+        (of(any_capability()), of(select(vec![Change::Created, Change::Updated, Change::Deleted])));
     let texts = (of(any_value()), of(any_value()), of(any_value()));
-    (any_uri(), times, kinds, texts, of(any::<u64>()), any_digests(), vec(any_link(), 0..3)).prop_map(
-        |(
-            loc,
-            ((at, completed), (from, until), lastmod, datetime),
-            (capability, change),
-            texts,
-            length,
-            digests,
-            links,
-        )| Entry {
-            loc,
-            lastmod,
-            capability,
-            at,
-            completed,
-            from,
-            until,
-            change,
-            datetime,
-            digests,
-            length,
-            media_type: texts.0,
-            encoding: texts.1,
-            path: texts.2,
-            links,
-            line: 0,
-        },
-    )
+    (any_uri(), times, kinds, texts, of(any::<u64>()), any_digests(), vec(any_link(), 0..3))
+        .prop_map(
+            |(
+                loc,
+                ((at, completed), (from, until), lastmod, datetime),
+                (capability, change),
+                texts,
+                length,
+                digests,
+                links,
+            )| Entry {
+                loc,
+                lastmod,
+                capability,
+                at,
+                completed,
+                from,
+                until,
+                change,
+                datetime,
+                digests,
+                length,
+                media_type: texts.0,
+                encoding: texts.1,
+                path: texts.2,
+                links,
+                line: 0,
+            },
+        )
 }
 
 fn any_document() -> impl Strategy<Value = Document> {
-    let head = (any::<bool>(), of(any_capability()), any_span(), any_span(), vec(any_link(), 0..3)).prop_map(
-        |(index, capability, (at, completed), (from, until), links)| {
-            let times = if capability.is_some() { (at, completed, from, until) } else { (None, None, None, None) };
+    let head = (any::<bool>(), of(any_capability()), any_span(), any_span(), vec(any_link(), 0..3))
+        .prop_map(|(index, capability, (at, completed), (from, until), links)| {
+            let times = if capability.is_some() {
+                (at, completed, from, until)
+            } else {
+                (None, None, None, None)
+            };
             Head {
                 root: if index { Root::SitemapIndex } else { Root::UrlSet },
                 capability,
@@ -120,8 +131,7 @@ fn any_document() -> impl Strategy<Value = Document> {
                 links,
                 lenient_capability: false,
             }
-        },
-    );
+        });
     (head, vec(any_entry(), 0..5)).prop_map(|(head, entries)| Document { head, entries })
 }
 

@@ -1,7 +1,9 @@
 //! Deviations from the specification that are read anyway, and their reports.
 #![allow(clippy::unwrap_used)]
 
-use abreast_resourcesync::v1_1::{Capability, Entry, Error, Head, Limits, Parser, Root, Step, Tolerance};
+use abreast_resourcesync::v1_1::{
+    Capability, Entry, Error, Head, Limits, Parser, Root, Step, Tolerance,
+};
 
 const NS: &str = "xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns:rs='http://www.openarchives.org/rs/terms/'";
 const MD: &str = "<rs:md capability='resourcelist' at='2026-01-03T09:00:00Z'/>";
@@ -21,7 +23,11 @@ fn read(text: &str, tolerance: Tolerance) -> Outcome {
             Step::Head | Step::NeedInput => {}
         }
     }
-    let findings = parser.findings().iter().map(|finding| (finding.code, finding.line, finding.count)).collect();
+    let findings = parser
+        .findings()
+        .iter()
+        .map(|finding| (finding.code, finding.line, finding.count))
+        .collect();
     Ok((parser.head().unwrap().clone(), entries, findings, parser.skipped()))
 }
 
@@ -35,10 +41,17 @@ fn unambiguous_deviations_are_reported_unless_strict() {
     for (text, code) in [
         (list("<url><loc>http://h/a</loc></url>"), "rs.no-md"),
         (
-            list("<rs:md capability='ResourceList' at='2026-01-03T09:00:00Z'/><url><loc>http://h/a</loc></url>"),
+            list(
+                "<rs:md capability='ResourceList' at='2026-01-03T09:00:00Z'/><url><loc>http://h/a</loc></url>",
+            ),
             "rs.capability-case",
         ),
-        (list("<rs:md rs:capability='resourcelist' rs:at='2026-01-03'/><url><loc>http://h/a</loc></url>"), "rs.prefix"),
+        (
+            list(
+                "<rs:md rs:capability='resourcelist' rs:at='2026-01-03'/><url><loc>http://h/a</loc></url>",
+            ),
+            "rs.prefix",
+        ),
         (entry("<lastmod>2026-01-03T09:00:00</lastmod>"), "rs.zone"),
         (entry("<lastmod>2026-01-03T09:00</lastmod>"), "rs.zone"),
         (entry("<lastmod>2026-01-03 09:00:00Z</lastmod>"), "rs.datetime-form"),
@@ -46,7 +59,10 @@ fn unambiguous_deviations_are_reported_unless_strict() {
         (entry("<rs:md hash='md5:XUFAKrxLKna5cZ2REBfFkg=='/>"), "rs.hash-base64"),
         (entry("<rs:md capability='everything'/>"), "rs.capability-unknown"),
         (list(&format!("{MD}<sitemap><loc>http://h/a</loc></sitemap>")), "rs.root"),
-        (format!("<sitemapindex {NS}>\n{MD}<url><loc>http://h/a</loc></url></sitemapindex>"), "rs.root"),
+        (
+            format!("<sitemapindex {NS}>\n{MD}<url><loc>http://h/a</loc></url></sitemapindex>"),
+            "rs.root",
+        ),
     ] {
         let (_, entries, findings, skipped) = read(&text, Tolerance::Usual).unwrap();
         assert_eq!((entries.len(), skipped), (1, 0), "{text}");
@@ -54,7 +70,8 @@ fn unambiguous_deviations_are_reported_unless_strict() {
         assert_eq!(read(&text, Tolerance::Strict).unwrap_err().code(), code, "{text}");
     }
     let (_, entries, findings, _) =
-        read(&entry("<rs:md hash='md5:5d41402abc4b2a76b9719d911017c592'/>"), Tolerance::Strict).unwrap();
+        read(&entry("<rs:md hash='md5:5d41402abc4b2a76b9719d911017c592'/>"), Tolerance::Strict)
+            .unwrap();
     assert_eq!((entries.len(), findings.len()), (1, 0));
 }
 
@@ -76,15 +93,20 @@ fn where_root_and_entries_disagree_it_is_an_index() {
         format!("<sitemapindex {NS}>{MD}<url><loc>http://h/a</loc></url></sitemapindex>"),
     ] {
         let (head, ..) = read(&text, Tolerance::Usual).unwrap();
-        assert_eq!((head.root, head.capability), (Root::SitemapIndex, Some(Capability::ResourceList)), "{text}");
+        assert_eq!(
+            (head.root, head.capability),
+            (Root::SitemapIndex, Some(Capability::ResourceList)),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn the_right_spelling_counts_where_a_prefixed_one_is_there_too() {
-    for md in
-        ["rs:capability='changelist' capability='resourcelist'", "capability='resourcelist' rs:capability='changelist'"]
-    {
+    for md in [
+        "rs:capability='changelist' capability='resourcelist'",
+        "capability='resourcelist' rs:capability='changelist'",
+    ] {
         let (head, ..) = read(&list(&format!("<rs:md {md}/>")), Tolerance::Usual).unwrap();
         assert_eq!(head.capability, Some(Capability::ResourceList), "{md}");
     }
@@ -103,12 +125,18 @@ fn invalid_entries_are_skipped_only_when_lenient() {
         "<url><loc>http://h/a b</loc></url>",
         "<url/>",
     ] {
-        let text = list(&format!("{MD}\n<url><loc>http://h/a</loc></url>\n{bad}\n<url><loc>http://h/z</loc></url>"));
+        let text = list(&format!(
+            "{MD}\n<url><loc>http://h/a</loc></url>\n{bad}\n<url><loc>http://h/z</loc></url>"
+        ));
         assert!(read(&text, Tolerance::Usual).is_err(), "{bad}");
         let (_, entries, findings, skipped) = read(&text, Tolerance::Lenient).unwrap();
         let locs: Vec<_> = entries.iter().map(|entry| entry.loc.as_str()).collect();
         assert_eq!(locs, ["http://h/a", "http://h/z"], "{bad}");
-        assert_eq!((entries[1].length, skipped, findings.as_slice()), (None, 1, &[("rs.entry", 4, 1)][..]), "{bad}");
+        assert_eq!(
+            (entries[1].length, skipped, findings.as_slice()),
+            (None, 1, &[("rs.entry", 4, 1)][..]),
+            "{bad}"
+        );
     }
 }
 
@@ -118,7 +146,9 @@ fn deviations_that_lose_data_are_refused_even_if_lenient() {
         (list("<rs:md at='2026-01-03'/>"), "rs.capability"),
         (list("<rs:md capability='everything'/>"), "rs.capability"),
         (
-            list("<rs:md capability='changelist' from='2026-01-03T09:00:00Z' until='2026-01-03T08:00:00Z'/>"),
+            list(
+                "<rs:md capability='changelist' from='2026-01-03T09:00:00Z' until='2026-01-03T08:00:00Z'/>",
+            ),
             "time.interval",
         ),
         (list("<url><loc>a</loc></url><sitemap><loc>a</loc></sitemap>"), "rs.root"),
@@ -131,7 +161,9 @@ fn deviations_that_lose_data_are_refused_even_if_lenient() {
 #[test]
 fn of_a_snapshot_that_ends_early_the_earlier_time_is_taken() {
     let text = |capability: &str| {
-        list(&format!("<rs:md capability='{capability}' at='2026-01-03T09:00:00Z' completed='2026-01-03T08:00:00Z'/>"))
+        list(&format!(
+            "<rs:md capability='{capability}' at='2026-01-03T09:00:00Z' completed='2026-01-03T08:00:00Z'/>"
+        ))
     };
     for capability in ["resourcelist", "resourcedump", "resourcedump-manifest"] {
         assert_eq!(read(&text(capability), Tolerance::Usual).unwrap_err().code(), "time.interval");

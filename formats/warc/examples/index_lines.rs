@@ -6,7 +6,8 @@ use abreast_webtypes::Timestamp;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut lines = Vec::new();
-    for (uri, offset) in [("https://example.org/b.txt", 0), ("https://www.example.org/a.txt", 612)] {
+    for (uri, offset) in [("https://example.org/b.txt", 0), ("https://www.example.org/a.txt", 612)]
+    {
         let capture = Capture {
             uri,
             date: Timestamp::from_seconds(1_767_225_600),

@@ -12,7 +12,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let record = Record {
             content_type: "text/plain",
             target: Some(&target),
-            ..Record::new(Kind::Resource, [number as u8; 16], Timestamp::from_seconds(1_767_225_600))
+            ..Record::new(
+                Kind::Resource,
+                [number as u8; 16],
+                Timestamp::from_seconds(1_767_225_600),
+            )
         };
         let mut head = Vec::new();
         record.write_head(&mut head, text.len() as u64);

@@ -26,8 +26,8 @@ pub struct Capture<'a> {
 }
 
 impl Capture<'_> {
-    /// Appends the line, with its end. Sorted by their bytes, lines are in the order indexes want. All values are
-    /// strings, as indexers write them.
+    /// Appends the line, with its end. Sorted by their bytes, lines are in the order indexes want.
+    /// All values are strings, as indexers write them.
     pub fn write_line(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(surt(self.uri).as_bytes());
         out.push(b' ');

@@ -26,9 +26,9 @@ pub enum ReadError {
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                Self::Torn(error)
-            }
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::InvalidData => Self::Torn(error),
             _ => Self::Io(error),
         }
     }
@@ -43,7 +43,10 @@ pub struct Head {
 impl Head {
     /// The value of a field.
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.fields
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     /// The payload of the record; `None` for unsupported kinds.
@@ -99,7 +102,10 @@ impl<R: BufRead> io::Read for Block<'_, R> {
             io::Read::take(&mut self.input, 5).read_to_end(&mut end)?;
             return match end.as_slice() {
                 b"\r\n\r\n" | b"" => Ok(0),
-                _ => Err(io::Error::new(io::ErrorKind::InvalidData, "more than the block is in the member")),
+                _ => Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "more than the block is in the member",
+                )),
             };
         }
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
@@ -136,7 +142,9 @@ pub fn read_record<R: BufRead>(input: &mut R) -> Result<Option<Read<'_, R>>, Rea
             break;
         }
         let text = String::from_utf8_lossy(&line);
-        let (name, value) = text.split_once(':').ok_or(ReadError::Syntax("a line of a record's head has no colon"))?;
+        let (name, value) = text
+            .split_once(':')
+            .ok_or(ReadError::Syntax("a line of a record's head has no colon"))?;
         head.fields.push((name.trim().to_owned(), value.trim().to_owned()));
     }
     let length = head.field("Content-Length").and_then(|text| text.parse().ok());
@@ -145,7 +153,11 @@ pub fn read_record<R: BufRead>(input: &mut R) -> Result<Option<Read<'_, R>>, Rea
 }
 
 /// Reads a line without its end.
-fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, left: &mut usize) -> Result<(), ReadError> {
+fn read_line(
+    input: &mut impl BufRead,
+    line: &mut Vec<u8>,
+    left: &mut usize,
+) -> Result<(), ReadError> {
     line.clear();
     io::Read::take(&mut *input, *left as u64).read_until(b'\n', line)?;
     *left -= line.len();

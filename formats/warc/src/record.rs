@@ -123,7 +123,10 @@ impl Record<'_> {
                 // No value of ours has line ends; one out of a list must not make new fields.
                 let from = out.len();
                 out.extend_from_slice(value.as_bytes());
-                out[from..].iter_mut().filter(|byte| byte.is_ascii_control()).for_each(|byte| *byte = b' ');
+                out[from..]
+                    .iter_mut()
+                    .filter(|byte| byte.is_ascii_control())
+                    .for_each(|byte| *byte = b' ');
                 out.extend_from_slice(b"\r\n");
             }
         }

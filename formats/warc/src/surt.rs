@@ -1,10 +1,11 @@
-//! SURT: the sort key of a URI in archive indexes, with its host reversed and one spelling for many.
+//! SURT: the sort key of a URI in archive indexes, with its host reversed and one spelling for
+//! many.
 
 use std::borrow::Cow;
 
-/// The key of a URI, as the indexes of replay programs sort by it: scheme, user and fragment left out, host reversed
-/// and without `www`, default ports left out, escapes undone where nothing is lost, all in lower case, dot segments and
-/// double slashes resolved, query parameters in order.
+/// The key of a URI, as the indexes of replay programs sort by it: scheme, user and fragment left
+/// out, host reversed and without `www`, default ports left out, escapes undone where nothing is
+/// lost, all in lower case, dot segments and double slashes resolved, query parameters in order.
 ///
 /// Not done, and so never found under the other spelling: session identifiers are kept.
 ///
@@ -18,7 +19,8 @@ pub fn surt(uri: &str) -> String {
     };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
-    let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+    let (path, query) =
+        rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
 
     let authority = authority.rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
     let (host, port) = match authority.rsplit_once(':') {
@@ -61,7 +63,8 @@ pub fn surt(uri: &str) -> String {
         }
     }
     // Escaped, all of it is ASCII.
-    String::from_utf8(key).unwrap_or_else(|key| String::from_utf8_lossy(key.as_bytes()).into_owned())
+    String::from_utf8(key)
+        .unwrap_or_else(|key| String::from_utf8_lossy(key.as_bytes()).into_owned())
 }
 
 fn write_host(host: &str, key: &mut Vec<u8>) {
@@ -70,7 +73,11 @@ fn write_host(host: &str, key: &mut Vec<u8>) {
         return;
     }
     let host = match host.split_once('.') {
-        Some((first, rest)) if first.strip_prefix("www").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit())) => rest,
+        Some((first, rest))
+            if first.strip_prefix("www").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit())) =>
+        {
+            rest
+        }
         _ => host,
     };
     for (number, label) in host.trim_matches('.').rsplit('.').enumerate() {
@@ -112,7 +119,9 @@ fn unescape(text: &str) -> Cow<'_, [u8]> {
         let mut out = Vec::with_capacity(bytes.len());
         let mut at = 0;
         while at < bytes.len() {
-            let nibble = |offset: usize| bytes.get(at + offset).and_then(|byte| char::from(*byte).to_digit(16));
+            let nibble = |offset: usize| {
+                bytes.get(at + offset).and_then(|byte| char::from(*byte).to_digit(16))
+            };
             match (bytes[at], nibble(1), nibble(2)) {
                 (b'%', Some(high), Some(low)) => {
                     out.push((high * 16 + low) as u8);
@@ -160,7 +169,11 @@ fn escape_unless(bytes: &[u8], out: &mut Vec<u8>, stays: impl Fn(u8) -> bool) {
         if stays(byte) {
             out.push(byte);
         } else {
-            out.extend_from_slice(&[b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+            out.extend_from_slice(&[
+                b'%',
+                DIGITS[usize::from(byte >> 4)],
+                DIGITS[usize::from(byte & 15)],
+            ]);
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Written records read back equal, and truncated ones are reported.
 #![allow(clippy::unwrap_used, reason = "tests may stop")]
 
-use abreast_warc::{CountingReader, END, Kind, Member, Packing, ReadError, Record, read_record, skip_http_head};
+use abreast_warc::{
+    CountingReader, END, Kind, Member, Packing, ReadError, Record, read_record, skip_http_head,
+};
 use abreast_webtypes::Timestamp;
 use proptest::prelude::*;
 use std::io::Read as _;
@@ -65,7 +67,10 @@ fn changed_byte_is_reported() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1;
         let (records, end) = read_all(&bytes);
-        assert!(end.is_err() || records.len() != 1 || records[0].2 != b"hello, hello, hello", "byte {at}");
+        assert!(
+            end.is_err() || records.len() != 1 || records[0].2 != b"hello, hello, hello",
+            "byte {at}"
+        );
     }
 }
 
@@ -99,7 +104,8 @@ proptest! {
             prop_assert_eq!(target, &format!("http://h/{number}"));
             prop_assert_eq!(block, original);
         }
-        // Cut anywhere: every whole record is read, and the torn one is told unless the cut is between two.
+        // Cut anywhere: every whole record is read, and the torn one is told unless the cut is
+        // between two.
         let cut = cut.index(bytes.len());
         let (read, end) = read_all(&bytes[..cut]);
         let whole = begins.iter().skip(1).chain([&(bytes.len() as u64)]).filter(|end| **end <= cut as u64).count();

@@ -48,13 +48,20 @@ fn check(text: &str) -> Result<(), AddressError> {
     if text.len() > MAX_URI_LENGTH {
         return Err(AddressError::TooLong);
     }
-    // Stricter than URL parsers, which drop or encode such characters: the text is what is compared and sent.
-    if !text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"' | b'\\')) {
+    // Stricter than URL parsers, which drop or encode such characters: the text is what is compared
+    // and sent.
+    if !text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"' | b'\\'))
+    {
         return Err(AddressError::Character(excerpt(text)));
     }
     let url = Url::parse(text).map_err(|_| AddressError::NotAbsolute(excerpt(text)))?;
     let has_slashes = text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//"));
-    if !matches!(url.scheme(), "http" | "https") || !has_slashes || url.host_str().is_none_or(str::is_empty) {
+    if !matches!(url.scheme(), "http" | "https")
+        || !has_slashes
+        || url.host_str().is_none_or(str::is_empty)
+    {
         return Err(AddressError::Scheme(excerpt(text)));
     }
     if !url.username().is_empty() || url.password().is_some() {
@@ -72,7 +79,12 @@ mod tests {
 
     #[test]
     fn urls_of_the_web_are_taken() {
-        for url in ["http://example.org", "HTTPS://Example.org:8443/a%20b?c=d&e={f}|", "http://[::1]:1/", "http://1/"] {
+        for url in [
+            "http://example.org",
+            "HTTPS://Example.org:8443/a%20b?c=d&e={f}|",
+            "http://[::1]:1/",
+            "http://1/",
+        ] {
             assert_eq!(check_callback(url), Ok(()), "{url}");
         }
     }
@@ -99,6 +111,9 @@ mod tests {
             let error = check_topic(url).unwrap_err();
             assert!(is(&error), "{url}: {error:?}");
         }
-        assert_eq!(check_topic(&format!("http://e/{}", "a".repeat(MAX_URI_LENGTH))), Err(AddressError::TooLong));
+        assert_eq!(
+            check_topic(&format!("http://e/{}", "a".repeat(MAX_URI_LENGTH))),
+            Err(AddressError::TooLong)
+        );
     }
 }

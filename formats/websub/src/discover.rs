@@ -1,7 +1,8 @@
 //! Discovery of a topic's hubs [websub §4].
 //!
-//! What stands first decides: `Link` headers, then what is embedded in a feed, then the `<head>` of a web page. What
-//! is in a page's body counts for nothing: strangers may write there [websub §8.1].
+//! What stands first decides: `Link` headers, then what is embedded in a feed, then the `<head>` of
+//! a web page. What is in a page's body counts for nothing: strangers may write there [websub
+//! §8.1].
 
 mod feed;
 mod page;
@@ -72,7 +73,9 @@ struct HubLinks {
 impl HubLinks {
     /// Notes a link. Links with other relations are nothing to us, wherever they lead.
     fn add(&mut self, base: &str, rel: &str, target: &str) -> Result<(), DiscoverError> {
-        let has = |rel_wanted: &str| rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case(rel_wanted));
+        let has = |rel_wanted: &str| {
+            rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case(rel_wanted))
+        };
         if has("self") {
             let topic = resolve(base, target)?;
             match &self.topic {
@@ -105,7 +108,8 @@ impl HubLinks {
     }
 }
 
-/// Discovery in a response: its URL after redirects, the values of its `Link` headers, its `Content-Type` and content.
+/// Discovery in a response: its URL after redirects, the values of its `Link` headers, its
+/// `Content-Type` and content.
 ///
 /// # Errors
 /// See [`DiscoverError`].
@@ -121,7 +125,8 @@ pub fn discover<'a>(
     in_body(url, content_type, body)?.ok_or(DiscoverError::NoHub)
 }
 
-/// Discovery in the `Link` headers of a response, `None` when they name no hub: a request with HEAD is enough for this.
+/// Discovery in the `Link` headers of a response, `None` when they name no hub: a request with HEAD
+/// is enough for this.
 ///
 /// # Errors
 /// See [`DiscoverError`].
@@ -145,7 +150,11 @@ pub fn in_headers<'a>(
 ///
 /// # Errors
 /// See [`DiscoverError`].
-pub fn in_body(url: &str, content_type: &str, body: &[u8]) -> Result<Option<Discovered>, DiscoverError> {
+pub fn in_body(
+    url: &str,
+    content_type: &str,
+    body: &[u8],
+) -> Result<Option<Discovered>, DiscoverError> {
     let body = &body[..body.len().min(MAX_BODY_LENGTH)];
     match kind(content_type, body) {
         Some(DiscoverySource::Feed) => feed::links(url, body)?.finish(DiscoverySource::Feed),
@@ -156,11 +165,14 @@ pub fn in_body(url: &str, content_type: &str, body: &[u8]) -> Result<Option<Disc
 
 /// Feed or page? By media type; what is sent as XML, or as nothing in particular, by its begin.
 fn kind(content_type: &str, body: &[u8]) -> Option<DiscoverySource> {
-    let media_type = content_type.split(';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+    let media_type =
+        content_type.split(';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
     let is_page = || {
         let begin = text[..text.len().min(1_024)].to_ascii_lowercase();
-        ["<!doctype html", "<html"].iter().any(|tag| memchr::memmem::find(&begin, tag.as_bytes()).is_some())
+        ["<!doctype html", "<html"]
+            .iter()
+            .any(|tag| memchr::memmem::find(&begin, tag.as_bytes()).is_some())
     };
     match media_type.as_str() {
         "text/html" | "application/xhtml+xml" => Some(DiscoverySource::Page),

@@ -1,8 +1,9 @@
 //! Notifications as event streams, for clients without a callback [html-events §9.2.5, §9.2.6].
 //!
-//! A notification is one event: its `id` is the place in the topic's log, so `Last-Event-ID` is the cursor. Bytes
-//! arrive exactly as they were: what an event cannot carry as text, since it ends lines in one way only, travels as
-//! base64 in an event named `base64`. A field `media-type` states what they are; programs that do not know it ignore it.
+//! A notification is one event: its `id` is the place in the topic's log, so `Last-Event-ID` is the
+//! cursor. Bytes arrive exactly as they were: what an event cannot carry as text, since it ends
+//! lines in one way only, travels as base64 in an event named `base64`. A field `media-type` states
+//! what they are; programs that do not know it ignore it.
 
 mod reader;
 
@@ -20,7 +21,8 @@ const MEDIA_TYPE: &str = "media-type";
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The last `id` the stream named, this event's or one's before: where to continue. Empty for none.
+    /// The last `id` the stream named, this event's or one's before: where to continue. Empty for
+    /// none.
     pub id: String,
     /// Its name; empty for a plain message.
     pub name: String,
@@ -30,7 +32,8 @@ pub struct Event {
     pub data: Vec<u8>,
 }
 
-/// Appends an event. In `id` and `media_type` control characters are left out; empty ones are not written.
+/// Appends an event. In `id` and `media_type` control characters are left out; empty ones are not
+/// written.
 pub fn write_event(out: &mut Vec<u8>, id: &str, media_type: &str, data: &[u8]) {
     write_field(out, "id", id);
     write_field(out, MEDIA_TYPE, media_type);

@@ -84,7 +84,9 @@ pub enum FormError {
     #[error("`hub.callback` cannot be a callback: {0}")]
     Callback(AddressError),
     /// The secret has 200 bytes or more.
-    #[error("`hub.secret` has {0} bytes; it must have fewer than 200\n  help: 32 random bytes in hex are plenty")]
+    #[error(
+        "`hub.secret` has {0} bytes; it must have fewer than 200\n  help: 32 random bytes in hex are plenty"
+    )]
     Secret(usize),
     /// More topics than [`MAX_TOPICS`].
     #[error("more than {MAX_TOPICS} topics in one form\n  help: send several")]
@@ -122,8 +124,9 @@ struct Fields<'a> {
 impl Request {
     /// Reads the body of a request. What is not known is ignored [websub §5.1].
     ///
-    /// Stricter: a parameter that is there twice with different values is refused, since two programs would take
-    /// different ones. Lenient: an empty secret and a lease that is not a number count as missing.
+    /// Stricter: a parameter that is there twice with different values is refused, since two
+    /// programs would take different ones. Lenient: an empty secret and a lease that is not a
+    /// number count as missing.
     ///
     /// # Errors
     /// See [`FormError`].
@@ -210,8 +213,14 @@ impl<'a> Fields<'a> {
         if secret.len() > MAX_SECRET_LENGTH {
             return Err(FormError::Secret(secret.len()));
         }
-        let lease_seconds = self.lease.and_then(|lease| parse_seconds(&String::from_utf8_lossy(&lease)));
-        Ok(Request::Subscribe(Subscribe { topic, callback, secret: Secret::new(secret), lease_seconds }))
+        let lease_seconds =
+            self.lease.and_then(|lease| parse_seconds(&String::from_utf8_lossy(&lease)));
+        Ok(Request::Subscribe(Subscribe {
+            topic,
+            callback,
+            secret: Secret::new(secret),
+            lease_seconds,
+        }))
     }
 
     fn publish(self) -> Result<Request, FormError> {
@@ -234,7 +243,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn once<'a>(place: &mut Option<Cow<'a, [u8]>>, name: &'static str, value: Cow<'a, [u8]>) -> Result<(), FormError> {
+fn once<'a>(
+    place: &mut Option<Cow<'a, [u8]>>,
+    name: &'static str,
+    value: Cow<'a, [u8]>,
+) -> Result<(), FormError> {
     match place {
         Some(before) if *before != value => Err(FormError::Twice(name)),
         _ => {

@@ -53,8 +53,8 @@ pub fn renew_after(granted: Duration) -> Duration {
 
 /// Reads a wish as it is in forms and queries.
 ///
-/// Lenient: what is below zero asks for the least, what is beyond any number for the most, what is no number for
-/// nothing in particular; the subscriber receives the granted value.
+/// Lenient: what is below zero asks for the least, what is beyond any number for the most, what is
+/// no number for nothing in particular; the subscriber receives the granted value.
 pub(crate) fn parse_seconds(text: &str) -> Option<u64> {
     let text = text.trim_ascii();
     let (negative, digits) = match text.strip_prefix('-') {
@@ -97,7 +97,10 @@ mod tests {
     fn limits_are_put_in_order() {
         let seconds = Duration::from_secs;
         let limits = LeaseLimits::new(seconds(1_000), seconds(10), seconds(5));
-        assert_eq!(limits, LeaseLimits { default: seconds(10), min: seconds(10), max: seconds(10) });
+        assert_eq!(
+            limits,
+            LeaseLimits { default: seconds(10), min: seconds(10), max: seconds(10) }
+        );
         assert_eq!(LeaseLimits::new(seconds(0), seconds(0), seconds(0)).grant(Some(0)), 1);
     }
 

@@ -7,14 +7,21 @@ use abreast_webtypes::{Link, LinkHeaderError, parse_link_header, write_link};
 use thiserror::Error;
 
 /// One `Link` value with every hub, the topic, and other links that stand as they are [websub §7].
-pub fn topic_links<'a>(hubs: impl IntoIterator<Item = &'a str>, topic: &str, others: &str) -> String {
+pub fn topic_links<'a>(
+    hubs: impl IntoIterator<Item = &'a str>,
+    topic: &str,
+    others: &str,
+) -> String {
     let mut value = String::new();
     let links = hubs.into_iter().map(|hub| (hub, "hub")).chain([(topic, "self")]);
     for (target, rel) in links {
         if !value.is_empty() {
             value.push_str(", ");
         }
-        write_link(&mut value, &Link { target: target.to_owned(), rel: rel.to_owned(), params: Vec::new() });
+        write_link(
+            &mut value,
+            &Link { target: target.to_owned(), rel: rel.to_owned(), params: Vec::new() },
+        );
     }
     if !others.is_empty() {
         value.push_str(", ");
@@ -56,8 +63,8 @@ pub enum LinksError {
 }
 
 impl PublishedLinks {
-    /// Reads the values of all `Link` headers of a message. Targets must be absolute: there is no other base than the
-    /// hub's own address.
+    /// Reads the values of all `Link` headers of a message. Targets must be absolute: there is no
+    /// other base than the hub's own address.
     ///
     /// # Errors
     /// See [`LinksError`].
@@ -78,11 +85,18 @@ impl PublishedLinks {
                     }
                     hubs.push(link.target.clone());
                 }
-                let is_other = |rel: &&str| !rel.eq_ignore_ascii_case("self") && !rel.eq_ignore_ascii_case("hub");
-                link.rel = link.rel.split_ascii_whitespace().filter(is_other).collect::<Vec<_>>().join(" ");
+                let is_other = |rel: &&str| {
+                    !rel.eq_ignore_ascii_case("self") && !rel.eq_ignore_ascii_case("hub")
+                };
+                link.rel = link
+                    .rel
+                    .split_ascii_whitespace()
+                    .filter(is_other)
+                    .collect::<Vec<_>>()
+                    .join(" ");
             }
-            // Text that a header cannot carry is left out when it is written: `hüb` would become another relation, and a link
-            // from elsewhere one of the topic's own.
+            // Text that a header cannot carry is left out when it is written: `hüb` would become
+            // another relation, and a link from elsewhere one of the topic's own.
             let is_plain = link.rel.is_ascii() && link.anchor().is_none_or(str::is_ascii);
             if is_plain && !link.rel.is_empty() {
                 if !others.is_empty() {
@@ -110,7 +124,10 @@ mod tests {
             "<http://h/>; rel=\"HUB help\"",
         ]);
         let read = read.unwrap();
-        assert_eq!((read.topic.as_str(), read.hubs.as_slice()), ("http://e/t", &["http://h/".to_owned()][..]));
+        assert_eq!(
+            (read.topic.as_str(), read.hubs.as_slice()),
+            ("http://e/t", &["http://h/".to_owned()][..])
+        );
         assert_eq!(
             read.others,
             "<http://e/caps>; rel=\"resourcesync\"; title=\"a, b\", <http://x/>; rel=\"self\"; anchor=\"/z\", \
@@ -129,7 +146,10 @@ mod tests {
             assert_eq!(PublishedLinks::read([value]), Err(error), "{value}");
         }
         assert!(PublishedLinks::read(["<http://e/a>; rel=self, <http://e/a>; rel=self"]).is_ok());
-        let many = (0..=MAX_HUBS).map(|n| format!("<http://h/{n}>; rel=hub, ")).collect::<Vec<_>>().concat();
+        let many = (0..=MAX_HUBS)
+            .map(|n| format!("<http://h/{n}>; rel=hub, "))
+            .collect::<Vec<_>>()
+            .concat();
         assert_eq!(PublishedLinks::read([many.as_str()]), Err(LinksError::Hubs));
     }
 

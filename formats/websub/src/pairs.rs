@@ -21,7 +21,8 @@ fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'+', b'%', text).is_none() {
         return Cow::Borrowed(text);
     }
-    let blanks: Vec<u8> = text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+    let blanks: Vec<u8> =
+        text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
     Cow::Owned(percent_decode(&blanks).collect())
 }
 
@@ -53,8 +54,12 @@ mod tests {
     #[test]
     fn names_and_values_are_decoded() {
         let read: Vec<_> = pairs(b"&a=1+2&&b%3d=%26%zz&c&=x=y").collect();
-        let expected: [(&[u8], &[u8]); 4] = [(b"a", b"1 2"), (b"b=", b"&%zz"), (b"c", b""), (b"", b"x=y")];
-        assert_eq!(read.iter().map(|(name, value)| (&**name, &**value)).collect::<Vec<_>>(), expected);
+        let expected: [(&[u8], &[u8]); 4] =
+            [(b"a", b"1 2"), (b"b=", b"&%zz"), (b"c", b""), (b"", b"x=y")];
+        assert_eq!(
+            read.iter().map(|(name, value)| (&**name, &**value)).collect::<Vec<_>>(),
+            expected
+        );
     }
 
     proptest! {

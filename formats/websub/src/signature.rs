@@ -124,7 +124,8 @@ impl Signature {
 /// Compares in the same time whatever differs.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
-        let differing = self.bytes.iter().zip(&other.bytes).fold(0, |sum, (one, other)| sum | (one ^ other));
+        let differing =
+            self.bytes.iter().zip(&other.bytes).fold(0, |sum, (one, other)| sum | (one ^ other));
         self.method == other.method && std::hint::black_box(differing) == 0
     }
 }
@@ -172,7 +173,8 @@ impl FromStr for Signature {
     }
 }
 
-/// A method and a secret, prepared: the secret is worked in once, so a signature costs one pass over the bytes.
+/// A method and a secret, prepared: the secret is worked in once, so a signature costs one pass
+/// over the bytes.
 #[derive(Clone)]
 pub struct Key(State);
 
@@ -234,8 +236,8 @@ impl fmt::Debug for Key {
 
 /// Is a delivery signed with that secret, by a method no weaker than `least`? [websub §7.1.2]
 ///
-/// `values` are the values of the header in their order: only the first one counts, so that nobody chooses by adding
-/// another.
+/// `values` are the values of the header in their order: only the first one counts, so that nobody
+/// chooses by adding another.
 ///
 /// # Errors
 /// See [`SignatureError`].
@@ -278,7 +280,10 @@ mod tests {
             assert_eq!(signature.to_string(), made);
             assert_eq!(signature.as_bytes().len(), method.length());
             assert_eq!(verify(b"Jefe", Method::Sha1, [made], BODY), Ok(method));
-            assert_eq!(verify(b"Jefe", Method::Sha1, [made.to_uppercase().as_str()], BODY), Ok(method));
+            assert_eq!(
+                verify(b"Jefe", Method::Sha1, [made.to_uppercase().as_str()], BODY),
+                Ok(method)
+            );
         }
     }
 
@@ -296,9 +301,15 @@ mod tests {
     fn only_the_first_of_several_headers_counts() {
         let wrong = MADE[1].replace('b', "c");
         assert_eq!(verify(b"Jefe", Method::Sha1, [MADE[1], &wrong], BODY), Ok(Method::Sha256));
-        assert_eq!(verify(b"Jefe", Method::Sha1, [wrong.as_str(), MADE[1]], BODY), Err(SignatureError::Wrong));
+        assert_eq!(
+            verify(b"Jefe", Method::Sha1, [wrong.as_str(), MADE[1]], BODY),
+            Err(SignatureError::Wrong)
+        );
         let both = format!("{}, {}", MADE[1], MADE[1]);
-        assert_eq!(verify(b"Jefe", Method::Sha1, [both.as_str()], BODY), Err(SignatureError::Syntax));
+        assert_eq!(
+            verify(b"Jefe", Method::Sha1, [both.as_str()], BODY),
+            Err(SignatureError::Syntax)
+        );
     }
 
     #[test]

@@ -32,7 +32,8 @@ impl Mode {
     }
 }
 
-/// Where a hub asks: the callback with its own query kept, and `hub.` parameters behind it [websub §5.1.1].
+/// Where a hub asks: the callback with its own query kept, and `hub.` parameters behind it [websub
+/// §5.1.1].
 ///
 /// Equally named parameters of the callback's own stay where they are.
 pub fn verification_url(
@@ -75,7 +76,8 @@ fn begin(callback: &str) -> String {
     url
 }
 
-/// Does the answer confirm? A status of 2xx and exactly the challenge, not a byte more [websub §5.3.1].
+/// Does the answer confirm? A status of 2xx and exactly the challenge, not a byte more [websub
+/// §5.3.1].
 pub fn is_confirmed(status: u16, answer: &[u8], challenge: &str) -> bool {
     (200..300).contains(&status) && !challenge.is_empty() && answer == challenge.as_bytes()
 }
@@ -83,7 +85,8 @@ pub fn is_confirmed(status: u16, answer: &[u8], challenge: &str) -> bool {
 /// The message of a hub to a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// Whether this is wanted. If so the answer is 2xx with the challenge as its body, else 404 [websub §5.3.1].
+    /// Whether this is wanted. If so the answer is 2xx with the challenge as its body, else 404
+    /// [websub §5.3.1].
     Verify {
         /// The mode to verify.
         mode: Mode,
@@ -127,7 +130,8 @@ pub enum IntentError {
 impl Intent {
     /// Reads the query of a request at a callback, the callback's own parameters among it.
     ///
-    /// Of equally named parameters the last counts: a hub writes its own behind those of the callback.
+    /// Of equally named parameters the last counts: a hub writes its own behind those of the
+    /// callback.
     ///
     /// # Errors
     /// See [`IntentError`].
@@ -136,9 +140,13 @@ impl Intent {
             return Err(IntentError::TooLong);
         }
         let last = |name: &'static str| {
-            let value = pairs(query.as_bytes()).filter(|(other, _)| **other == *name.as_bytes()).last();
-            let value = value.map(|(_, value)| value.into_owned()).filter(|value| !value.is_empty());
-            value.map(|value| String::from_utf8(value).map_err(|_| IntentError::NotText(name))).transpose()
+            let value =
+                pairs(query.as_bytes()).filter(|(other, _)| **other == *name.as_bytes()).last();
+            let value =
+                value.map(|(_, value)| value.into_owned()).filter(|value| !value.is_empty());
+            value
+                .map(|value| String::from_utf8(value).map_err(|_| IntentError::NotText(name)))
+                .transpose()
         };
         let must = |name: &'static str| last(name)?.ok_or(IntentError::Missing(name));
         let mode = must("hub.mode")?;
@@ -156,7 +164,8 @@ impl Intent {
         if challenge.len() > MAX_CHALLENGE_LENGTH {
             return Err(IntentError::Challenge);
         }
-        // Lenient: a lease that cannot be read counts as missing; the subscriber renews as if it were what it asked for.
+        // Lenient: a lease that cannot be read counts as missing; the subscriber renews as if it
+        // were what it asked for.
         let lease_seconds = last("hub.lease_seconds")?.as_deref().and_then(parse_seconds);
         Ok(Self::Verify { mode, topic, challenge, lease_seconds })
     }
@@ -166,7 +175,10 @@ impl Intent {
 fn visible(text: &str) -> String {
     const LENGTH: usize = 200;
     let shown: Cow<'_, str> = if text.chars().any(char::is_control) {
-        text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect::<String>().into()
+        text.chars()
+            .map(|character| if character.is_control() { ' ' } else { character })
+            .collect::<String>()
+            .into()
     } else {
         text.into()
     };
@@ -192,7 +204,10 @@ mod tests {
             assert_eq!(made, format!("{url}{rest}"));
         }
         let made = verification_url("http://e", Mode::Unsubscribe, "t", "c", Some(300));
-        assert_eq!(made, "http://e?hub.mode=unsubscribe&hub.topic=t&hub.challenge=c&hub.lease_seconds=300");
+        assert_eq!(
+            made,
+            "http://e?hub.mode=unsubscribe&hub.topic=t&hub.challenge=c&hub.lease_seconds=300"
+        );
     }
 
     #[test]
@@ -219,7 +234,10 @@ mod tests {
     fn denials_are_read() {
         let url = denied_url("http://e/in?a=1", "http://e/t", Some("no\r\nroom & more"));
         let query = url.split_once('?').unwrap().1;
-        let denied = Intent::Denied { topic: "http://e/t".to_owned(), reason: Some("no  room & more".to_owned()) };
+        let denied = Intent::Denied {
+            topic: "http://e/t".to_owned(),
+            reason: Some("no  room & more".to_owned()),
+        };
         assert_eq!(Intent::parse(query), Ok(denied));
         let denied = Intent::Denied { topic: "t".to_owned(), reason: None };
         assert_eq!(Intent::parse("hub.mode=denied&hub.topic=t&hub.reason="), Ok(denied));
@@ -232,11 +250,17 @@ mod tests {
             ("hub.mode=subscribe", IntentError::Missing("hub.topic")),
             ("hub.mode=subscribe&hub.topic=t", IntentError::Missing("hub.challenge")),
             ("hub.mode=subscribe&hub.topic=%ff&hub.challenge=c", IntentError::NotText("hub.topic")),
-            ("hub.mode=publish&hub.topic=t&hub.challenge=c", IntentError::Mode("publish".to_owned())),
+            (
+                "hub.mode=publish&hub.topic=t&hub.challenge=c",
+                IntentError::Mode("publish".to_owned()),
+            ),
         ] {
             assert_eq!(Intent::parse(query), Err(error), "{query}");
         }
-        let long = format!("hub.mode=subscribe&hub.topic=t&hub.challenge={}", "c".repeat(MAX_CHALLENGE_LENGTH + 1));
+        let long = format!(
+            "hub.mode=subscribe&hub.topic=t&hub.challenge={}",
+            "c".repeat(MAX_CHALLENGE_LENGTH + 1)
+        );
         assert_eq!(Intent::parse(&long), Err(IntentError::Challenge));
         assert_eq!(Intent::parse(&"a".repeat(MAX_QUERY_LENGTH + 1)), Err(IntentError::TooLong));
     }

@@ -23,14 +23,17 @@ fn elements(pieces: &[&[u8]]) -> Result<Vec<String>, SyntaxError> {
 }
 
 fn main() -> Result<(), SyntaxError> {
-    let whole = elements(&[b"<urlset><url><lo", b"c>https://example.org/a</loc></url>", b"</urlset>"])?;
+    let whole =
+        elements(&[b"<urlset><url><lo", b"c>https://example.org/a</loc></url>", b"</urlset>"])?;
     println!("elements: {whole:?}");
     assert_eq!(whole, ["urlset", "url", "loc"]);
 
     // A document that was cut is an error, never a shorter document.
     match elements(&[b"<urlset>\n<url>"]) {
         Ok(names) => panic!("{names:?}"),
-        Err(cut) => println!("{} at line {}, column {}: {cut}", cut.code(), cut.line(), cut.column()),
+        Err(cut) => {
+            println!("{} at line {}, column {}: {cut}", cut.code(), cut.line(), cut.column())
+        }
     }
     Ok(())
 }

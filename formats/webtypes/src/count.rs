@@ -21,7 +21,13 @@ mod tests {
 
     #[test]
     fn one_is_singular() {
-        assert_eq!((count(1_u64, "file").as_str(), count(0_u64, "file").as_str()), ("1 file", "0 files"));
-        assert_eq!((count_of(1, "entry").as_str(), count_of(2, "entry").as_str()), ("1 entry", "2 entries"));
+        assert_eq!(
+            (count(1_u64, "file").as_str(), count(0_u64, "file").as_str()),
+            ("1 file", "0 files")
+        );
+        assert_eq!(
+            (count_of(1, "entry").as_str(), count_of(2, "entry").as_str()),
+            ("1 entry", "2 entries")
+        );
     }
 }

@@ -135,7 +135,8 @@ pub enum ParseDatetimeError {
 impl W3cDatetime {
     /// Reads one of the six forms of W3C Datetime.
     ///
-    /// Lenient where nothing is guessed: lower-case `t` and `z`, and second 60 (a leap second) read as 59.
+    /// Lenient where nothing is guessed: lower-case `t` and `z`, and second 60 (a leap second) read
+    /// as 59.
     ///
     /// # Errors
     /// See [`ParseDatetimeError`].
@@ -203,7 +204,8 @@ impl W3cDatetime {
             return Err(Range);
         }
         let days = days_from_civil(year, month, day).ok_or(Range)?;
-        let seconds = days * 86_400 + hour * 3_600 + (minute - offset_minutes) * 60 + second.min(59);
+        let seconds =
+            days * 86_400 + hour * 3_600 + (minute - offset_minutes) * 60 + second.min(59);
         Ok(Self { instant: Timestamp::from_micros(seconds * 1_000_000 + micros), precision })
     }
 }
@@ -241,7 +243,8 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;

@@ -48,16 +48,29 @@ impl Algorithm {
             b"sha-256" => Self::Sha256,
             b"sha-1" => Self::Sha1,
             b"sha-512" => Self::Sha512,
-            _ if token.eq_ignore_ascii_case(b"md5") || token.eq_ignore_ascii_case(b"md-5") => Self::Md5,
-            _ if token.eq_ignore_ascii_case(b"sha1") || token.eq_ignore_ascii_case(b"sha-1") => Self::Sha1,
-            _ if token.eq_ignore_ascii_case(b"sha256") || token.eq_ignore_ascii_case(b"sha-256") => Self::Sha256,
-            _ if token.eq_ignore_ascii_case(b"sha512") || token.eq_ignore_ascii_case(b"sha-512") => Self::Sha512,
+            _ if token.eq_ignore_ascii_case(b"md5") || token.eq_ignore_ascii_case(b"md-5") => {
+                Self::Md5
+            }
+            _ if token.eq_ignore_ascii_case(b"sha1") || token.eq_ignore_ascii_case(b"sha-1") => {
+                Self::Sha1
+            }
+            _ if token.eq_ignore_ascii_case(b"sha256")
+                || token.eq_ignore_ascii_case(b"sha-256") =>
+            {
+                Self::Sha256
+            }
+            _ if token.eq_ignore_ascii_case(b"sha512")
+                || token.eq_ignore_ascii_case(b"sha-512") =>
+            {
+                Self::Sha512
+            }
             _ => return None,
         })
     }
 }
 
-/// The digests stated for one resource: at most one for each algorithm, and the names of those not understood.
+/// The digests stated for one resource: at most one for each algorithm, and the names of those not
+/// understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digests {
     /// MD5
@@ -68,8 +81,8 @@ pub struct Digests {
     pub sha256: Option<[u8; 32]>,
     /// SHA-512
     pub sha512: Option<Box<[u8; 64]>>,
-    /// Tokens of algorithms that this program does not know, as written, and after lenient reading whole
-    /// tokens that could not be read; at most [`Digests::MAX_UNKNOWN`] are kept.
+    /// Tokens of algorithms that this program does not know, as written, and after lenient reading
+    /// whole tokens that could not be read; at most [`Digests::MAX_UNKNOWN`] are kept.
     pub unknown: Vec<String>,
 }
 
@@ -128,7 +141,8 @@ impl Digests {
         answer
     }
 
-    /// States one digest, replacing an earlier one of the same algorithm. Bytes of another length are ignored.
+    /// States one digest, replacing an earlier one of the same algorithm. Bytes of another length
+    /// are ignored.
     pub fn set(&mut self, algorithm: Algorithm, bytes: &[u8]) {
         match algorithm {
             Algorithm::Md5 => self.md5 = bytes.try_into().ok().or(self.md5),
@@ -150,7 +164,8 @@ impl Digests {
 
     /// Reads a `hash` attribute: tokens `algorithm:value` separated by white space, value in hex.
     ///
-    /// Lenient: base64 values, which some publishers write. Unknown algorithms are noted, not errors.
+    /// Lenient: base64 values, which some publishers write. Unknown algorithms are noted, not
+    /// errors.
     ///
     /// # Errors
     /// A token without algorithm, or a value that cannot be a digest of its algorithm.
@@ -158,8 +173,9 @@ impl Digests {
         tokens(attribute).try_for_each(|token| self.parse_token_into(token))
     }
 
-    /// Reads a `hash` attribute like [`Digests::parse_into`], except that a token which cannot be read is kept among
-    /// the unknown ones: a digest that cannot be computed is useless, but no reason to refuse a whole document.
+    /// Reads a `hash` attribute like [`Digests::parse_into`], except that a token which cannot be
+    /// read is kept among the unknown ones: a digest that cannot be computed is useless, but no
+    /// reason to refuse a whole document.
     pub fn parse_leniently_into(&mut self, attribute: &[u8]) {
         for token in tokens(attribute) {
             if self.parse_token_into(token).is_err() && self.unknown.len() < Self::MAX_UNKNOWN {
@@ -185,7 +201,11 @@ impl Digests {
     ///
     /// # Errors
     /// The value is neither.
-    pub fn parse_value_into(&mut self, algorithm: Algorithm, value: &[u8]) -> Result<(), ParseDigestError> {
+    pub fn parse_value_into(
+        &mut self,
+        algorithm: Algorithm,
+        value: &[u8],
+    ) -> Result<(), ParseDigestError> {
         let mut bytes = [0_u8; 64];
         let length = algorithm.length();
         if value.len() == length * 2 && from_hex(value, &mut bytes[..length]) {

@@ -1,4 +1,5 @@
-//! The tags at the begin of a web page, as far as discovery needs them: names and attributes, without comments and scripts.
+//! The tags at the begin of a web page, as far as discovery needs them: names and attributes,
+//! without comments and scripts.
 
 use std::borrow::Cow;
 
@@ -59,10 +60,14 @@ impl<'a> Iterator for HtmlTags<'a> {
                 break;
             }
         }
-        let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '/').unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '/')
+            .unwrap_or(self.rest.len());
         let name = self.rest[..end].to_ascii_lowercase();
         let (attributes, behind) = attributes(&self.rest[end..]);
-        self.rest = if OPAQUE.contains(&name.as_str()) { behind_end(behind, &name) } else { behind };
+        self.rest =
+            if OPAQUE.contains(&name.as_str()) { behind_end(behind, &name) } else { behind };
         Some(HtmlTag { name, follows_text, attributes })
     }
 }
@@ -94,7 +99,10 @@ fn attributes(text: &str) -> (Vec<(&str, &str)>, &str) {
             return (found, behind);
         }
         // An `=` that begins a name is part of it.
-        let end = rest.char_indices().skip(1).find(|(_, c)| c.is_ascii_whitespace() || matches!(c, '=' | '>' | '/'));
+        let end = rest
+            .char_indices()
+            .skip(1)
+            .find(|(_, c)| c.is_ascii_whitespace() || matches!(c, '=' | '>' | '/'));
         let (name, behind) = rest.split_at(end.map_or(rest.len(), |(at, _)| at));
         rest = behind.trim_ascii_start();
         let mut value = "";
@@ -106,7 +114,9 @@ fn attributes(text: &str) -> (Vec<(&str, &str)>, &str) {
                 value = &inner[..end];
                 rest = inner.get(end + 1..).unwrap_or_default();
             } else {
-                let end = behind.find(|c: char| c.is_ascii_whitespace() || c == '>').unwrap_or(behind.len());
+                let end = behind
+                    .find(|c: char| c.is_ascii_whitespace() || c == '>')
+                    .unwrap_or(behind.len());
                 (value, rest) = behind.split_at(end);
             }
         }
@@ -183,7 +193,10 @@ mod tests {
         assert_eq!(HtmlTags::new(&"<a>".repeat(MAX_TAGS + 5)).count(), MAX_TAGS);
         let tag = format!("<a{} last=1>", " x=1".repeat(MAX_ATTRIBUTES));
         assert_eq!(HtmlTags::new(&tag).next().unwrap().value("last"), None);
-        assert_eq!(HtmlTags::new("<script><a>").map(|tag| tag.name).collect::<Vec<_>>(), ["script"]);
+        assert_eq!(
+            HtmlTags::new("<script><a>").map(|tag| tag.name).collect::<Vec<_>>(),
+            ["script"]
+        );
         for cut in ["<", "<a", "<a b", "<a b=", "<a b='c", "<!-- <a>", "<!a"] {
             assert!(HtmlTags::new(cut).count() <= 1, "{cut}");
         }

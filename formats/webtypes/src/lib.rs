@@ -18,7 +18,9 @@ pub use count::{count, count_of};
 pub use datetime::{ParseDatetimeError, Precision, Timestamp, W3cDatetime};
 pub use digest::{Algorithm, Digests, ParseDigestError};
 pub use html::{HtmlTag, HtmlTags};
-pub use link_header::{Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, parse_link_header, write_link};
+pub use link_header::{
+    Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, parse_link_header, write_link,
+};
 pub use segment::{decode_segment, encode_segment};
 pub use syntax_error::{SyntaxError, excerpt};
 pub use uri::{MAX_URI_LENGTH, Origin, ResolveError, resolve, without_fragment};

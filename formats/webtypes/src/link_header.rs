@@ -53,8 +53,9 @@ pub enum LinkHeaderError {
 
 /// Reads a field value, or several joined by `, `.
 ///
-/// Lenient: a link that cannot be read is skipped, the others are kept; one without `rel` is dropped, since it
-/// is ignored [rfc8288 §3.3]. Parameters that RFC 8187 encodes (`title*`) are decoded from UTF-8.
+/// Lenient: a link that cannot be read is skipped, the others are kept; one without `rel` is
+/// dropped, since it is ignored [rfc8288 §3.3]. Parameters that RFC 8187 encodes (`title*`) are
+/// decoded from UTF-8.
 ///
 /// # Errors
 /// See [`LinkHeaderError`].
@@ -165,7 +166,8 @@ fn parse_element(text: &str) -> Option<Link> {
     let rel = rel.filter(|rel| !rel.is_empty())?;
     for (name, value) in &mut params {
         // `rel` and `anchor` are never written so; decoded, they would mean something else.
-        let is_extended = name.len() > 1 && name.ends_with('*') && !matches!(name.as_str(), "rel*" | "anchor*");
+        let is_extended =
+            name.len() > 1 && name.ends_with('*') && !matches!(name.as_str(), "rel*" | "anchor*");
         if let (true, Some(decoded)) = (is_extended, decode_extended(value)) {
             name.pop();
             *value = decoded;
@@ -190,17 +192,21 @@ fn parse_param(text: &str) -> Option<(String, String, &str)> {
         while let Some((at, character)) = characters.next() {
             match character {
                 '"' => return Some((name, value, &quoted[at + 1..])),
-                '\\' => value.push(characters.next().map(|pair| pair.1).filter(|escaped| is_quotable(*escaped))?),
+                '\\' => value.push(
+                    characters.next().map(|pair| pair.1).filter(|escaped| is_quotable(*escaped))?,
+                ),
                 character if is_quotable(character) => value.push(character),
                 _ => return None,
             }
         }
         return None;
     }
-    // Lenient: unquoted values may hold what only quoted ones should, for example a URI as relation type.
+    // Lenient: unquoted values may hold what only quoted ones should, for example a URI as relation
+    // type.
     let end = rest.find([';', ' ', '\t', '"']).unwrap_or(rest.len());
     let value = &rest[..end];
-    (!value.bytes().any(|byte| byte.is_ascii_control())).then(|| (name, value.to_owned(), &rest[end..]))
+    (!value.bytes().any(|byte| byte.is_ascii_control()))
+        .then(|| (name, value.to_owned(), &rest[end..]))
 }
 
 /// A tab is allowed inside quotes, other control characters are not [rfc9110 §5.6.4].
@@ -225,7 +231,20 @@ const fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(
             byte,
-            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
         )
 }
 
@@ -246,10 +265,17 @@ mod tests {
         );
         assert_eq!(read.len(), 3);
         assert_eq!(read[0].target, "/a,b?x=1,2");
-        assert!(read[0].has_rel("resourcesync") && read[0].has_rel("UP") && !read[0].has_rel("resource"));
+        assert!(
+            read[0].has_rel("resourcesync")
+                && read[0].has_rel("UP")
+                && !read[0].has_rel("resource")
+        );
         assert_eq!(read[0].param("title"), Some("one, \"two\""));
         assert!(read[1].has_rel("hub"));
-        assert_eq!((read[2].rel.as_str(), read[2].param("type")), ("http://example.org/rels/x", Some("text/html")));
+        assert_eq!(
+            (read[2].rel.as_str(), read[2].param("type")),
+            ("http://example.org/rels/x", Some("text/html"))
+        );
     }
 
     #[test]
@@ -265,7 +291,11 @@ mod tests {
             "<a>; rel=up; x=\"\\\u{1}\"",
         ] {
             let read = links(&format!("{bad}, <good>; rel=up"));
-            assert_eq!(read.iter().map(|link| link.target.as_str()).collect::<Vec<_>>(), ["good"], "{bad}");
+            assert_eq!(
+                read.iter().map(|link| link.target.as_str()).collect::<Vec<_>>(),
+                ["good"],
+                "{bad}"
+            );
         }
         assert!(links("<never closed; rel=up, <b>; rel=up").len() <= 1);
         assert!(links("<a>; rel=\"never closed, <b>; rel=up").is_empty());
@@ -285,7 +315,9 @@ mod tests {
 
     #[test]
     fn decodes_extended_titles() {
-        let read = links("<a>; rel=up; title*=UTF-8'de'%c3%a4%20b; title*=latin1''%e4; title*=utf-8''a%0d%0ab");
+        let read = links(
+            "<a>; rel=up; title*=UTF-8'de'%c3%a4%20b; title*=latin1''%e4; title*=utf-8''a%0d%0ab",
+        );
         assert_eq!(read[0].params[0], ("title".to_owned(), "ä b".to_owned()));
         assert_eq!(read[0].params[1].0, "title*");
         assert_eq!(read[0].params[2].1, "utf-8''a%0d%0ab");
@@ -293,16 +325,31 @@ mod tests {
 
     #[test]
     fn too_much_is_refused() {
-        assert_eq!(parse_link_header(&" ".repeat(MAX_LINK_HEADER_LENGTH + 1)), Err(LinkHeaderError::TooLong));
-        assert_eq!(parse_link_header(&"<a>;rel=b,".repeat(MAX_LINKS)).map(|links| links.len()), Ok(MAX_LINKS));
-        assert_eq!(parse_link_header(&"<a>;rel=b,".repeat(MAX_LINKS + 1)), Err(LinkHeaderError::TooMany));
+        assert_eq!(
+            parse_link_header(&" ".repeat(MAX_LINK_HEADER_LENGTH + 1)),
+            Err(LinkHeaderError::TooLong)
+        );
+        assert_eq!(
+            parse_link_header(&"<a>;rel=b,".repeat(MAX_LINKS)).map(|links| links.len()),
+            Ok(MAX_LINKS)
+        );
+        assert_eq!(
+            parse_link_header(&"<a>;rel=b,".repeat(MAX_LINKS + 1)),
+            Err(LinkHeaderError::TooMany)
+        );
     }
 
     #[test]
     fn writes_nothing_that_breaks_out_of_the_field() {
         let mut out = String::new();
-        let params = vec![("title".to_owned(), "a\"\r\nX: y\\".to_owned()), ("b d".to_owned(), String::new())];
-        write_link(&mut out, &Link { target: "/a>\r\nb é".to_owned(), rel: "up".to_owned(), params });
+        let params = vec![
+            ("title".to_owned(), "a\"\r\nX: y\\".to_owned()),
+            ("b d".to_owned(), String::new()),
+        ];
+        write_link(
+            &mut out,
+            &Link { target: "/a>\r\nb é".to_owned(), rel: "up".to_owned(), params },
+        );
         assert_eq!(out, "</a%3E%0D%0Ab%20%C3%A9>; rel=\"up\"; title=\"a\\\"X: y\\\\\"");
     }
 

@@ -1,8 +1,9 @@
 //! MD5 of many short messages at once: four side by side [rfc1321 §3].
 //!
-//! One MD5 is a chain of dependent steps that leaves most of a processor idle; four independent ones fill it.
-//! Collections are made of small files, so this is what reading one costs. The arrays below leave it
-//! to the compiler whether it takes vector instructions; even scalar ones of four messages overlap. The `md-5` crate is the reference in the tests, and hashes large files.
+//! One MD5 is a chain of dependent steps that leaves most of a processor idle; four independent
+//! ones fill it. Collections are made of small files, so this is what reading one costs. The arrays
+//! below leave it to the compiler whether it takes vector instructions; even scalar ones of four
+//! messages overlap. The `md-5` crate is the reference in the tests, and hashes large files.
 
 /// Messages hashed side by side.
 pub const LANES: usize = 4;
@@ -18,7 +19,8 @@ pub fn digests(messages: &[&[u8]]) -> Vec<[u8; 16]> {
     let mut waiting: Vec<(usize, &&[u8])> = messages.iter().enumerate().collect();
     waiting.sort_by_key(|(_, message)| std::cmp::Reverse(message.len()));
     let mut waiting = waiting.into_iter();
-    let mut lanes: [Option<Message<'_>>; LANES] = std::array::from_fn(|_| waiting.next().map(Message::new));
+    let mut lanes: [Option<Message<'_>>; LANES] =
+        std::array::from_fn(|_| waiting.next().map(Message::new));
     let mut state: [Lane; 4] = START.map(|word| [word; LANES]);
     while lanes.iter().any(Option::is_some) {
         let mut words: [Lane; 16] = [[0; LANES]; 16];
@@ -59,9 +61,11 @@ impl<'a> Message<'a> {
         let mut end = [[0; 64]; 2];
         end[0][..partial.len()].copy_from_slice(partial);
         end[0][partial.len()] = 0x80;
-        // The length in bits takes the last eight bytes; it needs a second block if the first has no room.
+        // The length in bits takes the last eight bytes; it needs a second block if the first has
+        // no room.
         let end_total = if partial.len() < 56 { 1 } else { 2 };
-        end[end_total - 1][56..].copy_from_slice(&(bytes.len() as u64).wrapping_mul(8).to_le_bytes());
+        end[end_total - 1][56..]
+            .copy_from_slice(&(bytes.len() as u64).wrapping_mul(8).to_le_bytes());
         Self { number, rest, end, end_blocks: end_total, end_total }
     }
 
@@ -199,17 +203,23 @@ mod tests {
     #[test]
     fn four_at_once_equal_one_after_the_other() {
         // Every length around the block borders, and mixes of short and long in one go.
-        let bytes: Vec<u8> = (0..20_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let bytes: Vec<u8> =
+            (0..20_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         for count in [0, 1, 7, 8, 9, 40] {
             for step in [1, 3, 61, 331] {
                 let messages: Vec<&[u8]> =
                     (0..count).map(|n| &bytes[n % 7..n % 7 + (n * step + step) % 9_000]).collect();
-                let expected: Vec<[u8; 16]> = messages.iter().map(|message| Md5::digest(message).into()).collect();
+                let expected: Vec<[u8; 16]> =
+                    messages.iter().map(|message| Md5::digest(message).into()).collect();
                 assert_eq!(digests(&messages), expected, "{count} messages, step {step}");
             }
         }
         for length in 0..=260 {
-            assert_eq!(digests(&[&bytes[..length]]), [<[u8; 16]>::from(Md5::digest(&bytes[..length]))], "{length}");
+            assert_eq!(
+                digests(&[&bytes[..length]]),
+                [<[u8; 16]>::from(Md5::digest(&bytes[..length]))],
+                "{length}"
+            );
         }
     }
 }

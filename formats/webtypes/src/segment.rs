@@ -1,7 +1,8 @@
 //! Encoding and decoding of a name as one segment of a URI path [rfc3986 §3.3].
 
-/// Appends the canonical encoding of a name: unreserved characters, sub-delimiters and `@` as they are,
-/// every other byte as `%XX` in upper case. `:` is encoded, so that a key never looks like an absolute URI.
+/// Appends the canonical encoding of a name: unreserved characters, sub-delimiters and `@` as they
+/// are, every other byte as `%XX` in upper case. `:` is encoded, so that a key never looks like an
+/// absolute URI.
 pub fn encode_segment(name: &[u8], out: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in name {
@@ -22,7 +23,8 @@ pub fn decode_segment(segment: &[u8]) -> Vec<u8> {
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         if let (b'%', [high, low, after @ ..]) = (byte, rest)
-            && let (Some(high), Some(low)) = (char::from(*high).to_digit(16), char::from(*low).to_digit(16))
+            && let (Some(high), Some(low)) =
+                (char::from(*high).to_digit(16), char::from(*low).to_digit(16))
         {
             out.push((high * 16 + low) as u8);
             rest = after;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A fault in a document: a stable code, the place counted from 1, what is wrong and, when known, the way out.
+/// A fault in a document: a stable code, the place counted from 1, what is wrong and, when known,
+/// the way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     code: &'static str,

@@ -1,4 +1,5 @@
-//! Resolution of references, and the host of a URI. The text of a URI is its identity [rfc3986 §6.2.1].
+//! Resolution of references, and the host of a URI. The text of a URI is its identity [rfc3986
+//! §6.2.1].
 
 use thiserror::Error;
 use url::Url;
@@ -18,7 +19,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The origin of an absolute URI; `None` for relative references and schemes without host or known port.
+    /// The origin of an absolute URI; `None` for relative references and schemes without host or
+    /// known port.
     pub fn of(uri: &str) -> Option<Self> {
         if uri.len() > MAX_URI_LENGTH {
             return None;
@@ -62,8 +64,8 @@ pub enum ResolveError {
 
 /// Resolves a reference in a document at `base` [rfc3986 §5].
 ///
-/// An absolute URI is returned exactly as written, without normalising anything: two spellings are two resources
-/// unless their publisher declares them equal. Only relative references are resolved.
+/// An absolute URI is returned exactly as written, without normalising anything: two spellings are
+/// two resources unless their publisher declares them equal. Only relative references are resolved.
 ///
 /// # Errors
 /// See [`ResolveError`].
@@ -78,8 +80,11 @@ pub fn resolve(base: &str, reference: &str) -> Result<String, ResolveError> {
     if has_scheme(reference) {
         return Ok(reference.to_owned());
     }
-    let unresolvable =
-        |cause| ResolveError::Unresolvable { reference: crate::excerpt(reference), base: crate::excerpt(base), cause };
+    let unresolvable = |cause| ResolveError::Unresolvable {
+        reference: crate::excerpt(reference),
+        base: crate::excerpt(base),
+        cause,
+    };
     if base.len() > MAX_URI_LENGTH {
         return Err(ResolveError::TooLong);
     }
@@ -98,7 +103,8 @@ pub fn without_fragment(uri: &str) -> &str {
 /// Does it begin with a scheme and a colon [rfc3986 §3.1]?
 fn has_scheme(reference: &str) -> bool {
     let scheme = reference.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
-    let is_character = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let is_character =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     scheme.first().is_some_and(u8::is_ascii_alphabetic) && scheme.iter().all(is_character)
 }
 
@@ -109,7 +115,12 @@ mod tests {
 
     #[test]
     fn absolute_uris_keep_their_exact_text() {
-        for uri in ["HTTP://Example.org:80/%7ea/../b?", "http://example.org", "urn:x:Y", "http://example.org/ä"] {
+        for uri in [
+            "HTTP://Example.org:80/%7ea/../b?",
+            "http://example.org",
+            "urn:x:Y",
+            "http://example.org/ä",
+        ] {
             assert_eq!(resolve("http://example.org/list", uri).unwrap(), uri);
         }
     }
@@ -124,7 +135,11 @@ mod tests {
             ("", "http://example.org/a/list"),
             ("./a:b", "http://example.org/a/a:b"),
         ] {
-            assert_eq!(resolve("http://example.org/a/list", reference).unwrap(), expected, "{reference}");
+            assert_eq!(
+                resolve("http://example.org/a/list", reference).unwrap(),
+                expected,
+                "{reference}"
+            );
         }
     }
 
@@ -132,7 +147,10 @@ mod tests {
     fn refuses_what_leads_nowhere() {
         assert!(matches!(resolve("http://example.org/", "a b"), Err(ResolveError::Character(_))));
         assert!(matches!(resolve("relative", "b"), Err(ResolveError::Unresolvable { .. })));
-        assert_eq!(resolve("http://example.org/", &"a".repeat(MAX_URI_LENGTH + 1)), Err(ResolveError::TooLong));
+        assert_eq!(
+            resolve("http://example.org/", &"a".repeat(MAX_URI_LENGTH + 1)),
+            Err(ResolveError::TooLong)
+        );
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! Text written by others, made harmless for terminals, logs and pages.
 //!
-//! A control character can steer a terminal; a bidirectional control or a line separator can make a text read as another.
-//! Each is written as JSON writes it, `\u001b`: a JSON document stays the same document, and people can read it too.
+//! A control character can steer a terminal; a bidirectional control or a line separator can make a
+//! text read as another. Each is written as JSON writes it, `\u001b`: a JSON document stays the
+//! same document, and people can read it too.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Whether a character steers a terminal or the direction of text instead of being shown.
 ///
-/// These are the control characters (C0, DEL, C1), the bidirectional controls, the separators of lines and paragraphs,
-/// the deprecated format characters, the marks of interlinear annotation and the tags.
+/// These are the control characters (C0, DEL, C1), the bidirectional controls, the separators of
+/// lines and paragraphs, the deprecated format characters, the marks of interlinear annotation and
+/// the tags.
 pub const fn is_control(character: char) -> bool {
     matches!(character,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}'
@@ -78,7 +80,10 @@ mod tests {
             .filter_map(|unit| u16::from_str_radix(unit.get(..4)?, 16).ok())
             .map(|unit| char::from_u32(u32::from(unit)).unwrap_or('\u{fffd}'))
             .collect();
-        assert!(read.contains(['\u{1b}', '\u{7}', '\u{7f}', '\u{9b}', '\u{202e}', '\u{2066}']), "{shown}");
+        assert!(
+            read.contains(['\u{1b}', '\u{7}', '\u{7f}', '\u{9b}', '\u{202e}', '\u{2066}']),
+            "{shown}"
+        );
         assert_eq!(visible("\u{e0041}"), "\\udb40\\udc41");
     }
 

@@ -29,15 +29,23 @@ fn read_chunks<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Result<Vec<String>
                     Ns::XML => format!("xml|{local}"),
                     _ => format!("?|{local}"),
                 };
-                let attributes = element.attributes().map(|a| format!(" {}={}", name(a.ns(), a.local()), a.value()));
-                format!("<{}{}", name(element.ns(), element.local()), attributes.collect::<Vec<_>>().concat())
+                let attributes = element
+                    .attributes()
+                    .map(|a| format!(" {}={}", name(a.ns(), a.local()), a.value()));
+                format!(
+                    "<{}{}",
+                    name(element.ns(), element.local()),
+                    attributes.collect::<Vec<_>>().concat()
+                )
             }
             Token::End => ">".to_owned(),
             Token::Text(text) => format!("\"{text}"),
             Token::Done => return Ok(seen),
         };
         match seen.last_mut() {
-            Some(last) if last.starts_with('"') && line.starts_with('"') => last.push_str(&line[1..]),
+            Some(last) if last.starts_with('"') && line.starts_with('"') => {
+                last.push_str(&line[1..])
+            }
             _ => seen.push(line),
         }
     }
@@ -74,13 +82,32 @@ fn names_are_resolved_whatever_their_prefix() {
     );
     assert_eq!(
         seen.unwrap(),
-        ["<a|a a|x=1 x=2 xml|lang=en", "<a", ">", "<?|b", "<?|c", ">", ">", "<a|d", ">", "<b|e", ">", ">"]
+        [
+            "<a|a a|x=1 x=2 xml|lang=en",
+            "<a",
+            ">",
+            "<?|b",
+            "<?|c",
+            ">",
+            ">",
+            "<a|d",
+            ">",
+            "<b|e",
+            ">",
+            ">"
+        ]
     );
 }
 
 #[test]
 fn prefixes_must_be_declared() {
-    for text in ["<p:a/>", "<a p:b='1'/>", "<a xmlns:p=''/>", "<a xmlns:xml='urn:a'/>", "<a xmlns:xmlns='urn:a'/>"] {
+    for text in [
+        "<p:a/>",
+        "<a p:b='1'/>",
+        "<a xmlns:p=''/>",
+        "<a xmlns:xml='urn:a'/>",
+        "<a xmlns:xmlns='urn:a'/>",
+    ] {
         assert_eq!(code(text), "xml.syntax", "{text}");
     }
     let reserved = "<a xmlns:q='http://www.w3.org/2000/xmlns/'/>";
@@ -89,7 +116,10 @@ fn prefixes_must_be_declared() {
 
 #[test]
 fn white_space_in_values_becomes_blanks_and_line_ends_are_one() {
-    assert_eq!(read("<a b='1\r\n2\t3&#10;4'>5\r\n6\r7&#13;</a>").unwrap(), ["<a b=1 2 3\n4", "\"5\n6\n7\r", ">"]);
+    assert_eq!(
+        read("<a b='1\r\n2\t3&#10;4'>5\r\n6\r7&#13;</a>").unwrap(),
+        ["<a b=1 2 3\n4", "\"5\n6\n7\r", ">"]
+    );
 }
 
 #[test]
@@ -127,8 +157,12 @@ fn duplicates_are_refused_as_written_and_by_namespace() {
     assert_eq!(code("<a b='1' c='2' b='3'/>"), "xml.attributes");
     assert_eq!(code("<a xmlns:p='urn:a' xmlns:q='urn:a' p:b='1' q:b='2'/>"), "xml.attributes");
     assert_eq!(code("<a xmlns='urn:a' xmlns='urn:b'/>"), "xml.attributes");
-    let many =
-        |extra: &str| format!("<a {} {extra}/>", (0..200).map(|n| format!("n{n}='' ")).collect::<Vec<_>>().concat());
+    let many = |extra: &str| {
+        format!(
+            "<a {} {extra}/>",
+            (0..200).map(|n| format!("n{n}='' ")).collect::<Vec<_>>().concat()
+        )
+    };
     assert_eq!(code(many("n77=''")), "xml.attributes");
     assert!(read(many("m77=''")).is_ok());
     assert!(read("<a xmlns:p='urn:a' p:b='1' b='2'/>").is_ok());
@@ -136,14 +170,20 @@ fn duplicates_are_refused_as_written_and_by_namespace() {
 
 #[test]
 fn attributes_depth_and_namespaces_are_limited() {
-    let attributes = |count| format!("<a {}/>", (0..count).map(|n| format!("n{n}='' ")).collect::<Vec<_>>().concat());
+    let attributes = |count| {
+        format!("<a {}/>", (0..count).map(|n| format!("n{n}='' ")).collect::<Vec<_>>().concat())
+    };
     assert!(read(attributes(256)).is_ok());
     assert_eq!(code(attributes(3_000)), "xml.attributes");
     let nested = |depth| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
     assert!(read(nested(MAX_DEPTH)).is_ok());
     assert_eq!(code(nested(MAX_DEPTH + 1)), "xml.depth");
-    let namespaces =
-        |count| format!("<a {}/>", (0..count).map(|n| format!("xmlns:n{n}='urn:{n}' ")).collect::<Vec<_>>().concat());
+    let namespaces = |count| {
+        format!(
+            "<a {}/>",
+            (0..count).map(|n| format!("xmlns:n{n}='urn:{n}' ")).collect::<Vec<_>>().concat()
+        )
+    };
     assert!(read(namespaces(128)).is_ok());
     assert_eq!(code(namespaces(129)), "xml.attributes");
     assert_eq!(code(format!("<{}/>", "n".repeat(1_025))), "xml.size");
@@ -195,8 +235,14 @@ fn bytes_must_be_the_encoding_they_should_be() {
     assert_eq!(code(b"<!-- \xed\xa0\x80 --><a/>"), "xml.encoding");
     assert_eq!(code("<?xml version='1.0' encoding='ISO-8859-1'?><a/>"), "xml.encoding");
     assert_eq!(code("<?xml version='1.0' encoding='UTF-16'?><a/>"), "xml.encoding");
-    assert_eq!(read(b"\xef\xbb\xbf<?xml version='1.0' encoding='UTF-8'?><a/>").unwrap(), ["<a", ">"]);
-    assert_eq!(read("<?xml version='1.0' encoding='us-ascii' standalone='yes'?><a/>").unwrap(), ["<a", ">"]);
+    assert_eq!(
+        read(b"\xef\xbb\xbf<?xml version='1.0' encoding='UTF-8'?><a/>").unwrap(),
+        ["<a", ">"]
+    );
+    assert_eq!(
+        read("<?xml version='1.0' encoding='us-ascii' standalone='yes'?><a/>").unwrap(),
+        ["<a", ">"]
+    );
 }
 
 fn utf16(text: &str, big_endian: bool) -> Vec<u8> {
@@ -324,7 +370,13 @@ fn bytes_of_documents() -> impl Strategy<Value = Vec<u8>> {
         "\"",
     ]);
     let bytes = prop_oneof![20 => pieces.prop_map(|text| text.as_bytes().to_vec()), 1 => prop::collection::vec(any::<u8>(), 1..3)];
-    let start = prop::sample::select(vec![&b""[..], b"<a>", b"<a>", b"\xef\xbb\xbf<a>", b"\xff\xfe<\0a\0>\0"]);
+    let start = prop::sample::select(vec![
+        &b""[..],
+        b"<a>",
+        b"<a>",
+        b"\xef\xbb\xbf<a>",
+        b"\xff\xfe<\0a\0>\0",
+    ]);
     (start, prop::collection::vec(bytes, 0..20), prop::sample::select(vec!["", "</a>"]))
         .prop_map(|(start, pieces, end)| [start, &pieces.concat(), end.as_bytes()].concat())
 }

@@ -5,8 +5,7 @@ use abreast_destination::{Event, SyncOptions, sync};
 use abreast_testkit::http::{Server, send};
 use std::sync::atomic::AtomicBool;
 
-const NAMESPACES: &str =
-    "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
+const NAMESPACES: &str = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let source = Server::new(|request, stream| {
@@ -31,7 +30,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     for expected in [1, 0] {
         let summary = sync(&options, &observer, &AtomicBool::new(false))?;
-        println!("{} new, {} updated, {} deleted", summary.created, summary.updated, summary.deleted);
+        println!(
+            "{} new, {} updated, {} deleted",
+            summary.created, summary.updated, summary.deleted
+        );
         assert_eq!(summary.created, expected);
     }
     Ok(())

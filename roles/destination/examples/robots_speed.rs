@@ -1,4 +1,5 @@
-//! What matching a path against a long robots.txt costs: `cargo run --release -p abreast-destination --example robots_speed`.
+//! What matching a path against a long robots.txt costs: `cargo run --release -p
+//! abreast-destination --example robots_speed`.
 #![allow(clippy::print_stdout, reason = "it prints its figures")]
 
 use std::fmt::Write as _;
@@ -15,12 +16,17 @@ fn main() {
         ("nested prefixes", &|number| format!("/archive/{}", "a".repeat(number % 2_000))),
         ("wildcards at the end", &|number| format!("/*.type{number}$")),
         ("wildcards in the middle", &|number| format!("/archive/*/item{number}/*?view=")),
-        ("wildcards that nearly fit", &|number| format!("/archive/*a*a*a*{}b", "a".repeat(number % 50))),
+        ("wildcards that nearly fit", &|number| {
+            format!("/archive/*a*a*a*{}b", "a".repeat(number % 50))
+        }),
     ];
     let paths: Vec<String> = (0..PATHS)
         .map(|number| match number % 3 {
             0 => format!("/archive/{:02}/item{number}/page.html?view=1", number % 100),
-            1 => format!("/archive/{}/some/longer/path/of/a/record/{number}.type{number}", "a".repeat(number % 60)),
+            1 => format!(
+                "/archive/{}/some/longer/path/of/a/record/{number}.type{number}",
+                "a".repeat(number % 60)
+            ),
             _ => format!("/other/{number}"),
         })
         .collect();

@@ -1,4 +1,5 @@
-//! Admission: the URIs that a document may name, those of its own host and others that the user allows [rs-core §7].
+//! Admission: the URIs that a document may name, those of its own host and others that the user
+//! allows [rs-core §7].
 
 use url::Url;
 
@@ -24,7 +25,9 @@ impl Refusal {
             Self::Authority => {
                 "not on the host of the list that names it\n  help: allow http and https hosts you trust with `--allow-host HOST`"
             }
-            Self::Downgrade => "an https list names an http resource\n  help: accept that with `--allow-downgrade`",
+            Self::Downgrade => {
+                "an https list names an http resource\n  help: accept that with `--allow-downgrade`"
+            }
         }
     }
 }
@@ -84,12 +87,16 @@ impl Admission {
 
     /// Whether it is https, or need not be.
     pub(crate) fn is_secure_enough(&self, uri: &str) -> bool {
-        !self.https || self.allow_downgrade || uri.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+        !self.https
+            || self.allow_downgrade
+            || uri.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
     }
 
     fn is_allowed(&self, (host, port): &(String, Option<u16>)) -> bool {
         let with_port = port.map(|port| format!("{host}:{port}"));
-        self.allow_hosts.iter().any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
+        self.allow_hosts
+            .iter()
+            .any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
     }
 }
 

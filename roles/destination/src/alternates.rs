@@ -1,8 +1,8 @@
-//! Other sources of a resource's bytes: mirrors, and the chain of patches from the version kept to the one listed, for one run
-//! [rs-core §14.1, §14.2, §14.4].
+//! Other sources of a resource's bytes: mirrors, and the chain of patches from the version kept to
+//! the one listed, for one run [rs-core §14.1, §14.2, §14.4].
 //!
-//! They save transfers and are never required, so they may be discarded: beyond the limits, and by a run that continues an
-//! interrupted one.
+//! They save transfers and are never required, so they may be discarded: beyond the limits, and by
+//! a run that continues an interrupted one.
 
 use crate::admit::Admission;
 use crate::plan::listed::{Listed, Relation};
@@ -70,8 +70,8 @@ pub(crate) struct Patch {
     pub(crate) order: (i64, i64),
 }
 
-/// Which resources changed in the lists read for one plan. A chain of patches begins with the first change since the version
-/// that is kept, and ends where a change has none.
+/// Which resources changed in the lists read for one plan. A chain of patches begins with the first
+/// change since the version that is kept, and ends where a change has none.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
     seen: HashSet<u64>,
@@ -93,13 +93,19 @@ impl Alternates {
         }
         let mut known = self.lock();
         known.take(listed.uri);
-        self.insert(listed.uri, Alternate { mirrors: mirrors(listed), patches: Vec::new() }, &mut known);
+        self.insert(
+            listed.uri,
+            Alternate { mirrors: mirrors(listed), patches: Vec::new() },
+            &mut known,
+        );
     }
 
-    /// Notes the mirrors and patches of a changed resource. The patches continue the chain of the changes noted before, unless
-    /// this is the first change. `order` is the time of the change, and the place of its list among all lists.
+    /// Notes the mirrors and patches of a changed resource. The patches continue the chain of the
+    /// changes noted before, unless this is the first change. `order` is the time of the change,
+    /// and the place of its list among all lists.
     pub(crate) fn note_change(&self, listed: &Listed<'_>, is_first: bool, order: (i64, i64)) {
-        if listed.links.is_empty() && listed.patches.is_empty() && !self.any.load(Ordering::Relaxed) {
+        if listed.links.is_empty() && listed.patches.is_empty() && !self.any.load(Ordering::Relaxed)
+        {
             return;
         }
         let mut known = self.lock();
@@ -154,13 +160,15 @@ fn mirrors(listed: &Listed<'_>) -> Vec<Mirror> {
     mirrors
 }
 
-/// Adds the patches of a change to a chain. A chain with a patch that cannot be used, or with too many, is discarded whole.
+/// Adds the patches of a change to a chain. A chain with a patch that cannot be used, or with too
+/// many, is discarded whole.
 fn append(chain: &mut Vec<Patch>, listed: &Listed<'_>, order: (i64, i64)) {
     let last = listed.patches.len() - 1;
     for (at, patch) in listed.patches.iter().enumerate() {
         let (after, length_after) =
             if at == last { (Some(listed.digests), listed.length) } else { (patch.after, None) };
-        let (Some(url), Some(format)) = (http(listed, patch.href), Format::of(patch.media_type)) else {
+        let (Some(url), Some(format)) = (http(listed, patch.href), Format::of(patch.media_type))
+        else {
             return chain.clear();
         };
         if chain.iter().any(|known| known.url == url) {
@@ -168,8 +176,18 @@ fn append(chain: &mut Vec<Patch>, listed: &Listed<'_>, order: (i64, i64)) {
             continue;
         }
         let digests = patch.digests.clone();
-        let (before, after) = (patch.before.cloned(), after.filter(|after| !after.is_empty()).cloned());
-        chain.push(Patch { url, format, length: patch.length, digests, before, after, length_after, order });
+        let (before, after) =
+            (patch.before.cloned(), after.filter(|after| !after.is_empty()).cloned());
+        chain.push(Patch {
+            url,
+            format,
+            length: patch.length,
+            digests,
+            before,
+            after,
+            length_after,
+            order,
+        });
     }
     if chain.len() > CHAIN_MAX {
         return chain.clear();
@@ -185,8 +203,9 @@ fn http(listed: &Listed<'_>, href: &str) -> Option<String> {
     (lower.starts_with("http://") || lower.starts_with("https://")).then_some(url)
 }
 
-/// Whether a host may be requested that the list is not on. Hosts that the user allows are; any other only at a public address, as
-/// for redirects. Never http on behalf of an https list, unless that is allowed.
+/// Whether a host may be requested that the list is not on. Hosts that the user allows are; any
+/// other only at a public address, as for redirects. Never http on behalf of an https list, unless
+/// that is allowed.
 pub(crate) fn is_public_only(admission: &mut Admission, url: &str) -> Option<bool> {
     match admission.check(url) {
         Ok(()) => Some(false),
@@ -206,7 +225,14 @@ mod tests {
     }
 
     fn patch<'a>(href: &'a str, media_type: &'a str) -> listed::Patch<'a> {
-        listed::Patch { href, media_type, length: None, digests: &NO_DIGESTS, before: None, after: None }
+        listed::Patch {
+            href,
+            media_type,
+            length: None,
+            digests: &NO_DIGESTS,
+            before: None,
+            after: None,
+        }
     }
 
     fn changed<'a>(uri: &'a str, patches: &[&'a str]) -> Listed<'a> {
@@ -238,7 +264,11 @@ mod tests {
             .collect();
         assert_eq!(
             mirrors,
-            [("http://h/again".to_owned(), 1), ("https://m2/a".to_owned(), 2), ("http://m3/a".to_owned(), 999_999)]
+            [
+                ("http://h/again".to_owned(), 1),
+                ("https://m2/a".to_owned(), 2),
+                ("http://m3/a".to_owned(), 999_999)
+            ]
         );
         assert!(alternates.of("http://h/b").is_none());
     }

@@ -49,7 +49,8 @@ pub struct AuditReport {
     pub extra: u64,
     /// Listed without anything to compare by.
     pub unverified: u64,
-    /// Listed and here, under the reserved name because a folder that no resource needs has their own.
+    /// Listed and here, under the reserved name because a folder that no resource needs has their
+    /// own.
     pub conflicts: u64,
     /// Of all sets: those without a copy.
     pub missing_sets: u64,
@@ -65,7 +66,11 @@ pub struct AuditReport {
 ///
 /// # Errors
 /// The lists cannot be read, or the folder is not there.
-pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<AuditReport, Error> {
+pub fn audit(
+    options: &AuditOptions,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+) -> Result<AuditReport, Error> {
     audit_with(options, observer, cancel, &mut Choice::default())
 }
 
@@ -97,23 +102,35 @@ pub(crate) fn audit_with(
     reader.expect(&requests, sync, &mut listing)?;
     let common = listing.common;
     let mut report = match &sync.sink {
-        SinkOptions::Folder => {
-            compare_folder(&folder, options, (&expected, &excluded, selection), observer, cancel, (&start, common))?
-        }
+        SinkOptions::Folder => compare_folder(
+            &folder,
+            options,
+            (&expected, &excluded, selection),
+            observer,
+            cancel,
+            (&start, common),
+        )?,
         SinkOptions::Warc(_) => {
             let mirror = known_state(options)?;
             let kept = WarcKept::open(&sync.folder, &mirror)?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }.compare(&expected)?
+            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
+                .compare(&expected)?
         }
         #[cfg(feature = "s3")]
         SinkOptions::Objects(objects) => {
             let mirror = known_state(options)?;
-            let kept = crate::sink::objects::ObjectsKept::of_copy(objects, &mirror)?.ok_or_else(|| no_copy(options))?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }.compare(&expected)?
+            let kept = crate::sink::objects::ObjectsKept::of_copy(objects, &mirror)?
+                .ok_or_else(|| no_copy(options))?;
+            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
+                .compare(&expected)?
         }
         SinkOptions::Lines(_) => {
-            return Err(Error::new("sink.stream", ExitCode::Usage, "what was written to a stream cannot be compared")
-                .with_help("audit what was made of it, where that is"));
+            return Err(Error::new(
+                "sink.stream",
+                ExitCode::Usage,
+                "what was written to a stream cannot be compared",
+            )
+            .with_help("audit what was made of it, where that is"));
         }
     };
     report.requests = shared.counters().requests;
@@ -125,12 +142,19 @@ pub(crate) fn audit_with(
 
 /// A folder that was named and is not there is a mistake in the command.
 fn not_there(folder: &Path, error: abreast_folder::Error) -> Error {
-    if !matches!(error.kind(), abreast_folder::ErrorKind::NotFound | abreast_folder::ErrorKind::NotFolder) {
+    if !matches!(
+        error.kind(),
+        abreast_folder::ErrorKind::NotFound | abreast_folder::ErrorKind::NotFolder
+    ) {
         return error.into();
     }
-    Error::new("folder.missing", ExitCode::Usage, format!("there is no folder {}", folder.display()))
-        .with_help("name the folder of a copy, or make one with `abreast sync`")
-        .with_cause(error)
+    Error::new(
+        "folder.missing",
+        ExitCode::Usage,
+        format!("there is no folder {}", folder.display()),
+    )
+    .with_help("name the folder of a copy, or make one with `abreast sync`")
+    .with_cause(error)
 }
 
 /// The set that the copy is of, found again from the user's address.
@@ -165,7 +189,8 @@ fn selection_for(
     Ok(Selection::with_base(filter, base.as_deref()))
 }
 
-/// Compares files with what is expected. The base is the user's, the copy's own, or the first guess that can be one.
+/// Compares files with what is expected. The base is the user's, the copy's own, or the first guess
+/// that can be one.
 fn compare_folder(
     folder: &Folder,
     options: &AuditOptions,
@@ -207,7 +232,8 @@ fn no_copy(options: &AuditOptions) -> Error {
 fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSystem>), Error> {
     let known = open_known(&options.sync.folder, options.sync.state.as_deref())?;
     let Some(mirror) = known else { return Ok((None, None)) };
-    let system = mirror.meta(crate::state::key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text);
+    let system =
+        mirror.meta(crate::state::key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text);
     Ok((mirror.meta(crate::state::key::BASE)?, system))
 }
 
@@ -243,7 +269,8 @@ impl Expecting for Listing<'_> {
             return Ok(());
         }
         let is_gone = listed.is_deletion();
-        let is_excluded = !is_gone && matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
+        let is_excluded =
+            !is_gone && matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
         self.expected.put(&row, time, is_gone || is_excluded)?;
         if is_excluded || !is_gone && !self.selection.is_empty() {
             self.excluded.put(&row, time, !is_excluded)?;
@@ -294,7 +321,12 @@ impl Comparison<'_> {
             stop(self.cancel)?;
             let done = self.report.same + self.report.updated + self.report.missing;
             let seconds = began.elapsed().as_secs_f64();
-            self.observer.event(&Event::Status(Status { phase: "comparing", done, seconds, ..Status::default() }));
+            self.observer.event(&Event::Status(Status {
+                phase: "comparing",
+                done,
+                seconds,
+                ..Status::default()
+            }));
         }
     }
 
@@ -315,7 +347,8 @@ impl Comparison<'_> {
         if same && self.full {
             let (mut file, _) = place.dir.open_read(place.name())?;
             let (digests, length) = hash_file(&mut file, &listed).map_err(|cause| {
-                Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}")).with_cause(cause)
+                Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}"))
+                    .with_cause(cause)
             })?;
             match judge(&listed, row.length, &digests, length) {
                 Verdict::Verified => {}
@@ -323,13 +356,16 @@ impl Comparison<'_> {
                 Verdict::Unverified => self.report.unverified += 1,
             }
         } else if same {
-            let time = row.modified.map(|micros| self.system.same_time(micros.saturating_mul(1_000), found.mtime_ns));
+            let time = row
+                .modified
+                .map(|micros| self.system.same_time(micros.saturating_mul(1_000), found.mtime_ns));
             same = time.unwrap_or(true);
             if !same && listed.strongest().is_some() {
                 // Only touched, perhaps: the bytes decide.
                 let (mut file, _) = place.dir.open_read(place.name())?;
                 let (digests, _) = hash_file(&mut file, &listed).map_err(|cause| {
-                    Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}")).with_cause(cause)
+                    Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}"))
+                        .with_cause(cause)
                 })?;
                 same = digests.agree(&listed) == Some(true);
             }
@@ -348,18 +384,29 @@ impl Comparison<'_> {
     }
 
     /// Reports a resource under its reserved name, if a folder that no resource needs has its own.
-    fn report_reserved(&mut self, expected: &Expected, uri: &str, path: &[u8]) -> Result<(), Error> {
+    fn report_reserved(
+        &mut self,
+        expected: &Expected,
+        uri: &str,
+        path: &[u8],
+    ) -> Result<(), Error> {
         let (beneath, mut rows, mut own) = (format!("{uri}/"), Vec::new(), Vec::new());
         expected.after(&beneath, 1, &mut rows)?;
-        let is_needed = expected.contains(&beneath)? || rows.iter().any(|row| row.uri.starts_with(&beneath));
+        let is_needed =
+            expected.contains(&beneath)? || rows.iter().any(|row| row.uri.starts_with(&beneath));
         if is_needed || self.map.path_into(uri, Form::Plain, &mut own).is_err() {
             return Ok(());
         }
         let is_folder = self.folder.dir(own.split(|byte| *byte == b'/')).is_ok();
         if is_folder {
             self.report.conflicts += 1;
-            let message = reserved_message(&String::from_utf8_lossy(&own), &String::from_utf8_lossy(path));
-            self.observer.event(&Event::Notice(Problem { code: "path.conflict", uri, message: &message }));
+            let message =
+                reserved_message(&String::from_utf8_lossy(&own), &String::from_utf8_lossy(path));
+            self.observer.event(&Event::Notice(Problem {
+                code: "path.conflict",
+                uri,
+                message: &message,
+            }));
         }
         Ok(())
     }
@@ -384,7 +431,8 @@ impl Comparison<'_> {
             let mut extra: Vec<Vec<u8>> = Vec::new();
             for entry in dir.entries()? {
                 let entry = entry?;
-                if path.is_empty() && entry.name == STATE_FOLDER.as_bytes() || entry.name.starts_with(TEMPORARY_PREFIX)
+                if path.is_empty() && entry.name == STATE_FOLDER.as_bytes()
+                    || entry.name.starts_with(TEMPORARY_PREFIX)
                 {
                     continue;
                 }

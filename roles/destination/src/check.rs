@@ -1,6 +1,7 @@
 //! Checking a copy against its own state, without the Source.
 //!
-//! Damaged files can be fetched again: a repair notes them in the plan, and the next run fetches them.
+//! Damaged files can be fetched again: a repair notes them in the plan, and the next run fetches
+//! them.
 
 use crate::error::{Error, ExitCode};
 use crate::path_map::STATE_FOLDER;
@@ -70,8 +71,12 @@ impl CopyPlace {
     /// The state does not name the folder, or the lock cannot be made.
     pub fn take(&self) -> Result<Option<Locked>, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
-            let message = format!("the state in {} does not name the folder of its copy", self.state.display());
-            Error::new("folder.state", ExitCode::Usage, message).with_help("name the folder of the copy")
+            let message = format!(
+                "the state in {} does not name the folder of its copy",
+                self.state.display()
+            );
+            Error::new("folder.state", ExitCode::Usage, message)
+                .with_help("name the folder of the copy")
         })?;
         Ok(make_folder(&Folder::open(folder)?.root(), STATE_FOLDER.as_bytes())?.lock(LOCK)?)
     }
@@ -101,7 +106,8 @@ pub fn check_copy(
     let counts = mirror.pending_counts()?;
     facts.pending = counts.fetches + counts.deletes + counts.held + counts.conflicts;
     if facts.pending > 0 {
-        let message = format!("the next run has {} to bring up to date", count(facts.pending, "resource"));
+        let message =
+            format!("the next run has {} to bring up to date", count(facts.pending, "resource"));
         findings.note("copy.pending", place.shown_folder().display().to_string(), message);
     }
     let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
@@ -139,16 +145,17 @@ pub fn check_copy(
         }
         "warc" => check_segments(folder, &mirror, findings)?,
         _ => {
-            let message =
-                format!("what a copy of the kind `{kind}` keeps elsewhere is not checked; `abreast audit` does that");
+            let message = format!(
+                "what a copy of the kind `{kind}` keeps elsewhere is not checked; `abreast audit` does that"
+            );
             findings.note("copy.elsewhere", place.shown_folder().display().to_string(), message);
         }
     }
     Ok(facts)
 }
 
-/// Adds what is damaged or missing to the plan, so that the next run fetches it, and removes what killed runs left.
-/// Returns the steps. The caller holds the copy's lock.
+/// Adds what is damaged or missing to the plan, so that the next run fetches it, and removes what
+/// killed runs left. Returns the steps. The caller holds the copy's lock.
 ///
 /// # Errors
 /// The state cannot be written, or it was stopped.
@@ -160,7 +167,8 @@ pub fn repair_copy(
 ) -> Result<Vec<String>, Error> {
     let Some(folder) = &place.folder else { return Ok(Vec::new()) };
     let database = place.state.join(DATABASE);
-    let mirror = if dry_run { Mirror::open_read_only(&database)? } else { Mirror::open(&database)? };
+    let mirror =
+        if dry_run { Mirror::open_read_only(&database)? } else { Mirror::open(&database)? };
     let mut steps = Vec::new();
     let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
     let mut bad: Vec<Row> = Vec::new();
@@ -197,11 +205,14 @@ pub fn repair_copy(
         }
         mirror.commit()?;
     }
-    steps.extend(bad.iter().map(|row| format!("fetch {} again with the next `abreast sync`", row.uri)));
+    steps.extend(
+        bad.iter().map(|row| format!("fetch {} again with the next `abreast sync`", row.uri)),
+    );
     Ok(steps)
 }
 
-/// Repairs the database of the state first: salvaged rows are compared with the Source by the next run.
+/// Repairs the database of the state first: salvaged rows are compared with the Source by the next
+/// run.
 ///
 /// # Errors
 /// Nothing of it can be read.
@@ -224,8 +235,16 @@ pub struct FileSystemFacts {
 /// Nothing can be written there.
 pub fn file_system(folder: &Path) -> Result<FileSystemFacts, Error> {
     let found = FileSystem::probe(&Folder::open(folder)?.root())?;
-    let case = if found.rules.folds_case { "does not distinguish A from a" } else { "distinguishes A from a" };
-    let text = if found.rules.ascii_only { "changes or refuses some names" } else { "keeps every name as it is" };
+    let case = if found.rules.folds_case {
+        "does not distinguish A from a"
+    } else {
+        "distinguishes A from a"
+    };
+    let text = if found.rules.ascii_only {
+        "changes or refuses some names"
+    } else {
+        "keeps every name as it is"
+    };
     let names = format!("the file system {case} and {text}; names are escaped where needed");
     Ok(FileSystemFacts { names, times: format!("times are kept to {} ns", found.time_step) })
 }
@@ -257,7 +276,11 @@ fn check_segments(folder: &Path, mirror: &Mirror, findings: &mut Findings) -> Re
         let place = path.display().to_string();
         match std::fs::metadata(&path).map(|metadata| metadata.len()) {
             Ok(length) if length < segment.length => {
-                findings.add("copy.segment", place, format!("it has {length} bytes, {} were written", segment.length));
+                findings.add(
+                    "copy.segment",
+                    place,
+                    format!("it has {length} bytes, {} were written", segment.length),
+                );
             }
             Ok(length) if length > segment.length => {
                 let message = format!(
@@ -267,7 +290,9 @@ fn check_segments(folder: &Path, mirror: &Mirror, findings: &mut Findings) -> Re
                 findings.note("copy.leftover", place, message);
             }
             Ok(_) => {}
-            Err(error) => findings.add("copy.segment", place, format!("it cannot be read: {error}")),
+            Err(error) => {
+                findings.add("copy.segment", place, format!("it cannot be read: {error}"))
+            }
         }
     }
     Ok(())

@@ -1,14 +1,18 @@
-//! Files that were lost or altered in the copy since they were written: found in comparisons, reported, and planned again.
+//! Files that were lost or altered in the copy since they were written: found in comparisons,
+//! reported, and planned again.
 //!
-//! A comparison with the whole list goes through every row anyway, so it checks all of them. A run that follows changes
-//! checks those that it reads about and no others: it stays proportional to what changed.
+//! A comparison with the whole list goes through every row anyway, so it checks all of them. A run
+//! that follows changes checks those that it reads about and no others: it stays proportional to
+//! what changed.
 
 use crate::error::Error;
 use crate::options::SyncOptions;
 use crate::plan::planner::{PlanContext, Planner};
 use crate::reporter::Reporter;
 use crate::sink::Sink;
-use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again, read_back};
+use crate::sink::kept::{
+    Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again, read_back,
+};
 use crate::sink::options::SinkOptions;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 
@@ -52,7 +56,9 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         for row in &rows {
             match kept.damage(mirror, row, options.full)? {
                 Some(damage) => damaged.push((row, damage)),
-                None if row.leaf => report_reserved(mirror, run.planner.sink.as_deref(), run.report, &row.uri)?,
+                None if row.leaf => {
+                    report_reserved(mirror, run.planner.sink.as_deref(), run.report, &row.uri)?
+                }
                 None => {}
             }
         }
@@ -74,7 +80,8 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks the file of a resource that a Change List names. Its row no longer counts if the file is damaged.
+/// Checks the file of a resource that a Change List names. Its row no longer counts if the file is
+/// damaged.
 pub(crate) fn check_one(run: &mut PlanContext<'_, '_>, row: &mut Row) -> Result<(), Error> {
     let (mirror, options) = (run.planner.mirror, run.planner.options);
     // What is known to be damaged is planned, and counted, already.
@@ -95,20 +102,25 @@ pub(crate) fn check_one(run: &mut PlanContext<'_, '_>, row: &mut Row) -> Result<
 
 /// Plans to give files their own names back, after everything else is planned.
 pub(crate) fn plan_names(planner: &mut Planner<'_>) -> Result<(), Error> {
-    std::mem::take(&mut planner.copy.misnamed).iter().try_for_each(|uri| plan_name(planner.mirror, uri))
+    std::mem::take(&mut planner.copy.misnamed)
+        .iter()
+        .try_for_each(|uri| plan_name(planner.mirror, uri))
 }
 
-/// Plans to check again under which name a resource is kept, if it has the reserved one and nothing else is planned.
+/// Plans to check again under which name a resource is kept, if it has the reserved one and nothing
+/// else is planned.
 pub(crate) fn plan_name(mirror: &Mirror, uri: &str) -> Result<(), Error> {
     if let Some(row) = mirror.row(uri)?.filter(|row| row.leaf)
         && mirror.task(uri)?.is_none()
     {
-        mirror.put_pending(&Pending { action: PendingAction::Touch, ..fetch_again(mirror, &row)? })?;
+        mirror
+            .put_pending(&Pending { action: PendingAction::Touch, ..fetch_again(mirror, &row)? })?;
     }
     Ok(())
 }
 
-/// Reports a resource under its reserved name, unless other resources are in the folder that has its own.
+/// Reports a resource under its reserved name, unless other resources are in the folder that has
+/// its own.
 pub(crate) fn report_reserved(
     mirror: &Mirror,
     sink: Option<&dyn Sink>,
@@ -136,12 +148,16 @@ pub(crate) fn report_reserved(
 /// Reports how many more resources than were reported one by one have their reserved names.
 pub(crate) fn report_more_reserved(report: &mut Reporter<'_>, source: &str) {
     if report.reserved > REPORTED_MAX {
-        let message = format!("{} more resources are stored under reserved names", report.reserved - REPORTED_MAX);
+        let message = format!(
+            "{} more resources are stored under reserved names",
+            report.reserved - REPORTED_MAX
+        );
         report.notice("path.conflict", source, &message);
     }
 }
 
-/// The copy that a comparison reads back. Objects require a listing of the store, so only `--baseline` reads them.
+/// The copy that a comparison reads back. Objects require a listing of the store, so only
+/// `--baseline` reads them.
 fn whole_copy(mirror: &Mirror, options: &SyncOptions) -> Result<Option<Box<dyn ReadBack>>, Error> {
     if options.dry_run && !options.folder.is_dir() {
         // Before the first run there is no folder, and a dry run makes none.
@@ -170,14 +186,24 @@ fn plan_damaged(run: &mut PlanContext<'_, '_>, row: &Row, damage: &Damage) -> Re
             return Ok(());
         }
         // The comparison with the list sees that the file has another time than is listed.
-        DamageKind::Touched(file_mtime) => return Ok(mirror.put_row(&Row { file_mtime, ..row.clone() })?),
+        DamageKind::Touched(file_mtime) => {
+            return Ok(mirror.put_row(&Row { file_mtime, ..row.clone() })?);
+        }
         // The bytes decide, when it is its turn.
         DamageKind::Time => {}
         DamageKind::Missing | DamageKind::Length | DamageKind::Digest => {
             run.report.summary.damaged += 1;
             if run.report.summary.damaged <= REPORTED_MAX {
-                let code = if damage.kind == DamageKind::Missing { "local.missing" } else { "local.altered" };
-                run.report.notice(code, &row.uri, &format!("{}; it is fetched again", damage.message));
+                let code = if damage.kind == DamageKind::Missing {
+                    "local.missing"
+                } else {
+                    "local.altered"
+                };
+                run.report.notice(
+                    code,
+                    &row.uri,
+                    &format!("{}; it is fetched again", damage.message),
+                );
             }
         }
     }

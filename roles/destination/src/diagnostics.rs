@@ -60,7 +60,11 @@ impl Diagnostics {
                 0 | 1 => String::new(),
                 count => format!(" (and {} more)", count - 1),
             };
-            report.notice(remark.code, &url, &format!("line {}: {}{more}", remark.line, remark.message));
+            report.notice(
+                remark.code,
+                &url,
+                &format!("line {}: {}{more}", remark.line, remark.message),
+            );
         }
     }
 
@@ -107,7 +111,8 @@ impl Pace {
 
     /// Bytes a second; `None` when nothing long enough was read.
     pub(crate) fn bytes_per_second(self) -> Option<f64> {
-        (self.bytes >= PACE_BYTES && !self.waited.is_zero()).then(|| self.bytes as f64 / self.waited.as_secs_f64())
+        (self.bytes >= PACE_BYTES && !self.waited.is_zero())
+            .then(|| self.bytes as f64 / self.waited.as_secs_f64())
     }
 }
 
@@ -117,9 +122,16 @@ mod tests {
 
     #[test]
     fn the_shortest_round_trip_and_the_longest_document_count() {
-        let short = Pace { round_trip: Some(Duration::from_millis(2)), bytes: 1_000, waited: Duration::from_secs(1) };
-        let long =
-            Pace { round_trip: Some(Duration::from_millis(9)), bytes: 1_000_000, waited: Duration::from_millis(500) };
+        let short = Pace {
+            round_trip: Some(Duration::from_millis(2)),
+            bytes: 1_000,
+            waited: Duration::from_secs(1),
+        };
+        let long = Pace {
+            round_trip: Some(Duration::from_millis(9)),
+            bytes: 1_000_000,
+            waited: Duration::from_millis(500),
+        };
         let pace = Pace::default().with(long).with(short);
         assert_eq!(pace.round_trip, Some(Duration::from_millis(2)));
         assert_eq!(pace.bytes_per_second(), Some(2_000_000.0));

@@ -80,7 +80,10 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_cause(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub(crate) fn with_cause(
+        mut self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.cause = Some(cause.into());
         self
     }
@@ -146,8 +149,13 @@ impl From<abreast_core::LogError> for Error {
 impl From<abreast_folder::Error> for Error {
     fn from(cause: abreast_folder::Error) -> Self {
         let full = cause.kind() == abreast_folder::ErrorKind::Full;
-        let error = Self::new(if full { "disk.full" } else { "io" }, ExitCode::Io, cause.to_string());
-        let error = if full { error.with_help("free space, then run the same command again") } else { error };
+        let error =
+            Self::new(if full { "disk.full" } else { "io" }, ExitCode::Io, cause.to_string());
+        let error = if full {
+            error.with_help("free space, then run the same command again")
+        } else {
+            error
+        };
         error.with_cause(cause)
     }
 }

@@ -8,7 +8,8 @@ pub trait Observer {
     /// Something happened.
     fn event(&self, event: &Event<'_>);
 
-    /// Whether [`Event::Item`] is of use: where it is not, no resource's path is put into words for it.
+    /// Whether [`Event::Item`] is of use: where it is not, no resource's path is put into words for
+    /// it.
     fn wants_items(&self) -> bool {
         true
     }

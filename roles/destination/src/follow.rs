@@ -16,22 +16,29 @@ use std::time::{Duration, Instant};
 const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// While changes are announced, the lists are polled this many times less often.
 const NOTIFIED_FACTOR: u32 = 10;
-/// Between two polls because of notifications, for each copy: those who may notify may not make it poll more often.
+/// Between two polls because of notifications, for each copy: those who may notify may not make it
+/// poll more often.
 const POLL_PAUSE: Duration = Duration::from_secs(1);
-/// First pause before announced changes that could not be applied are tried again; it doubles up to the usual pause.
+/// First pause before announced changes that could not be applied are tried again; it doubles up to
+/// the usual pause.
 const AGAIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// Synchronises, then applies changes as they are announced, and polls, until stopped. Transient failures are reported and
-/// retried with growing pauses.
+/// Synchronises, then applies changes as they are announced, and polls, until stopped. Transient
+/// failures are reported and retried with growing pauses.
 ///
 /// # Errors
 /// The first run's, and later ones that will not pass by themselves; a callback that cannot be.
-pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
+pub fn follow(
+    options: &SyncOptions,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+) -> Result<Summary, Error> {
     let listener = listen(options)?;
     let shared = Shared::new(options.net_options());
     let mut robots = Arc::<Robots>::default();
     let mut choice = Choice::default();
-    let mut ran = sync_with(options, observer, cancel, &shared, &robots, Wake::default(), &mut choice)?;
+    let mut ran =
+        sync_with(options, observer, cancel, &shared, &robots, Wake::default(), &mut choice)?;
     // The copy stays taken between the runs.
     let _lock = ran.lock.take();
     let inbox = Arc::<Inbox>::default();
@@ -70,10 +77,17 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
             }
             Err(error) if error.exit_code() == ExitCode::Cancelled => break,
             Err(error)
-                if matches!(error.exit_code(), ExitCode::Retryable | ExitCode::SourceInvalid | ExitCode::Tls) =>
+                if matches!(
+                    error.exit_code(),
+                    ExitCode::Retryable | ExitCode::SourceInvalid | ExitCode::Tls
+                ) =>
             {
                 let message = error.to_string();
-                observer.event(&Event::Error(Problem { code: error.code(), uri: &options.url, message: &message }));
+                observer.event(&Event::Error(Problem {
+                    code: error.code(),
+                    uri: &options.url,
+                    message: &message,
+                }));
                 pace.failed(was_notified, begun);
             }
             Err(error) => return Err(error),
@@ -118,9 +132,14 @@ impl Pace {
         pace
     }
 
-    /// When the lists are polled without a notification; spread by a tenth so that many copies do not poll at once.
+    /// When the lists are polled without a notification; spread by a tenth so that many copies do
+    /// not poll at once.
     fn due(&self, is_live: bool) -> Instant {
-        let usual = if is_live && !self.is_behind { self.pause.saturating_mul(NOTIFIED_FACTOR) } else { self.pause };
+        let usual = if is_live && !self.is_behind {
+            self.pause.saturating_mul(NOTIFIED_FACTOR)
+        } else {
+            self.pause
+        };
         let pause = self.again.map_or(usual, |again| again.min(usual));
         self.ended + pause + pause / 10_000 * self.share
     }

@@ -15,7 +15,8 @@ pub(crate) const FRESH_MAX: Duration = Duration::from_secs(3_600);
 pub(crate) struct Freshness(Rc<Cell<Option<Duration>>>);
 
 impl Freshness {
-    /// Notes the freshness of the first list polled in this run; lists read on the way may be closed, and fresh forever.
+    /// Notes the freshness of the first list polled in this run; lists read on the way may be
+    /// closed, and fresh forever.
     pub(crate) fn note(&self, response: &Response) {
         if self.0.get().is_none() {
             let header = |name| response.header(name);
@@ -35,11 +36,18 @@ impl Freshness {
 
 /// The remainder of `max-age`, or `Retry-After` if that is longer; at most [`FRESH_MAX`].
 ///
-/// Of several values the first counts, and one that is no number makes a list stale [rfc9111 §4.2, §5.1].
-fn fresh_for(cache_control: Option<&str>, age: Option<&str>, retry: Option<&str>, now: SystemTime) -> Duration {
+/// Of several values the first counts, and one that is no number makes a list stale [rfc9111 §4.2,
+/// §5.1].
+fn fresh_for(
+    cache_control: Option<&str>,
+    age: Option<&str>,
+    retry: Option<&str>,
+    now: SystemTime,
+) -> Duration {
     let directives = || cache_control.into_iter().flat_map(directives);
-    let ask_always =
-        directives().any(|directive| ["no-cache", "no-store"].iter().any(|name| directive.eq_ignore_ascii_case(name)));
+    let ask_always = directives().any(|directive| {
+        ["no-cache", "no-store"].iter().any(|name| directive.eq_ignore_ascii_case(name))
+    });
     let max_age = directives().find_map(|directive| {
         let (name, value) = directive.split_once('=')?;
         name.trim().eq_ignore_ascii_case("max-age").then(|| value.trim())
@@ -53,7 +61,8 @@ fn fresh_for(cache_control: Option<&str>, age: Option<&str>, retry: Option<&str>
     Duration::from_secs(max_age.saturating_sub(age)).max(pause).min(FRESH_MAX)
 }
 
-/// The members of a list. What is quoted is no member of its own, such as names of headers [rfc9111 §5.2].
+/// The members of a list. What is quoted is no member of its own, such as names of headers [rfc9111
+/// §5.2].
 fn directives(list: &str) -> impl Iterator<Item = &str> {
     let (mut quoted, mut escaped) = (false, false);
     let ends = move |character| {

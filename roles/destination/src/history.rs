@@ -1,8 +1,10 @@
-//! Earlier versions of resources, kept beside the copy: mementos that the Source links to [rs-core §14.6].
+//! Earlier versions of resources, kept beside the copy: mementos that the Source links to [rs-core
+//! §14.6].
 //!
-//! A version is a file `%@TIME` in a folder named as its resource, beneath `history` in the state folder. Nothing but a
-//! version has such a name, since no path of a resource begins with `%@`. Only the newest are kept, as many as the user
-//! sets. Versions never change, so one that is kept is not requested again.
+//! A version is a file `%@TIME` in a folder named as its resource, beneath `history` in the state
+//! folder. Nothing but a version has such a name, since no path of a resource begins with `%@`.
+//! Only the newest are kept, as many as the user sets. Versions never change, so one that is kept
+//! is not requested again.
 
 use crate::alternates::is_public_only;
 use crate::error::{Error, ExitCode};
@@ -101,13 +103,18 @@ impl Version {
 }
 
 /// Fetches the versions that were noted and are not here.
-pub(crate) fn fetch_versions(run: &mut PlanContext<'_, '_>, state: &StateFolder, rules: &Rules) -> Result<(), Error> {
+pub(crate) fn fetch_versions(
+    run: &mut PlanContext<'_, '_>,
+    state: &StateFolder,
+    rules: &Rules,
+) -> Result<(), Error> {
     let (options, mirror, requests) = (run.planner.options, run.planner.mirror, run.requests);
     let report = &mut *run.report;
     let Some(most) = options.history else { return Ok(()) };
     let noted = std::mem::take(&mut run.planner.history.noted);
     if !noted.is_empty() && !options.sink.is_folder() && options.sink.key_rules().is_none() {
-        let message = "earlier versions are kept beside a folder or objects only; none was asked for";
+        let message =
+            "earlier versions are kept beside a folder or objects only; none was asked for";
         report.notice("history.sink", &options.url, message);
         return Ok(());
     }
@@ -160,7 +167,12 @@ pub(crate) fn fetch_versions(run: &mut PlanContext<'_, '_>, state: &StateFolder,
     Ok(())
 }
 
-fn version_failed(report: &mut Reporter<'_>, error: &Error, url: &str, failures: &mut usize) -> Result<(), Error> {
+fn version_failed(
+    report: &mut Reporter<'_>,
+    error: &Error,
+    url: &str,
+    failures: &mut usize,
+) -> Result<(), Error> {
     if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Limit) {
         return Err(Error::new(error.code(), error.exit_code(), error.to_string()));
     }
@@ -180,13 +192,17 @@ fn read_timemap(via: (&Requests<'_>, &Rules), url: &str) -> Result<Vec<Version>,
     })?;
     let text = String::from_utf8_lossy(&text).replace(['\n', '\r'], " ");
     let links = parse_link_header(text.trim().trim_end_matches(',')).map_err(|cause| {
-        Error::new("history.timemap", ExitCode::SourceInvalid, format!("cannot read {url}")).with_cause(cause)
+        Error::new("history.timemap", ExitCode::SourceInvalid, format!("cannot read {url}"))
+            .with_cause(cause)
     })?;
     Ok(links
         .into_iter()
-        .filter(|link| link.rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case("memento")))
+        .filter(|link| {
+            link.rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case("memento"))
+        })
         .filter_map(|link| {
-            let datetime = link.params.iter().find(|(name, _)| name.eq_ignore_ascii_case("datetime"));
+            let datetime =
+                link.params.iter().find(|(name, _)| name.eq_ignore_ascii_case("datetime"));
             let time = datetime.and_then(|(_, value)| httpdate::parse_http_date(value).ok());
             let seconds = time.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
             let time = seconds.and_then(|seconds| i64::try_from(seconds.as_secs()).ok());
@@ -196,7 +212,12 @@ fn read_timemap(via: (&Requests<'_>, &Rules), url: &str) -> Result<Vec<Version>,
         .collect())
 }
 
-fn fetch_version(via: (&Requests<'_>, &Rules), version: &Version, dir: &Dir, name: &[u8]) -> Result<(), Error> {
+fn fetch_version(
+    via: (&Requests<'_>, &Rules),
+    version: &Version,
+    dir: &Dir,
+    name: &[u8],
+) -> Result<(), Error> {
     let temporary = temporary_name(&version.url);
     let mut file = create_temporary(dir, &temporary)?;
     let (mut hasher, mut length) = (Hasher::for_listed(&version.digests), 0);
@@ -204,12 +225,17 @@ fn fetch_version(via: (&Requests<'_>, &Rules), version: &Version, dir: &Dir, nam
         hasher.update(chunk);
         length += chunk.len() as u64;
         file.write_all(chunk).map_err(|cause| {
-            Error::new("io", ExitCode::Io, format!("cannot keep a version: {cause}")).with_cause(cause)
+            Error::new("io", ExitCode::Io, format!("cannot keep a version: {cause}"))
+                .with_cause(cause)
         })
     });
     let kept = written.and_then(|()| {
         if judge(&version.digests, version.length, &hasher.finish(), length) == Verdict::Mismatch {
-            return Err(Error::new("fixity.mismatch", ExitCode::SourceInvalid, "it is not as listed"));
+            return Err(Error::new(
+                "fixity.mismatch",
+                ExitCode::SourceInvalid,
+                "it is not as listed",
+            ));
         }
         if let Some(time) = version.time {
             set_modified(&file, time.as_micros().saturating_mul(1_000))?;
@@ -230,13 +256,20 @@ fn get(
     most: u64,
     each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let refused =
-        || Error::new("uri.authority", ExitCode::SourceInvalid, format!("{url} is on a host that may not be asked"));
+    let refused = || {
+        Error::new(
+            "uri.authority",
+            ExitCode::SourceInvalid,
+            format!("{url} is on a host that may not be asked"),
+        )
+    };
     let mut rule = rules.admission.clone();
     let public_only = is_public_only(&mut rule, url).ok_or_else(refused)?;
     if let Some(robots) = rules.robots.clone() {
         let asked = requests.run(robots.check(&requests.client, url, public_only))?;
-        asked.map_err(|failure| Error::new(failure.code, ExitCode::SourceInvalid, failure.message))?;
+        asked.map_err(|failure| {
+            Error::new(failure.code, ExitCode::SourceInvalid, failure.message)
+        })?;
     }
     let authorized = crate::admit::same_origin(url, &requests.authorized_url);
     let request = Request {
@@ -263,8 +296,12 @@ fn get(
 
 /// Keeps the newest versions of one resource.
 fn forget_oldest(dir: &Dir, most: usize) -> Result<(), Error> {
-    let mut names: Vec<_> =
-        dir.list()?.into_iter().map(|entry| entry.name).filter(|name| name.starts_with(MARK)).collect();
+    let mut names: Vec<_> = dir
+        .list()?
+        .into_iter()
+        .map(|entry| entry.name)
+        .filter(|name| name.starts_with(MARK))
+        .collect();
     names.sort();
     let surplus = names.len().saturating_sub(most);
     for name in &names[..surplus] {
@@ -280,7 +317,8 @@ mod tests {
 
     #[test]
     fn versions_are_named_by_their_time() {
-        let version = Version { time: Some(Timestamp::from_seconds(1_735_689_600)), ..Version::default() };
+        let version =
+            Version { time: Some(Timestamp::from_seconds(1_735_689_600)), ..Version::default() };
         assert_eq!(version.name(), b"%@20250101T000000Z");
         let timeless = Version { url: "http://h/v".to_owned(), ..Version::default() };
         assert!(timeless.name().starts_with(b"%@-"));
@@ -290,7 +328,9 @@ mod tests {
     fn only_the_newest_are_kept() {
         let place = tempfile::tempdir().unwrap();
         let dir = Folder::open(place.path()).unwrap().root();
-        for name in [&b"%@20250101T000000Z"[..], b"%@20240101T000000Z", b"%@20230101T000000Z", b"other"] {
+        for name in
+            [&b"%@20250101T000000Z"[..], b"%@20240101T000000Z", b"%@20230101T000000Z", b"other"]
+        {
             drop(dir.create_new(name).unwrap());
         }
         forget_oldest(&dir, 2).unwrap();

@@ -39,11 +39,15 @@ mod verify;
 pub(crate) use abreast_core::filter;
 pub use audit::{AuditReport, audit};
 pub use error::{Error, ExitCode};
-pub use events::{Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary};
+pub use events::{
+    Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary,
+};
 pub use filter::Filter;
 pub use follow::follow;
 pub use options::{AuditOptions, CallbackOptions, Dumps, MaxDelete, Push, SyncOptions};
-pub use path_map::{BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory};
+pub use path_map::{
+    BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory,
+};
 pub use provisional::NewFolders;
 pub use read::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
 pub use read::{SourceSet, Tolerance, check_url, name_of as set_name, source_sets};

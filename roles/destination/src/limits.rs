@@ -32,12 +32,18 @@ impl Allowance {
         if let Some(most) = self.max_bytes
             && self.shared.counters().bytes_received - self.bytes_before >= most
         {
-            return Some(("limit.bytes", format!("{most} bytes were received, which is all that one run may")));
+            return Some((
+                "limit.bytes",
+                format!("{most} bytes were received, which is all that one run may"),
+            ));
         }
         if let Some(most) = self.max_time
             && self.began.elapsed() >= most
         {
-            return Some(("limit.time", format!("the run has taken {most:?}, which is all that one may")));
+            return Some((
+                "limit.time",
+                format!("the run has taken {most:?}, which is all that one may"),
+            ));
         }
         None
     }

@@ -10,7 +10,8 @@ use std::time::Duration;
 /// How many deletions one run may make without confirmation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum MaxDelete {
-    /// 10 % of the resources kept or 1,000, whichever is more, but never more than half of a copy of 10 or more.
+    /// 10 % of the resources kept or 1,000, whichever is more, but never more than half of a copy
+    /// of 10 or more.
     #[default]
     Default,
     /// This many.
@@ -25,7 +26,11 @@ impl MaxDelete {
     /// # Errors
     /// The expected syntax.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let refuse = || format!("`{text}` is no limit; expected a number such as `1000` or a share such as `10%`");
+        let refuse = || {
+            format!(
+                "`{text}` is no limit; expected a number such as `1000` or a share such as `10%`"
+            )
+        };
         match text.trim().strip_suffix('%') {
             Some(share) => match share.trim().parse::<f64>() {
                 Ok(share) if (0.0..=100.0).contains(&share) => Ok(Self::Percent(share)),
@@ -45,7 +50,8 @@ impl MaxDelete {
         }
     }
 
-    /// The size of a copy from which on `due` deletions are allowed: no more resources than this need to be counted.
+    /// The size of a copy from which on `due` deletions are allowed: no more resources than this
+    /// need to be counted.
     pub(crate) fn enough_for(self, due: u64) -> u64 {
         match self {
             Self::Default if due <= 1_000 => due.saturating_mul(2).max(SMALL_COPY),
@@ -87,7 +93,8 @@ impl std::str::FromStr for Dumps {
 /// How a copy that follows is notified of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Push {
-    /// By a hub where there is a callback, else by an event stream where there is one, else not at all.
+    /// By a hub where there is a callback, else by an event stream where there is one, else not at
+    /// all.
     #[default]
     Auto,
     /// By a hub.
@@ -115,7 +122,8 @@ impl std::str::FromStr for Push {
 /// Where hubs deliver to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackOptions {
-    /// The begin of callback URLs, as hubs reach it; each subscription adds a part that nobody can guess.
+    /// The begin of callback URLs, as hubs reach it; each subscription adds a part that nobody can
+    /// guess.
     pub url: String,
     /// `HOST:PORT` to listen on.
     pub listen: String,
@@ -124,13 +132,15 @@ pub struct CallbackOptions {
 /// Options of a synchronisation.
 #[derive(Clone, Debug)]
 pub struct SyncOptions {
-    /// Any URL of the Source: a ResourceSync document, a web page that links to one, or a site's root.
+    /// Any URL of the Source: a ResourceSync document, a web page that links to one, or a site's
+    /// root.
     pub url: String,
     /// The folder to keep the copy in; made when it is not there.
     pub folder: PathBuf,
     /// Where to keep the state; default: `.abreast` in the folder.
     pub state: Option<PathBuf>,
-    /// The begin of URIs that is not part of their path; default: as the Source states, else the common begin.
+    /// The begin of URIs that is not part of their path; default: as the Source states, else the
+    /// common begin.
     pub base: Option<String>,
     /// Which set of resources, by name or Capability List URL, when the Source has several.
     pub set: Option<String>,
@@ -164,16 +174,19 @@ pub struct SyncOptions {
     pub max_delete: MaxDelete,
     /// Never replace or delete a file that was changed here.
     pub immutable: bool,
-    /// Where files that were changed here go before they are replaced; default: `backup` in the state folder.
+    /// Where files that were changed here go before they are replaced; default: `backup` in the
+    /// state folder.
     pub backup_dir: Option<PathBuf>,
-    /// Pause between polls when following; longer when the Source states that a list is fresh for longer, up to 1 h.
-    /// Default 30 s.
+    /// Pause between polls when following; longer when the Source states that a list is fresh for
+    /// longer, up to 1 h. Default 30 s.
     pub interval: Duration,
-    /// How changes are announced when following. Default [`Push::Auto`]; while they are, polls are 10 times rarer.
+    /// How changes are announced when following. Default [`Push::Auto`]; while they are, polls are
+    /// 10 times rarer.
     pub push: Push,
     /// Where hubs deliver to. Default none: nobody is listened for.
     pub callback: Option<CallbackOptions>,
-    /// Write beside each file where it comes from originally, for a Source that publishes the folder. Default false.
+    /// Write beside each file where it comes from originally, for a Source that publishes the
+    /// folder. Default false.
     pub republish: bool,
     /// Where the resources go. Default: one file each, in the folder.
     pub sink: SinkOptions,
@@ -183,9 +196,11 @@ pub struct SyncOptions {
     pub tolerance: Tolerance,
     /// Whether resources are taken out of packages.
     pub dumps: Dumps,
-    /// How many earlier versions of each resource are kept in the state folder, where the Source links to them.
+    /// How many earlier versions of each resource are kept in the state folder, where the Source
+    /// links to them.
     pub history: Option<u32>,
-    /// Limits and manners of the HTTP client; `connections_per_host` and `allow_downgrade` follow the fields above.
+    /// Limits and manners of the HTTP client; `connections_per_host` and `allow_downgrade` follow
+    /// the fields above.
     pub net: abreast_net::Options,
 }
 
@@ -260,7 +275,9 @@ mod tests {
 
     #[test]
     fn allowed_deletions_depend_on_the_size_of_the_copy() {
-        for (kept, allowed) in [(9, u64::MAX), (10, 5), (28, 14), (1_500, 750), (2_000, 1_000), (20_000, 2_000)] {
+        for (kept, allowed) in
+            [(9, u64::MAX), (10, 5), (28, 14), (1_500, 750), (2_000, 1_000), (20_000, 2_000)]
+        {
             assert_eq!(MaxDelete::Default.allowed(kept), allowed, "{kept}");
         }
         assert_eq!(MaxDelete::Count(7).allowed(3), 7);
@@ -269,13 +286,24 @@ mod tests {
 
     #[test]
     fn counting_stops_where_deletions_are_allowed() {
-        for limit in [MaxDelete::Default, MaxDelete::Count(40), MaxDelete::Percent(0.5), MaxDelete::Percent(30.0)] {
+        for limit in [
+            MaxDelete::Default,
+            MaxDelete::Count(40),
+            MaxDelete::Percent(0.5),
+            MaxDelete::Percent(30.0),
+        ] {
             for due in (1..60).chain([999, 1_000, 1_001, 5_000]) {
                 let enough = limit.enough_for(due);
                 // A copy has at least the resources that are due for deletion.
-                for kept in [due, enough.saturating_sub(1).max(due), enough.max(due), enough.max(due) * 3] {
+                for kept in
+                    [due, enough.saturating_sub(1).max(due), enough.max(due), enough.max(due) * 3]
+                {
                     let counted = kept.min(enough);
-                    assert_eq!(due <= limit.allowed(counted), due <= limit.allowed(kept), "{limit:?} {due} {kept}");
+                    assert_eq!(
+                        due <= limit.allowed(counted),
+                        due <= limit.allowed(kept),
+                        "{limit:?} {due} {kept}"
+                    );
                 }
             }
         }

@@ -33,7 +33,8 @@ impl Partials {
         Self { state }
     }
 
-    /// Notes that a file was begun. Without the note it is begun again, which is not a failure of the run.
+    /// Notes that a file was begun. Without the note it is begun again, which is not a failure of
+    /// the run.
     pub(crate) fn note(&self, uri: &str, url: &str, etag: &str) -> bool {
         let Ok(folder) = self.state.folder(FOLDER) else { return false };
         let mut text = format!("{etag}\n{uri}\n");

@@ -1,7 +1,8 @@
 //! The map from URIs to paths in the destination folder, and back.
 //!
-//! The map is total on what it does not refuse, injective, reversible, and depends on nothing but the base and the
-//! file system's rules for names, so it is the same in every run. What it does to each path segment of a URI:
+//! The map is total on what it does not refuse, injective, reversible, and depends on nothing but
+//! the base and the file system's rules for names, so it is the same in every run. What it does to
+//! each path segment of a URI:
 //!
 //! | segment | kept as |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | last one, of a resource whose plain name belongs to a folder | `%!` before the name |
 //! | all, of a URI outside the base | below `%^` and the escaped scheme and authority |
 //!
-//! Refused: segments that any reader could take for `.` or `..` after decoding once, and paths beyond
-//! [`MAX_PATH_BYTES`]. A query is data, not a path: dots in it are harmless once escaped.
+//! Refused: segments that any reader could take for `.` or `..` after decoding once, and paths
+//! beyond [`MAX_PATH_BYTES`]. A query is data, not a path: dots in it are harmless once escaped.
 
 pub(crate) mod fuzz_property;
 
@@ -20,7 +21,8 @@ use abreast_webtypes::{decode_segment, encode_segment};
 use std::fmt;
 use thiserror::Error;
 
-/// Longest relative path made; the system's limit is about 4,096 bytes including the destination's own path.
+/// Longest relative path made; the system's limit is about 4,096 bytes including the destination's
+/// own path.
 pub const MAX_PATH_BYTES: usize = 3_500;
 /// Longest name of one file or folder.
 const MAX_NAME_BYTES: usize = 255;
@@ -79,7 +81,9 @@ impl PathError {
 
 /// A base is no absolute URI ending in `/`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is no base: expected an absolute URI that ends in `/`, without query, fragment or dot segments")]
+#[error(
+    "`{0}` is no base: expected an absolute URI that ends in `/`, without query, fragment or dot segments"
+)]
 pub struct BaseError(String);
 
 /// The map for one base and one file system.
@@ -102,7 +106,9 @@ impl PathMap {
     /// The base is no absolute URI ending in `/`.
     pub fn new(base: &str, rules: NameRules) -> Result<Self, BaseError> {
         let refuse = || BaseError(base.chars().take(200).collect());
-        let path = base.find("://").and_then(|at| base[at + 3..].find('/').map(|slash| &base[at + 3 + slash..]));
+        let path = base
+            .find("://")
+            .and_then(|at| base[at + 3..].find('/').map(|slash| &base[at + 3 + slash..]));
         let path = path.ok_or_else(refuse)?;
         if !path.ends_with('/')
             || base.contains(['?', '#'])
@@ -204,7 +210,8 @@ impl PathMap {
         }
         // Only the one path that the URI maps to is its path.
         let mut again = Vec::with_capacity(path.len());
-        (self.path_into(&uri, form, &mut again).is_ok() && again == path && !uri.contains('#')).then_some((uri, form))
+        (self.path_into(&uri, form, &mut again).is_ok() && again == path && !uri.contains('#'))
+            .then_some((uri, form))
     }
 
     /// The name, not yet cut, of one segment with what follows it.
@@ -226,9 +233,10 @@ impl PathMap {
     }
 
     fn is_plain(&self, name: &[u8]) -> bool {
-        let is_reserved =
-            [ESCAPED, CONTINUED, LEAF, FOREIGN, TEMPORARY_PREFIX].iter().any(|marker| name.starts_with(marker))
-                || name.eq_ignore_ascii_case(STATE_FOLDER.as_bytes());
+        let is_reserved = [ESCAPED, CONTINUED, LEAF, FOREIGN, TEMPORARY_PREFIX]
+            .iter()
+            .any(|marker| name.starts_with(marker))
+            || name.eq_ignore_ascii_case(STATE_FOLDER.as_bytes());
         let is_changed = self.rules.folds_case && name.iter().any(u8::is_ascii_uppercase)
             || self.rules.ascii_only && !name.is_ascii()
             || self.rules.no_controls && name.iter().any(u8::is_ascii_control);
@@ -251,11 +259,13 @@ impl PathMap {
     }
 }
 
-/// The longest prefix of both that ends in `/` and is at least scheme and authority; `None` when they share none.
+/// The longest prefix of both that ends in `/` and is at least scheme and authority; `None` when
+/// they share none.
 pub fn common_directory<'a>(one: &'a str, other: &str) -> Option<&'a str> {
     let one = one.split(['?', '#']).next().unwrap_or_default();
     let other = other.split(['?', '#']).next().unwrap_or_default();
-    let authority_end = one.find("://").and_then(|at| one[at + 3..].find('/').map(|slash| at + 3 + slash))?;
+    let authority_end =
+        one.find("://").and_then(|at| one[at + 3..].find('/').map(|slash| at + 3 + slash))?;
     let shared = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let end = one.as_bytes()[..shared].iter().rposition(|byte| *byte == b'/')?;
     (end >= authority_end).then(|| &one[..=end])
@@ -277,7 +287,8 @@ fn push_name(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Scheme and authority of a URI, and its path without the first `/`; all of it and nothing when there is no path.
+/// Scheme and authority of a URI, and its path without the first `/`; all of it and nothing when
+/// there is no path.
 fn foreign_front(uri: &str) -> (&str, Option<&str>) {
     let slash = uri.find("://").and_then(|at| uri[at + 3..].find('/').map(|slash| at + 3 + slash));
     match slash {
@@ -292,7 +303,8 @@ fn is_escape(segment: &[u8]) -> bool {
         return false;
     }
     let is_dots = |part: &[u8]| part == b"." || part == b"..";
-    is_dots(segment) || decode_segment(segment).split(|byte| matches!(byte, b'/' | b'\\')).any(is_dots)
+    is_dots(segment)
+        || decode_segment(segment).split(|byte| matches!(byte, b'/' | b'\\')).any(is_dots)
 }
 
 #[cfg(test)]
@@ -319,7 +331,10 @@ mod tests {
             (".hidden", ".hidden"),
             ("...", "..."),
         ] {
-            assert_eq!(path(&map(), &format!("http://source.example/{uri}"), Form::Plain).unwrap(), expected);
+            assert_eq!(
+                path(&map(), &format!("http://source.example/{uri}"), Form::Plain).unwrap(),
+                expected
+            );
         }
     }
 
@@ -344,7 +359,11 @@ mod tests {
             (".%25~1", "%_.%2525%7E1"),
             ("%252e%252e%252fsafe5", "%2e%2e%2fsafe5"),
         ] {
-            assert_eq!(path(&map(), &format!("http://source.example/{uri}"), Form::Plain).unwrap(), expected, "{uri}");
+            assert_eq!(
+                path(&map(), &format!("http://source.example/{uri}"), Form::Plain).unwrap(),
+                expected,
+                "{uri}"
+            );
         }
     }
 
@@ -371,7 +390,10 @@ mod tests {
                 "{uri}"
             );
         }
-        assert_eq!(path(&map(), "http://other.example/a/../b", Form::Plain), Err(PathError::Escape));
+        assert_eq!(
+            path(&map(), "http://other.example/a/../b", Form::Plain),
+            Err(PathError::Escape)
+        );
     }
 
     #[test]
@@ -444,15 +466,28 @@ mod tests {
         )
         .unwrap();
         assert_eq!(path(&map, "http://source.example/readme", Form::Plain).unwrap(), "readme");
-        assert_eq!(path(&map, "http://source.example/README", Form::Plain).unwrap(), "%_%52%45%41%44%4D%45");
-        assert_eq!(path(&map, "http://source.example/%C3%A9", Form::Plain).unwrap(), "%_%25%433%25%419");
+        assert_eq!(
+            path(&map, "http://source.example/README", Form::Plain).unwrap(),
+            "%_%52%45%41%44%4D%45"
+        );
+        assert_eq!(
+            path(&map, "http://source.example/%C3%A9", Form::Plain).unwrap(),
+            "%_%25%433%25%419"
+        );
     }
 
     #[test]
     fn a_base_is_an_absolute_folder() {
-        for base in
-            ["", "http://h", "http://h/a", "/a/", "http://h/a?/", "http://h/#/", "http://h/a/../", "http://h/%2e%2e/"]
-        {
+        for base in [
+            "",
+            "http://h",
+            "http://h/a",
+            "/a/",
+            "http://h/a?/",
+            "http://h/#/",
+            "http://h/a/../",
+            "http://h/%2e%2e/",
+        ] {
             assert!(PathMap::new(base, NameRules::default()).is_err(), "{base}");
         }
     }

@@ -85,7 +85,8 @@ pub(crate) struct CopyFolder {
     pub(crate) partials: Partials,
     /// Folders that this run made.
     pub(crate) made: Made,
-    /// Files can be written without a name and get it when whole; untrue once the file system has refused.
+    /// Files can be written without a name and get it when whole; untrue once the file system has
+    /// refused.
     pub(crate) unnamed: AtomicBool,
 }
 
@@ -96,20 +97,30 @@ pub(crate) enum Purpose {
     Look,
     /// To put a file there, among what is there; missing folders are made.
     Put,
-    /// To put a resource there that was never here: in a folder that this run made, nothing is examined, since the
-    /// file gets its name only if that is free.
+    /// To put a resource there that was never here: in a folder that this run made, nothing is
+    /// examined, since the file gets its name only if that is free.
     PutNew,
 }
 
 impl CopyFolder {
     /// Whether a file is still the one that was written for a row.
     pub(crate) fn is_as_written(&self, row: &Row, found: &Stat) -> bool {
-        found.kind == Kind::File && found.size == row.length && self.system.same_time(row.file_mtime, found.mtime_ns)
+        found.kind == Kind::File
+            && found.size == row.length
+            && self.system.same_time(row.file_mtime, found.mtime_ns)
     }
 
-    /// The place of a row's file: under the name in the row, or the other one if a run was killed after moving it.
-    pub(crate) fn place_of(&self, uri: &str, row: Option<&Row>, last: &mut LastDir) -> Result<Place, NoPlace> {
-        let Some(row) = row.filter(|row| row.leaf) else { return self.place(uri, Form::Plain, Purpose::Look, last) };
+    /// The place of a row's file: under the name in the row, or the other one if a run was killed
+    /// after moving it.
+    pub(crate) fn place_of(
+        &self,
+        uri: &str,
+        row: Option<&Row>,
+        last: &mut LastDir,
+    ) -> Result<Place, NoPlace> {
+        let Some(row) = row.filter(|row| row.leaf) else {
+            return self.place(uri, Form::Plain, Purpose::Look, last);
+        };
         let place = self.place(uri, Form::Leaf, Purpose::Look, last)?;
         if place.found.is_some() {
             return Ok(place);
@@ -120,7 +131,13 @@ impl CopyFolder {
     }
 
     /// Finds the place of a URI. A folder in the way means the reserved leaf name.
-    pub(crate) fn place(&self, uri: &str, form: Form, purpose: Purpose, last: &mut LastDir) -> Result<Place, NoPlace> {
+    pub(crate) fn place(
+        &self,
+        uri: &str,
+        form: Form,
+        purpose: Purpose,
+        last: &mut LastDir,
+    ) -> Result<Place, NoPlace> {
         let mut form = form;
         loop {
             let mut path = Vec::with_capacity(96);
@@ -135,7 +152,9 @@ impl CopyFolder {
                 None | Some(Kind::File) => return Ok(place),
                 Some(Kind::Folder) if form == Form::Plain => form = Form::Leaf,
                 Some(_) => {
-                    return Err(NoPlace::Refused(place.dir.open_read(place.name()).expect_err("no regular file")));
+                    return Err(NoPlace::Refused(
+                        place.dir.open_read(place.name()).expect_err("no regular file"),
+                    ));
                 }
             }
         }
@@ -166,7 +185,9 @@ impl LastDir {
         let components = || path.split(|byte| *byte == b'/');
         let mut opened = folder.dir(components());
         let mut made = false;
-        if purpose != Purpose::Look && opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        if purpose != Purpose::Look
+            && opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        {
             opened = make_all(&folder.root(), components(), &mut made);
         }
         let dir = opened.map_err(|error| match error.kind() {
@@ -206,7 +227,8 @@ pub(crate) fn make_all<'a>(
     Ok(dir)
 }
 
-/// Folders that this run made, so far as they are remembered: nothing but its own files is expected in them.
+/// Folders that this run made, so far as they are remembered: nothing but its own files is expected
+/// in them.
 #[derive(Debug, Default)]
 pub(crate) struct Made(Mutex<HashSet<Vec<u8>>>);
 
@@ -226,7 +248,8 @@ impl Made {
     }
 }
 
-/// The name of the temporary file for a URI: always the same, so that what a killed run left is found again.
+/// The name of the temporary file for a URI: always the same, so that what a killed run left is
+/// found again.
 pub(crate) fn temporary_name(uri: &str) -> Vec<u8> {
     let mut hasher = DefaultHasher::new();
     uri.hash(&mut hasher);
@@ -246,7 +269,8 @@ pub(crate) fn create_temporary(dir: &Dir, name: &[u8]) -> Result<std::fs::File, 
     }
 }
 
-/// Where files that were changed here go before they are replaced or deleted; made when first needed.
+/// Where files that were changed here go before they are replaced or deleted; made when first
+/// needed.
 #[derive(Debug)]
 pub(crate) struct Backup {
     /// The folder that the user names, else one in the state.
@@ -299,7 +323,9 @@ impl Backup {
             }
             match place.dir.rename_noreplace(place.name(), &dir, &name) {
                 Err(error) if error.kind() == ErrorKind::Exists => continue,
-                Err(error) if error.kind() == ErrorKind::OtherFileSystem => copy_away(place, &dir, &name)?,
+                Err(error) if error.kind() == ErrorKind::OtherFileSystem => {
+                    copy_away(place, &dir, &name)?
+                }
                 moved => moved?,
             }
             let mut path = above.clone();
@@ -318,7 +344,8 @@ fn copy_away(place: &Place, dir: &Dir, name: &[u8]) -> Result<(), Error> {
     let copied = io::copy(&mut from, &mut to).and_then(|_| to.flush()).and_then(|()| to.sync_all());
     if copied.is_err() {
         let _ = dir.unlink(name);
-        // The system's word for what failed is lost in the copy; requesting the name again shows the rest.
+        // The system's word for what failed is lost in the copy; requesting the name again shows
+        // the rest.
         return dir.create_new(name).and_then(|_| dir.rename_noreplace(name, dir, name));
     }
     abreast_folder::set_modified(&to, stat.mtime_ns)?;

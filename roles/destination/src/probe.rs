@@ -52,7 +52,12 @@ impl FileSystem {
 
     /// The text kept in the state.
     pub(crate) fn to_text(self) -> String {
-        format!("{} {} {}", u8::from(self.rules.folds_case), u8::from(self.rules.ascii_only), self.time_step)
+        format!(
+            "{} {} {}",
+            u8::from(self.rules.folds_case),
+            u8::from(self.rules.ascii_only),
+            self.time_step
+        )
     }
 
     pub(crate) fn from_text(text: &str) -> Option<Self> {

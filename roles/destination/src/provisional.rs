@@ -1,7 +1,8 @@
-//! Files and folders that a first run makes before it keeps a resource, and their removal when the run fails.
+//! Files and folders that a first run makes before it keeps a resource, and their removal when the
+//! run fails.
 //!
-//! A mistyped address or a Source that is away leaves no trace: only what the run itself made is removed, and folders only
-//! while they are empty.
+//! A mistyped address or a Source that is away leaves no trace: only what the run itself made is
+//! removed, and folders only while they are empty.
 
 use crate::sink::warc::JOURNAL;
 use crate::state::{DATABASE, LOCK, OWNER};
@@ -37,7 +38,8 @@ impl NewFolders {
     }
 }
 
-/// Files and folders that a first run made so far. Removed when this is dropped, unless they are kept.
+/// Files and folders that a first run made so far. Removed when this is dropped, unless they are
+/// kept.
 #[derive(Debug, Default)]
 pub(crate) struct Provisional {
     folders: NewFolders,

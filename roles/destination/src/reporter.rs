@@ -61,13 +61,26 @@ impl<'a> Reporter<'a> {
     }
 
     /// Reports what became of a resource, by its place in the copy where that is known.
-    pub(crate) fn item(&self, sink: &dyn Sink, item: &Pending, leaf: bool, action: ItemAction, bytes: u64) {
+    pub(crate) fn item(
+        &self,
+        sink: &dyn Sink,
+        item: &Pending,
+        leaf: bool,
+        action: ItemAction,
+        bytes: u64,
+    ) {
         if !self.observer.wants_items() {
             return;
         }
         let path = sink.shown(&item.uri, leaf);
         let href = item.access.as_ref().and_then(|access| access.href.as_deref());
-        self.observer.event(&Event::Item(Item { uri: &item.uri, href, path: &path, action, bytes }));
+        self.observer.event(&Event::Item(Item {
+            uri: &item.uri,
+            href,
+            path: &path,
+            action,
+            bytes,
+        }));
     }
 
     pub(crate) fn notice(&mut self, code: &str, uri: &str, message: &str) {
@@ -92,7 +105,9 @@ impl<'a> Reporter<'a> {
         if skipped > 0 {
             self.summary.skipped += skipped;
             self.new_failures += skipped;
-            let message = format!("entries that cannot be understood and were left out (`--lenient`): {skipped}");
+            let message = format!(
+                "entries that cannot be understood and were left out (`--lenient`): {skipped}"
+            );
             self.problem("rs.entry", url, &message);
         }
         skipped > 0

@@ -1,4 +1,5 @@
-//! Requests of a run's own thread: with the user's credentials, within the run's time and bytes, stopped when the user wants.
+//! Requests of a run's own thread: with the user's credentials, within the run's time and bytes,
+//! stopped when the user wants.
 
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
@@ -47,11 +48,16 @@ pub(crate) struct Begun {
 }
 
 impl<'a> Requests<'a> {
-    pub(crate) fn new(options: &SyncOptions, cancel: &'a AtomicBool, shared: &Arc<Shared>) -> Result<Self, Error> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
+    pub(crate) fn new(
+        options: &SyncOptions,
+        cancel: &'a AtomicBool,
+        shared: &Arc<Shared>,
+    ) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
+            |cause| {
+                Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause)
+            },
+        )?;
         Ok(Self {
             runtime: Rc::new(runtime),
             client: Client::new(Arc::clone(shared)),
@@ -68,13 +74,21 @@ impl<'a> Requests<'a> {
 
     /// For a document, with the credentials if they are for its host.
     pub(crate) fn request<'r>(&'r self, url: &'r str) -> Request<'r> {
-        let authorization =
-            self.authorization.as_ref().filter(|_| crate::admit::same_origin(url, &self.authorized_url));
-        Request { accept_gzip: true, unasked_encoding: UnaskedEncoding::Decode, authorization, ..Request::new(url) }
+        let authorization = self
+            .authorization
+            .as_ref()
+            .filter(|_| crate::admit::same_origin(url, &self.authorized_url));
+        Request {
+            accept_gzip: true,
+            unasked_encoding: UnaskedEncoding::Decode,
+            authorization,
+            ..Request::new(url)
+        }
     }
 
-    /// Requests a document and shows the begin of the answer, so many bytes if it has them, or the failure that is the answer.
-    /// If the next [`Requests::begin`] is of the same document, it continues with it.
+    /// Requests a document and shows the begin of the answer, so many bytes if it has them, or the
+    /// failure that is the answer. If the next [`Requests::begin`] is of the same document, it
+    /// continues with it.
     ///
     /// # Errors
     /// There is no answer, or a transient failure.
@@ -95,7 +109,9 @@ impl<'a> Requests<'a> {
             Ok(begun)
         }))?;
         let answer = match answer {
-            Err(error) if error.status().is_none() || error.is_transient() => return Err(net_error(error)),
+            Err(error) if error.status().is_none() || error.is_transient() => {
+                return Err(net_error(error));
+            }
             answer => answer,
         };
         let shown = show(answer.as_ref());
@@ -103,17 +119,19 @@ impl<'a> Requests<'a> {
         Ok(shown)
     }
 
-    /// Begins to read a document, with what was read of it already. A server that fails at a document may do better at the
-    /// next attempt, whatever it answers as the cause.
+    /// Begins to read a document, with what was read of it already. A server that fails at a
+    /// document may do better at the next attempt, whatever it answers as the cause.
     pub(crate) async fn begin(&self, request: &Request<'_>) -> Result<Begun, abreast_net::Error> {
         // Another request drops the answer, which holds a connection to its host.
         let opened = self.opened.borrow_mut().take();
         if let Some(opened) = opened.filter(|opened| opened.url == request.url) {
             return opened.answer;
         }
-        let response = self.client.send(request).await?.require_success().map_err(|error| match error.status() {
-            Some(500..) => error.passing(),
-            _ => error,
+        let response = self.client.send(request).await?.require_success().map_err(|error| {
+            match error.status() {
+                Some(500..) => error.passing(),
+                _ => error,
+            }
         })?;
         Ok(Begun { response, begin: Vec::new() })
     }

@@ -1,7 +1,8 @@
-//! Rules in a host's robots.txt, followed for resources, but not for the documents that name them [rfc9309 §2.5].
+//! Rules in a host's robots.txt, followed for resources, but not for the documents that name them
+//! [rfc9309 §2.5].
 //!
-//! A Source's own documents are published to be read by programs, and the user named the Source; whether its resources
-//! may be fetched by programs is the decision of the host.
+//! A Source's own documents are published to be read by programs, and the user named the Source;
+//! whether its resources may be fetched by programs is the decision of the host.
 
 pub(crate) mod fuzz_property;
 mod rules;
@@ -25,7 +26,8 @@ const RULES_MAX: usize = 5_000;
 const HOSTS_MAX: usize = 1_000;
 /// Longest pause between requests that a host may ask for.
 pub(crate) const DELAY_MAX: Duration = Duration::from_secs(30);
-/// How long what a host asks for is taken for granted while following; a day is allowed [rfc9309 §2.4].
+/// How long what a host asks for is taken for granted while following; a day is allowed [rfc9309
+/// §2.4].
 const ASK_AGAIN: Duration = Duration::from_secs(3_600);
 /// Our name there.
 const PRODUCT: &str = "abreast";
@@ -73,8 +75,14 @@ impl Robots {
         self.since.elapsed() > ASK_AGAIN || self.missed.load(Ordering::Relaxed)
     }
 
-    /// Checks that this resource may be fetched. Requests the rules of its host the first time; with `public_only` at a public address only.
-    pub(crate) async fn check(&self, client: &Client, uri: &str, public_only: bool) -> Result<(), Failure> {
+    /// Checks that this resource may be fetched. Requests the rules of its host the first time;
+    /// with `public_only` at a public address only.
+    pub(crate) async fn check(
+        &self,
+        client: &Client,
+        uri: &str,
+        public_only: bool,
+    ) -> Result<(), Failure> {
         // Written as it is kept, it need not be read.
         let written = &uri[..host_end(uri)];
         let known = {
@@ -117,8 +125,10 @@ async fn ask(client: &Client, origin: &str, public_only: bool) -> Asked {
     let mut body = Vec::new();
     let answer = abreast_net::with_retries(client, &url, async |_| {
         body.clear();
-        let mut response =
-            client.send(&Request { accept_gzip: true, public_only, ..Request::new(&url) }).await?.require_success()?;
+        let mut response = client
+            .send(&Request { accept_gzip: true, public_only, ..Request::new(&url) })
+            .await?
+            .require_success()?;
         match response.read_to(&mut body, BYTES_MAX).await {
             Err(error) if error.kind() != ErrorKind::Size => Err(error),
             _ => Ok(()),
@@ -134,13 +144,24 @@ async fn ask(client: &Client, origin: &str, public_only: bool) -> Asked {
             Asked::Rules(rules)
         }
         // There is none, or none for us, or none that could be read: no rules [rfc9309 §2.3.1.3].
-        Err(error) if error.status().is_some_and(|status| (400..500).contains(&status) && status != 429) => {
+        Err(error)
+            if error
+                .status()
+                .is_some_and(|status| (400..500).contains(&status) && status != 429) =>
+        {
             Asked::Rules(Rules::default())
         }
-        Err(error) if matches!(error.kind(), ErrorKind::Redirect | ErrorKind::Downgrade | ErrorKind::Encoding) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::Redirect | ErrorKind::Downgrade | ErrorKind::Encoding
+            ) =>
+        {
             Asked::Rules(Rules::default())
         }
-        Err(error) => Asked::Unreachable(error.to_string().lines().next().unwrap_or_default().to_owned()),
+        Err(error) => {
+            Asked::Unreachable(error.to_string().lines().next().unwrap_or_default().to_owned())
+        }
     }
 }
 
@@ -176,8 +197,12 @@ fn written_for_us(text: &str) -> Written {
                 rules.paths.push((normal(value), key == "allow"));
             }
             "crawl-delay" => {
-                let seconds = value.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-                let delay = seconds.map(|seconds| Duration::from_secs_f64(seconds.min(DELAY_MAX.as_secs_f64())));
+                let seconds = value
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+                let delay = seconds
+                    .map(|seconds| Duration::from_secs_f64(seconds.min(DELAY_MAX.as_secs_f64())));
                 rules.delay = rules.delay.max(delay);
             }
             _ => {}
@@ -224,7 +249,9 @@ mod tests {
                     Disallow: /private/ # here\nAllow: /private/not\nSitemap: /s\nCrawl-Delay: 1.5\nDisallow:\n";
         let rules = parse(text);
         assert_eq!(rules.delay, Some(Duration::from_millis(1_500)));
-        for (path, allowed) in [("/", true), ("/private/a", false), ("/private/not/a", true), ("/Private/a", true)] {
+        for (path, allowed) in
+            [("/", true), ("/private/a", false), ("/private/not/a", true), ("/Private/a", true)]
+        {
             assert_eq!(rules.rules.allow(path), allowed, "{path}");
         }
         assert!(!parse("User-agent: *\nDisallow: /\n").rules.allow("/a"));
@@ -239,7 +266,12 @@ mod tests {
         );
         assert!(parse("Disallow: /a").rules.allow("/a"), "rules before any name are nobody's");
         assert_eq!(parse("User-agent: *\nCrawl-delay: 1000000000").delay, Some(DELAY_MAX));
-        for text in ["User-agent: *\nCrawl-delay: soon", "User-agent: *\nCrawl-delay: -1", "", "\0\u{fffd}::"] {
+        for text in [
+            "User-agent: *\nCrawl-delay: soon",
+            "User-agent: *\nCrawl-delay: -1",
+            "",
+            "\0\u{fffd}::",
+        ] {
             assert_eq!(parse(text), Read::default(), "{text}");
         }
     }

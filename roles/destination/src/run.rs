@@ -32,17 +32,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Makes a folder equal to a Source's set of resources, and keeps what is needed to do so faster the next time.
+/// Makes a folder equal to a Source's set of resources, and keeps what is needed to do so faster
+/// the next time.
 ///
 /// `cancel` stops the run at the next safe point; running again continues.
 ///
 /// # Errors
-/// The run was stopped; [`Error::exit_code`] is the kind of error. Failures of single resources are not errors but
-/// part of the [`Summary`].
-pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
+/// The run was stopped; [`Error::exit_code`] is the kind of error. Failures of single resources are
+/// not errors but part of the [`Summary`].
+pub fn sync(
+    options: &SyncOptions,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+) -> Result<Summary, Error> {
     let shared = Shared::new(options.net_options());
     let mut choice = Choice::default();
-    sync_with(options, observer, cancel, &shared, &Arc::default(), Wake::default(), &mut choice).map(|ran| ran.summary)
+    sync_with(options, observer, cancel, &shared, &Arc::default(), Wake::default(), &mut choice)
+        .map(|ran| ran.summary)
 }
 
 /// The cause of a run.
@@ -83,7 +89,8 @@ pub(crate) fn sync_with(
     let began = Instant::now();
     let before = shared.counters();
     check_url(&options.url)?;
-    let State { mirror, folder, own_folder, lock, lost, mut made } = State::open(options, wake.is_held)?;
+    let State { mirror, folder, own_folder, lock, lost, mut made } =
+        State::open(options, wake.is_held)?;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
     let requests = Requests::new(options, cancel, shared)?;
     let mut planner = Planner::new(options, &mirror, own_folder.clone());
@@ -91,7 +98,17 @@ pub(crate) fn sync_with(
     planner.polling.earliest = wake.poll_from;
     let report = Reporter::new(observer, shared, options.dry_run);
     let (state, robots) = (&own_folder, (!options.ignore_robots).then(|| Arc::clone(robots)));
-    let mut run = Run { options, state, folder: &folder, epoch, robots, shared, requests: &requests, planner, report };
+    let mut run = Run {
+        options,
+        state,
+        folder: &folder,
+        epoch,
+        robots,
+        shared,
+        requests: &requests,
+        planner,
+        report,
+    };
     if let Some(lost) = lost {
         run.report.notice("state.missing", &options.url, &lost);
     }
@@ -121,11 +138,16 @@ pub(crate) fn sync_with(
     Ok(Ran { summary, fresh: requests.fresh.get(), announcement, is_behind, polling, lock })
 }
 
-/// Reports of each resource in the Source's Resource List what the filters decide, and does nothing.
+/// Reports of each resource in the Source's Resource List what the filters decide, and does
+/// nothing.
 ///
 /// # Errors
 /// The lists cannot be found or read.
-pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
+pub fn test_filter(
+    options: &SyncOptions,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+) -> Result<Summary, Error> {
     let options = SyncOptions { dry_run: true, ..options.clone() };
     let shared = Shared::new(options.net_options());
     let State { mirror, own_folder, .. } = State::open(&options, false)?;
@@ -135,7 +157,8 @@ pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &Atom
     mirror.begin()?;
     let mut choice = Choice::default();
     let reader = choice.reader(&requests, &options, Some(&mirror))?;
-    let mut context = PlanContext { requests: &requests, planner: &mut planner, report: &mut report };
+    let mut context =
+        PlanContext { requests: &requests, planner: &mut planner, report: &mut report };
     let result = reader.find(&mut context).and_then(|start| {
         planner.selection.prepare(&mirror, &options, (&*reader, &requests), &start)?;
         planner.selection.show(&options, (&*reader, &requests), &mut report)
@@ -167,7 +190,11 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn context(&mut self) -> PlanContext<'_, 'a> {
-        PlanContext { requests: self.requests, planner: &mut self.planner, report: &mut self.report }
+        PlanContext {
+            requests: self.requests,
+            planner: &mut self.planner,
+            report: &mut self.report,
+        }
     }
 
     fn opening(&self) -> Opening<'a> {
@@ -190,7 +217,8 @@ impl<'a> Run<'a> {
             alternates: Arc::clone(&self.planner.alternates),
             epoch: self.epoch,
         });
-        if mirror.meta(key::BASE)?.is_some() || options.base.is_some() || start.uri_space.is_some() {
+        if mirror.meta(key::BASE)?.is_some() || options.base.is_some() || start.uri_space.is_some()
+        {
             self.ensure_sink(&start)?;
             recover(&mut self.context())?;
         }
@@ -220,8 +248,15 @@ impl<'a> Run<'a> {
     /// Carries the plan out, and notes in the state how far that went.
     fn carry_out(&mut self, reader: &mut dyn Reader, rules: &Arc<Rules>) -> Result<(), Error> {
         let (mirror, epoch) = (self.planner.mirror, self.epoch.to_string());
-        let sink = self.planner.sink.clone().expect("the base is known before anything is carried out");
-        let mut transfer = Transfer::new((self.options, mirror), self.requests, self.shared, rules, Arc::clone(&sink));
+        let sink =
+            self.planner.sink.clone().expect("the base is known before anything is carried out");
+        let mut transfer = Transfer::new(
+            (self.options, mirror),
+            self.requests,
+            self.shared,
+            rules,
+            Arc::clone(&sink),
+        );
         mirror.set_meta(key::EPOCH, Some(&epoch))?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         transfer.carry_out(reader, &mut self.context())?;
@@ -264,8 +299,10 @@ impl<'a> Run<'a> {
             self.planner.sink = self.opening().objects(&map)?;
             return Ok(());
         }
-        let run = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-        // A run that was broken off may have left files under temporary names: writing under the same ones removes them.
+        let run =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+        // A run that was broken off may have left files under temporary names: writing under the
+        // same ones removes them.
         let finished = mirror.meta(key::FINISHED)? == mirror.meta(key::EPOCH)?;
         let name = Timestamp::from_seconds(run).to_string().replace(':', "");
         self.planner.sink = Some(self.opening().folder(CopyFolder {
@@ -281,15 +318,16 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The map from URIs to paths with the base that is fixed, or else the likeliest that can be one; `common` is what all
-/// listed URIs start with.
+/// The map from URIs to paths with the base that is fixed, or else the likeliest that can be one;
+/// `common` is what all listed URIs start with.
 pub(crate) fn base_map(
     fixed: Option<String>,
     start: &Start,
     common: Option<String>,
     rules: NameRules,
 ) -> Result<PathMap, Error> {
-    let guesses = [start.uri_space.clone(), common, authority_root(&start.first)].into_iter().flatten();
+    let guesses =
+        [start.uri_space.clone(), common, authority_root(&start.first)].into_iter().flatten();
     let map = if let Some(base) = fixed {
         PathMap::new(&base, rules)
     } else {

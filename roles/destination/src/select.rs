@@ -1,7 +1,9 @@
-//! The user's filters in a run: resources that are skipped, kept although excluded, or compared again.
+//! The user's filters in a run: resources that are skipped, kept although excluded, or compared
+//! again.
 //!
-//! A resource that is excluded is neither fetched nor brought up to date nor deleted, as if neither side had it. When
-//! filters change, the Change Lists alone would not show what is new: then all is compared with the Resource List.
+//! A resource that is excluded is neither fetched nor brought up to date nor deleted, as if neither
+//! side had it. When filters change, the Change Lists alone would not show what is new: then all is
+//! compared with the Resource List.
 
 use crate::admit::Admission;
 use crate::error::Error;
@@ -27,7 +29,8 @@ const ROWS: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     filter: Filter,
-    /// Under which paths rules know resources; by ordinary names, whatever the file system does to some.
+    /// Under which paths rules know resources; by ordinary names, whatever the file system does to
+    /// some.
     map: Option<PathMap>,
     path: Vec<u8>,
     /// Another filter than that of the last run.
@@ -82,18 +85,25 @@ impl Selection {
         if !self.filter.needs_paths() {
             return Ok(());
         }
-        let known = [mirror.meta(key::BASE)?, options.base.clone(), start.uri_space.clone(), mirror.meta(key::COMMON)?];
+        let known = [
+            mirror.meta(key::BASE)?,
+            options.base.clone(),
+            start.uri_space.clone(),
+            mirror.meta(key::COMMON)?,
+        ];
         let map_of = |base: &str| PathMap::new(base, NameRules::default()).ok();
         let mut map = known.into_iter().flatten().find_map(|base| map_of(&base));
         if map.is_none() {
             let has_list = start.has_list;
-            let common = if has_list { common_base(reader, requests, start, options)? } else { None };
+            let common =
+                if has_list { common_base(reader, requests, start, options)? } else { None };
             if let Some(common) = &common {
                 mirror.set_meta(key::COMMON, Some(common))?;
             }
             let base = common.or_else(|| crate::run::authority_root(&start.first));
             if let (false, Some(base)) = (has_list, &base) {
-                // Changes and dumps are read once only: the paths that rules mean are those of the copy from now on.
+                // Changes and dumps are read once only: the paths that rules mean are those of the
+                // copy from now on.
                 mirror.set_meta(key::BASE, Some(base))?;
             }
             map = base.and_then(|base| map_of(&base));
@@ -102,7 +112,8 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether all has to be compared again, because Change Lists do not show what other filters let through.
+    /// Whether all has to be compared again, because Change Lists do not show what other filters
+    /// let through.
     pub(crate) const fn has_changed(&self) -> bool {
         self.changed
     }
@@ -129,7 +140,12 @@ impl Selection {
             if report.summary.dry_run {
                 let rule = rule.to_owned();
                 let path = self.path();
-                report.observer.event(&Event::Filter(Filtered { uri, path: &path, taken: false, rule: &rule }));
+                report.observer.event(&Event::Filter(Filtered {
+                    uri,
+                    path: &path,
+                    taken: false,
+                    rule: &rule,
+                }));
             }
             report.summary.excluded += 1;
             self.leave(mirror, uri, is_kept)?;
@@ -158,10 +174,12 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether a change from the Change List is about an excluded resource. A deletion states nothing that filters could
-    /// test: it is for what was wanted so far.
+    /// Whether a change from the Change List is about an excluded resource. A deletion states
+    /// nothing that filters could test: it is for what was wanted so far.
     pub(crate) fn excludes_change(&mut self, listed: &Listed<'_>) -> bool {
-        !listed.is_deletion() && !self.is_empty() && matches!(self.decide(listed.subject()), Decision::Excluded(_))
+        !listed.is_deletion()
+            && !self.is_empty()
+            && matches!(self.decide(listed.subject()), Decision::Excluded(_))
     }
 
     /// Whether it is kept although excluded.

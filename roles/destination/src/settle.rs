@@ -1,4 +1,5 @@
-//! Durability of what the last run wrote: files are made durable by a later run, or read again after a crash of the machine.
+//! Durability of what the last run wrote: files are made durable by a later run, or read again
+//! after a crash of the machine.
 
 use crate::error::Error;
 use crate::plan::planner::PlanContext;
@@ -12,7 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// After this long, files written by an earlier run are made durable by the next one.
 const SETTLE_AFTER: Duration = Duration::from_secs(60);
 
-/// Makes what the last run wrote durable, or, when the machine was restarted since, checks whether it is there.
+/// Makes what the last run wrote durable, or, when the machine was restarted since, checks whether
+/// it is there.
 pub(crate) fn settle(run: &mut PlanContext<'_, '_>, folder: &Folder) -> Result<(), Error> {
     let (mirror, is_dry_run) = (run.planner.mirror, run.planner.options.dry_run);
     let Some(written) = mirror.meta(key::WRITTEN)? else { return Ok(()) };
@@ -33,7 +35,8 @@ pub(crate) fn settle(run: &mut PlanContext<'_, '_>, folder: &Folder) -> Result<(
     recheck(run, folder, &epoch)
 }
 
-/// After a crash of the machine: files not known to be durable are read again; bad ones are fetched again.
+/// After a crash of the machine: files not known to be durable are read again; bad ones are fetched
+/// again.
 fn recheck(run: &mut PlanContext<'_, '_>, folder: &Folder, epoch: &str) -> Result<(), Error> {
     let (mirror, options) = (run.planner.mirror, run.planner.options);
     let settled = mirror.meta(key::SETTLED)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
@@ -59,8 +62,9 @@ fn recheck(run: &mut PlanContext<'_, '_>, folder: &Folder, epoch: &str) -> Resul
         run.report.status(checked, 0, 0);
     }
     if checked > 0 {
-        let message =
-            format!("files not known to be safe when the machine was restarted: {checked}; fetched again: {bad}");
+        let message = format!(
+            "files not known to be safe when the machine was restarted: {checked}; fetched again: {bad}"
+        );
         run.report.notice("settle.recheck", &options.url, &message);
     }
     if !options.dry_run {

@@ -1,4 +1,5 @@
-//! The state of a copy: where it is, to which folder it belongs, and the lock of the run that works on it.
+//! The state of a copy: where it is, to which folder it belongs, and the lock of the run that works
+//! on it.
 
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -64,8 +65,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Opens the state of a copy, made when there is none, and takes the copy for this run. With `is_held` the caller has
-    /// it already.
+    /// Opens the state of a copy, made when there is none, and takes the copy for this run. With
+    /// `is_held` the caller has it already.
     pub(crate) fn open(options: &SyncOptions, is_held: bool) -> Result<Self, Error> {
         let path = options.state.clone().unwrap_or_else(|| options.folder.join(STATE_FOLDER));
         let database = path.join(DATABASE);
@@ -75,17 +76,30 @@ impl State {
         if options.dry_run && !database.exists() {
             // Nothing to start from, and nothing to leave behind.
             let is_there = options.folder.is_dir();
-            let folder = Folder::open(if is_there { options.folder.clone() } else { std::env::temp_dir() })?;
+            let folder =
+                Folder::open(if is_there { options.folder.clone() } else { std::env::temp_dir() })?;
             let is_lost = is_there && options.sink == SinkOptions::Folder;
             let lost = if is_lost { lost_state(&folder, &path)? } else { None };
             let (mirror, own_folder) = (Mirror::scratch()?, StateFolder::nowhere(path));
-            return Ok(Self { mirror, folder, own_folder, lock: None, lost, made: Provisional::default() });
+            return Ok(Self {
+                mirror,
+                folder,
+                own_folder,
+                lock: None,
+                lost,
+                made: Provisional::default(),
+            });
         }
         let mut made = Provisional::default();
-        made.note_folders(NewFolders::make(&options.folder).map_err(|cause| unusable(&options.folder, cause))?);
+        made.note_folders(
+            NewFolders::make(&options.folder).map_err(|cause| unusable(&options.folder, cause))?,
+        );
         let folder = Folder::open(&options.folder)?;
-        let lost =
-            if database.exists() || options.sink != SinkOptions::Folder { None } else { lost_state(&folder, &path)? };
+        let lost = if database.exists() || options.sink != SinkOptions::Folder {
+            None
+        } else {
+            lost_state(&folder, &path)?
+        };
         let has_marker = folder.root().stat(STATE_FOLDER.as_bytes()).is_ok();
         let own = StateFolder::in_copy(&folder)?;
         let marker = make_folder(&folder.root(), STATE_FOLDER.as_bytes())?;
@@ -93,7 +107,8 @@ impl State {
         if !has_marker {
             made.note_marker(folder.root(), STATE_FOLDER);
         }
-        let real = options.folder.canonicalize().map_err(|cause| unusable(&options.folder, cause))?;
+        let real =
+            options.folder.canonicalize().map_err(|cause| unusable(&options.folder, cause))?;
         check_above(&real)?;
         check_owner(&real, &own, options.state.as_deref())?;
         let state = match &options.state {
@@ -125,7 +140,10 @@ impl State {
             let text = real.to_string_lossy();
             match mirror.meta(key::FOLDER)? {
                 Some(other) if other != text => {
-                    return Err(overlap(format!("the state in {} belongs to the folder {other}", path.display())));
+                    return Err(overlap(format!(
+                        "the state in {} belongs to the folder {other}",
+                        path.display()
+                    )));
                 }
                 Some(_) => {}
                 None => mirror.set_meta(key::FOLDER, Some(&text))?,
@@ -135,8 +153,14 @@ impl State {
     }
 
     /// The properties of the file system: probed once, then kept, since paths depend on them.
-    pub(crate) fn file_system(mirror: &Mirror, folder: &Folder, dry_run: bool) -> Result<FileSystem, Error> {
-        if let Some(known) = mirror.meta(key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text) {
+    pub(crate) fn file_system(
+        mirror: &Mirror,
+        folder: &Folder,
+        dry_run: bool,
+    ) -> Result<FileSystem, Error> {
+        if let Some(known) =
+            mirror.meta(key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text)
+        {
             return Ok(known);
         }
         if dry_run {
@@ -148,7 +172,8 @@ impl State {
     }
 }
 
-/// Checks that the copy, its state and its backups have folders: places that are folders, or do not exist yet.
+/// Checks that the copy, its state and its backups have folders: places that are folders, or do not
+/// exist yet.
 ///
 /// # Errors
 /// No folder is named, or a file has its name.
@@ -162,23 +187,34 @@ pub fn check_places(options: &SyncOptions) -> Result<(), Error> {
         if place.as_os_str().is_empty() {
             return wrong("the name of a folder is empty".to_owned());
         }
-        match place.ancestors().filter(|above| !above.as_os_str().is_empty()).find(|above| above.exists()) {
-            Some(existing) if !existing.is_dir() => wrong(format!("{} is a file, not a folder", existing.display())),
+        match place
+            .ancestors()
+            .filter(|above| !above.as_os_str().is_empty())
+            .find(|above| above.exists())
+        {
+            Some(existing) if !existing.is_dir() => {
+                wrong(format!("{} is a file, not a folder", existing.display()))
+            }
             _ => Ok(()),
         }
     })
 }
 
-/// A folder that is published has its store where a copy has its state, and files that no copy may touch.
+/// A folder that is published has its store where a copy has its state, and files that no copy may
+/// touch.
 fn check_published(options: &SyncOptions) -> Result<(), Error> {
     let marker = options.folder.join(STATE_FOLDER);
     if options.republish || !marker.join(SOURCE_DATABASE).exists() {
         return Ok(());
     }
-    let message =
-        format!("{} is published: its store is {}", options.folder.display(), marker.join(SOURCE_DATABASE).display());
-    Err(Error::new("folder.published", ExitCode::Usage, message)
-        .with_help("copy into another folder; to publish a copy again, give `--republish` in each run"))
+    let message = format!(
+        "{} is published: its store is {}",
+        options.folder.display(),
+        marker.join(SOURCE_DATABASE).display()
+    );
+    Err(Error::new("folder.published", ExitCode::Usage, message).with_help(
+        "copy into another folder; to publish a copy again, give `--republish` in each run",
+    ))
 }
 
 /// The folder of the copies of all sets has a record of them, and none of a copy itself.
@@ -188,7 +224,10 @@ pub(crate) fn check_one_set(options: &SyncOptions) -> Result<(), Error> {
     if !state.iter().chain([&own]).any(|place| place.join(SETS_RECORD).is_file()) {
         return Ok(());
     }
-    let message = format!("{} has the copies of all sets of a Source, each in a folder of its own", folder.display());
+    let message = format!(
+        "{} has the copies of all sets of a Source, each in a folder of its own",
+        folder.display()
+    );
     Err(Error::new("folder.sets", ExitCode::Usage, message)
         .with_help("use `--all-sets`, or the folder of one of the sets, or another folder"))
 }
@@ -221,8 +260,8 @@ fn lost_state(folder: &Folder, state: &Path) -> Result<Option<String>, Error> {
     )))
 }
 
-/// Takes a copy, or copies, by the lock in a state folder: one run at a time. The kernel gives the lock back however the
-/// holder ends.
+/// Takes a copy, or copies, by the lock in a state folder: one run at a time. The kernel gives the
+/// lock back however the holder ends.
 ///
 /// # Errors
 /// `locked` when another run has it, with its number.
@@ -247,7 +286,11 @@ fn check_above(folder: &Path) -> Result<(), Error> {
     for above in folder.ancestors().skip(1) {
         let marker = above.join(STATE_FOLDER);
         if marker.join(DATABASE).exists() || marker.join(OWNER).exists() {
-            return Err(overlap(format!("{} is inside {}, which is a copy itself", folder.display(), above.display())));
+            return Err(overlap(format!(
+                "{} is inside {}, which is a copy itself",
+                folder.display(),
+                above.display()
+            )));
         }
     }
     Ok(())
@@ -259,7 +302,9 @@ fn check_owner(folder: &Path, own: &StateFolder, state: Option<&Path>) -> Result
     let owner = own
         .read_text(OWNER, OWNER_BYTES_MAX)
         .filter(|owner| Path::new(owner.trim_end_matches('\n')).join(DATABASE).exists());
-    let refuse = |other: &str| Err(overlap(format!("{} is a copy whose state is in {other}", folder.display())));
+    let refuse = |other: &str| {
+        Err(overlap(format!("{} is a copy whose state is in {other}", folder.display())))
+    };
     match (state, owner) {
         (None, Some(owner)) => refuse(owner.trim()),
         (Some(state), Some(owner)) if owner != owner_text(state)? => refuse(owner.trim()),
@@ -294,8 +339,13 @@ fn check_below(folder: &Folder) -> Result<(), Error> {
                 continue;
             }
             let Ok(below) = dir.dir(&entry.name) else { continue };
-            if is_marker && (below.stat(DATABASE.as_bytes()).is_ok() || below.stat(OWNER.as_bytes()).is_ok()) {
-                return Err(overlap(format!("{} has a copy of something inside it", folder.path().display())));
+            if is_marker
+                && (below.stat(DATABASE.as_bytes()).is_ok() || below.stat(OWNER.as_bytes()).is_ok())
+            {
+                return Err(overlap(format!(
+                    "{} has a copy of something inside it",
+                    folder.path().display()
+                )));
             }
             waiting.push(below);
         }
@@ -309,17 +359,21 @@ fn overlap(message: String) -> Error {
 }
 
 fn unusable(path: &Path, cause: std::io::Error) -> Error {
-    Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
+    Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display()))
+        .with_cause(cause)
 }
 
 /// The state of a copy that has it elsewhere, as the copy's folder names it.
 pub(crate) fn state_elsewhere(folder: &Path) -> Option<PathBuf> {
     let marker = Folder::open(folder).ok()?.root().dir(STATE_FOLDER.as_bytes()).ok()?;
-    let state = PathBuf::from(read_text(&marker, OWNER.as_bytes(), OWNER_BYTES_MAX)?.trim_end_matches('\n'));
+    let state = PathBuf::from(
+        read_text(&marker, OWNER.as_bytes(), OWNER_BYTES_MAX)?.trim_end_matches('\n'),
+    );
     state.join(DATABASE).is_file().then_some(state)
 }
 
-/// The folder of the copy whose state this is, as the state names it; only states outside of their copies do.
+/// The folder of the copy whose state this is, as the state names it; only states outside of their
+/// copies do.
 pub(crate) fn folder_of(state: &Path) -> Option<PathBuf> {
     let mirror = Mirror::open_read_only(&state.join(DATABASE)).ok()?;
     mirror.meta(key::FOLDER).ok()?.map(PathBuf::from)
@@ -334,10 +388,14 @@ fn is_of(state: &Path, folder: &Path) -> bool {
 pub(crate) fn open_known(folder: &Path, state: Option<&Path>) -> Result<Option<Mirror>, Error> {
     let known = match state {
         Some(path) => path.join(DATABASE).exists().then(|| StateFolder::at(path)),
-        None if folder.join(STATE_FOLDER).join(DATABASE).exists() => {
-            Some(Folder::open(folder).map_err(Error::from).and_then(|folder| StateFolder::in_copy(&folder)))
-        }
-        None => state_elsewhere(folder).filter(|state| is_of(state, folder)).map(|state| StateFolder::at(&state)),
+        None if folder.join(STATE_FOLDER).join(DATABASE).exists() => Some(
+            Folder::open(folder)
+                .map_err(Error::from)
+                .and_then(|folder| StateFolder::in_copy(&folder)),
+        ),
+        None => state_elsewhere(folder)
+            .filter(|state| is_of(state, folder))
+            .map(|state| StateFolder::at(&state)),
     };
     known.transpose()?.map(|state| Ok(Mirror::open(&state.path().join(DATABASE))?)).transpose()
 }

@@ -1,7 +1,8 @@
 //! The state folder of a copy, reached through its handle.
 //!
-//! Every program that may write into a copy may put links there. As for resources, nothing in the state folder is opened through a
-//! symbolic link. A file that has a second name (a hard link) is never written into: its other name may be anything.
+//! Every program that may write into a copy may put links there. As for resources, nothing in the
+//! state folder is opened through a symbolic link. A file that has a second name (a hard link) is
+//! never written into: its other name may be anything.
 
 use crate::error::{Error, ExitCode};
 use crate::path_map::STATE_FOLDER;
@@ -22,7 +23,8 @@ pub(crate) struct StateFolder {
 impl StateFolder {
     /// The one in the copy's folder, made when it is missing.
     pub(crate) fn in_copy(folder: &Folder) -> Result<Self, Error> {
-        let dir = make_folder(&folder.root(), STATE_FOLDER.as_bytes()).map_err(|error| in_the_way(&error))?;
+        let dir = make_folder(&folder.root(), STATE_FOLDER.as_bytes())
+            .map_err(|error| in_the_way(&error))?;
         Ok(Self { path: path_of(&dir, folder.path().join(STATE_FOLDER)), dir: Some(dir) })
     }
 
@@ -69,7 +71,8 @@ impl StateFolder {
     pub(crate) fn write_text(&self, name: &str, text: &str) -> Result<(), Error> {
         let Some(dir) = &self.dir else { return Ok(()) };
         write_text(dir, name.as_bytes(), text).map_err(|cause| {
-            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", self.path.display())).with_cause(cause)
+            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", self.path.display()))
+                .with_cause(cause)
         })
     }
 
@@ -95,8 +98,9 @@ pub(crate) fn make_folder(dir: &Dir, name: &[u8]) -> Result<Dir, abreast_folder:
 
 fn in_the_way(error: &abreast_folder::Error) -> Error {
     let code = crate::place::code_of(error);
-    Error::new(code, ExitCode::Io, error.to_string())
-        .with_help(format!("`{STATE_FOLDER}` in the copy, and the folders in it, must be folders of their own"))
+    Error::new(code, ExitCode::Io, error.to_string()).with_help(format!(
+        "`{STATE_FOLDER}` in the copy, and the folders in it, must be folders of their own"
+    ))
 }
 
 /// Where a folder really is, for what must be opened by its path: SQLite, and WARC files.
@@ -128,7 +132,9 @@ pub(crate) fn open_begun(dir: &Dir, name: &[u8]) -> Option<(File, Stat)> {
 pub(crate) fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path)?;
     if file.metadata()?.nlink() > 1 {
-        return Err(io::Error::other("it has another name (a hard link); remove it, or copy it to a file of its own"));
+        return Err(io::Error::other(
+            "it has another name (a hard link); remove it, or copy it to a file of its own",
+        ));
     }
     Ok(file)
 }

@@ -1,4 +1,5 @@
-//! Transactions of a run: a dry run is one transaction that is never kept, so what a run keeps is a part of it there.
+//! Transactions of a run: a dry run is one transaction that is never kept, so what a run keeps is a
+//! part of it there.
 
 use crate::error::Error;
 use abreast_store::mirror::Mirror;

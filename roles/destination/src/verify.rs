@@ -104,7 +104,12 @@ pub(crate) enum Verdict {
     Mismatch,
 }
 
-pub(crate) fn judge(listed: &Digests, listed_length: Option<u64>, got: &Digests, length: u64) -> Verdict {
+pub(crate) fn judge(
+    listed: &Digests,
+    listed_length: Option<u64>,
+    got: &Digests,
+    length: u64,
+) -> Verdict {
     if listed_length.is_some_and(|listed| listed != length) {
         return Verdict::Mismatch;
     }

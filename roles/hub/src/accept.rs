@@ -1,10 +1,13 @@
-//! Publishing: who may publish, and acceptance of notifications. A notification is accepted once it is durable.
+//! Publishing: who may publish, and acceptance of notifications. A notification is accepted once it
+//! is durable.
 
 use crate::fetch::ChangeReporter;
 use crate::hub::Inner;
 use crate::request::{HubAnswer, HubRequest, Publisher};
 use crate::text;
-use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog as _};
+use abreast_core::{
+    LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog as _,
+};
 use abreast_websub::{FormError, PublishedLinks, Request, is_form};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -18,7 +21,10 @@ impl Inner {
         if request.body.len() > self.options.max_body {
             self.counters.refused.fetch_add(1, Relaxed);
             let most = self.options.max_body;
-            return HubAnswer::new(413, format!("the body is larger than the {most} bytes this hub takes\n"));
+            return HubAnswer::new(
+                413,
+                format!("the body is larger than the {most} bytes this hub takes\n"),
+            );
         }
         if request.content_type.trim().is_empty() {
             self.counters.refused.fetch_add(1, Relaxed);
@@ -53,7 +59,10 @@ impl Inner {
             Ok(links) => links,
             Err(error) => {
                 let help = "send `Link: <topic>; rel=\"self\", <hub>; rel=\"hub\"`";
-                return refuse(400, format!("the notification names no topic: {error}\n  help: {help}\n"));
+                return refuse(
+                    400,
+                    format!("the notification names no topic: {error}\n  help: {help}\n"),
+                );
             }
         };
         if let Err(answer) = self.may_publish(&links, &request).await {
@@ -77,10 +86,15 @@ impl Inner {
         }
     }
 
-    /// Permission to publish in a topic: parts of this process, clients with a token, and for topics that are served
-    /// clients that prove to act for the topic's own host: the topic names this hub, and the request comes from an
-    /// address of its host, or the topic itself has the same bytes.
-    async fn may_publish(self: &Arc<Self>, links: &PublishedLinks, request: &HubRequest) -> Result<(), HubAnswer> {
+    /// Permission to publish in a topic: parts of this process, clients with a token, and for
+    /// topics that are served clients that prove to act for the topic's own host: the topic names
+    /// this hub, and the request comes from an address of its host, or the topic itself has the
+    /// same bytes.
+    async fn may_publish(
+        self: &Arc<Self>,
+        links: &PublishedLinks,
+        request: &HubRequest,
+    ) -> Result<(), HubAnswer> {
         let url = &links.topic;
         if request.publisher == Publisher::Local {
             return Ok(());
@@ -99,7 +113,8 @@ impl Inner {
             return Err(HubAnswer::new(401, text).with("WWW-Authenticate", "Bearer"));
         }
         if !links.hubs.is_empty() && !links.hubs.iter().any(|hub| self.options.is_own(hub)) {
-            let text = format!("the notification names another hub; this one is {}\n", self.options.url);
+            let text =
+                format!("the notification names another hub; this one is {}\n", self.options.url);
             return Err(HubAnswer::new(400, text));
         }
         if !self.fetcher.knows(url, request.client) {
@@ -107,7 +122,8 @@ impl Inner {
         }
         let (fetcher, topic) = (Arc::clone(&self.fetcher), url.clone());
         let (client, body) = (request.client, request.body.clone());
-        let checked = self.runtime.spawn(async move { fetcher.speaks_for(&topic, client, &body).await });
+        let checked =
+            self.runtime.spawn(async move { fetcher.speaks_for(&topic, client, &body).await });
         match checked.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(why)) => Err(HubAnswer::new(403, format!("{why}\n"))),
@@ -118,11 +134,13 @@ impl Inner {
     /// Strangers make us ask others, so they may do that so often.
     fn may_make_us_ask(&self, request: &HubRequest) -> Result<(), HubAnswer> {
         let allowed = self.lock_rates().clients.take(request.client, Instant::now());
-        allowed.map_err(|wait| HubAnswer::later(429, wait.as_secs() + 1, "too many requests; try again later\n"))
+        allowed.map_err(|wait| {
+            HubAnswer::later(429, wait.as_secs() + 1, "too many requests; try again later\n")
+        })
     }
 
-    /// Topics reported as changed by a publisher: they are fetched from their own URL, so nobody can
-    /// forge them.
+    /// Topics reported as changed by a publisher: they are fetched from their own URL, so nobody
+    /// can forge them.
     async fn ping(self: &Arc<Self>, topics: Vec<String>, request: &HubRequest) -> HubAnswer {
         let publisher = request.publisher;
         if publisher == Publisher::Anonymous
@@ -132,7 +150,10 @@ impl Inner {
         }
         for topic in &topics {
             let known = self.engine.topic(topic);
-            if publisher == Publisher::Anonymous && known.is_none() && !self.options.open && !self.options.allows(topic)
+            if publisher == Publisher::Anonymous
+                && known.is_none()
+                && !self.options.open
+                && !self.options.allows(topic)
             {
                 self.counters.refused.fetch_add(1, Relaxed);
                 return HubAnswer::new(403, format!("this hub does not take the topic {topic}\n"));
@@ -154,8 +175,14 @@ impl Inner {
         HubAnswer::new(202, "accepted; the topic will be fetched\n")
     }
 
-    async fn remember_to_fetch(self: &Arc<Self>, url: String, reporter: ChangeReporter) -> Result<(), HubAnswer> {
-        self.fetcher.has_room(&url, reporter).map_err(|(status, reason)| HubAnswer::later(status, 30, reason))?;
+    async fn remember_to_fetch(
+        self: &Arc<Self>,
+        url: String,
+        reporter: ChangeReporter,
+    ) -> Result<(), HubAnswer> {
+        self.fetcher
+            .has_room(&url, reporter)
+            .map_err(|(status, reason)| HubAnswer::later(status, 30, reason))?;
         let notification = NewNotification {
             media_type: "text/uri-list".to_owned(),
             links: String::new(),

@@ -4,12 +4,14 @@ use crate::hub::Hub;
 use crate::subscribe;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_store::hub::{
-    Attempt, DeadLetter, EndedTarget, Ending, Sizes, Target, TargetId, TargetKind, Topic, VerificationMode,
+    Attempt, DeadLetter, EndedTarget, Ending, Sizes, Target, TargetId, TargetKind, Topic,
+    VerificationMode,
 };
 use std::sync::mpsc::sync_channel;
 
 impl Hub {
-    /// Topics by number, those after one; begin with 0. The hub's own log of what is to be fetched is not among them.
+    /// Topics by number, those after one; begin with 0. The hub's own log of what is to be fetched
+    /// is not among them.
     ///
     /// # Errors
     /// When the store fails.
@@ -24,12 +26,17 @@ impl Hub {
         self.inner().known(url)
     }
 
-    /// Targets by number, those after one, of one topic or of all; begin with 0. Their cursors are of this instant, all
-    /// else is as it was recorded last.
+    /// Targets by number, those after one, of one topic or of all; begin with 0. Their cursors are
+    /// of this instant, all else is as it was recorded last.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn targets(&self, topic: Option<TopicId>, after: TargetId, limit: usize) -> Result<Vec<Target>, LogError> {
+    pub fn targets(
+        &self,
+        topic: Option<TopicId>,
+        after: TargetId,
+        limit: usize,
+    ) -> Result<Vec<Target>, LogError> {
         let mut targets = match topic {
             Some(topic) => self.store().targets_of(topic, after, limit)?,
             None => self.store().all_targets(after, limit)?,
@@ -62,7 +69,12 @@ impl Hub {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn dead_letters(&self, id: TargetId, after: Offset, limit: usize) -> Result<Vec<DeadLetter>, LogError> {
+    pub fn dead_letters(
+        &self,
+        id: TargetId,
+        after: Offset,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, LogError> {
         self.store().dead_letters(id, after, limit)
     }
 
@@ -74,8 +86,8 @@ impl Hub {
         self.store().ended_targets(before, limit)
     }
 
-    /// Sets a target's cursor: what comes after is delivered again, as far as it is kept, and at once. `None` when there
-    /// is no such target.
+    /// Sets a target's cursor: what comes after is delivered again, as far as it is kept, and at
+    /// once. `None` when there is no such target.
     ///
     /// # Errors
     /// When the store fails.
@@ -87,7 +99,8 @@ impl Hub {
         Ok(target)
     }
 
-    /// Ends a target. The subscriber receives a denial [websub §5.2]. `false` when there is no such target.
+    /// Ends a target. The subscriber receives a denial [websub §5.2]. `false` when there is no such
+    /// target.
     ///
     /// # Errors
     /// When the store fails.
@@ -99,11 +112,15 @@ impl Hub {
             && target.kind == TargetKind::Subscription
             && let Some(url) = self.inner().engine.url(target.topic)
         {
-            let mut denied = subscribe::new(url.to_string(), target.address, VerificationMode::Denied);
+            let mut denied =
+                subscribe::new(url.to_string(), target.address, VerificationMode::Denied);
             denied.reason = reason.map(|reason| reason.chars().take(200).collect());
             denied.next_at = self.inner().engine.now();
             let (sender, receiver) = sync_channel(1);
-            self.store().put_verification_then(denied.clone(), Box::new(move |result| drop(sender.send(result))));
+            self.store().put_verification_then(
+                denied.clone(),
+                Box::new(move |result| drop(sender.send(result))),
+            );
             if let Ok(result) = receiver.recv() {
                 self.inner().verifier.add(result?, &denied);
             }

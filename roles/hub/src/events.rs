@@ -37,15 +37,20 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next notification, as soon as there is one; `None` when the hub stops. May be dropped and called again.
+    /// The next notification, as soon as there is one; `None` when the hub stops. May be dropped
+    /// and called again.
     ///
     /// # Errors
-    /// The store, or the renderer of the bytes, failed; the same notification can be requested again.
+    /// The store, or the renderer of the bytes, failed; the same notification can be requested
+    /// again.
     pub async fn next(&mut self) -> Result<Option<HubEvent>, LogError> {
         loop {
             if let Some(notification) = self.page.front().cloned() {
-                let (cache, url, asked) = (Arc::clone(&self.cache), Arc::clone(&self.url), notification.clone());
-                let Some(body) = blocking(move || cache.body(&url, &asked)).await? else { return Ok(None) };
+                let (cache, url, asked) =
+                    (Arc::clone(&self.cache), Arc::clone(&self.url), notification.clone());
+                let Some(body) = blocking(move || cache.body(&url, &asked)).await? else {
+                    return Ok(None);
+                };
                 self.page.pop_front();
                 self.after = notification.offset;
                 let Notification { offset, time, content } = notification;
@@ -53,7 +58,9 @@ impl Events {
             }
             self.heard.borrow_and_update();
             let (store, topic, after) = (Arc::clone(&self.store), self.topic, self.after);
-            let Some(page) = blocking(move || store.read(topic, after, PAGE)).await? else { return Ok(None) };
+            let Some(page) = blocking(move || store.read(topic, after, PAGE)).await? else {
+                return Ok(None);
+            };
             self.page = page.into();
             if self.page.is_empty() && self.heard.changed().await.is_err() {
                 return Ok(None);
@@ -69,7 +76,10 @@ impl Events {
 
 impl std::fmt::Debug for Events {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Events").field("url", &self.url).field("after", &self.after).finish_non_exhaustive()
+        f.debug_struct("Events")
+            .field("url", &self.url)
+            .field("after", &self.after)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,8 +1,10 @@
-//! Topics fetched from their own hosts, after a report that they changed or a publication in their name.
+//! Topics fetched from their own hosts, after a report that they changed or a publication in their
+//! name.
 //!
-//! Which topics are to be fetched is kept in a log of its own until it is done: what was answered with 202 is not lost.
-//! Those that publishers with tokens name have places of their own. Of the others the clients take turns, and the topics
-//! of each client by their hosts; a topic that waits for its next attempt holds no place.
+//! Which topics are to be fetched is kept in a log of its own until it is done: what was answered
+//! with 202 is not lost. Those that publishers with tokens name have places of their own. Of the
+//! others the clients take turns, and the topics of each client by their hosts; a topic that waits
+//! for its next attempt holds no place.
 
 use crate::accept::shared;
 use crate::deliver::Engine;
@@ -30,7 +32,8 @@ const MAX_WAITING: usize = 10_000;
 /// Of those that strangers name: of one client; of one host, unless somebody follows the topic.
 const MAX_WAITING_OF_CLIENT: usize = 1_000;
 const MAX_WAITING_OF_HOST: usize = 2_000;
-/// Topics fetched at the same time, and as many again for publishers with tokens: those fetched before, and new ones.
+/// Topics fetched at the same time, and as many again for publishers with tokens: those fetched
+/// before, and new ones.
 const AT_ONCE: usize = 16;
 /// … that were slow or did not answer; … that gave up their place to others.
 const SLOW_AT_ONCE: usize = 16;
@@ -188,7 +191,8 @@ impl Fetcher {
     pub(crate) fn new(engine: Arc<Engine>, sender: Sender) -> Result<Arc<Self>, LogError> {
         let topic = engine.open_topic(LOG, true)?;
         let waiting = Mutex::new(Waiting::new());
-        let fetcher = Self { topic, engine, sender, waiting, wake: Notify::new(), checked: Mutex::default() };
+        let fetcher =
+            Self { topic, engine, sender, waiting, wake: Notify::new(), checked: Mutex::default() };
         let mut after = Offset(0);
         loop {
             let page = fetcher.engine.store.read(topic, after, 1_000)?;
@@ -206,7 +210,11 @@ impl Fetcher {
     }
 
     /// Whether a topic may wait to be fetched; otherwise the status and the reason.
-    pub(crate) fn has_room(&self, url: &str, reporter: ChangeReporter) -> Result<(), (u16, &'static str)> {
+    pub(crate) fn has_room(
+        &self,
+        url: &str,
+        reporter: ChangeReporter,
+    ) -> Result<(), (u16, &'static str)> {
         let waiting = self.lock();
         if waiting.topics.contains_key(url) {
             return Ok(());
@@ -238,7 +246,8 @@ impl Fetcher {
         let (number, url): (_, Arc<str>) = (waiting.next_number, url.into());
         waiting.next_number += 1;
         let share = usize::from(reporter == ChangeReporter::Known);
-        let client = if let ChangeReporter::Stranger(client) = reporter { Some(client) } else { None };
+        let client =
+            if let ChangeReporter::Stranger(client) = reporter { Some(client) } else { None };
         waiting.counts[share] += 1;
         if share == 0 {
             if let Some(client) = client {
@@ -248,7 +257,8 @@ impl Fetcher {
         }
         // Topics that somebody follows come before those that nobody knows.
         let pace = if self.engine.topic(&url).is_some() { Pace::Quick } else { Pace::New };
-        let spoken = ChangedTopic { number, last: offset, first: offset, share, client, attempts: 0, pace };
+        let spoken =
+            ChangedTopic { number, last: offset, first: offset, share, client, attempts: 0, pace };
         waiting.topics.insert(Arc::clone(&url), spoken);
         waiting.numbers.insert(number, Arc::clone(&url));
         waiting.push(&url, Instant::now());
@@ -317,7 +327,12 @@ impl Fetcher {
                 if let Some(url) = url
                     && let Some(spoken) = topics.get(url)
                 {
-                    return Some(Job { exchange, share, url: Arc::clone(url), spoken: spoken.last });
+                    return Some(Job {
+                        exchange,
+                        share,
+                        url: Arc::clone(url),
+                        spoken: spoken.last,
+                    });
                 }
                 lanes.finish(&exchange, ExchangeEnd::Silent, now);
             }
@@ -350,7 +365,12 @@ impl Fetcher {
                 Err(error) => {
                     spoken.attempts += 1;
                     let attempts = spoken.attempts;
-                    tracing::warn!(topic = &*job.url, error, attempts, "a topic that changed cannot be fetched");
+                    tracing::warn!(
+                        topic = &*job.url,
+                        error,
+                        attempts,
+                        "a topic that changed cannot be fetched"
+                    );
                     let pause = PAUSE * 4_u32.saturating_pow(attempts - 1);
                     waiting.retries.push(Reverse((now + pause, spoken.number)));
                     attempts >= ATTEMPTS
@@ -370,7 +390,9 @@ impl Fetcher {
             let first = waiting.topics.values().map(|spoken| spoken.first.0).min();
             let up_to = first.map_or(waiting.last, |first| Offset(first - 1));
             // Not one by one.
-            if up_to.0 < waiting.trimmed.0 + 100 && !waiting.topics.is_empty() || up_to <= waiting.trimmed {
+            if up_to.0 < waiting.trimmed.0 + 100 && !waiting.topics.is_empty()
+                || up_to <= waiting.trimmed
+            {
                 return;
             }
             waiting.trimmed = up_to;
@@ -381,7 +403,12 @@ impl Fetcher {
     }
 
     /// Fetches a topic and records what is new.
-    async fn fetch(&self, url: &str, cut: &CancelSignal, exchange: &Exchange<u64>) -> Result<(), String> {
+    async fn fetch(
+        &self,
+        url: &str,
+        cut: &CancelSignal,
+        exchange: &Exchange<u64>,
+    ) -> Result<(), String> {
         // Only asking is cut off: what is being recorded is recorded wholly.
         let answer = cut.unless(exchange, self.get(url)).await;
         let answer = answer.ok_or("no answer in time, and other topics were waiting")??;
@@ -389,18 +416,25 @@ impl Fetcher {
         let Some(found) = self.named(url, &answer)? else { return Ok(()) };
         let Some(topic) = self.engine.topic(&found) else { return Ok(()) };
         let media_type = media_type(&answer).to_owned();
-        let links = PublishedLinks::read(links(&answer)).map_or_else(|_| String::new(), |links| links.others);
-        let notification = NewNotification { media_type, links, payload: Payload::Bytes(shared(&answer.body)) };
+        let links = PublishedLinks::read(links(&answer))
+            .map_or_else(|_| String::new(), |links| links.others);
+        let notification =
+            NewNotification { media_type, links, payload: Payload::Bytes(shared(&answer.body)) };
         let engine = Arc::clone(&self.engine);
         let recorded = tokio::task::spawn_blocking(move || {
             let last = engine.store.last(topic)?;
             if last.is_some_and(|last| {
-                last.content.payload == notification.payload && last.content.media_type == notification.media_type
+                last.content.payload == notification.payload
+                    && last.content.media_type == notification.media_type
             }) {
                 return Ok(None);
             }
             let offset = abreast_core::publish(&*engine.store, topic, notification.clone())?;
-            Ok::<_, LogError>(Some(Notification { offset, time: engine.now(), content: notification }))
+            Ok::<_, LogError>(Some(Notification {
+                offset,
+                time: engine.now(),
+                content: notification,
+            }))
         });
         match recorded.await {
             Ok(Ok(Some(notification))) => {
@@ -421,10 +455,14 @@ impl Fetcher {
         headers.insert("accept", HeaderValue::from_static("*/*"));
         headers.insert("cache-control", HeaderValue::from_static("no-cache"));
         let message = Message { headers, ..Message::default() };
-        let answer = self.sender.get(&to, message, BodyWanted::Whole(self.engine.options.max_topic)).await;
+        let answer =
+            self.sender.get(&to, message, BodyWanted::Whole(self.engine.options.max_topic)).await;
         let answer = answer.map_err(|error| text::failure(&error))?;
         if answer.status.is_redirection() {
-            return Err(format!("the topic answered {}; redirects are not followed", answer.status));
+            return Err(format!(
+                "the topic answered {}; redirects are not followed",
+                answer.status
+            ));
         }
         if !answer.status.is_success() {
             return Err(format!("the topic answered {}", answer.status));
@@ -459,7 +497,8 @@ impl Fetcher {
         }
     }
 
-    /// Whether it is known that somebody at that address may speak for the topic, so that nothing has to be fetched.
+    /// Whether it is known that somebody at that address may speak for the topic, so that nothing
+    /// has to be fetched.
     pub(crate) fn knows(&self, url: &str, client: IpAddr) -> bool {
         let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         checked.get(url).is_some_and(|one| {
@@ -470,9 +509,15 @@ impl Fetcher {
         })
     }
 
-    /// Whether a client at that address may publish this in the topic's name. The topic must name this hub. Then either the address
-    /// is one of its host's, or the topic itself has the same bytes.
-    pub(crate) async fn speaks_for(&self, url: &str, client: IpAddr, body: &Bytes) -> Result<(), String> {
+    /// Whether a client at that address may publish this in the topic's name. The topic must name
+    /// this hub. Then either the address is one of its host's, or the topic itself has the same
+    /// bytes.
+    pub(crate) async fn speaks_for(
+        &self,
+        url: &str,
+        client: IpAddr,
+        body: &Bytes,
+    ) -> Result<(), String> {
         let addresses = self.check(url).await?;
         if addresses.contains(&client.to_canonical()) {
             return Ok(());
@@ -504,9 +549,13 @@ impl Fetcher {
             Arc::clone(&one.found)
         };
         cell.get_or_init(|| async {
-            let answer = self.get(url).await.map_err(|why| format!("the topic cannot be read: {why}"))?;
+            let answer =
+                self.get(url).await.map_err(|why| format!("the topic cannot be read: {why}"))?;
             if self.named(url, &answer)?.as_deref() != Some(url) {
-                return Err(format!("the topic does not name this hub, which is {}", self.engine.options.url));
+                return Err(format!(
+                    "the topic does not name this hub, which is {}",
+                    self.engine.options.url
+                ));
             }
             let to = self.sender.recipient(url).map_err(|error| text::failure(&error))?;
             let found = self.sender.addresses(&to).await.map_err(|error| text::failure(&error))?;

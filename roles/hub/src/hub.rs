@@ -26,7 +26,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Threads for name servers and for the store, at most; half of them for name servers, which may not answer.
+/// Threads for name servers and for the store, at most; half of them for name servers, which may
+/// not answer.
 const BLOCKING_THREADS: usize = 64;
 /// The least bytes of a request that is not durable yet.
 const ROOM_UNIT: usize = 4 << 10;
@@ -35,7 +36,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// How often unused connections are checked.
 const TIDY: Duration = Duration::from_secs(10);
 
-/// A hub. Clones are the same hub; it stops with [`Hub::stop`], or when the last of them is dropped.
+/// A hub. Clones are the same hub; it stops with [`Hub::stop`], or when the last of them is
+/// dropped.
 #[derive(Clone)]
 pub struct Hub(Arc<Running>);
 
@@ -68,11 +70,16 @@ pub(crate) struct AllRates {
 }
 
 impl Hub {
-    /// Starts a hub on a thread of its own, with what its store has: topics, subscriptions, and whatever was under way.
+    /// Starts a hub on a thread of its own, with what its store has: topics, subscriptions, and
+    /// whatever was under way.
     ///
     /// # Errors
     /// When the hub's URL cannot be one, or the store fails.
-    pub fn start(options: HubOptions, store: Arc<HubStore>, payloads: Arc<dyn Payloads>) -> Result<Self, HubError> {
+    pub fn start(
+        options: HubOptions,
+        store: Arc<HubStore>,
+        payloads: Arc<dyn Payloads>,
+    ) -> Result<Self, HubError> {
         Self::start_at(options, store, payloads, Arc::new(SystemClock))
     }
 
@@ -86,13 +93,20 @@ impl Hub {
         payloads: Arc<dyn Payloads>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, HubError> {
-        abreast_websub::check_topic(&options.url)
-            .map_err(|error| HubError::Url { url: options.url.clone(), reason: error.to_string() })?;
+        abreast_websub::check_topic(&options.url).map_err(|error| HubError::Url {
+            url: options.url.clone(),
+            reason: error.to_string(),
+        })?;
         let (sender, receiver) = sync_channel(1);
         let run = move || run(options, store, payloads, clock, &sender);
-        let thread = std::thread::Builder::new().name("abreast-hub".to_owned()).spawn(run).map_err(HubError::Thread)?;
+        let thread = std::thread::Builder::new()
+            .name("abreast-hub".to_owned())
+            .spawn(run)
+            .map_err(HubError::Thread)?;
         match receiver.recv() {
-            Ok(Ok(inner)) => Ok(Self(Arc::new(Running { inner, thread: Mutex::new(Some(thread)) }))),
+            Ok(Ok(inner)) => {
+                Ok(Self(Arc::new(Running { inner, thread: Mutex::new(Some(thread)) })))
+            }
             Ok(Err(error)) => Err(error),
             Err(_) => Err(HubError::Thread(std::io::Error::other("it ended at once"))),
         }
@@ -117,8 +131,8 @@ impl Hub {
         self.0.inner.handle(request).await
     }
 
-    /// The topic of that URL, made if there is none, which a part of this process publishes by [`abreast_core::TopicLog`]
-    /// and nobody else may. Blocks.
+    /// The topic of that URL, made if there is none, which a part of this process publishes by
+    /// [`abreast_core::TopicLog`] and nobody else may. Blocks.
     ///
     /// # Errors
     /// When the store fails.
@@ -126,13 +140,14 @@ impl Hub {
         self.0.inner.engine.open_topic(url, true)
     }
 
-    /// Something new is in a topic's log: to be called when a notification that somebody else recorded is durable. Cheap,
-    /// from any thread.
+    /// Something new is in a topic's log: to be called when a notification that somebody else
+    /// recorded is durable. Cheap, from any thread.
     pub fn published(&self, topic: TopicId) {
         self.0.inner.engine.published(topic);
     }
 
-    /// A topic's last notification and its bytes; `None` when there is no topic or none yet. Blocks.
+    /// A topic's last notification and its bytes; `None` when there is no topic or none yet.
+    /// Blocks.
     ///
     /// # Errors
     /// The store, or the renderer of the bytes, failed.
@@ -147,7 +162,11 @@ impl Hub {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn events(&self, topic_url: &str, after: Option<Offset>) -> Result<Option<Events>, LogError> {
+    pub fn events(
+        &self,
+        topic_url: &str,
+        after: Option<Offset>,
+    ) -> Result<Option<Events>, LogError> {
         let engine = &self.0.inner.engine;
         let Some(topic) = self.0.inner.known(topic_url) else { return Ok(None) };
         let heard = engine.listen(topic);
@@ -181,7 +200,8 @@ impl Hub {
         }
     }
 
-    /// Begins nothing more, waits a moment for what is under way and records where everybody stands. Blocks.
+    /// Begins nothing more, waits a moment for what is under way and records where everybody
+    /// stands. Blocks.
     pub fn stop(&self) {
         self.0.stop();
     }
@@ -230,12 +250,24 @@ impl Inner {
             extra_roots: options.extra_roots.clone(),
             ..SenderOptions::default()
         };
-        let of_topics = SenderOptions { public_only: !options.private_topics, ..of_callbacks.clone() };
+        let of_topics =
+            SenderOptions { public_only: !options.private_topics, ..of_callbacks.clone() };
         let sender = Sender::new(of_callbacks)?;
         let counters = Arc::new(Counters::default());
-        let cache = PayloadCache::new(Arc::clone(&store), payloads, options.url.clone(), options.memory_bytes);
-        let engine =
-            Engine::new(Arc::clone(&options), store, clock, Arc::new(cache), Arc::clone(&counters), sender.clone())?;
+        let cache = PayloadCache::new(
+            Arc::clone(&store),
+            payloads,
+            options.url.clone(),
+            options.memory_bytes,
+        );
+        let engine = Engine::new(
+            Arc::clone(&options),
+            store,
+            clock,
+            Arc::new(cache),
+            Arc::clone(&counters),
+            sender.clone(),
+        )?;
         let verification = &options.verification;
         let rates = AllRates {
             hosts: Rates::new(verification.host_burst, verification.host_rate),
@@ -245,7 +277,9 @@ impl Inner {
         Ok(Self {
             verifier: Verifier::new(Arc::clone(&engine), sender.clone())?,
             fetcher: Fetcher::new(Arc::clone(&engine), Sender::new(of_topics)?)?,
-            accepting: Semaphore::new((options.accepting_bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)),
+            accepting: Semaphore::new(
+                (options.accepting_bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS),
+            ),
             full: Arc::default(),
             rates: Mutex::new(rates),
             options,
@@ -266,7 +300,8 @@ impl Inner {
         self.options.open || self.options.allows(topic) || self.known(topic).is_some()
     }
 
-    /// Room for a request that will be recorded, or the answer that there is none: nobody waits here.
+    /// Room for a request that will be recorded, or the answer that there is none: nobody waits
+    /// here.
     pub(crate) fn room(&self, bytes: usize) -> Result<SemaphorePermit<'_>, HubAnswer> {
         let all = (self.options.accepting_bytes / ROOM_UNIT).max(1);
         let units = bytes.div_ceil(ROOM_UNIT).clamp(1, all);
@@ -287,7 +322,8 @@ fn run(
     clock: Arc<dyn Clock>,
     started: &SyncSender<Result<Arc<Inner>, HubError>>,
 ) {
-    let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build();
+    let runtime =
+        Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return drop(started.send(Err(HubError::Thread(error)))),

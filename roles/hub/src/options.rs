@@ -5,7 +5,8 @@ use abreast_websub::{LeaseLimits, Method};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Limits and manners of a [`Hub`](crate::Hub). Every limit has a default; none can be switched off.
+/// Limits and manners of a [`Hub`](crate::Hub). Every limit has a default; none can be switched
+/// off.
 #[derive(Clone, Debug)]
 pub struct HubOptions {
     /// The hub's public URL: as named by topics and in deliveries.
@@ -14,8 +15,8 @@ pub struct HubOptions {
     pub redirect: Option<Redirect>,
     /// The leases to grant. Default 10 days, at least 300 s, at most 31 days.
     pub leases: LeaseLimits,
-    /// Accept any topic, with content from its own host. Default false: the Source's own, those that a known
-    /// publisher has published, and `allow_topics`.
+    /// Accept any topic, with content from its own host. Default false: the Source's own, those
+    /// that a known publisher has published, and `allow_topics`.
     pub open: bool,
     /// Topics whose URL begins with one of these are taken too.
     pub allow_topics: Vec<String>,
@@ -43,11 +44,13 @@ pub struct HubOptions {
     pub subscriptions_per_host: u32,
     /// Most bytes of notifications in memory. Default 64 MiB.
     pub memory_bytes: usize,
-    /// Most bytes handed over that are not durable yet, each request counted as 4 KiB at least; then 503. Default 16 MiB.
+    /// Most bytes handed over that are not durable yet, each request counted as 4 KiB at least;
+    /// then 503. Default 16 MiB.
     pub accepting_bytes: usize,
     /// Most bytes of bodies in the store; then 503. Default 16 GiB.
     pub store_bytes: u64,
-    /// How long notifications are kept. Those that somebody still waits for are kept twice as long. Default 7 days.
+    /// How long notifications are kept. Those that somebody still waits for are kept twice as long.
+    /// Default 7 days.
     pub keep: Duration,
     /// How often leases are checked, besides before each delivery. Default 60 s.
     pub lease_sweep: Duration,
@@ -86,20 +89,26 @@ pub struct LaneOptions {
     pub new: usize,
     /// … of either kind to one host. Default 8.
     pub per_host: usize,
-    /// … to recipients that took longer than `slow_after` the last time, a quarter of these to one host. Default 256.
+    /// … to recipients that took longer than `slow_after` the last time, a quarter of these to one
+    /// host. Default 256.
     pub slow: usize,
-    /// … to recipients that did not answer several times in a row, a quarter of these to one host. Default 64.
+    /// … to recipients that did not answer several times in a row, a quarter of these to one host.
+    /// Default 64.
     pub silent: usize,
-    /// Deliveries that gave up their place to others and continue, to fast recipients and to new ones each; a quarter of
-    /// these to one host. What would be more is cut off and repeated. Default 1,024.
+    /// Deliveries that gave up their place to others and continue, to fast recipients and to new
+    /// ones each; a quarter of these to one host. What would be more is cut off and repeated.
+    /// Default 1,024.
     pub aside: usize,
-    /// The longest that a delivery to a fast or new recipient keeps others waiting, four times what is usual for its
-    /// host where answers come fast; and from when on a recipient counts as slow. Default 250 ms.
+    /// The longest that a delivery to a fast or new recipient keeps others waiting, four times what
+    /// is usual for its host where answers come fast; and from when on a recipient counts as slow.
+    /// Default 250 ms.
     pub slow_after: Duration,
-    /// How long a delivery to a slow recipient keeps others waiting, or four times as long as it took the last time; each
-    /// fourth attempt in a row has the whole time of an exchange. Default 1 s.
+    /// How long a delivery to a slow recipient keeps others waiting, or four times as long as it
+    /// took the last time; each fourth attempt in a row has the whole time of an exchange. Default
+    /// 1 s.
     pub patience: Duration,
-    /// After so many connections in a row that could not be made, an origin is left alone. Default 10.
+    /// After so many connections in a row that could not be made, an origin is left alone. Default
+    /// 10.
     pub breaker_failures: u32,
     /// How long it is left alone; then one attempt decides. Default 30 s.
     pub breaker_pause: Duration,
@@ -112,7 +121,8 @@ pub struct Retries {
     pub base: Duration,
     /// The longest. Default 1 h.
     pub most: Duration,
-    /// A notification that could not be delivered for so long is given up; the subscription stays. Default 24 h.
+    /// A notification that could not be delivered for so long is given up; the subscription stays.
+    /// Default 24 h.
     pub give_up: Duration,
     /// The longest pause that a subscriber may ask for by `Retry-After`. Default 10 h.
     pub retry_after: Duration,
@@ -121,8 +131,9 @@ pub struct Retries {
 /// How subscribers are asked, and how often strangers may make the hub ask.
 #[derive(Clone, Debug)]
 pub struct VerificationOptions {
-    /// Questions at the same time, of these 8 to one host. Default 64; besides, a quarter as many to callbacks that
-    /// were slow and to those that are silent each, and half as many that gave up their place to others.
+    /// Questions at the same time, of these 8 to one host. Default 64; besides, a quarter as many
+    /// to callbacks that were slow and to those that are silent each, and half as many that gave up
+    /// their place to others.
     pub all: usize,
     /// How often is asked when no answer comes, or 5xx. Default 3.
     pub attempts: u32,
@@ -138,7 +149,8 @@ pub struct VerificationOptions {
     pub client_burst: u32,
     /// … and so many a second from then on. Default 100.
     pub client_rate: f64,
-    /// Questions to one callback about one topic that were not confirmed: so many, then one a minute. Default 5.
+    /// Questions to one callback about one topic that were not confirmed: so many, then one a
+    /// minute. Default 5.
     pub refused_burst: u32,
 }
 
@@ -188,10 +200,12 @@ impl HubOptions {
         }
     }
 
-    /// Whether the topic is one of `allow_topics`. Its host must be the very one: `http://example.org` does not stand for
-    /// `http://example.org.elsewhere.example`.
+    /// Whether the topic is one of `allow_topics`. Its host must be the very one:
+    /// `http://example.org` does not stand for `http://example.org.elsewhere.example`.
     pub(crate) fn allows(&self, topic: &str) -> bool {
-        let is_allowed = |prefix: &String| topic.starts_with(prefix.as_str()) && origin_of(topic) == origin_of(prefix);
+        let is_allowed = |prefix: &String| {
+            topic.starts_with(prefix.as_str()) && origin_of(topic) == origin_of(prefix)
+        };
         self.allow_topics.iter().any(is_allowed)
     }
 

@@ -16,7 +16,11 @@ pub(crate) struct Rates<K> {
 
 impl<K: Hash + Eq> Rates<K> {
     pub(crate) fn new(burst: u32, per_second: f64) -> Self {
-        Self { burst: f64::from(burst.max(1)), per_second: per_second.max(1e-6), askers: HashMap::new() }
+        Self {
+            burst: f64::from(burst.max(1)),
+            per_second: per_second.max(1e-6),
+            askers: HashMap::new(),
+        }
     }
 
     /// Takes one, or returns the time to wait.
@@ -33,12 +37,17 @@ impl<K: Hash + Eq> Rates<K> {
     /// Whether there is one left; otherwise how long to wait for it.
     pub(crate) fn check(&self, asker: &K, now: Instant) -> Result<(), Duration> {
         let left = self.left(asker, now);
-        if left >= 1.0 { Ok(()) } else { Err(Duration::from_secs_f64((1.0 - left) / self.per_second)) }
+        if left >= 1.0 {
+            Ok(())
+        } else {
+            Err(Duration::from_secs_f64((1.0 - left) / self.per_second))
+        }
     }
 
     fn left(&self, asker: &K, now: Instant) -> f64 {
         self.askers.get(asker).map_or(self.burst, |(left, then)| {
-            (left + now.saturating_duration_since(*then).as_secs_f64() * self.per_second).min(self.burst)
+            (left + now.saturating_duration_since(*then).as_secs_f64() * self.per_second)
+                .min(self.burst)
         })
     }
 

@@ -11,7 +11,8 @@ const PAGE: usize = 500;
 
 /// Drops old notifications periodically; `full` is set while the store accepts no more.
 pub(crate) async fn sweep(engine: Arc<Engine>, full: Arc<AtomicBool>) {
-    let mut ticks = tokio::time::interval(engine.options.retention_sweep.max(Duration::from_millis(10)));
+    let mut ticks =
+        tokio::time::interval(engine.options.retention_sweep.max(Duration::from_millis(10)));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -43,8 +44,8 @@ fn sweep_once(engine: &Engine, full: &AtomicBool) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Drops notifications beyond the retention time unless a target needs them, and beyond twice that time in any case; targets that needed them
-/// finds it among the dead letters.
+/// Drops notifications beyond the retention time unless a target needs them, and beyond twice that
+/// time in any case; targets that needed them finds it among the dead letters.
 fn trim(engine: &Engine, topic: TopicId, head: Offset, crowded: bool) -> Result<(), LogError> {
     let keep = engine.options.keep;
     let now = engine.now();

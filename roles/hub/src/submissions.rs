@@ -1,4 +1,5 @@
-//! Other hubs that notifications are submitted to: which they are, until when, and whether they accept them.
+//! Other hubs that notifications are submitted to: which they are, until when, and whether they
+//! accept them.
 
 use crate::hub::Hub;
 use abreast_core::LogError;
@@ -69,7 +70,9 @@ impl std::fmt::Display for FailingHub {
 
 /// Whether a status means that a retry does not help.
 pub(crate) fn is_refusal(status: Option<u16>) -> bool {
-    status.is_some_and(|status| (400..500).contains(&status) && !matches!(status, 408 | 421 | 425 | 429))
+    status.is_some_and(|status| {
+        (400..500).contains(&status) && !matches!(status, 408 | 421 | 425 | 429)
+    })
 }
 
 /// Help for a hub that does not accept notifications.
@@ -81,21 +84,32 @@ pub(crate) const fn help(refuses: bool) -> &'static str {
     }
 }
 
-/// Ends the submissions to all hubs but these, which are notified in that way from now on: where the way is another,
-/// the new one begins where the old one ended. For a store that no hub runs on yet.
+/// Ends the submissions to all hubs but these, which are notified in that way from now on: where
+/// the way is another, the new one begins where the old one ended. For a store that no hub runs on
+/// yet.
 ///
 /// # Errors
 /// When the store fails.
-pub fn keep_submissions(store: &HubStore, hubs: &[String], kind: SubmissionKind) -> Result<(), LogError> {
+pub fn keep_submissions(
+    store: &HubStore,
+    hubs: &[String],
+    kind: SubmissionKind,
+) -> Result<(), LogError> {
     each_submission(store, |target| {
         let is_kept = hubs.contains(&target.address);
         if is_kept && target.kind == kind.target() {
             return Ok(());
         }
         if is_kept {
-            store.put_target(NewTarget { cursor: Some(target.cursor), ..new(&target, kind.target()) })?;
+            store.put_target(NewTarget {
+                cursor: Some(target.cursor),
+                ..new(&target, kind.target())
+            })?;
         }
-        tracing::info!(hub = target.address, "a hub that is no longer configured is no longer notified");
+        tracing::info!(
+            hub = target.address,
+            "a hub that is no longer configured is no longer notified"
+        );
         store.end_target(target.id, Ending::NotConfigured).map(drop)
     })
 }
@@ -111,7 +125,10 @@ fn new(target: &Target, kind: TargetKind) -> NewTarget {
     }
 }
 
-fn each_submission(store: &HubStore, mut work: impl FnMut(Target) -> Result<(), LogError>) -> Result<(), LogError> {
+fn each_submission(
+    store: &HubStore,
+    mut work: impl FnMut(Target) -> Result<(), LogError>,
+) -> Result<(), LogError> {
     let mut after = TargetId(0);
     loop {
         let page = store.all_targets(after, PAGE)?;
@@ -124,11 +141,17 @@ fn each_submission(store: &HubStore, mut work: impl FnMut(Target) -> Result<(), 
 }
 
 impl Hub {
-    /// Submits everything that is published in a topic from now on to another hub, over restarts too. Blocks.
+    /// Submits everything that is published in a topic from now on to another hub, over restarts
+    /// too. Blocks.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn submit_to(&self, topic_url: &str, hub_url: &str, kind: SubmissionKind) -> Result<TargetId, LogError> {
+    pub fn submit_to(
+        &self,
+        topic_url: &str,
+        hub_url: &str,
+        kind: SubmissionKind,
+    ) -> Result<TargetId, LogError> {
         let engine = &self.inner().engine;
         let topic = engine.open_topic(topic_url, false)?;
         let kind = kind.target();
@@ -148,8 +171,8 @@ impl Hub {
         Ok(id)
     }
 
-    /// Ends submissions of topics that are no longer published: at once, or for topics in `last_words` when their last
-    /// notification was accepted. Blocks.
+    /// Ends submissions of topics that are no longer published: at once, or for topics in
+    /// `last_words` when their last notification was accepted. Blocks.
     ///
     /// # Errors
     /// When the store fails.

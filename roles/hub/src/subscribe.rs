@@ -30,7 +30,9 @@ impl Inner {
         if self.engine.len() >= self.options.subscriptions {
             return HubAnswer::later(503, 3_600, "this hub takes no more subscriptions\n");
         }
-        if self.engine.subscriptions_on_host_of(&wish.callback) >= self.options.subscriptions_per_host {
+        if self.engine.subscriptions_on_host_of(&wish.callback)
+            >= self.options.subscriptions_per_host
+        {
             let most = self.options.subscriptions_per_host;
             return HubAnswer::later(
                 429,
@@ -46,7 +48,8 @@ impl Inner {
         self.verify(verification, client).await
     }
 
-    /// The topic need not be there any more, and any lease that was asked for is ignored [websub §5.1].
+    /// The topic need not be there any more, and any lease that was asked for is ignored [websub
+    /// §5.1].
     pub(crate) async fn unsubscribe(&self, wish: Unsubscribe, client: IpAddr) -> HubAnswer {
         self.verify(new(wish.topic, wish.callback, VerificationMode::Unsubscribe), client).await
     }
@@ -59,14 +62,16 @@ impl Inner {
         let now = Instant::now();
         let allowed = {
             let mut rates = self.lock_rates();
-            let host = rates.hasher.hash_one(crate::deliver::table::host_of(&verification.callback));
+            let host =
+                rates.hasher.hash_one(crate::deliver::table::host_of(&verification.callback));
             rates
                 .clients
                 .check(&client, now)
                 .and_then(|()| rates.hosts.take(host, now))
                 .and_then(|()| rates.clients.take(client, now))
         };
-        let allowed = allowed.and_then(|()| self.verifier.may_ask(&verification.callback, &verification.topic_url));
+        let allowed = allowed
+            .and_then(|()| self.verifier.may_ask(&verification.callback, &verification.topic_url));
         if let Err(wait) = allowed {
             return HubAnswer::later(429, seconds(wait), "too many requests; try again later\n");
         }
@@ -96,7 +101,8 @@ impl Inner {
     /// Checks that need no name server; the address is checked again when connecting.
     fn check_callback(&self, callback: &str) -> Result<(), String> {
         let sender = &self.sender;
-        let recipient = sender.recipient(callback).map_err(|error| format!("`hub.callback`: {error}\n"))?;
+        let recipient =
+            sender.recipient(callback).map_err(|error| format!("`hub.callback`: {error}\n"))?;
         if crate::deliver::table::origin_of(callback).len() > MAX_ORIGIN {
             return Err("`hub.callback` names a host that no name server can know\n".to_owned());
         }
@@ -139,8 +145,9 @@ fn seconds(wait: Duration) -> u64 {
 fn random_text() -> Result<String, LogError> {
     use std::fmt::Write as _;
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| LogError::new(ErrorKind::Io, format!("the system gives no random numbers: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        LogError::new(ErrorKind::Io, format!("the system gives no random numbers: {error}"))
+    })?;
     let mut text = String::with_capacity(64);
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");

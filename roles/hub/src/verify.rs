@@ -1,7 +1,8 @@
-//! Verification of intent: each request is confirmed at its callback before it counts [websub §5.3].
+//! Verification of intent: each request is confirmed at its callback before it counts [websub
+//! §5.3].
 //!
-//! Requests for one callback and topic are asked one after the other, in the order they came: the last one confirmed
-//! is what counts.
+//! Requests for one callback and topic are asked one after the other, in the order they came: the
+//! last one confirmed is what counts.
 
 use crate::deliver::Engine;
 use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Name, Pace};
@@ -11,7 +12,9 @@ use crate::options::LaneOptions;
 use crate::rates::Rates;
 use abreast_core::{LogError, Offset, TopicLog as _};
 use abreast_net::{Answer, BodyWanted, Error, ErrorKind, Message, Sender};
-use abreast_store::hub::{NewTarget, NewVerification, Settled, TargetKind, VerificationId, VerificationMode};
+use abreast_store::hub::{
+    NewTarget, NewVerification, Settled, TargetKind, VerificationId, VerificationMode,
+};
 use abreast_websub::{MAX_ANSWER_LENGTH, Mode, denied_url, is_confirmed, verification_url};
 use abreast_webtypes::Timestamp;
 use std::cmp::Reverse;
@@ -44,7 +47,8 @@ struct State {
     hasher: RandomState,
 }
 
-/// Data of a request that is kept in memory: the request may have URLs of 8 KiB, and there may be many.
+/// Data of a request that is kept in memory: the request may have URLs of 8 KiB, and there may be
+/// many.
 struct Pending {
     /// The hash of its callback and topic.
     key: u64,
@@ -54,7 +58,8 @@ struct Pending {
     pace: Pace,
 }
 
-/// Requests for one callback and topic: one is being asked or waits to be asked again, others are behind it.
+/// Requests for one callback and topic: one is being asked or waits to be asked again, others are
+/// behind it.
 struct VerificationChain {
     current: VerificationId,
     waits: bool,
@@ -204,14 +209,21 @@ impl Verifier {
         };
         let request = &request;
         let known = self.engine.topic(&request.topic_url);
-        // Notifications published from now on belong to a new subscription; its lease also runs from now on.
+        // Notifications published from now on belong to a new subscription; its lease also runs
+        // from now on.
         let head = known.and_then(|topic| self.engine.store.head(topic).ok());
         let asked = self.engine.now();
         let url = match request.mode {
-            VerificationMode::Denied => denied_url(&request.callback, &request.topic_url, request.reason.as_deref()),
+            VerificationMode::Denied => {
+                denied_url(&request.callback, &request.topic_url, request.reason.as_deref())
+            }
             VerificationMode::Subscribe | VerificationMode::Unsubscribe => verification_url(
                 &request.callback,
-                if request.mode == VerificationMode::Subscribe { Mode::Subscribe } else { Mode::Unsubscribe },
+                if request.mode == VerificationMode::Subscribe {
+                    Mode::Subscribe
+                } else {
+                    Mode::Unsubscribe
+                },
                 &request.topic_url,
                 &request.challenge,
                 request.lease_seconds,
@@ -219,14 +231,17 @@ impl Verifier {
         };
         let answer = match self.sender.recipient(&url) {
             Ok(to) => {
-                let asked = self.sender.get(&to, Message::default(), BodyWanted::Whole(MAX_ANSWER_LENGTH));
+                let asked =
+                    self.sender.get(&to, Message::default(), BodyWanted::Whole(MAX_ANSWER_LENGTH));
                 cut.unless(&job.exchange, asked).await
             }
             Err(error) => Some(Err(error)),
         };
         let contact = match &answer {
             Some(Ok(_)) => ExchangeEnd::Answered,
-            Some(Err(error)) if matches!(error.kind(), ErrorKind::Connect | ErrorKind::Dns) => ExchangeEnd::Unreachable,
+            Some(Err(error)) if matches!(error.kind(), ErrorKind::Connect | ErrorKind::Dns) => {
+                ExchangeEnd::Unreachable
+            }
             Some(Err(_)) | None => ExchangeEnd::Silent,
         };
         {
@@ -238,7 +253,9 @@ impl Verifier {
         }
         let outcome = match answer {
             Some(answer) => outcome(request, answer),
-            None => Outcome::Silent("no answer in time, and other callbacks were waiting".to_owned()),
+            None => {
+                Outcome::Silent("no answer in time, and other callbacks were waiting".to_owned())
+            }
         };
         let host = host_of(&request.callback);
         let settled = match outcome {
@@ -318,7 +335,11 @@ impl Verifier {
         if let Some((topic, callback)) = &subscription {
             self.engine.settling(*topic, callback);
         }
-        self.engine.store.finish_verification_then(id, settled, Box::new(move |result| drop(sender.send(result))));
+        self.engine.store.finish_verification_then(
+            id,
+            settled,
+            Box::new(move |result| drop(sender.send(result))),
+        );
         let result = receiver.await;
         match result {
             Ok(Ok(Some(target))) if begins => {
@@ -335,7 +356,12 @@ impl Verifier {
                 self.engine.counters.confirmed.fetch_add(1, Relaxed);
                 if let Some(target) = target {
                     let host = host_of(&target.address);
-                    tracing::info!(target = target.id.0, host, topic = request.topic_url, "unsubscribed");
+                    tracing::info!(
+                        target = target.id.0,
+                        host,
+                        topic = request.topic_url,
+                        "unsubscribed"
+                    );
                     self.engine.counters.ended.fetch_add(1, Relaxed);
                     self.engine.forget(target.id);
                 }
@@ -354,7 +380,8 @@ impl Verifier {
         self.wake.notify_one();
     }
 
-    /// Plans another question, unless there were enough, it is too late, or a newer request is there.
+    /// Plans another question, unless there were enough, it is too late, or a newer request is
+    /// there.
     fn ask_again(&self, job: &Job, request: &NewVerification, error: &str) -> bool {
         let options = &self.engine.options.verification;
         let id = job.exchange.item;
@@ -366,12 +393,18 @@ impl Verifier {
         let too_late = later(pending.created, options.patience) <= self.engine.now();
         let newer = state.chains.get(&key).is_some_and(|chain| !chain.behind.is_empty());
         if attempts >= options.attempts || too_late || newer {
-            tracing::info!(host = host_of(&request.callback), topic = request.topic_url, error, "not confirmed");
+            tracing::info!(
+                host = host_of(&request.callback),
+                topic = request.topic_url,
+                error,
+                "not confirmed"
+            );
             self.engine.counters.unconfirmed.fetch_add(1, Relaxed);
             let _ = state.refused.take(key, Instant::now());
             return false;
         }
-        let pause = options.retry.saturating_mul(4_u32.saturating_pow(attempts - 1)).min(options.patience);
+        let pause =
+            options.retry.saturating_mul(4_u32.saturating_pow(attempts - 1)).min(options.patience);
         if let Some(chain) = state.chains.get_mut(&key) {
             chain.waits = true;
         }
@@ -400,10 +433,14 @@ impl State {
         let key = pending.key;
         self.pending.insert(id, pending);
         let Some(chain) = self.chains.get_mut(&key) else {
-            self.chains.insert(key, VerificationChain { current: id, waits: false, behind: VecDeque::new() });
+            self.chains.insert(
+                key,
+                VerificationChain { current: id, waits: false, behind: VecDeque::new() },
+            );
             return self.ask(id, false, Instant::now());
         };
-        // Its turn comes when that one is settled; one that waits to be asked again is asked at once.
+        // Its turn comes when that one is settled; one that waits to be asked again is asked at
+        // once.
         chain.behind.push_back(id);
         if chain.waits {
             let current = chain.current;
@@ -446,11 +483,18 @@ fn outcome(request: &NewVerification, answer: Result<Answer, Error>) -> Outcome 
         {
             Outcome::Confirmed
         }
-        Ok(answer) if answer.status.is_server_error() => Outcome::Silent(format!("it answered {}", answer.status)),
-        Ok(answer) if answer.status.is_success() => Outcome::Refused("its answer is not the challenge".to_owned()),
+        Ok(answer) if answer.status.is_server_error() => {
+            Outcome::Silent(format!("it answered {}", answer.status))
+        }
+        Ok(answer) if answer.status.is_success() => {
+            Outcome::Refused("its answer is not the challenge".to_owned())
+        }
         Ok(answer) => Outcome::Refused(format!("it answered {}", answer.status)),
         Err(error)
-            if matches!(error.kind(), ErrorKind::Size | ErrorKind::Private | ErrorKind::Url | ErrorKind::Scheme) =>
+            if matches!(
+                error.kind(),
+                ErrorKind::Size | ErrorKind::Private | ErrorKind::Url | ErrorKind::Scheme
+            ) =>
         {
             Outcome::Refused(crate::text::failure(&error))
         }

@@ -47,7 +47,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("dump    {:>12} bytes  {ours:.2} s of processor, {elapsed:.2?} elapsed", dump.bytes());
     let (begun, before) = (Instant::now(), processor_time(true)?);
     let zip = temporary.path().join("zip.zip");
-    let status = Command::new("zip").args(["-q", "-r", "-0"]).arg(&zip).arg(".").current_dir(&path).status()?;
+    let status = Command::new("zip")
+        .args(["-q", "-r", "-0"])
+        .arg(&zip)
+        .arg(".")
+        .current_dir(&path)
+        .status()?;
     let (theirs, elapsed) = (processor_time(true)? - before, begun.elapsed());
     println!(
         "zip -0  {:>12} bytes  {theirs:.2} s of processor, {elapsed:.2?} elapsed, {status}",
@@ -60,7 +65,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Seconds of this process, or of its children.
 fn processor_time(of_children: bool) -> Result<f64, Box<dyn Error>> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
+    let fields: Vec<&str> =
+        stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
     let first = if of_children { 13 } else { 11 };
     let ticks: f64 = fields[first].parse::<f64>()? + fields[first + 1].parse::<f64>()?;
     Ok(ticks / 100.0)

@@ -1,4 +1,5 @@
-//! The other paths under which a file is published when symbolic links are followed: events name its own path only.
+//! The other paths under which a file is published when symbolic links are followed: events name
+//! its own path only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -67,7 +68,11 @@ mod tests {
         aliases.replace(vec![pair("gone", "a")]);
         aliases.replace(vec![pair("link", "a/b"), pair("other", "a/b"), pair("leaf", "a/b/c")]);
         let of = |path: &str| -> Vec<String> {
-            aliases.of(path.as_bytes()).into_iter().map(|path| String::from_utf8(path).unwrap()).collect()
+            aliases
+                .of(path.as_bytes())
+                .into_iter()
+                .map(|path| String::from_utf8(path).unwrap())
+                .collect()
         };
         assert_eq!(of("a/b/c"), ["link/c", "other/c", "leaf"]);
         assert_eq!(of("a/b"), ["link", "other"]);

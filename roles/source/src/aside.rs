@@ -1,6 +1,7 @@
 //! Large files, read by threads of their own: other changes do not wait for them.
 //!
-//! A digest is kept by the size, times and inode of the file that was read, and used when the watch reads the path again.
+//! A digest is kept by the size, times and inode of the file that was read, and used when the watch
+//! reads the path again.
 
 use crate::hash::{Fingerprint, Hashed, Hasher, Reading, Target, fingerprint_of};
 use crate::ingest::IngestOptions;
@@ -67,10 +68,15 @@ impl Aside {
                 queue.waiting.push_back(path);
             }
         }
-        let wanted = queue.known.len().min(MAX_THREADS).min(thread::available_parallelism().map_or(1, usize::from));
+        let wanted = queue
+            .known
+            .len()
+            .min(MAX_THREADS)
+            .min(thread::available_parallelism().map_or(1, usize::from));
         drop(queue);
         while self.threads.len() < wanted {
-            let (shared, folder, options) = (Arc::clone(&self.shared), folder.clone(), options.clone());
+            let (shared, folder, options) =
+                (Arc::clone(&self.shared), folder.clone(), options.clone());
             let thread = thread::Builder::new().name("large files".into());
             match thread.spawn(move || shared.run(&folder, &options)) {
                 Ok(thread) => self.threads.push(thread),
@@ -126,13 +132,21 @@ impl Shared {
 
     fn run(&self, folder: &Folder, options: &IngestOptions) {
         let writers = Writers::default();
-        let reading = Reading { stop: &self.stop, aside: None, writers: Some(&writers), empty: Duration::ZERO };
+        let reading = Reading {
+            stop: &self.stop,
+            aside: None,
+            writers: Some(&writers),
+            empty: Duration::ZERO,
+        };
         let mut hasher = Hasher::new(options, reading);
         while let Some(path) = self.next() {
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             let hashed = match inspect(folder, &path) {
                 PathState::File(dir) => hasher.hash(&[Target { dir: &dir, name }]).pop(),
-                PathState::Folder | PathState::LeftOut | PathState::Nothing | PathState::Unreadable(_) => None,
+                PathState::Folder
+                | PathState::LeftOut
+                | PathState::Nothing
+                | PathState::Unreadable(_) => None,
             };
             let mut queue = self.lock();
             if let Some(Hashed::Stable(state, stat, kept)) = hashed {

@@ -1,7 +1,9 @@
-//! Content that the API puts into a published folder: written completely, made durable, then recorded at once.
+//! Content that the API puts into a published folder: written completely, made durable, then
+//! recorded at once.
 //!
-//! The watch sees the new file as well; it finds the recorded state, and records nothing. The order on disk is the order
-//! in the log: the writer of a path keeps a lock on it until the change is in the log.
+//! The watch sees the new file as well; it finds the recorded state, and records nothing. The order
+//! on disk is the order in the log: the writer of a path keeps a lock on it until the change is in
+//! the log.
 
 use crate::hash::state_of;
 use crate::ingest::IngestOptions;
@@ -117,7 +119,8 @@ impl Drop for Upload {
 }
 
 impl Deposit {
-    /// For the set whose folder is taken in with these options; they share its links and its count of writes.
+    /// For the set whose folder is taken in with these options; they share its links and its count
+    /// of writes.
     pub fn new(log: Arc<dyn ChangeLog>, set: SetId, options: IngestOptions) -> Self {
         Self { log, set, options, places: std::array::from_fn(|_| Mutex::new(())) }
     }
@@ -134,7 +137,8 @@ impl Deposit {
     pub fn begin(&self, folder: &Folder, path: &[u8]) -> Result<Upload, DepositError> {
         if !is_published_path(path) {
             return Err(DepositError::Name(
-                "hidden names (`.x`) and leftovers of editors (`x~`, `#x#`) are not published".to_owned(),
+                "hidden names (`.x`) and leftovers of editors (`x~`, `#x#`) are not published"
+                    .to_owned(),
             ));
         }
         if let Some(why) = too_long(path) {
@@ -174,7 +178,8 @@ impl Deposit {
     /// Gives a whole file its name, and records it. `done` is called when that is durable.
     ///
     /// # Errors
-    /// The condition does not hold, or the disk failed; then nothing was changed, and `done` is not called.
+    /// The condition does not hold, or the disk failed; then nothing was changed, and `done` is not
+    /// called.
     pub fn finish(
         &self,
         folder: &Folder,
@@ -192,7 +197,10 @@ impl Deposit {
             name
         } else {
             let name = temporary_name();
-            upload.dir.link(&upload.file, &name).map_err(|error| folder_gone(&upload.dir, error))?;
+            upload
+                .dir
+                .link(&upload.file, &name)
+                .map_err(|error| folder_gone(&upload.dir, error))?;
             name
         };
         // Removed when anything below fails.
@@ -215,7 +223,11 @@ impl Deposit {
         let content = kept.as_ref().map(PinnedContent::id);
         let state = State { links, content, ..state_of(&name, &stat, digests) };
         let key = key_of(&upload.path);
-        self.record(&key, Change::put(key.clone(), state.clone()).with_witness(witness), hold(kept, done));
+        self.record(
+            &key,
+            Change::put(key.clone(), state.clone()).with_witness(witness),
+            hold(kept, done),
+        );
         Ok((state, stat))
     }
 
@@ -239,7 +251,12 @@ impl Deposit {
         }
         dir.unlink(name)?;
         match dir.unlink(&sidecar_name(name)) {
-            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Name | ErrorKind::TooLong) => {
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::Name | ErrorKind::TooLong
+                ) =>
+            {
                 return Err(error.into());
             }
             _ => dir.sync()?,
@@ -249,7 +266,8 @@ impl Deposit {
         Ok(())
     }
 
-    /// Writes what is linked to a file into its sidecar, and records that. `done` is called when it is durable.
+    /// Writes what is linked to a file into its sidecar, and records that. `done` is called when it
+    /// is durable.
     ///
     /// # Errors
     /// There is no such resource, a link is wrong, or the folder cannot be written.
@@ -268,8 +286,14 @@ impl Deposit {
             return Err(DepositError::Name("the name is too long for links beside it".to_owned()));
         }
         let _place = self.place(path);
-        let known = self.log.resource(self.set, &key).map_err(io::Error::other)?.ok_or(DepositError::NotFound)?;
-        let stat = stat_of(&dir, name)?.filter(|stat| stat.kind == Kind::File).ok_or(DepositError::NotFound)?;
+        let known = self
+            .log
+            .resource(self.set, &key)
+            .map_err(io::Error::other)?
+            .ok_or(DepositError::NotFound)?;
+        let stat = stat_of(&dir, name)?
+            .filter(|stat| stat.kind == Kind::File)
+            .ok_or(DepositError::NotFound)?;
         if links.is_empty() {
             match dir.unlink(&sidecar) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
@@ -283,8 +307,9 @@ impl Deposit {
             let temporary = temporary_name();
             let mut file = dir.create_new(&temporary)?;
             let written = file.write_all(&text).and_then(|()| file.sync_all());
-            let renamed =
-                written.map_err(DepositError::from).and_then(|()| Ok(dir.rename(&temporary, &dir, &sidecar)?));
+            let renamed = written
+                .map_err(DepositError::from)
+                .and_then(|()| Ok(dir.rename(&temporary, &dir, &sidecar)?));
             if let Err(error) = renamed {
                 let _ = dir.unlink(&temporary);
                 return Err(error);
@@ -293,7 +318,8 @@ impl Deposit {
         }
         dir.sync()?;
         let links = self.links_of(folder, path);
-        // The bytes are those that were recorded, if the file is; else the watch is about to read them.
+        // The bytes are those that were recorded, if the file is; else the watch is about to read
+        // them.
         let mut witness = known.witness.clone();
         witness.truncate(32);
         if witness == fingerprint_with(&stat, &[]) {
@@ -305,14 +331,20 @@ impl Deposit {
             _ => None,
         };
         state.content = kept.as_ref().map(PinnedContent::id);
-        self.record(&key, Change::put(key.clone(), state.clone()).with_witness(witness), hold(kept, done));
+        self.record(
+            &key,
+            Change::put(key.clone(), state.clone()).with_witness(witness),
+            hold(kept, done),
+        );
         Ok(state)
     }
 
     /// Keeps a durable copy of what was uploaded, if this set keeps copies.
     fn keep(&self, upload: &Upload) -> Result<Option<PinnedContent>, DepositError> {
         let Some(contents) = &self.options.contents else { return Ok(None) };
-        let kept = contents.put_file(&upload.file, upload.length, &mut |_| Ok(())).map_err(io::Error::from)?;
+        let kept = contents
+            .put_file(&upload.file, upload.length, &mut |_| Ok(()))
+            .map_err(io::Error::from)?;
         contents.sync().map_err(io::Error::from)?;
         Ok(Some(kept))
     }
@@ -331,7 +363,11 @@ impl Deposit {
     }
 
     fn links_of(&self, folder: &Folder, path: &[u8]) -> Vec<Link> {
-        if self.options.links.active() { self.options.links.of(folder, path).links } else { Vec::new() }
+        if self.options.links.active() {
+            self.options.links.of(folder, path).links
+        } else {
+            Vec::new()
+        }
     }
 
     fn record(&self, key: &str, change: Change, done: AppendDone) {
@@ -340,10 +376,12 @@ impl Deposit {
         self.log.append_then(self.set, vec![change], done);
     }
 
-    /// The holder of a path's place is the only one here that replaces it; the watch does not record it meanwhile.
+    /// The holder of a path's place is the only one here that replaces it; the watch does not
+    /// record it meanwhile.
     fn place(&self, path: &[u8]) -> (MutexGuard<'_, ()>, Busy<'_>) {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(path);
-        let place = self.places[hash as usize % PLACES].lock().unwrap_or_else(PoisonError::into_inner);
+        let place =
+            self.places[hash as usize % PLACES].lock().unwrap_or_else(PoisonError::into_inner);
         (place, self.options.writes.begin(key_of(path)))
     }
 }
@@ -356,15 +394,23 @@ fn hold(kept: Option<PinnedContent>, done: AppendDone) -> AppendDone {
     })
 }
 
-/// The tag of a file's state. ctime: a modification time can be set back after a change, this cannot.
+/// The tag of a file's state. ctime: a modification time can be set back after a change, this
+/// cannot.
 pub fn tag_of(stat: &Stat) -> String {
     format!("\"{:x}-{:x}-{:x}\"", stat.ctime_ns, stat.size, stat.inode)
 }
 
 fn check(condition: &Condition, stat: Option<&Stat>) -> Result<(), DepositError> {
-    let fits = condition.tags.as_ref().is_none_or(|tags| stat.is_some_and(|stat| tags.contains(&tag_of(stat))));
+    let fits = condition
+        .tags
+        .as_ref()
+        .is_none_or(|tags| stat.is_some_and(|stat| tags.contains(&tag_of(stat))));
     let known = stat.is_some_and(|stat| condition.other_than.contains(&tag_of(stat)));
-    if known || (condition.absent && stat.is_some()) || (condition.present && stat.is_none()) || !fits {
+    if known
+        || (condition.absent && stat.is_some())
+        || (condition.present && stat.is_none())
+        || !fits
+    {
         return Err(DepositError::Precondition);
     }
     Ok(())
@@ -394,9 +440,9 @@ fn free_for_a_file(dir: &Dir, name: &[u8]) -> Result<Option<Stat>, DepositError>
 /// The error of a folder that cannot be written: it may have been removed since it was opened.
 fn folder_gone(dir: &Dir, error: abreast_folder::Error) -> DepositError {
     match dir.own_stat() {
-        Ok(stat) if stat.links == 0 => {
-            DepositError::InTheWay("the folder was removed meanwhile (help: send it again)".to_owned())
-        }
+        Ok(stat) if stat.links == 0 => DepositError::InTheWay(
+            "the folder was removed meanwhile (help: send it again)".to_owned(),
+        ),
         _ => error.into(),
     }
 }
@@ -404,7 +450,11 @@ fn folder_gone(dir: &Dir, error: abreast_folder::Error) -> DepositError {
 const fn is_absent(kind: ErrorKind) -> bool {
     matches!(
         kind,
-        ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink | ErrorKind::Name | ErrorKind::TooLong
+        ErrorKind::NotFound
+            | ErrorKind::NotFolder
+            | ErrorKind::Symlink
+            | ErrorKind::Name
+            | ErrorKind::TooLong
     )
 }
 
@@ -418,7 +468,9 @@ fn enter(dir: &Dir, name: &[u8]) -> Result<Dir, DepositError> {
                 Err(error) if error.kind() == ErrorKind::Exists => {}
                 Err(error) => return Err(error.into()),
             },
-            Err(error) if matches!(error.kind(), ErrorKind::NotFolder | ErrorKind::Symlink) => break,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFolder | ErrorKind::Symlink) => {
+                break;
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -428,7 +480,8 @@ fn enter(dir: &Dir, name: &[u8]) -> Result<Dir, DepositError> {
 
 fn temporary_name() -> Vec<u8> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    // In containers a process has the number of the one before, which may have left a file when it was killed.
+    // In containers a process has the number of the one before, which may have left a file when it
+    // was killed.
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     format!(".abreast-{}-{time:x}-{number}.part", std::process::id()).into_bytes()

@@ -1,9 +1,10 @@
 //! Change events of a tree: inotify on every folder of it, Linux only.
 //!
-//! Only events that can mean a change are requested: reading a file, as every request does, causes none. A watch belongs
-//! to a folder, not to its path: the known path is the one where the folder was found last. Folders in which the rules of
-//! the set leave out everything are not watched: the number of watches is limited. Folders that cannot be watched are
-//! noted; the watch reads them at intervals.
+//! Only events that can mean a change are requested: reading a file, as every request does, causes
+//! none. A watch belongs to a folder, not to its path: the known path is the one where the folder
+//! was found last. Folders in which the rules of the set leave out everything are not watched: the
+//! number of watches is limited. Folders that cannot be watched are noted; the watch reads them at
+//! intervals.
 
 use crate::links::owner_of;
 use crate::names::is_published_name;
@@ -70,7 +71,8 @@ pub(crate) enum Blocked {
 }
 
 impl Events {
-    /// Watches the tree of a folder that is at this path, as far as possible: see [`Events::blocked`].
+    /// Watches the tree of a folder that is at this path, as far as possible: see
+    /// [`Events::blocked`].
     ///
     /// # Errors
     /// The topmost folder cannot be watched; the system's limits, most likely.
@@ -94,7 +96,11 @@ impl Events {
 
     /// The folders that could not be watched or listed when they were last met.
     pub(crate) fn blocked(&self) -> Blocked {
-        if self.blocked_more { Blocked::Many } else { Blocked::Folders(self.blocked.iter().cloned().collect()) }
+        if self.blocked_more {
+            Blocked::Many
+        } else {
+            Blocked::Folders(self.blocked.iter().cloned().collect())
+        }
     }
 
     /// Tries again to watch a folder that could not be watched.
@@ -108,8 +114,8 @@ impl Events {
         std::mem::take(&mut self.lost)
     }
 
-    /// Watches the tree as it is now, after events were lost: folders made or moved meanwhile are known again. A scan
-    /// finds the changes before this call.
+    /// Watches the tree as it is now, after events were lost: folders made or moved meanwhile are
+    /// known again. A scan finds the changes before this call.
     pub(crate) fn rewatch(&mut self) {
         let before = std::mem::take(&mut self.paths);
         self.watches.clear();
@@ -124,8 +130,12 @@ impl Events {
 
     /// Waits for events, at most `wait`, and passes every path that had one.
     pub(crate) fn read(&mut self, wait: Duration, mut visit: impl FnMut(Vec<u8>, Hint)) {
-        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let ready = poll(&mut [PollFd::from_borrowed_fd(self.inotify.as_fd(), PollFlags::IN)], Some(&timeout));
+        let timeout =
+            Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let ready = poll(
+            &mut [PollFd::from_borrowed_fd(self.inotify.as_fd(), PollFlags::IN)],
+            Some(&timeout),
+        );
         if !matches!(ready, Ok(count) if count > 0) {
             return;
         }
@@ -133,9 +143,9 @@ impl Events {
         // The kernel's queue is bounded; one filled while it is read waits for the next call.
         for _ in 0..256 {
             let events: Vec<_> = match self.inotify.read_events(&mut self.buffer) {
-                Ok(events) => {
-                    events.map(|event| (event.wd.clone(), event.mask, event.name.map(OsStr::to_owned))).collect()
-                }
+                Ok(events) => events
+                    .map(|event| (event.wd.clone(), event.mask, event.name.map(OsStr::to_owned)))
+                    .collect(),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
                 Err(_) => {
                     self.lost = true;
@@ -185,7 +195,8 @@ impl Events {
             if mask.intersects(EventMask::CREATE | EventMask::MOVED_TO) {
                 new_folders.push(path.clone());
             }
-            // A folder's own attributes are of no interest: one that could not be read is tried again anyway.
+            // A folder's own attributes are of no interest: one that could not be read is tried
+            // again anyway.
             if mask.intersects(EventMask::CREATE | EventMask::MOVED_TO) {
                 visit(path, Hint::Folder);
             } else if mask.intersects(EventMask::MOVED_FROM | EventMask::DELETE) {
@@ -207,7 +218,8 @@ impl Events {
         visit(path, hint);
     }
 
-    /// Watches a folder and all selected folders beneath it. The scan that follows an event finds files made meanwhile.
+    /// Watches a folder and all selected folders beneath it. The scan that follows an event finds
+    /// files made meanwhile.
     fn watch_tree(&mut self, top: Vec<u8>) {
         let mut folders = vec![top];
         while let Some(folder) = folders.pop() {
@@ -236,7 +248,8 @@ impl Events {
         }
     }
 
-    /// Notes the path of a watched folder. It may have had another path before, and another folder may have had this one.
+    /// Notes the path of a watched folder. It may have had another path before, and another folder
+    /// may have had this one.
     fn bind(&mut self, path: &[u8], watch: &WatchDescriptor) {
         if let Some(before) = self.paths.insert(watch.clone(), path.to_vec())
             && before != path
@@ -254,7 +267,9 @@ impl Events {
     }
 
     fn block(&mut self, folder: Vec<u8>, error: &std::io::Error) {
-        if error.kind() == std::io::ErrorKind::StorageFull && !std::mem::replace(&mut self.reported, true) {
+        if error.kind() == std::io::ErrorKind::StorageFull
+            && !std::mem::replace(&mut self.reported, true)
+        {
             tracing::warn!(
                 folder = %self.root.display(),
                 "cannot watch all folders: {error}; the others are scanned every few seconds instead \
@@ -270,7 +285,9 @@ impl Events {
 
     /// A folder was moved away: the paths of its watches are no longer valid.
     fn forget_tree(&mut self, top: &[u8]) {
-        let inside = |path: &[u8]| path == top || (path.starts_with(top) && path.get(top.len()) == Some(&b'/'));
+        let inside = |path: &[u8]| {
+            path == top || (path.starts_with(top) && path.get(top.len()) == Some(&b'/'))
+        };
         let moved: Vec<_> = self
             .watches
             .range(top.to_vec()..)
@@ -301,8 +318,9 @@ fn mask() -> WatchMask {
         | WatchMask::DELETE
         | WatchMask::ONLYDIR
         | WatchMask::DONT_FOLLOW
-        // A new folder may be met twice. Replacing a watch, the kernel clears its mask before it sets it again, and
-        // loses the events of that moment: a file that was closed just then would seem to be written still.
+        // A new folder may be met twice. Replacing a watch, the kernel clears its mask before it
+        // sets it again, and loses the events of that moment: a file that was closed just then
+        // would seem to be written still.
         | WatchMask::MASK_ADD
 }
 
@@ -342,13 +360,16 @@ mod tests {
     /// All paths that have an event now.
     fn paths(events: &mut Events) -> Vec<String> {
         let mut paths = Vec::new();
-        events.read(Duration::from_millis(100), |path, _| paths.push(String::from_utf8_lossy(&path).into_owned()));
+        events.read(Duration::from_millis(100), |path, _| {
+            paths.push(String::from_utf8_lossy(&path).into_owned())
+        });
         paths
     }
 
     #[test]
     fn folders_hidden_by_an_overflow_are_watched_afterwards() {
-        let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap_or_default();
+        let limit =
+            fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap_or_default();
         let limit = limit.trim().parse().unwrap_or(u64::MAX);
         if limit > 100_000 {
             println!("skipped: this system queues {limit} events, too many to overflow in a test");

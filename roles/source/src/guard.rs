@@ -1,4 +1,5 @@
-//! The deletion guard: how many resources a set may lose before their deletion waits for a confirmation.
+//! The deletion guard: how many resources a set may lose before their deletion waits for a
+//! confirmation.
 
 use crate::scan::Lost;
 use std::time::{Duration, Instant};
@@ -13,8 +14,9 @@ const LATELY: Duration = Duration::from_secs(600);
 /// The treatment of resources whose files are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletions {
-    /// Their deletion is recorded, unless the guard holds it: when the set would become smaller by more than 10 % and more
-    /// than 1,000, or by more than half of 10 or more, or the folder is empty.
+    /// Their deletion is recorded, unless the guard holds it: when the set would become smaller by
+    /// more than 10 % and more than 1,000, or by more than half of 10 or more, or the folder is
+    /// empty.
     Guarded {
         /// The most resources that the set had lately; what it has now, if that is more.
         peak: u64,
@@ -72,8 +74,14 @@ impl std::fmt::Display for Held {
             (1, 0) if missing == 1 => write!(f, "the file is gone")?,
             (_, 0) => write!(f, "the files are gone")?,
             (0, _) => write!(f, "the include and exclude patterns leave them out")?,
-            (1, _) => write!(f, "1 file is gone, and the include and exclude patterns leave out {left_out}")?,
-            (gone, _) => write!(f, "{gone} files are gone, and the include and exclude patterns leave out {left_out}")?,
+            (1, _) => write!(
+                f,
+                "1 file is gone, and the include and exclude patterns leave out {left_out}"
+            )?,
+            (gone, _) => write!(
+                f,
+                "{gone} files are gone, and the include and exclude patterns leave out {left_out}"
+            )?,
         }
         if before > 0 {
             let minutes = LATELY.as_secs() / 60;
@@ -125,8 +133,12 @@ mod tests {
 
     #[test]
     fn a_notice_names_the_cause_and_what_was_deleted_before() {
-        let notice = |missing, left_out, of, before| Held { missing, left_out, of, before }.to_string();
-        assert_eq!(notice(8, 0, 12, 0), "the deletion of 8 of 12 resources is held: the files are gone");
+        let notice =
+            |missing, left_out, of, before| Held { missing, left_out, of, before }.to_string();
+        assert_eq!(
+            notice(8, 0, 12, 0),
+            "the deletion of 8 of 12 resources is held: the files are gone"
+        );
         assert_eq!(
             notice(8, 8, 12, 0),
             "the deletion of 8 of 12 resources is held: the include and exclude patterns leave them out"
@@ -148,7 +160,12 @@ mod tests {
     fn most_of_a_few_or_many_and_a_tenth_are_held() {
         let held = |missing, resources| judge(missing, resources, 0, false).is_some();
         assert!(held(28, 28) && held(6, 10) && !held(5, 10) && !held(9, 9));
-        assert!(held(1_001, 10_000) && !held(1_000, 10_000) && !held(1_001, 10_010) && held(1_100, 10_010));
+        assert!(
+            held(1_001, 10_000)
+                && !held(1_000, 10_000)
+                && !held(1_001, 10_010)
+                && held(1_100, 10_010)
+        );
         assert!(!held(0, 0) && judge(1, 1, 0, true).is_some() && judge(0, 0, 0, true).is_none());
     }
 
@@ -159,7 +176,10 @@ mod tests {
         assert_eq!(peak.note(begun, 100), 100);
         assert!(judge(20, 70, peak.note(begun, 70), false).is_none());
         assert!(judge(25, 70, peak.note(begun, 70), false).is_some());
-        assert!(judge(25, 100, 100, false).is_none(), "resources added meanwhile count against those gone");
+        assert!(
+            judge(25, 100, 100, false).is_none(),
+            "resources added meanwhile count against those gone"
+        );
         assert_eq!(peak.note(begun + LATELY, 70), 100);
         assert_eq!(peak.note(begun + 2 * LATELY, 70), 70);
         peak.forget(begun);

@@ -43,7 +43,8 @@ impl DigestPolicy {
 pub(crate) enum Hashed {
     /// Read whole, and unchanged while it was read; with the copy that is kept, if one is.
     Stable(State, Stat, Option<PinnedContent>),
-    /// It changed while it was read, or a moment before, a process is writing it, or reading was stopped: to be retried.
+    /// It changed while it was read, or a moment before, a process is writing it, or reading was
+    /// stopped: to be retried.
     Unsettled,
     /// It is large, and read aside: its digest is known later.
     Large,
@@ -64,8 +65,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) aside: Option<&'a Aside>,
     /// The files that other processes have open, where no event shows it.
     pub(crate) writers: Option<&'a Writers>,
-    /// The least age of an empty file. It may be in the middle of being truncated: the event comes when that is
-    /// done, which can take long on a busy disk.
+    /// The least age of an empty file. It may be in the middle of being truncated: the event comes
+    /// when that is done, which can take long on a busy disk.
     pub(crate) empty: Duration,
 }
 
@@ -74,12 +75,14 @@ impl Reading<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether a file of this age may still be written. `settle` is how old it must be when that cannot be known.
+    /// Whether a file of this age may still be written. `settle` is how old it must be when that
+    /// cannot be known.
     fn is_unsettled(&self, stat: &Stat, age: Duration, settle: Duration) -> bool {
         if stat.size == 0 && age < self.empty {
             return true;
         }
-        let Some(writers) = self.writers.filter(|_| !settle.is_zero() && age >= settle.min(GRAIN)) else {
+        let Some(writers) = self.writers.filter(|_| !settle.is_zero() && age >= settle.min(GRAIN))
+        else {
             return age < settle;
         };
         // As events are believed: who writes nothing for so long has forgotten to close it.
@@ -148,7 +151,11 @@ impl<'a> Hasher<'a> {
                 continue;
             }
             let result = match target.dir.open_read(target.name) {
-                Ok((_, stat)) if self.reading.is_unsettled(&stat, age_at(now, &stat), self.settle) => Hashed::Unsettled,
+                Ok((_, stat))
+                    if self.reading.is_unsettled(&stat, age_at(now, &stat), self.settle) =>
+                {
+                    Hashed::Unsettled
+                }
                 Ok((file, stat)) if stat.size <= SMALL => match self.read_small(file, &stat) {
                     Ok(range) => {
                         waiting.extend(range.map(|range| Waiting { place, range, stat }));
@@ -162,7 +169,9 @@ impl<'a> Hasher<'a> {
                         Some((state, stat, kept)) => Hashed::Stable(state, stat, kept),
                         None => Hashed::Large,
                     },
-                    None => self.hash_large(file, &stat, target.name).unwrap_or_else(Hashed::Failed),
+                    None => {
+                        self.hash_large(file, &stat, target.name).unwrap_or_else(Hashed::Failed)
+                    }
                 },
                 Err(error) if is_gone(error.kind()) => Hashed::Gone,
                 Err(error) => Hashed::Failed(error.into()),
@@ -182,9 +191,9 @@ impl<'a> Hasher<'a> {
         let end = start + before.size as usize;
         self.small.resize(end, 0);
         let read = match file.read_exact(&mut self.small[start..end]) {
-            Ok(()) => {
-                Stat::of(&file).map_err(io::Error::from).map(|after| fingerprint_of(&after) == fingerprint_of(before))
-            }
+            Ok(()) => Stat::of(&file)
+                .map_err(io::Error::from)
+                .map(|after| fingerprint_of(&after) == fingerprint_of(before)),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(error) => Err(error),
         };
@@ -194,8 +203,14 @@ impl<'a> Hasher<'a> {
         read.map(|same| same.then_some(start..end))
     }
 
-    fn digest_small(&mut self, targets: &[Target<'_>], waiting: &mut Vec<Waiting>, results: &mut [Hashed]) {
-        let bytes: Vec<&[u8]> = waiting.iter().map(|file| &self.small[file.range.clone()]).collect();
+    fn digest_small(
+        &mut self,
+        targets: &[Target<'_>],
+        waiting: &mut Vec<Waiting>,
+        results: &mut [Hashed],
+    ) {
+        let bytes: Vec<&[u8]> =
+            waiting.iter().map(|file| &self.small[file.range.clone()]).collect();
         let mut digests = vec![Digests::default(); bytes.len()];
         if self.policy.md5() {
             for (digests, md5) in digests.iter_mut().zip(md5_lanes::digests(&bytes)) {
@@ -209,7 +224,11 @@ impl<'a> Hasher<'a> {
         }
         for (file, digests) in waiting.drain(..).zip(digests) {
             let state = state_of(targets[file.place].name, &file.stat, digests);
-            let kept = self.contents.as_ref().map(|contents| contents.put_bytes(&self.small[file.range])).transpose();
+            let kept = self
+                .contents
+                .as_ref()
+                .map(|contents| contents.put_bytes(&self.small[file.range]))
+                .transpose();
             results[file.place] = match kept {
                 Ok(kept) => stable(state, file.stat, kept),
                 Err(error) => not_kept(error),
@@ -244,7 +263,9 @@ impl<'a> Hasher<'a> {
         let kept = if let Some(contents) = &self.contents {
             match contents.put_file(&file, before.size, &mut update) {
                 Ok(kept) => Some(kept),
-                Err(error) if error.kind() == abreast_contents::ErrorKind::TooLong => return Ok(Hashed::Unsettled),
+                Err(error) if error.kind() == abreast_contents::ErrorKind::TooLong => {
+                    return Ok(Hashed::Unsettled);
+                }
                 Err(_) if reading.stopped() => return Ok(Hashed::Unsettled),
                 Err(error) => return Ok(not_kept(error)),
             }
@@ -306,8 +327,8 @@ fn stable(state: State, stat: Stat, kept: Option<PinnedContent>) -> Hashed {
     Hashed::Stable(State { content, ..state }, stat, kept)
 }
 
-/// Time since the file's last change of content or metadata, seen from the beginning of a batch: a file changed since
-/// then is of age zero. A time far to come counts as long ago.
+/// Time since the file's last change of content or metadata, seen from the beginning of a batch: a
+/// file changed since then is of age zero. A time far to come counts as long ago.
 fn age_at(now: Duration, stat: &Stat) -> Duration {
     let age = (now.as_nanos() as i64).saturating_sub(stat.ctime_ns);
     if age < -FUTURE_NS { Duration::MAX } else { Duration::from_nanos(age.max(0) as u64) }
@@ -329,7 +350,10 @@ pub(crate) fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {
 
 /// Whether nothing to publish is there: no file, or none that is published.
 pub(crate) const fn is_gone(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::NotFile | ErrorKind::Symlink)
+    matches!(
+        kind,
+        ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::NotFile | ErrorKind::Symlink
+    )
 }
 
 /// Last-Modified, in whole seconds as in HTTP.
@@ -340,7 +364,8 @@ pub(crate) fn modified_of(stat: &Stat) -> Timestamp {
 /// See [`fingerprint_of`].
 pub(crate) type Fingerprint = [u8; 32];
 
-/// Detects a changed file without reading it: size, times and inode. ctime changes even when a program restores mtime.
+/// Detects a changed file without reading it: size, times and inode. ctime changes even when a
+/// program restores mtime.
 pub(crate) fn fingerprint_of(stat: &Stat) -> Fingerprint {
     let mut out = [0; 32];
     out[0..8].copy_from_slice(&stat.size.to_le_bytes());
@@ -352,7 +377,8 @@ pub(crate) fn fingerprint_of(stat: &Stat) -> Fingerprint {
 
 /// The media type by the name's extension.
 pub fn media_type_of(name: &[u8]) -> &'static str {
-    let extension = name.iter().rposition(|byte| *byte == b'.').map_or(&b""[..], |dot| &name[dot + 1..]);
+    let extension =
+        name.iter().rposition(|byte| *byte == b'.').map_or(&b""[..], |dot| &name[dot + 1..]);
     match extension {
         // Types of the field that general tables lack.
         b"ttl" => "text/turtle",

@@ -1,7 +1,8 @@
 //! From a path to a recorded change: files are hashed on all cores, recorded in order.
 //!
-//! One thread walks, one for each core hashes, one records; the queues between them are bounded, and the walk does
-//! not run far ahead of the recording, so memory does not grow with the folder, not even while one huge file is read.
+//! One thread walks, one for each core hashes, one records; the queues between them are bounded,
+//! and the walk does not run far ahead of the recording, so memory does not grow with the folder,
+//! not even while one huge file is read.
 
 use crate::hash::{DigestPolicy, Fingerprint, Hashed, Hasher, Reading, Target, fingerprint_of};
 use crate::links::{Links, fingerprint_with};
@@ -39,8 +40,8 @@ const HERE: usize = 16;
 pub struct IngestOptions {
     /// Digests to compute.
     pub digests: DigestPolicy,
-    /// A file changed more recently than this is not read yet, unless it is known that no process has it open: one may
-    /// still be writing it. Zero takes all files as they are.
+    /// A file changed more recently than this is not read yet, unless it is known that no process
+    /// has it open: one may still be writing it. Zero takes all files as they are.
     pub settle: Duration,
     /// The source of the links of files.
     pub links: Arc<Links>,
@@ -106,7 +107,10 @@ impl IngestReport {
 
     /// A path that is not published as it is.
     pub(crate) fn refused(&mut self, path: &[u8], error: &dyn std::fmt::Display) {
-        self.problem_of(format!("cannot read `{}`: {error}", String::from_utf8_lossy(path).escape_debug()));
+        self.problem_of(format!(
+            "cannot read `{}`: {error}",
+            String::from_utf8_lossy(path).escape_debug()
+        ));
     }
 
     pub(crate) fn problem_of(&mut self, problem: String) {
@@ -139,7 +143,8 @@ impl IngestReport {
 
 #[expect(clippy::large_enum_variant, reason = "nearly every outcome is a Put")]
 enum Outcome {
-    /// With the copy of its bytes, held until the record of it is durable, and the file if it has several names.
+    /// With the copy of its bytes, held until the record of it is durable, and the file if it has
+    /// several names.
     Put(Imported, Option<PinnedContent>, Option<(Vec<u8>, Stat)>),
     Gone(String),
     /// Its file was gone when it was to be read.
@@ -147,7 +152,8 @@ enum Outcome {
     Deferred(Vec<u8>),
     Large(Vec<u8>),
     Problem(Vec<u8>, String),
-    /// The copy of a file could not be kept: recording stops, since the store cannot take what it must.
+    /// The copy of a file could not be kept: recording stops, since the store cannot take what it
+    /// must.
     NotKept(LogError),
 }
 
@@ -173,7 +179,8 @@ pub(crate) struct Sink {
     ahead: u64,
 }
 
-/// The number of batches that are recorded: later ones that are hashed already wait for earlier ones.
+/// The number of batches that are recorded: later ones that are hashed already wait for earlier
+/// ones.
 #[derive(Default)]
 struct Recorded {
     batches: Mutex<u64>,
@@ -218,7 +225,8 @@ impl Sink {
         if self.batch.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// To be called when the walk continues in another folder, so that a batch does not keep too many open.
+    /// To be called when the walk continues in another folder, so that a batch does not keep too
+    /// many open.
     pub(crate) fn next_folder(&mut self) -> Result<(), Closed> {
         self.folders += 1;
         if self.folders >= BATCH_FOLDERS && !self.batch.is_empty() { self.flush() } else { Ok(()) }
@@ -228,7 +236,9 @@ impl Sink {
         self.folders = 0;
         self.recorded.wait_for((self.number + 1).saturating_sub(self.ahead));
         let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
-        self.sender.send(Batch { number: self.number, writes: self.before, items: batch }).map_err(|_| Closed)?;
+        self.sender
+            .send(Batch { number: self.number, writes: self.before, items: batch })
+            .map_err(|_| Closed)?;
         self.number += 1;
         self.before = self.writes.count();
         Ok(())
@@ -258,12 +268,14 @@ pub(crate) fn ingest<R: Send>(
             scope.spawn(move || hash_batches(&receiver, &sender, options, reading));
         }
         drop(done_sender);
-        // Only the hashing threads hold the receiver now: when they stop, sending fails and the walk ends.
+        // Only the hashing threads hold the receiver now: when they stop, sending fails and the
+        // walk ends.
         drop(work_receiver);
         let recorded = Arc::new(Recorded::default());
         let progress = Arc::clone(&recorded);
         let writes = &*options.writes;
-        let recorder = scope.spawn(move || record(log, set, importing, &done_receiver, &progress, writes));
+        let recorder =
+            scope.spawn(move || record(log, set, importing, &done_receiver, &progress, writes));
         let ahead = (2 * (QUEUE + threads)) as u64;
         let mut sink = Sink {
             batch: Vec::with_capacity(BATCH),
@@ -318,7 +330,8 @@ fn make_durable(contents: &Contents, items: &mut [Outcome]) {
 /// The store cannot keep the copy of a file.
 fn not_kept(path: &[u8], cause: impl std::error::Error + Send + Sync + 'static) -> LogError {
     let path = String::from_utf8_lossy(path).escape_debug().to_string();
-    LogError::new(ErrorKind::Io, format!("cannot keep a copy of `{path}` in the store")).with_cause(cause)
+    LogError::new(ErrorKind::Io, format!("cannot keep a copy of `{path}` in the store"))
+        .with_cause(cause)
 }
 
 /// An error with its causes.
@@ -334,14 +347,19 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 
 /// A state whose bytes are as before: their copy is held, if there still is one.
 fn relinked(mut resource: Imported, contents: Option<&Contents>) -> Outcome {
-    let held = resource.state.content.zip(contents).and_then(|(id, contents)| contents.hold(&id).ok().flatten());
+    let held = resource
+        .state
+        .content
+        .zip(contents)
+        .and_then(|(id, contents)| contents.hold(&id).ok().flatten());
     resource.state.content = held.as_ref().map(PinnedContent::id);
     Outcome::Put(resource, held, None)
 }
 
 /// Reads the files of a batch. What is kept of them is durable afterwards.
 fn look(hasher: &mut Hasher<'_>, batch: Vec<Work>, contents: Option<&Contents>) -> Vec<Outcome> {
-    let name_of = |path: &[u8]| path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let name_of =
+        |path: &[u8]| path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let targets: Vec<Target<'_>> = batch
         .iter()
         .filter_map(|work| match work {
@@ -359,7 +377,11 @@ fn look(hasher: &mut Hasher<'_>, batch: Vec<Work>, contents: Option<&Contents>) 
                 Some(Hashed::Stable(state, stat, kept)) => {
                     let witness = fingerprint_with(&stat, &links);
                     let shared = (stat.links > 1).then_some((path, stat));
-                    Outcome::Put(Imported { key, state: State { links, ..state }, witness }, kept, shared)
+                    Outcome::Put(
+                        Imported { key, state: State { links, ..state }, witness },
+                        kept,
+                        shared,
+                    )
                 }
                 Some(Hashed::Gone) => Outcome::Lost(key),
                 Some(Hashed::Failed(error)) => Outcome::Problem(path, with_causes(&error)),
@@ -409,7 +431,9 @@ impl Recordable {
                     }
                 }
                 Outcome::Gone(key) => to.gone.push(key),
-                Outcome::Lost(key) => report.gone.extend((report.gone.len() < MAX_NOTED).then_some(key)),
+                Outcome::Lost(key) => {
+                    report.gone.extend((report.gone.len() < MAX_NOTED).then_some(key))
+                }
                 Outcome::Deferred(path) => report.deferred.push(path),
                 Outcome::Large(path) => report.large.push(path),
                 Outcome::Problem(path, error) => report.problem(&path, &error),
@@ -419,7 +443,8 @@ impl Recordable {
         to
     }
 
-    /// Hands it to the log, but for what others recorded since `writes`; false when an earlier append has failed.
+    /// Hands it to the log, but for what others recorded since `writes`; false when an earlier
+    /// append has failed.
     fn append(
         mut self,
         log: &dyn ChangeLog,
@@ -454,7 +479,10 @@ impl Recordable {
 }
 
 /// Waits until all appends are durable.
-fn finish(outstanding: &(Mutex<Outstanding>, Condvar), report: &mut IngestReport) -> Result<(), LogError> {
+fn finish(
+    outstanding: &(Mutex<Outstanding>, Condvar),
+    report: &mut IngestReport,
+) -> Result<(), LogError> {
     let (state, changed) = outstanding;
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     while state.count > 0 {
@@ -470,8 +498,9 @@ fn finish(outstanding: &(Mutex<Outstanding>, Condvar), report: &mut IngestReport
 
 /// Hashes and records a few thousand files at most, all of them known by name.
 ///
-/// `again` is called when all are read, and returns for a path whether something happened to it meanwhile: what was read
-/// of that is not recorded. `writes` are those of others before the first of the files was examined.
+/// `again` is called when all are read, and returns for a path whether something happened to it
+/// meanwhile: what was read of that is not recorded. `writes` are those of others before the first
+/// of the files was examined.
 ///
 /// # Errors
 /// When the log fails.
@@ -488,8 +517,12 @@ pub(crate) fn ingest_now<A: FnMut(&[u8]) -> bool>(
     let mut outcomes = look_at_all(options, reading, work);
     let mut again = again();
     outcomes.retain(|outcome| match outcome {
-        Outcome::Put(Imported { key, .. }, ..) | Outcome::Gone(key) | Outcome::Lost(key) => !again(&path_of(key)),
-        Outcome::Deferred(_) | Outcome::Large(_) | Outcome::Problem(..) | Outcome::NotKept(_) => true,
+        Outcome::Put(Imported { key, .. }, ..) | Outcome::Gone(key) | Outcome::Lost(key) => {
+            !again(&path_of(key))
+        }
+        Outcome::Deferred(_) | Outcome::Large(_) | Outcome::Problem(..) | Outcome::NotKept(_) => {
+            true
+        }
     });
     let mut failure = None;
     if log.head(set)?.importing {
@@ -528,14 +561,20 @@ fn look_at_all(options: &IngestOptions, reading: Reading<'_>, mut work: Vec<Work
                 let (mut hasher, mut part) = (Hasher::new(options, reading), part.into_iter());
                 let mut outcomes = Vec::with_capacity(part.len());
                 while part.len() > 0 {
-                    outcomes.extend(look(&mut hasher, part.by_ref().take(BATCH).collect(), contents));
+                    outcomes.extend(look(
+                        &mut hasher,
+                        part.by_ref().take(BATCH).collect(),
+                        contents,
+                    ));
                 }
                 outcomes
             }));
         }
         // Taken from the end: in their order again.
         let parts = parts.into_iter().rev();
-        parts.flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        parts
+            .flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     })
 }
 
@@ -590,7 +629,9 @@ fn record(
 
 fn changes_of(puts: Vec<Imported>, gone: Vec<String>) -> Vec<Change> {
     let mut changes: Vec<Change> = gone.into_iter().map(Change::delete).collect();
-    changes.extend(puts.into_iter().map(|put| Change::put(put.key, put.state).with_witness(put.witness)));
+    changes.extend(
+        puts.into_iter().map(|put| Change::put(put.key, put.state).with_witness(put.witness)),
+    );
     changes
 }
 
@@ -650,13 +691,20 @@ mod tests {
         std::fs::rename(&part, place.path().join("aside")).unwrap();
         std::fs::write(&part, "no folder").unwrap();
         let put = |key: &str, kept| {
-            let resource = Imported { key: key.to_owned(), state: State::default(), witness: Vec::new() };
+            let resource =
+                Imported { key: key.to_owned(), state: State::default(), witness: Vec::new() };
             Outcome::Put(resource, kept, None)
         };
-        let mut items = [put("a%20b", Some(kept)), put("of elsewhere", None), Outcome::Gone("c".to_owned())];
+        let mut items =
+            [put("a%20b", Some(kept)), put("of elsewhere", None), Outcome::Gone("c".to_owned())];
         make_durable(&contents, &mut items);
-        assert!(matches!(&items[0], Outcome::NotKept(error) if error.to_string().contains("`a b`")));
-        assert!(matches!(&items[1..], [Outcome::Put(_, None, _), Outcome::Gone(_)]), "the rest is as it was");
+        assert!(
+            matches!(&items[0], Outcome::NotKept(error) if error.to_string().contains("`a b`"))
+        );
+        assert!(
+            matches!(&items[1..], [Outcome::Put(_, None, _), Outcome::Gone(_)]),
+            "the rest is as it was"
+        );
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// Whether a file or folder of this name is published.
 ///
-/// Not published: names starting with `.` (hidden files, `.git`, the store `.abreast`), and files that
-/// editors leave: names ending with `~`, and `#name#`.
+/// Not published: names starting with `.` (hidden files, `.git`, the store `.abreast`), and files
+/// that editors leave: names ending with `~`, and `#name#`.
 pub fn is_published_name(name: &[u8]) -> bool {
     let hidden = name.first() == Some(&b'.');
     let backup = name.last() == Some(&b'~');
@@ -17,12 +17,17 @@ pub fn is_published_name(name: &[u8]) -> bool {
     !(name.is_empty() || hidden || backup || autosave)
 }
 
-/// Opens a folder to be published, symbolic links followed or not. A link is followed if it is relative, and leads to
-/// something beneath the folder that would be published itself. What the filter leaves out is neither listed nor opened.
+/// Opens a folder to be published, symbolic links followed or not. A link is followed if it is
+/// relative, and leads to something beneath the folder that would be published itself. What the
+/// filter leaves out is neither listed nor opened.
 ///
 /// # Errors
 /// It cannot be opened; or the system cannot ensure that no link leads outside.
-pub fn open_folder(path: &Path, follow_links: bool, filter: &Arc<Filter>) -> Result<Folder, abreast_folder::Error> {
+pub fn open_folder(
+    path: &Path,
+    follow_links: bool,
+    filter: &Arc<Filter>,
+) -> Result<Folder, abreast_folder::Error> {
     let folder = Folder::open(path)?;
     let folder = if follow_links { folder.following_links(is_published_name)? } else { folder };
     if filter.is_empty() {
@@ -47,7 +52,9 @@ fn takes(filter: &Filter, path: &[u8]) -> bool {
 /// A rule is about URIs, and files are selected by their paths.
 pub fn check_filter(filter: &Filter) -> Result<(), String> {
     if filter.needs_uris() {
-        return Err("rules for `uri:` apply to copies only (help: use the path in the folder)".to_owned());
+        return Err(
+            "rules for `uri:` apply to copies only (help: use the path in the folder)".to_owned()
+        );
     }
     Ok(())
 }
@@ -74,8 +81,8 @@ pub(crate) fn is_published_path(path: &[u8]) -> bool {
 
 /// The names of a set's resources: keys in the log, paths in the folder, URIs in documents.
 ///
-/// The key of a resource of the set is its path with each name encoded; in such a key a colon is encoded, too. Any other
-/// resource has its absolute URI as its key.
+/// The key of a resource of the set is its path with each name encoded; in such a key a colon is
+/// encoded, too. Any other resource has its absolute URI as its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Naming {
     resources: String,
@@ -134,7 +141,10 @@ pub(crate) fn key_of(path: &[u8]) -> String {
 
 /// The relative path of a key that is one of the set's own.
 pub(crate) fn path_of(key: &str) -> Vec<u8> {
-    let names: Vec<_> = key.split('/').map(|segment| abreast_webtypes::decode_segment(segment.as_bytes())).collect();
+    let names: Vec<_> = key
+        .split('/')
+        .map(|segment| abreast_webtypes::decode_segment(segment.as_bytes()))
+        .collect();
     names.join(&b'/')
 }
 

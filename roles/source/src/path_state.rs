@@ -1,4 +1,5 @@
-//! The state of a path of the folder, read by name: a listing may omit a file that is being replaced.
+//! The state of a path of the folder, read by name: a listing may omit a file that is being
+//! replaced.
 
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
 
@@ -22,14 +23,17 @@ pub(crate) fn inspect(folder: &Folder, path: &[u8]) -> PathState {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
         None => (&b""[..], path),
     };
-    let absent = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink);
+    let absent =
+        |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink);
     let dir = match folder.dir(parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty())) {
         Ok(dir) => dir,
         Err(error) if absent(error.kind()) => return PathState::Nothing,
         Err(error) => return PathState::Unreadable(error),
     };
     match dir.stat(name) {
-        Ok(stat) if stat.kind == Kind::File && folder.selects(path, Kind::File) => PathState::File(dir),
+        Ok(stat) if stat.kind == Kind::File && folder.selects(path, Kind::File) => {
+            PathState::File(dir)
+        }
         Ok(stat) if stat.kind == Kind::File => PathState::LeftOut,
         Ok(stat) if stat.kind == Kind::Folder => PathState::Folder,
         Ok(_) => PathState::Nothing,

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 pub(crate) const MAX_PENDING: usize = 50_000;
 /// Paths read in one pass.
 const MAX_READY: usize = 5_000;
-/// A path that changes continuously is read after this long, if no process is known to be writing it.
+/// A path that changes continuously is read after this long, if no process is known to be writing
+/// it.
 const MAX_DELAY: Duration = Duration::from_secs(5);
 /// How long a written file may remain open and unchanged before it is read as it is.
 pub(crate) const UNCLOSED: Duration = Duration::from_secs(60);
 /// The same for a file that was created and not written yet.
 const UNWRITTEN: Duration = Duration::from_secs(2);
-/// A file that was touched less than this ago is left alone: an event of this moment may not have arrived yet.
+/// A file that was touched less than this ago is left alone: an event of this moment may not have
+/// arrived yet.
 pub(crate) const INSTANT: Duration = Duration::from_millis(10);
 /// A finished file is not published at once when it was within this time.
 const REPEATED: Duration = Duration::from_secs(1);
@@ -53,8 +55,8 @@ impl Writing {
 #[derive(Debug)]
 pub(crate) struct Pending {
     paths: BTreeMap<Vec<u8>, Path>,
-    /// None of them is due before this. It is computed again only when that time has come: paths may be many, and
-    /// events come often.
+    /// None of them is due before this. It is computed again only when that time has come: paths
+    /// may be many, and events come often.
     earliest: Option<Instant>,
     /// When the first and the last path was removed, of those that wait.
     removed: Option<(Instant, Instant)>,
@@ -67,7 +69,14 @@ pub(crate) struct Pending {
 
 impl Pending {
     pub(crate) fn new(debounce: Duration, at_once: bool) -> Self {
-        Self { paths: BTreeMap::new(), earliest: None, removed: None, repeated: HashMap::new(), debounce, at_once }
+        Self {
+            paths: BTreeMap::new(),
+            earliest: None,
+            removed: None,
+            repeated: HashMap::new(),
+            debounce,
+            at_once,
+        }
     }
 
     pub(crate) fn too_many(&self) -> bool {
@@ -102,7 +111,8 @@ impl Pending {
         self.paths.insert(name, path);
     }
 
-    /// Another folder is there now, and read as a whole: what was noted beneath was perhaps of the one before.
+    /// Another folder is there now, and read as a whole: what was noted beneath was perhaps of the
+    /// one before.
     fn forget_beneath(&mut self, folder: &[u8]) {
         let (first, end) = ([folder, b"/"].concat(), [folder, b"0"].concat());
         while let Some((path, _)) = self.paths.range(first.clone()..end.clone()).next() {
@@ -122,7 +132,9 @@ impl Pending {
     }
 
     fn due(&self, name: &[u8], path: &Path) -> Instant {
-        let rest = |first: Instant, last: Instant| (last + self.debounce).min(first + MAX_DELAY.max(self.debounce));
+        let rest = |first: Instant, last: Instant| {
+            (last + self.debounce).min(first + MAX_DELAY.max(self.debounce))
+        };
         let quiet = || rest(path.first, path.last);
         match path.writing {
             // All of them together, so that the guard judges all.
@@ -175,7 +187,11 @@ impl Pending {
 
     /// Paths that are being written.
     pub(crate) fn written(&self) -> HashSet<Vec<u8>> {
-        self.paths.iter().filter(|(_, path)| path.writing.is_open()).map(|(name, _)| name.clone()).collect()
+        self.paths
+            .iter()
+            .filter(|(_, path)| path.writing.is_open())
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     /// Whether it had an event.
@@ -183,8 +199,9 @@ impl Pending {
         self.paths.contains_key(name)
     }
 
-    /// Forgets the paths that a scan of everything will read. Those still being written keep their state, so that it
-    /// does not publish them half-written, unless they are so many that scans would follow each other without end.
+    /// Forgets the paths that a scan of everything will read. Those still being written keep their
+    /// state, so that it does not publish them half-written, unless they are so many that scans
+    /// would follow each other without end.
     pub(crate) fn leave_to_scan(&mut self, now: Instant) {
         let mut paths = std::mem::take(&mut self.paths);
         paths.retain(|name, path| path.writing.is_open() && self.due(name, path) > now);
@@ -234,8 +251,12 @@ mod tests {
             pending.note(path.into(), Hint::Written);
         }
         pending.note(b"d".to_vec(), Hint::Folder);
-        let left: Vec<_> =
-            pending.written().into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+        let left: Vec<_> = pending
+            .written()
+            .into_iter()
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
         assert_eq!(left, [b"d.x".to_vec(), b"d0".to_vec()]);
     }
 
@@ -249,7 +270,11 @@ mod tests {
         };
         assert_eq!(left(&[Hint::Written], Duration::ZERO), 1);
         assert_eq!(left(&[Hint::Finished], Duration::ZERO), 0);
-        assert_eq!(left(&[Hint::Written], UNCLOSED + Duration::from_secs(60)), 0, "quiet for long enough");
+        assert_eq!(
+            left(&[Hint::Written], UNCLOSED + Duration::from_secs(60)),
+            0,
+            "quiet for long enough"
+        );
     }
 
     #[test]
@@ -304,6 +329,9 @@ mod tests {
         assert!(pending.next_due().unwrap() <= later, "one is left");
         assert_eq!(pending.take_ready(later).len(), 1);
         pending.leave_to_scan(later);
-        assert_eq!(pending.next_due(), pending.paths.values().next().map(|path| path.last + UNCLOSED));
+        assert_eq!(
+            pending.next_due(),
+            pending.paths.values().next().map(|path| path.last + UNCLOSED)
+        );
     }
 }

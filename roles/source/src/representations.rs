@@ -1,7 +1,7 @@
 //! Representations: the bytes of a set's resources, from the set's folder or from kept contents.
 //!
-//! A resource whose URI is not of this set ([`Naming`]) is on another server, and so are its bytes, unless a
-//! copy of them is kept here.
+//! A resource whose URI is not of this set ([`Naming`]) is on another server, and so are its bytes,
+//! unless a copy of them is kept here.
 
 use crate::WatchStatus;
 use crate::names::{Naming, is_published_path};
@@ -68,8 +68,8 @@ impl Representations {
         Self { kept, ..self }
     }
 
-    /// The folder as it was last read: until the watch has read it for the first time, the one opened at the start. `None`
-    /// for a set without a folder.
+    /// The folder as it was last read: until the watch has read it for the first time, the one
+    /// opened at the start. `None` for a set without a folder.
     pub fn folder(&self) -> Option<Folder> {
         let folder = self.folder.as_ref()?;
         Some(folder.watch.folder().unwrap_or_else(|| folder.opened.clone()))
@@ -79,7 +79,8 @@ impl Representations {
     #[must_use]
     pub(crate) fn now(&self) -> Self {
         let folder = self.folder.as_ref().zip(self.folder());
-        let folder = folder.map(|(folder, opened)| SetFolder { opened, watch: Arc::clone(&folder.watch) });
+        let folder =
+            folder.map(|(folder, opened)| SetFolder { opened, watch: Arc::clone(&folder.watch) });
         Self { folder, kept: self.kept.clone() }
     }
 
@@ -88,7 +89,8 @@ impl Representations {
         self.folder.is_some()
     }
 
-    /// Whether the rules of the set select the resource with this key. They are about files: any other is selected.
+    /// Whether the rules of the set select the resource with this key. They are about files: any
+    /// other is selected.
     pub fn selects(&self, key: &str) -> bool {
         let file = self.folder.as_ref().zip(Naming::path(key));
         file.is_none_or(|(folder, path)| folder.opened.selects(&path, Kind::File))
@@ -118,7 +120,9 @@ impl Representations {
         if !is_published_path(&path) {
             return Some(Err("it is not in the published folder".to_owned()));
         }
-        Some(folder.opened.open_file(&path).map(|(file, _)| file).map_err(|error| error.to_string()))
+        Some(
+            folder.opened.open_file(&path).map(|(file, _)| file).map_err(|error| error.to_string()),
+        )
     }
 
     /// Opens the kept bytes of a state; `None` when none are kept.
@@ -126,7 +130,9 @@ impl Representations {
     /// # Errors
     /// They are kept, and cannot be read.
     pub fn open_kept(&self, state: &State) -> io::Result<Option<Content>> {
-        let Some((open, id)) = self.kept.as_ref().zip(state.content.as_ref()) else { return Ok(None) };
+        let Some((open, id)) = self.kept.as_ref().zip(state.content.as_ref()) else {
+            return Ok(None);
+        };
         match open(id) {
             Ok(kept) => Ok(Some(kept)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -170,27 +176,43 @@ mod tests {
             file.rewind()?;
             Ok(Content::File(file))
         });
-        let folder = Representations::of_folder(Folder::open(temporary.path()).unwrap(), Arc::default());
+        let folder =
+            Representations::of_folder(Folder::open(temporary.path()).unwrap(), Arc::default());
         let both = folder.clone().with_kept(Some(Arc::clone(&open)));
         let records = Representations::elsewhere().with_kept(Some(open));
         let uri = "https://example.net/a";
         assert_eq!(text(both.open("a", &state(true)).unwrap()), "file");
         assert_eq!(text(both.open("gone", &state(true)).unwrap()), "kept");
-        assert!(folder.open("gone", &state(true)).is_err() && both.open("gone", &state(false)).is_err());
+        assert!(
+            folder.open("gone", &state(true)).is_err() && both.open("gone", &state(false)).is_err()
+        );
         for set in [&both, &records] {
-            assert_eq!(text(set.open(uri, &state(true)).unwrap()), "kept", "whatever its URI looks like");
+            assert_eq!(
+                text(set.open(uri, &state(true)).unwrap()),
+                "kept",
+                "whatever its URI looks like"
+            );
             assert_eq!(text(set.open(uri, &state(false)).unwrap()), "elsewhere");
             assert!(set.has(uri, &state(true)) && !set.has(uri, &state(false)));
-            assert!(set.open_kept(&state(true)).unwrap().is_some() && set.open_kept(&state(false)).unwrap().is_none());
+            assert!(
+                set.open_kept(&state(true)).unwrap().is_some()
+                    && set.open_kept(&state(false)).unwrap().is_none()
+            );
         }
         assert_eq!(text(folder.open(uri, &state(true)).unwrap()), "elsewhere");
-        assert!(folder.has("a", &state(false)) && folder.folder().is_some() && records.folder().is_none());
+        assert!(
+            folder.has("a", &state(false))
+                && folder.folder().is_some()
+                && records.folder().is_none()
+        );
     }
 
     #[test]
     fn only_bytes_that_are_not_kept_are_missing() {
         let failing = |kind: io::ErrorKind| -> OpenKept { Arc::new(move |_| Err(kind.into())) };
-        let of = |kind| Representations::elsewhere().with_kept(Some(failing(kind))).open_kept(&state(true));
+        let of = |kind| {
+            Representations::elsewhere().with_kept(Some(failing(kind))).open_kept(&state(true))
+        };
         assert!(of(io::ErrorKind::NotFound).unwrap().is_none());
         assert_eq!(of(io::ErrorKind::InvalidData).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert!(Representations::elsewhere().open_kept(&state(true)).unwrap().is_none());

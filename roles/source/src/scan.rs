@@ -1,14 +1,18 @@
-//! The differences between a folder and what the log knows of it: one ordered walk, merged with the resource table.
+//! The differences between a folder and what the log knows of it: one ordered walk, merged with the
+//! resource table.
 //!
-//! Both run in byte order of the keys, so memory holds one folder's names and one page of the table, and a file
-//! whose size, times and inode are as before is not read. Deletions are recorded last, unless the guard holds them.
+//! Both run in byte order of the keys, so memory holds one folder's names and one page of the
+//! table, and a file whose size, times and inode are as before is not read. Deletions are recorded
+//! last, unless the guard holds them.
 
 use crate::aliases::{Alias, MAX_ALIASES};
 use crate::guard::{Deletions, Held};
 use crate::hash::Reading;
 use crate::ingest::{Closed, IngestOptions, IngestReport, Sink, Work, ingest, ingest_now};
 use crate::links::{fingerprint_with, same_as_seen};
-use crate::names::{MAX_KEY, MAX_PATH, Naming, is_published_name, is_published_path, key_of, path_of};
+use crate::names::{
+    MAX_KEY, MAX_PATH, Naming, is_published_name, is_published_path, key_of, path_of,
+};
 use crate::path_state::{PathState, inspect};
 use crate::writers::Writers;
 use abreast_core::{ChangeLog, Imported, KeyRange, LogError, SetId, State};
@@ -24,9 +28,11 @@ use thiserror::Error;
 const PAGE: usize = 4_096;
 /// Deeper folders are reopened by path when the walk comes back to them.
 const OPEN_FOLDERS: usize = 64;
-/// Links to folders on one path; a few folders full of links to each other would make paths without end.
+/// Links to folders on one path; a few folders full of links to each other would make paths without
+/// end.
 const MAX_LINKS: usize = 4;
-/// Keys of resources whose files are gone that are kept until it is decided what becomes of them; of more, their number.
+/// Keys of resources whose files are gone that are kept until it is decided what becomes of them;
+/// of more, their number.
 const MAX_LOST: usize = 50_000;
 /// Deletions recorded in one go.
 const DELETE: usize = 5_000;
@@ -51,7 +57,8 @@ pub struct ScanReport {
     pub files: u64,
     /// Resources whose file is gone.
     pub gone: u64,
-    /// Symbolic links not followed: all of them, or those that lead outside, to hidden names, nowhere or in a circle.
+    /// Symbolic links not followed: all of them, or those that lead outside, to hidden names,
+    /// nowhere or in a circle.
     pub links: u64,
     /// The result of the files that were read.
     pub ingest: IngestReport,
@@ -59,7 +66,8 @@ pub struct ScanReport {
     pub held: Option<Held>,
     /// Resources whose deletion is not recorded yet.
     pub(crate) lost: Lost,
-    /// Files that stand where a folder was, whose resources are still known: read after those are deleted.
+    /// Files that stand where a folder was, whose resources are still known: read after those are
+    /// deleted.
     pub(crate) replaced: Vec<Vec<u8>>,
     /// The whole folder holds nothing to publish, though resources were published from it.
     pub(crate) emptied: bool,
@@ -108,7 +116,12 @@ impl Lost {
     }
 
     /// Adds those that the log knows.
-    pub(crate) fn add_known(&mut self, log: &dyn ChangeLog, set: SetId, keys: Vec<String>) -> Result<(), LogError> {
+    pub(crate) fn add_known(
+        &mut self,
+        log: &dyn ChangeLog,
+        set: SetId,
+        keys: Vec<String>,
+    ) -> Result<(), LogError> {
         for key in keys {
             if log.resource(set, &key)?.is_some() {
                 self.push(key);
@@ -128,7 +141,8 @@ impl Lost {
     }
 }
 
-/// Scans a folder, or one folder beneath it (`subtree`, a relative path; empty for all), and records what changed.
+/// Scans a folder, or one folder beneath it (`subtree`, a relative path; empty for all), and
+/// records what changed.
 ///
 /// # Errors
 /// See [`ScanError`]. Changes recorded before remain; a later scan continues from there.
@@ -206,7 +220,10 @@ pub(crate) fn delete(
             let path = path_of(&key);
             match inspect(folder, &path) {
                 PathState::File(_) if is_published_path(&path) => report.deferred.push(path),
-                PathState::File(_) | PathState::Folder | PathState::LeftOut | PathState::Nothing => {
+                PathState::File(_)
+                | PathState::Folder
+                | PathState::LeftOut
+                | PathState::Nothing => {
                     work.push(Work::Gone { key });
                 }
                 PathState::Unreadable(error) => report.problem(&path, &error),
@@ -217,8 +234,8 @@ pub(crate) fn delete(
     Ok(report)
 }
 
-/// Compares a folder with the log and records what is new or different. Deletions are recorded only when they are
-/// confirmed; else those that would be are in the report.
+/// Compares a folder with the log and records what is new or different. Deletions are recorded only
+/// when they are confirmed; else those that would be are in the report.
 pub(crate) fn walk(
     folder: &Folder,
     subtree: &[u8],
@@ -324,7 +341,8 @@ impl Walk<'_> {
                 return Ok(());
             }
         };
-        self.report.emptied = at_root && root.names.places.is_empty() && self.known.peek()?.is_some();
+        self.report.emptied =
+            at_root && root.names.places.is_empty() && self.known.peek()?.is_some();
         let outer = self.outer_folders(subtree);
         let mut stack = vec![Frame { links: outer.links, ..root }];
         while let Some(frame) = stack.last_mut() {
@@ -337,7 +355,9 @@ impl Walk<'_> {
             };
             let path = joined(&frame.path, &name);
             if path.len() > MAX_PATH {
-                self.report.ingest.refused(&path, &format!("its path is longer than {MAX_PATH} bytes"));
+                self.report
+                    .ingest
+                    .refused(&path, &format!("its path is longer than {MAX_PATH} bytes"));
                 self.skip(&path, kind)?;
                 continue;
             }
@@ -350,8 +370,10 @@ impl Walk<'_> {
                         if let (Some(real), Some(from)) = (&inner.real, &frame.real) {
                             let linked = *real != joined(from, &name);
                             inner.links = frame.links + usize::from(linked);
-                            let circle =
-                                || stack.iter().any(|outer| outer.real == inner.real) || outer.real.contains(real);
+                            let circle = || {
+                                stack.iter().any(|outer| outer.real == inner.real)
+                                    || outer.real.contains(real)
+                            };
                             if linked && (inner.links > MAX_LINKS || circle()) {
                                 self.report.links += 1;
                                 continue;
@@ -403,7 +425,12 @@ impl Walk<'_> {
     fn open(&mut self, path: &[u8]) -> Result<Option<Frame>, String> {
         let dir = match self.folder.dir(components(path)) {
             Ok(dir) => dir,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink
+                ) =>
+            {
                 return Ok(None);
             }
             Err(error) => return Err(error.to_string()),
@@ -413,7 +440,8 @@ impl Walk<'_> {
             let entry = entry.map_err(|error| error.to_string())?;
             self.options.ingest.links.saw(&entry.name);
             if !is_published_name(&entry.name) || !matches!(entry.kind, Kind::File | Kind::Folder) {
-                self.report.links += u64::from(is_published_name(&entry.name) && entry.kind == Kind::Symlink);
+                self.report.links +=
+                    u64::from(is_published_name(&entry.name) && entry.kind == Kind::Symlink);
                 continue;
             }
             names.push(&entry.name, entry.kind);
@@ -428,11 +456,14 @@ impl Walk<'_> {
         let mut outer = Outer::default();
         let mut path = Vec::new();
         for name in components(subtree) {
-            let Some(real) = self.folder.dir(components(&path)).ok().and_then(|dir| self.folder.real_path(&dir)) else {
+            let Some(real) =
+                self.folder.dir(components(&path)).ok().and_then(|dir| self.folder.real_path(&dir))
+            else {
                 return outer;
             };
             path = joined(&path, name);
-            let inner = self.folder.dir(components(&path)).ok().and_then(|dir| self.folder.real_path(&dir));
+            let inner =
+                self.folder.dir(components(&path)).ok().and_then(|dir| self.folder.real_path(&dir));
             outer.links += usize::from(inner.is_some_and(|inner| inner != joined(&real, name)));
             outer.real.push(real);
         }
@@ -463,7 +494,8 @@ impl Walk<'_> {
             let (same_file, same_links) =
                 known.map_or((false, false), |known| same_as_seen(&known.witness, &stat, &links));
             // Read again where its bytes are to be kept and are not.
-            let kept = self.options.ingest.contents.is_none() || known.is_some_and(|known| known.kept);
+            let kept =
+                self.options.ingest.contents.is_none() || known.is_some_and(|known| known.kept);
             self.known.advance();
             self.report.ingest.shares(&path, &stat);
             if same_file && kept && !self.options.read_all {
@@ -504,7 +536,8 @@ impl Walk<'_> {
         }
         self.gone_before(&key)?;
         while let Some(known) = self.known.peek()? {
-            let concerned = if kind == Kind::Folder { known.key.starts_with(&key) } else { known.key == key };
+            let concerned =
+                if kind == Kind::Folder { known.key.starts_with(&key) } else { known.key == key };
             if !concerned {
                 break;
             }
@@ -534,7 +567,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A resource whose file no listing named. Gone is what is not there when asked for by its name.
+    /// A resource whose file no listing named. Gone is what is not there when asked for by its
+    /// name.
     fn gone(&mut self, key: String) -> Result<(), ScanError> {
         let path = path_of(&key);
         self.sink.begin();
@@ -547,10 +581,15 @@ impl Walk<'_> {
                 }
             }
             PathState::Unreadable(error) => self.report.ingest.problem(&path, &error),
-            found @ (PathState::File(_) | PathState::Folder | PathState::LeftOut | PathState::Nothing) => {
+            found @ (PathState::File(_)
+            | PathState::Folder
+            | PathState::LeftOut
+            | PathState::Nothing) => {
                 self.report.gone += 1;
                 // What a folder took the place of is replaced rather than lost.
-                if self.options.deletions == Deletions::Confirmed || matches!(found, PathState::Folder) {
+                if self.options.deletions == Deletions::Confirmed
+                    || matches!(found, PathState::Folder)
+                {
                     self.sink.push(Work::Gone { key })?;
                 } else if !self.importing {
                     self.report.lost.left_out += u64::from(matches!(found, PathState::LeftOut));
@@ -623,7 +662,8 @@ struct KnownResources<'a> {
 
 impl<'a> KnownResources<'a> {
     fn new(log: &'a dyn ChangeLog, set: SetId, subtree: &[u8]) -> Self {
-        let range = if subtree.is_empty() { KeyRange::default() } else { beneath(&key_of(subtree)) };
+        let range =
+            if subtree.is_empty() { KeyRange::default() } else { beneath(&key_of(subtree)) };
         Self { log, set, range, page: VecDeque::new(), ended: false }
     }
 
@@ -662,7 +702,8 @@ mod tests {
     #[test]
     fn a_file_that_a_listing_passed_over_is_not_deleted() {
         let place = tempfile::tempdir().unwrap();
-        let log = abreast_store::SqliteLog::open(&place.path().join("db"), Arc::new(SystemClock)).unwrap();
+        let log = abreast_store::SqliteLog::open(&place.path().join("db"), Arc::new(SystemClock))
+            .unwrap();
         let set = log.open_set(&NewSet { slug: "set".into(), ..NewSet::default() }).unwrap().id;
         log.complete_import(set).unwrap();
         let puts = ["d/e/here", "d/e/gone"].map(|key| Change::put(key, State::default()));
@@ -670,14 +711,23 @@ mod tests {
         std::fs::create_dir_all(place.path().join("d/e")).unwrap();
         std::fs::write(place.path().join("d/e/here"), "").unwrap();
         let folder = Folder::open(place.path()).unwrap();
-        let (stop, options) =
-            (AtomicBool::new(false), ScanOptions { deletions: Deletions::Confirmed, ..ScanOptions::default() });
+        let (stop, options) = (
+            AtomicBool::new(false),
+            ScanOptions { deletions: Deletions::Confirmed, ..ScanOptions::default() },
+        );
         let reading = Reading { stop: &stop, aside: None, writers: None, empty: Duration::ZERO };
         let walked = ingest(&log, set, &options.ingest, reading, |sink| {
             let known = KnownResources::new(&log, set, b"d/e");
             let report = ScanReport::default();
-            let mut walk =
-                Walk { folder: &folder, known, sink, stop: &stop, options: &options, importing: false, report };
+            let mut walk = Walk {
+                folder: &folder,
+                known,
+                sink,
+                stop: &stop,
+                options: &options,
+                importing: false,
+                report,
+            };
             walk.rest_is_gone().map(|()| walk.report)
         });
         let report = walked.unwrap().0.unwrap();

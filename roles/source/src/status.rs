@@ -65,8 +65,8 @@ impl WatchStatus {
         self.lock().held
     }
 
-    /// Confirms that the resources that are held were removed on purpose: the next scan, which begins at once,
-    /// records their deletion, however many they are.
+    /// Confirms that the resources that are held were removed on purpose: the next scan, which
+    /// begins at once, records their deletion, however many they are.
     pub fn confirm_deletions(&self) {
         self.lock().confirmed = true;
     }

@@ -1,4 +1,5 @@
-//! Paths without reliable events: folders that cannot be watched, paths that cannot be read, files with several names.
+//! Paths without reliable events: folders that cannot be watched, paths that cannot be read, files
+//! with several names.
 //!
 //! They are examined again every second or so, longer apart when that takes long.
 
@@ -18,8 +19,8 @@ const SCAN_PAUSE: Duration = Duration::from_secs(2);
 const SHARE: u32 = 20;
 /// Paths kept; for more everything is scanned.
 const MAX_PATHS: usize = 1_000;
-/// Files with several names that are followed; changes of more are found by scans, unless they are made under the name
-/// that is published.
+/// Files with several names that are followed; changes of more are found by scans, unless they are
+/// made under the name that is published.
 const MAX_SHARED: usize = 10_000;
 
 /// The paths that are examined at intervals.
@@ -61,7 +62,8 @@ impl Unsure {
         self.linked = false;
     }
 
-    /// Notes what could not be read, and files with several names; `all` when everything was scanned.
+    /// Notes what could not be read, and files with several names; `all` when everything was
+    /// scanned.
     pub(crate) fn add(&mut self, report: &mut IngestReport, all: bool) {
         for path in std::mem::take(&mut report.unreadable) {
             if self.paths.len() < MAX_PATHS {
@@ -98,8 +100,13 @@ impl Unsure {
         self.next = Instant::now() + PAUSE.max(took * SHARE);
     }
 
-    /// The paths that can be read now and may have changed. Those that could not be read before are forgotten.
-    pub(crate) fn take_readable(&mut self, folder: &Folder, events: Option<&mut Events>) -> Vec<Vec<u8>> {
+    /// The paths that can be read now and may have changed. Those that could not be read before are
+    /// forgotten.
+    pub(crate) fn take_readable(
+        &mut self,
+        folder: &Folder,
+        events: Option<&mut Events>,
+    ) -> Vec<Vec<u8>> {
         let mut ready: BTreeSet<Vec<u8>> =
             self.paths.iter().filter(|path| is_readable(folder, path)).cloned().collect();
         self.paths.retain(|path| !ready.contains(path));
@@ -120,7 +127,8 @@ impl Unsure {
 
     /// The files with several names that changed, and were not touched for `settle`.
     pub(crate) fn changed(&mut self, folder: &Folder, settle: Duration) -> Vec<Vec<u8>> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i64;
+        let now =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i64;
         let mut changed = Vec::new();
         self.shared.retain(|path, witness| {
             // Moved, removed or replaced: that is an event.

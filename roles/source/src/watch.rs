@@ -28,19 +28,21 @@ pub struct WatchOptions {
     pub reread: Duration,
     /// Whether inotify is used. Without it only scans find changes (network file systems).
     pub events: bool,
-    /// Whether relative symbolic links to published files and folders beneath the folder are followed.
+    /// Whether relative symbolic links to published files and folders beneath the folder are
+    /// followed.
     pub follow_links: bool,
     /// The rules that select the published files.
     pub filter: Arc<Filter>,
-    /// How long deletions are held that are more than the guard allows ([`crate::Deletions`]); zero for not at all.
+    /// How long deletions are held that are more than the guard allows ([`crate::Deletions`]); zero
+    /// for not at all.
     pub hold_deletions: Duration,
     /// The files that are missing at the start were removed on purpose.
     pub confirm_deletions: bool,
 }
 
 impl WatchOptions {
-    /// The defaults for a folder: finished files at once, others after 200 ms, a full scan each hour, events used, deletions
-    /// held for a week.
+    /// The defaults for a folder: finished files at once, others after 200 ms, a full scan each
+    /// hour, events used, deletions held for a week.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),

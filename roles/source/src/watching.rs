@@ -1,8 +1,9 @@
 //! The loop of a watch: events are hints, a scan is the truth.
 //!
-//! A path that had an event is read when it is finished, or has been quiet for the debounce time, and no process is known to
-//! be writing it. Whenever events may have been lost, and every hour anyway, the whole folder is scanned. What cannot be
-//! watched surely is examined every few seconds.
+//! A path that had an event is read when it is finished, or has been quiet for the debounce time,
+//! and no process is known to be writing it. Whenever events may have been lost, and every hour
+//! anyway, the whole folder is scanned. What cannot be watched surely is examined every few
+//! seconds.
 
 use crate::aliases::Aliases;
 use crate::aside::Aside;
@@ -14,7 +15,9 @@ use crate::links::{fingerprint_with, owner_of, same_as_seen};
 use crate::names::{is_published_name, is_published_path, key_of, path_of, too_long};
 use crate::path_state::{PathState, inspect};
 use crate::pending::{INSTANT, Pending};
-use crate::scan::{Lost, ScanError, ScanOptions, ScanReport, beneath, delete, is_folder, scan_reading, walk};
+use crate::scan::{
+    Lost, ScanError, ScanOptions, ScanReport, beneath, delete, is_folder, scan_reading, walk,
+};
 use crate::status::{WatchState, WatchStatus};
 use crate::unsure::Unsure;
 use crate::watch::WatchOptions;
@@ -30,17 +33,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the folder itself is checked, an unreadable one is retried, and held deletions are judged again.
+/// How often the folder itself is checked, an unreadable one is retried, and held deletions are
+/// judged again.
 const RETRY: Duration = Duration::from_secs(5);
-/// Held deletions are judged again by a scan; scans take at most this part of the time: one of so many.
+/// Held deletions are judged again by a scan; scans take at most this part of the time: one of so
+/// many.
 const SHARE: u32 = 20;
 /// How often the stop flag is checked.
 const TICK: Duration = Duration::from_millis(200);
 /// How long the first scan waits for files that are being written.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// After a pass, the pause before the next one is this many times as long, so that many changes are recorded together.
+/// After a pass, the pause before the next one is this many times as long, so that many changes are
+/// recorded together.
 const PAUSE: u32 = 8;
-/// In that pause events are read this often, not one by one as they come. The kernel's queue holds thousands.
+/// In that pause events are read this often, not one by one as they come. The kernel's queue holds
+/// thousands.
 const GATHER: Duration = Duration::from_millis(10);
 
 pub(crate) struct Watching {
@@ -85,7 +92,15 @@ impl Watching {
         stop: Arc<AtomicBool>,
         status: Arc<WatchStatus>,
     ) -> Self {
-        Self { options, log, set, stop, status, aliases: Aliases::default(), writers: Writers::default() }
+        Self {
+            options,
+            log,
+            set,
+            stop,
+            status,
+            aliases: Aliases::default(),
+            writers: Writers::default(),
+        }
     }
 
     /// Watches until it is stopped.
@@ -159,7 +174,13 @@ impl Watching {
     }
 
     /// A file that is known as it is need not be read again; its links may still have changed.
-    fn push_known(&self, folder: &Folder, key: &str, path: &[u8], work: &mut Vec<Work>) -> Result<bool, LogError> {
+    fn push_known(
+        &self,
+        folder: &Folder,
+        key: &str,
+        path: &[u8],
+        work: &mut Vec<Work>,
+    ) -> Result<bool, LogError> {
         let ingest = &self.options.ingest;
         // Without links and the API the watch is the first to record it.
         if !ingest.links.active() && ingest.writes.count() == 0 {
@@ -230,7 +251,9 @@ impl Watching {
         use std::os::unix::fs::MetadataExt as _;
         self.log.check_available()?;
         let path = &self.options.folder;
-        let gone = |reason: &dyn std::fmt::Display| Ended::Vanished(format!("`{}` vanished: {reason}", path.display()));
+        let gone = |reason: &dyn std::fmt::Display| {
+            Ended::Vanished(format!("`{}` vanished: {reason}", path.display()))
+        };
         let now = std::fs::metadata(root).map_err(|error| gone(&error))?;
         let opened = folder.root().own_stat().map_err(|error| gone(&error))?;
         if (now.dev(), now.ino()) != (opened.device, opened.inode) {
@@ -274,8 +297,9 @@ struct Round<'w> {
 impl<'w> Round<'w> {
     fn begin(watching: &'w Watching) -> Result<Self, Ended> {
         let options = &watching.options;
-        let root = std::fs::canonicalize(&options.folder)
-            .map_err(|error| Ended::Vanished(format!("cannot open `{}`: {error}", options.folder.display())))?;
+        let root = std::fs::canonicalize(&options.folder).map_err(|error| {
+            Ended::Vanished(format!("cannot open `{}`: {error}", options.folder.display()))
+        })?;
         let folder = crate::names::open_folder(&root, options.follow_links, &options.filter)
             .map_err(|error| Ended::Vanished(error.to_string()))?;
         let events = watching.events(&root, &folder);
@@ -307,7 +331,8 @@ impl<'w> Round<'w> {
             let pause = next_pass.saturating_duration_since(Instant::now());
             if pause.is_zero() {
                 let due = self.pending.next_due();
-                let wait = due.map_or(TICK, |due| due.saturating_duration_since(Instant::now()).min(TICK));
+                let wait =
+                    due.map_or(TICK, |due| due.saturating_duration_since(Instant::now()).min(TICK));
                 self.read_events(wait);
             } else {
                 thread::sleep(pause.min(GATHER));
@@ -371,7 +396,9 @@ impl<'w> Round<'w> {
     fn read_events(&mut self, wait: Duration) {
         let (pending, watching) = (&mut self.pending, self.watching);
         match &mut self.events {
-            Some(events) => events.read(wait, |path, hint| pending.note(watching.subject(path), hint)),
+            Some(events) => {
+                events.read(wait, |path, hint| pending.note(watching.subject(path), hint))
+            }
             None => thread::sleep(wait),
         }
     }
@@ -380,7 +407,10 @@ impl<'w> Round<'w> {
     fn scan_again(&mut self, now: Instant) -> bool {
         let confirmed = self.watching.status.is_confirmed();
         let judge = self.hold.as_ref().is_some_and(|hold| now >= hold.next_scan);
-        std::mem::take(&mut self.scan_soon) || confirmed || judge || self.unsure.scan_is_due(self.events.as_ref(), now)
+        std::mem::take(&mut self.scan_soon)
+            || confirmed
+            || judge
+            || self.unsure.scan_is_due(self.events.as_ref(), now)
     }
 
     /// The scan at the start; for a new set it builds the base.
@@ -424,7 +454,10 @@ impl<'w> Round<'w> {
             writers: Some(&self.watching.writers),
             empty: Duration::ZERO,
         };
-        let mut report = ingest_now(&**log, *set, &options.ingest, reading, writes, pass.work, || |_: &[u8]| false)?;
+        let mut report =
+            ingest_now(&**log, *set, &options.ingest, reading, writes, pass.work, || {
+                |_: &[u8]| false
+            })?;
         pass.report.add(report);
         report = pass.report;
         let deferred = std::mem::take(&mut report.deferred);
@@ -436,7 +469,8 @@ impl<'w> Round<'w> {
     fn deletions(&mut self) -> Result<Deletions, Ended> {
         let Watching { log, set, options, status, .. } = self.watching;
         let now = Instant::now();
-        let over = self.hold.as_ref().is_some_and(|hold| now >= hold.since + options.hold_deletions);
+        let over =
+            self.hold.as_ref().is_some_and(|hold| now >= hold.since + options.hold_deletions);
         if over {
             tracing::warn!(
                 folder = %self.root.display(),
@@ -454,12 +488,17 @@ impl<'w> Round<'w> {
         let Watching { log, set, options, status, .. } = self.watching;
         status.set(WatchState::Scanning);
         let importing = log.head(*set)?.importing;
-        let (ingest, held, deletions) = (options.ingest.clone(), self.pending.written(), self.deletions()?);
+        let (ingest, held, deletions) =
+            (options.ingest.clone(), self.pending.written(), self.deletions()?);
         let scan_options = ScanOptions { ingest, read_all, held, deletions };
         // The base is whole: nothing of it is left for later.
         let aside = (!importing).then_some(&self.aside);
-        let reading =
-            Reading { stop: &self.watching.stop, aside, writers: Some(&self.watching.writers), empty: Duration::ZERO };
+        let reading = Reading {
+            stop: &self.watching.stop,
+            aside,
+            writers: Some(&self.watching.writers),
+            empty: Duration::ZERO,
+        };
         let begun = Instant::now();
         self.unsure.forget();
         let mut report = scan_reading(&self.folder, b"", &**log, *set, &scan_options, reading)?;
@@ -490,7 +529,8 @@ impl<'w> Round<'w> {
     /// Holds deletions until they are confirmed, the files are back, or the time is over.
     fn hold(&mut self, held: Held, scan_took: Duration) {
         let now = Instant::now();
-        let next_scan = now + RETRY.max(scan_took * SHARE).min(self.watching.options.hold_deletions);
+        let next_scan =
+            now + RETRY.max(scan_took * SHARE).min(self.watching.options.hold_deletions);
         if self.hold.is_none() {
             tracing::error!(
                 folder = %self.root.display(),
@@ -526,7 +566,8 @@ impl<'w> Round<'w> {
         Ok(())
     }
 
-    /// Reads paths: files, and whole folders; what is gone is recorded as deleted, unless the guard holds it.
+    /// Reads paths: files, and whole folders; what is gone is recorded as deleted, unless the guard
+    /// holds it.
     fn look_at(&mut self, mut ready: Vec<Vec<u8>>, again: bool) -> Result<(), Ended> {
         let Watching { log, set, options, aliases, .. } = self.watching;
         let (log, set) = (&**log, *set);
@@ -545,22 +586,32 @@ impl<'w> Round<'w> {
             self.watching.push_path(&self.folder, path, &mut pass)?;
         }
         let Pass { work, mut lost, mut report, .. } = pass;
-        // They were quiet for the debounce time, or no process has them open. An event of this moment may not have been read
-        // yet: a file that is being written again is empty for an instant. Such events are read before anything is recorded.
+        // They were quiet for the debounce time, or no process has them open. An event of this
+        // moment may not have been read yet: a file that is being written again is empty for an
+        // instant. Such events are read before anything is recorded.
         let settle = options.debounce.min(INSTANT);
         let ingest = IngestOptions { settle, ..options.ingest.clone() };
         let Self { events, pending, watching, .. } = self;
-        let reading =
-            Reading { stop: &watching.stop, aside: Some(&self.aside), writers: None, empty: options.ingest.settle };
+        let reading = Reading {
+            stop: &watching.stop,
+            aside: Some(&self.aside),
+            writers: None,
+            empty: options.ingest.settle,
+        };
         report.add(ingest_now(log, set, &ingest, reading, writes, work, || {
             if let Some(events) = events {
-                events.read(Duration::ZERO, |path, hint| pending.note(watching.subject(path), hint));
+                events
+                    .read(Duration::ZERO, |path, hint| pending.note(watching.subject(path), hint));
             }
             |path: &[u8]| pending.contains(path)
         })?);
         lost.add_known(log, set, std::mem::take(&mut report.gone))?;
         if options.follow_links {
-            aliases.add(ready.iter().filter_map(|path| Some((path.clone(), link_target(&self.folder, path)?))));
+            aliases.add(
+                ready
+                    .iter()
+                    .filter_map(|path| Some((path.clone(), link_target(&self.folder, path)?))),
+            );
         }
         self.look_into_folders(&ready, &mut lost, &mut report)?;
         self.judge(lost, peak, &mut report)?;
@@ -580,8 +631,9 @@ impl<'w> Round<'w> {
         let mut scanned: Option<&[u8]> = None;
         for path in ready {
             // Sorted: what lies beneath a folder just scanned follows it directly.
-            let beneath = scanned
-                .is_some_and(|outer| path.len() > outer.len() && path.starts_with(outer) && path[outer.len()] == b'/');
+            let beneath = scanned.is_some_and(|outer| {
+                path.len() > outer.len() && path.starts_with(outer) && path[outer.len()] == b'/'
+            });
             if beneath || !is_published_path(path) {
                 continue;
             }
@@ -600,7 +652,12 @@ impl<'w> Round<'w> {
                 held: self.pending.written(),
                 ..ScanOptions::default()
             });
-            let reading = Reading { stop, aside: Some(&self.aside), writers: Some(writers), empty: Duration::ZERO };
+            let reading = Reading {
+                stop,
+                aside: Some(&self.aside),
+                writers: Some(writers),
+                empty: Duration::ZERO,
+            };
             let mut found = walk(&self.folder, path, &**log, *set, scan_options, reading)?;
             aliases.add(found.aliases);
             lost.add(found.lost);
@@ -628,7 +685,8 @@ impl<'w> Round<'w> {
             self.hold(held, Duration::ZERO);
             return Ok(());
         }
-        let reading = Reading { stop, aside: Some(&self.aside), writers: None, empty: Duration::ZERO };
+        let reading =
+            Reading { stop, aside: Some(&self.aside), writers: None, empty: Duration::ZERO };
         report.add(delete(&self.folder, &**log, *set, &options.ingest, reading, lost.keys)?);
         Ok(())
     }
@@ -636,14 +694,20 @@ impl<'w> Round<'w> {
     /// Whether the folder holds nothing that could be published.
     fn is_emptied(&self) -> bool {
         let entries = self.folder.root().entries();
-        entries.is_ok_and(|mut entries| !entries.any(|entry| entry.is_ok_and(|entry| is_published_name(&entry.name))))
+        entries.is_ok_and(|mut entries| {
+            !entries.any(|entry| entry.is_ok_and(|entry| is_published_name(&entry.name)))
+        })
     }
 
     /// Notes what is left to do.
     fn take_over(&mut self, mut report: IngestReport, again: bool) {
         self.unsure.add(&mut report, false);
         self.pending.defer(std::mem::take(&mut report.deferred));
-        self.aside.read(&self.folder, &self.watching.options.ingest, std::mem::take(&mut report.large));
+        self.aside.read(
+            &self.folder,
+            &self.watching.options.ingest,
+            std::mem::take(&mut report.large),
+        );
         if !again {
             report_problems(&report);
         }
@@ -656,7 +720,8 @@ fn link_target(folder: &Folder, path: &[u8]) -> Option<Vec<u8>> {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
         None => (&b""[..], path),
     };
-    let dir = folder.dir(parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty())).ok()?;
+    let dir =
+        folder.dir(parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty())).ok()?;
     dir.link_target(name)
 }
 

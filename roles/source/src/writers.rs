@@ -1,4 +1,5 @@
-//! Files that a process has open for writing, as far as this one may see: where no event shows who writes a file.
+//! Files that a process has open for writing, as far as this one may see: where no event shows who
+//! writes a file.
 
 use abreast_folder::Stat;
 use std::collections::HashSet;
@@ -59,7 +60,8 @@ impl Snapshot {
         let taken = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let Ok(processes) = fs::read_dir("/proc") else { return Self { taken, ..Self::default() } };
         let (mut open, mut complete) = (HashSet::new(), true);
-        let numbered = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
+        let numbered =
+            |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
         for process in processes.flatten().filter(|process| numbered(&process.file_name())) {
             match fs::read_dir(process.path().join("fd")) {
                 Ok(files) => {
@@ -67,7 +69,9 @@ impl Snapshot {
                         open.extend(writable(&process.path(), &file.path()));
                     }
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => complete = false,
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                    complete = false
+                }
                 // It ended meanwhile.
                 Err(_) => {}
             }

@@ -1,7 +1,9 @@
-//! The order of two writers of one resource: what the API writes is not overtaken by an older reading of the folder.
+//! The order of two writers of one resource: what the API writes is not overtaken by an older
+//! reading of the folder.
 //!
-//! Reading a file takes a moment: meanwhile the API may replace the file and record that. The watch notes the count of
-//! writes before it reads, and records only what was not written since and is not being written; the rest is read again.
+//! Reading a file takes a moment: meanwhile the API may replace the file and record that. The watch
+//! notes the count of writes before it reads, and records only what was not written since and is
+//! not being written; the rest is read again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,7 +98,11 @@ mod tests {
         let before = writes.count();
         let mut last = writes.lock();
         writes.note(&mut last, "a");
-        assert!(last.is_after("a", before) && !last.is_after("b", before) && !last.is_after("a", writes.count()));
+        assert!(
+            last.is_after("a", before)
+                && !last.is_after("b", before)
+                && !last.is_after("a", writes.count())
+        );
         for number in 0..MAX_KEYS {
             writes.note(&mut last, &number.to_string());
         }
@@ -108,7 +114,11 @@ mod tests {
         let writes = Writes::default();
         let (one, two) = (writes.begin("a".into()), writes.begin("a".into()));
         drop(one);
-        assert!(writes.lock().is_busy() && writes.lock().is_after("a", 0) && !writes.lock().is_after("b", 0));
+        assert!(
+            writes.lock().is_busy()
+                && writes.lock().is_after("a", 0)
+                && !writes.lock().is_after("b", 0)
+        );
         drop(two);
         assert!(!writes.lock().is_busy() && !writes.lock().is_after("a", 0));
     }

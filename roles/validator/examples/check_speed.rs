@@ -1,4 +1,5 @@
-//! Time to check a document, beside reading it: `cargo run --release --example check_speed [ENTRIES]`
+//! Time to check a document, beside reading it: `cargo run --release --example check_speed
+//! [ENTRIES]`
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use abreast_resourcesync::v1_1::Document;

@@ -33,7 +33,10 @@ pub(crate) struct Head {
 impl Head {
     /// The first target of a relation, as written.
     pub(crate) fn link(&self, rel: &str) -> Option<(&str, (u64, u64))> {
-        self.links.iter().find(|(link, _)| link.has_rel(rel)).map(|(link, place)| (link.href.as_str(), *place))
+        self.links
+            .iter()
+            .find(|(link, _)| link.has_rel(rel))
+            .map(|(link, place)| (link.href.as_str(), *place))
     }
 
     pub(crate) fn root(&self) -> Root {
@@ -160,7 +163,8 @@ impl<W: DocumentObserver> Checker<W> {
             judge::end(&self.head, &self.state, self.entries, &mut self.found);
         }
         if self.entries > SPEC_MAX_ENTRIES {
-            self.found.add(&r::ITEMS, (0, 0), || format!("the document has {} entries", self.entries));
+            self.found
+                .add(&r::ITEMS, (0, 0), || format!("the document has {} entries", self.entries));
         }
         if self.bytes > SPEC_MAX_BYTES {
             self.found.add(&r::SIZE, (0, 0), || format!("the document has {} bytes", self.bytes));
@@ -187,7 +191,9 @@ impl<W: DocumentObserver> Checker<W> {
                 Ok(Token::Text(text)) => {
                     let (into, most) = match self.place {
                         CheckerState::Loc => (&mut self.entry.loc, MAX_URI_LENGTH * 2),
-                        CheckerState::Lastmod | CheckerState::ChangeFreq => (&mut self.text, MAX_TEXT),
+                        CheckerState::Lastmod | CheckerState::ChangeFreq => {
+                            (&mut self.text, MAX_TEXT)
+                        }
                         _ => continue,
                     };
                     if into.len() + text.len() <= most {
@@ -241,7 +247,8 @@ impl<W: DocumentObserver> Checker<W> {
             Start::HeadMd(md) => {
                 let place = self.here();
                 if self.head.md.is_some() {
-                    self.found.add(&r::MD_ONCE, place, || "a second `rs:md` of the document".to_owned());
+                    self.found
+                        .add(&r::MD_ONCE, place, || "a second `rs:md` of the document".to_owned());
                 } else {
                     self.head.md_place = place;
                     self.head.md = Some(*md);
@@ -263,7 +270,9 @@ impl<W: DocumentObserver> Checker<W> {
             CheckerState::Skipped { open: 1, in_entry } => {
                 self.place = if in_entry { CheckerState::Entry } else { CheckerState::Root }
             }
-            CheckerState::Skipped { open, in_entry } => self.place = CheckerState::Skipped { open: open - 1, in_entry },
+            CheckerState::Skipped { open, in_entry } => {
+                self.place = CheckerState::Skipped { open: open - 1, in_entry }
+            }
             CheckerState::Loc => {
                 let trimmed = self.entry.loc.trim_ascii();
                 if trimmed.len() != self.entry.loc.len() {
@@ -276,9 +285,13 @@ impl<W: DocumentObserver> Checker<W> {
                 self.place = CheckerState::Entry;
             }
             CheckerState::ChangeFreq => {
-                const DEFINED: [&str; 7] = ["always", "hourly", "daily", "weekly", "monthly", "yearly", "never"];
+                const DEFINED: [&str; 7] =
+                    ["always", "hourly", "daily", "weekly", "monthly", "yearly", "never"];
                 if !DEFINED.contains(&self.text.trim_ascii()) {
-                    self.faults.add(&r::CHANGEFREQ, format!("`changefreq` is \"{}\"", excerpt(&self.text)));
+                    self.faults.add(
+                        &r::CHANGEFREQ,
+                        format!("`changefreq` is \"{}\"", excerpt(&self.text)),
+                    );
                 }
                 self.place = CheckerState::Entry;
             }
@@ -308,9 +321,13 @@ impl<W: DocumentObserver> Checker<W> {
         }
         if entry.locs > 0 {
             if let Some(fault) = values::uri_fault(&entry.loc) {
-                found.add(&r::URI, entry.place, || format!("`loc` \"{}\" {fault}", excerpt(&entry.loc)));
+                found.add(&r::URI, entry.place, || {
+                    format!("`loc` \"{}\" {fault}", excerpt(&entry.loc))
+                });
             } else if let Some(fault) = values::not_normal(&entry.loc) {
-                found.add(&r::URI_NORMAL, entry.place, || format!("`loc` \"{}\" {fault}", excerpt(&entry.loc)));
+                found.add(&r::URI_NORMAL, entry.place, || {
+                    format!("`loc` \"{}\" {fault}", excerpt(&entry.loc))
+                });
             }
         }
         judge::entry(&self.head, entry, &mut self.state, found);
@@ -337,7 +354,9 @@ impl Start {
     ) -> Self {
         let skip = |in_entry| Self::Go(CheckerState::Skipped { open: 1, in_entry });
         match place {
-            CheckerState::Skipped { open, in_entry } => Self::Go(CheckerState::Skipped { open: open + 1, in_entry }),
+            CheckerState::Skipped { open, in_entry } => {
+                Self::Go(CheckerState::Skipped { open: open + 1, in_entry })
+            }
             CheckerState::Outside => {
                 head.root = root(element, faults);
                 Self::Go(if head.root.is_some() {
@@ -356,7 +375,9 @@ impl Start {
                     entry.has_lastmod = true;
                     Self::Go(CheckerState::Lastmod)
                 }
-                (SM, b"changefreq") if head.root() == Root::UrlSet => Self::Go(CheckerState::ChangeFreq),
+                (SM, b"changefreq") if head.root() == Root::UrlSet => {
+                    Self::Go(CheckerState::ChangeFreq)
+                }
                 (RS, b"md") => {
                     if entry.has_md {
                         faults.add(&r::MD_ONCE, "a second `rs:md` in one entry");
@@ -381,19 +402,30 @@ impl Start {
                 }
             },
             CheckerState::Loc | CheckerState::Lastmod | CheckerState::ChangeFreq => {
-                faults.add(&r::ELEMENTS, format!("element `{}` where only text is due", excerpt(element.local())));
+                faults.add(
+                    &r::ELEMENTS,
+                    format!("element `{}` where only text is due", excerpt(element.local())),
+                );
                 // Two to close: this one and the field around it.
                 Self::Go(CheckerState::Skipped { open: 2, in_entry: true })
             }
         }
     }
 
-    fn in_root(element: &Element<'_>, head: &mut Head, faults: &mut ElementFaults, head_done: bool) -> Self {
+    fn in_root(
+        element: &Element<'_>,
+        head: &mut Head,
+        faults: &mut ElementFaults,
+        head_done: bool,
+    ) -> Self {
         let skipped = CheckerState::Skipped { open: 1, in_entry: false };
         let ns = element.ns();
         let late = |faults: &mut ElementFaults, what: &str| {
             if head_done {
-                faults.add(&r::MD_FIRST, format!("`{what}` of the document comes behind its first entry"));
+                faults.add(
+                    &r::MD_FIRST,
+                    format!("`{what}` of the document comes behind its first entry"),
+                );
             }
         };
         match (ns, element.local().as_bytes()) {
@@ -406,7 +438,8 @@ impl Start {
             }
             (RS, b"ln") => {
                 late(faults, "rs:ln");
-                read_ln(element, faults).map_or(Self::Go(skipped), |link| Self::HeadLink(Box::new(link)))
+                read_ln(element, faults)
+                    .map_or(Self::Go(skipped), |link| Self::HeadLink(Box::new(link)))
             }
             _ => {
                 misplaced(element, ns, faults);

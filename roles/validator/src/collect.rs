@@ -143,7 +143,9 @@ impl<'a> Collector<'a> {
         let links = |rel| entry.links.iter().filter(move |link| link.has_rel(rel));
         let targets = |rel| links(rel).filter_map(|link| resolve(&self.url, &link.href).ok());
         match own.capability? {
-            Capability::CapabilityList if entry.md.capability.is_some_and(kind::is_notification) => {
+            Capability::CapabilityList
+                if entry.md.capability.is_some_and(kind::is_notification) =>
+            {
                 Some(NotificationFacts {
                     hubs: targets("hub").take(HUBS_MAX).collect(),
                     ..NotificationFacts::default()
@@ -167,13 +169,17 @@ impl DocumentObserver for Collector<'_> {
         let is_list = capability == Capability::ResourceList && root == Root::UrlSet;
         self.wants = CollectOptions {
             children: kind::is_container(capability, root),
-            listed: is_list && !self.origin.archived || capability == Capability::ResourceDumpManifest,
+            listed: is_list && !self.origin.archived
+                || capability == Capability::ResourceDumpManifest,
             unique: is_list,
-            changed: capability == Capability::ChangeList && root == Root::UrlSet && !self.origin.archived,
+            changed: capability == Capability::ChangeList
+                && root == Root::UrlSet
+                && !self.origin.archived,
             fingerprint: kind::is_manifest(capability),
         };
         let index = head.link("index").and_then(|(href, _)| resolve(&self.url, href).ok());
-        self.group = index.or_else(|| self.origin.index.clone()).unwrap_or_else(|| self.url.clone());
+        self.group =
+            index.or_else(|| self.origin.index.clone()).unwrap_or_else(|| self.url.clone());
     }
 
     fn entry(&mut self, head: &Head, entry: &Entry, found: &mut Findings) {
@@ -217,9 +223,11 @@ impl DocumentObserver for Collector<'_> {
         }
         if wants.changed {
             let hash = hash(self.context.seed, &entry.loc);
-            if let (Some(time), Some(change), true) = (md.datetime, md.change, self.changed.wants(hash))
-                && let Some(changes) =
-                    self.changed.entry(hash, || Changes { uri: entry.loc.clone(), latest: Vec::new() })
+            if let (Some(time), Some(change), true) =
+                (md.datetime, md.change, self.changed.wants(hash))
+                && let Some(changes) = self
+                    .changed
+                    .entry(hash, || Changes { uri: entry.loc.clone(), latest: Vec::new() })
             {
                 changes.add(Changed {
                     time,

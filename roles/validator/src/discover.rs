@@ -96,7 +96,10 @@ mod tests {
         assert_eq!(in_html(page), ["/caps.xml?a=1&b=2", "/two"]);
         assert!(is_page(page));
         assert!(!is_page(b"<?xml version='1.0'?><urlset>"));
-        assert_eq!(in_robots(b"User-agent: *\nSITEMAP : http://h/s.xml\nSitemap:\n# no\n"), ["http://h/s.xml"]);
+        assert_eq!(
+            in_robots(b"User-agent: *\nSITEMAP : http://h/s.xml\nSitemap:\n# no\n"),
+            ["http://h/s.xml"]
+        );
     }
 
     proptest! {

@@ -48,7 +48,9 @@ impl ResponseFacts {
             .flatten()
             .filter(|link| link.anchor().is_none())
             .collect();
-        let targets = |rel| links.iter().filter(|link| link.has_rel(rel)).map(|link| link.target.clone()).collect();
+        let targets = |rel| {
+            links.iter().filter(|link| link.has_rel(rel)).map(|link| link.target.clone()).collect()
+        };
         Self {
             url: response.url().to_owned(),
             status: response.status().as_u16(),
@@ -101,7 +103,9 @@ impl Budget<'_> {
             return Err(Failure::Limit("--max-time"));
         }
         let bytes = bytes as u64;
-        let left = self.bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        let left = self
+            .bytes_left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         left.map(|_| ()).map_err(|_| Failure::Limit("--max-bytes"))
     }
 }
@@ -118,19 +122,28 @@ pub(crate) fn missing(url: &str, error: &abreast_net::Error, budget: &Budget<'_>
 }
 
 /// Asks for the headers of a URL only.
-pub(crate) async fn head(client: &Client, url: &str, budget: &Budget<'_>) -> Result<ResponseFacts, Failure> {
+pub(crate) async fn head(
+    client: &Client,
+    url: &str,
+    budget: &Budget<'_>,
+) -> Result<ResponseFacts, Failure> {
     let mut retries = Retries::default();
     loop {
         budget.take(0)?;
-        let request = Request { head: true, unasked_encoding: UnaskedEncoding::Raw, ..Request::new(url) };
+        let request =
+            Request { head: true, unasked_encoding: UnaskedEncoding::Raw, ..Request::new(url) };
         match client.send(&request).await.and_then(Response::require_success) {
             Ok(response) => return Ok(ResponseFacts::of(&response)),
-            Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(url, &error, budget))?,
+            Err(error) => retries
+                .wait_after(client, error)
+                .await
+                .map_err(|error| missing(url, &error, budget))?,
         }
     }
 }
 
-/// Gets a URL. `begin` is called with what the server stated before the first piece of each attempt.
+/// Gets a URL. `begin` is called with what the server stated before the first piece of each
+/// attempt.
 ///
 /// `raw` hands over the bytes as they are delivered; else gzip is unpacked, however it came to be.
 pub(crate) async fn url(
@@ -184,7 +197,10 @@ pub(crate) async fn url(
         };
         match attempt.await {
             Ok(done) => return done,
-            Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(url, &error, budget))?,
+            Err(error) => retries
+                .wait_after(client, error)
+                .await
+                .map_err(|error| missing(url, &error, budget))?,
         }
     }
 }
@@ -199,7 +215,11 @@ pub(crate) fn unreadable(error: &io::Error) -> Failure {
 }
 
 /// Reads a file.
-pub(crate) fn file(path: &str, budget: &Budget<'_>, mut piece: impl FnMut(&[u8]) -> Go) -> Result<(), Failure> {
+pub(crate) fn file(
+    path: &str,
+    budget: &Budget<'_>,
+    mut piece: impl FnMut(&[u8]) -> Go,
+) -> Result<(), Failure> {
     let missing = unreadable;
     let mut file = File::open(path).map_err(|error| missing(&error))?;
     let mut buffer = vec![0; CHUNK];
@@ -229,7 +249,11 @@ pub(crate) fn file(path: &str, budget: &Budget<'_>, mut piece: impl FnMut(&[u8])
 }
 
 /// Is an unchanged document answered with 304? `None` when that cannot be reported.
-pub(crate) async fn answers_conditions(client: &Client, url: &str, facts: &ResponseFacts) -> Option<bool> {
+pub(crate) async fn answers_conditions(
+    client: &Client,
+    url: &str,
+    facts: &ResponseFacts,
+) -> Option<bool> {
     let request = Request {
         if_none_match: facts.etag.as_deref(),
         if_modified_since: facts.last_modified.as_deref().filter(|_| facts.etag.is_none()),

@@ -41,7 +41,12 @@ impl Findings {
     }
 
     /// Notes a finding at a line and column; the message is made only when it is kept.
-    pub(crate) fn add(&mut self, rule: &'static Rule, place: (u64, u64), message: impl FnOnce() -> String) {
+    pub(crate) fn add(
+        &mut self,
+        rule: &'static Rule,
+        place: (u64, u64),
+        message: impl FnOnce() -> String,
+    ) {
         let at = self.kept.iter().position(|(id, _, _)| *id == rule.id);
         if let Some(at) = at
             && self.kept[at].1 >= self.most_each
@@ -91,7 +96,8 @@ mod tests {
         }
         found.add(&crate::rules::AT, (9, 1), String::new);
         let list = found.into_list();
-        let seen: Vec<_> = list.iter().map(|finding| (finding.rule.id, finding.line, finding.more)).collect();
+        let seen: Vec<_> =
+            list.iter().map(|finding| (finding.rule.id, finding.line, finding.more)).collect();
         assert_eq!(seen, [("RS-12.1-order", 1, 0), ("RS-12.1-order", 2, 3), ("RS-A-at", 9, 0)]);
     }
 }

@@ -1,4 +1,5 @@
-//! What holds for every document and package, whatever is in it: for fuzzing and for the tests of its seeds.
+//! What holds for every document and package, whatever is in it: for fuzzing and for the tests of
+//! its seeds.
 
 use crate::checker::Checker;
 use crate::collect::Context;
@@ -19,8 +20,8 @@ const MOST_EACH: usize = 3;
 /// Bytes that are unpacked of one package.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// The findings in a document are the same however it is cut; each is short and has its place, and a stricter check
-/// finds no less.
+/// The findings in a document are the same however it is cut; each is short and has its place, and
+/// a stricter check finds no less.
 ///
 /// # Panics
 /// When that is not so.
@@ -31,10 +32,14 @@ pub fn document(bytes: &[u8]) {
         assert!(finding.message.len() <= MESSAGE_MAX, "{}: {}", finding.rule.id, finding.message);
         assert!(finding.line <= lines);
     }
-    let piece = bytes.iter().fold(0_usize, |sum, byte| sum.wrapping_add(usize::from(*byte))) % 31 + 1;
+    let piece =
+        bytes.iter().fold(0_usize, |sum, byte| sum.wrapping_add(usize::from(*byte))) % 31 + 1;
     assert_eq!(findings(bytes, Mode::Strict, usize::MAX, piece), whole, "in pieces of {piece}");
     let places = |found: &[Finding]| -> Vec<_> {
-        found.iter().map(|found| (found.rule.id, found.line, found.column, found.message.clone())).collect()
+        found
+            .iter()
+            .map(|found| (found.rule.id, found.line, found.column, found.message.clone()))
+            .collect()
     };
     let lenient = findings(bytes, Mode::Lenient, usize::MAX, usize::MAX);
     assert_eq!(places(&lenient), places(&whole));
@@ -67,8 +72,12 @@ pub fn package(bytes: &[u8]) {
     }
     let cancel = AtomicBool::new(false);
     let until = Instant::now() + Duration::from_secs(60);
-    let budget =
-        Budget { bytes_left: AtomicU64::new(BYTES_MAX), until, cancel: &cancel, unreachable: Mutex::default() };
+    let budget = Budget {
+        bytes_left: AtomicU64::new(BYTES_MAX),
+        until,
+        cancel: &cancel,
+        unreachable: Mutex::default(),
+    };
     let context = Context { seed: 1, seen: Mutex::new(Seen::new(1_000)), sketch: 16 };
     let of = PackageOrigin {
         url: "p.zip",

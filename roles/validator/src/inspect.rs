@@ -32,7 +32,9 @@ impl Walk<'_> {
         found_by: FoundBy,
         origin: Origin,
     ) -> Inspection {
-        if found_by == FoundBy::Package || found_by == FoundBy::Start && !is_url(url) && package::is_zip_file(url) {
+        if found_by == FoundBy::Package
+            || found_by == FoundBy::Start && !is_url(url) && package::is_zip_file(url)
+        {
             let (findings, found) = self.package(client, number, url).await;
             return Inspection { found, findings, ..Inspection::default() };
         }
@@ -51,13 +53,16 @@ impl Walk<'_> {
             }
             let mut checker = checker.borrow_mut();
             if found_by == FoundBy::Robots
-                || checker.bytes == 0 && !matches!(found_by, FoundBy::Down | FoundBy::Topic) && discover::is_page(bytes)
+                || checker.bytes == 0
+                    && !matches!(found_by, FoundBy::Down | FoundBy::Topic)
+                    && discover::is_page(bytes)
             {
                 *page = Some(bytes.to_vec());
                 return Go::On;
             }
             checker.feed(bytes);
-            let plain = found_by == FoundBy::Sitemap && checker.entries > 0 && checker.head.md.is_none();
+            let plain =
+                found_by == FoundBy::Sitemap && checker.entries > 0 && checker.head.md.is_none();
             if plain || checker.is_broken() { Go::Enough } else { Go::On }
         };
         let begin = |_: &ResponseFacts| {
@@ -78,41 +83,59 @@ impl Walk<'_> {
             Err(Failure::Limit(limit)) => {
                 return Inspection { found: Inspected::Limit(limit), ..Inspection::default() };
             }
-            Err(Failure::Cancelled) => return Inspection { found: Inspected::Cancelled, ..Inspection::default() },
+            Err(Failure::Cancelled) => {
+                return Inspection { found: Inspected::Cancelled, ..Inspection::default() };
+            }
         };
         if let Some(page) = page.into_inner() {
-            return Inspection { found: Inspected::Page(page, Box::new(facts)), ..Inspection::default() };
+            return Inspection {
+                found: Inspected::Page(page, Box::new(facts)),
+                ..Inspection::default()
+            };
         }
         let mut checker = checker.into_inner();
         if found_by == FoundBy::Sitemap && checker.head.md.is_none() {
             return Inspection { found: Inspected::Plain, ..Inspection::default() };
         }
-        let silent = checker.bytes == 0 && is_url(url) && (found_by == FoundBy::Topic || !facts.hubs.is_empty());
+        let silent = checker.bytes == 0
+            && is_url(url)
+            && (found_by == FoundBy::Topic || !facts.hubs.is_empty());
         if !silent {
             checker.finish();
         }
         let capability = checker.head.md.as_ref().and_then(|md| md.capability);
-        if is_url(url) && (found_by == FoundBy::Topic || silent || capability.is_some_and(kind::is_notification)) {
-            match topic::answers(client, url, &facts, silent, self.budget, &mut checker.found).await {
+        if is_url(url)
+            && (found_by == FoundBy::Topic
+                || silent
+                || capability.is_some_and(kind::is_notification))
+        {
+            match topic::answers(client, url, &facts, silent, self.budget, &mut checker.found).await
+            {
                 Err(Failure::Limit(limit)) => {
                     return Inspection { found: Inspected::Limit(limit), ..Inspection::default() };
                 }
-                Err(_) => return Inspection { found: Inspected::Cancelled, ..Inspection::default() },
+                Err(_) => {
+                    return Inspection { found: Inspected::Cancelled, ..Inspection::default() };
+                }
                 Ok(()) => {}
             }
         } else if is_url(url) {
             // Who has a package has its manifest: a copy of that is rarely asked for.
-            let packed = facts.content_encoding.is_some() || capability.is_some_and(kind::is_manifest);
+            let packed =
+                facts.content_encoding.is_some() || capability.is_some_and(kind::is_manifest);
             if !packed && checker.bytes > GZIP_BYTES {
                 let bytes = checker.bytes;
-                checker.found.add(&r::GZIP, (0, 0), || format!("the server sent {bytes} bytes uncompressed"));
+                checker.found.add(&r::GZIP, (0, 0), || {
+                    format!("the server sent {bytes} bytes uncompressed")
+                });
             }
             self.manners(client, url, &facts, &mut checker.found).await;
         }
         let Checker { observer, head, entries, bytes, complete, found, .. } = checker;
         let fingerprint = observer.fingerprint();
         let Collector { children, listed, changed, again, .. } = observer;
-        let doc = Doc { head, entries, bytes, complete, children, fingerprint, facts, again, silent };
+        let doc =
+            Doc { head, entries, bytes, complete, children, fingerprint, facts, again, silent };
         Inspection {
             found: Inspected::Document(Box::new(doc)),
             findings: found.into_list(),
@@ -121,7 +144,13 @@ impl Walk<'_> {
     }
 
     /// Notes on how the server delivers documents.
-    async fn manners(&self, client: &Client, url: &str, facts: &ResponseFacts, found: &mut Findings) {
+    async fn manners(
+        &self,
+        client: &Client,
+        url: &str,
+        facts: &ResponseFacts,
+        found: &mut Findings,
+    ) {
         let is_xml = facts.content_type.as_deref().is_some_and(|content_type| {
             let essence = crate::values::essence(content_type);
             essence.ends_with("/xml") || essence.ends_with("+xml") || essence.contains("gzip")
@@ -135,12 +164,21 @@ impl Walk<'_> {
         }
         if facts.etag.is_none() && facts.last_modified.is_none() {
             found.add(&r::ETAG, (0, 0), || "neither ETag nor Last-Modified".to_owned());
-        } else if take_one(&self.conditions) && fetch::answers_conditions(client, url, facts).await == Some(false) {
-            found.add(&r::CONDITIONAL, (0, 0), || "the whole document came though it is unchanged".to_owned());
+        } else if take_one(&self.conditions)
+            && fetch::answers_conditions(client, url, facts).await == Some(false)
+        {
+            found.add(&r::CONDITIONAL, (0, 0), || {
+                "the whole document came though it is unchanged".to_owned()
+            });
         }
     }
 
-    async fn package(&self, client: &Client, number: usize, url: &str) -> (Vec<Finding>, Inspected) {
+    async fn package(
+        &self,
+        client: &Client,
+        number: usize,
+        url: &str,
+    ) -> (Vec<Finding>, Inspected) {
         let entry = self.entry_of(number);
         let mut found = Findings::new(url, self.options.mode, self.most_each());
         let got = package::get(client, url, self.budget, self.options.max_file_bytes).await;
@@ -159,7 +197,13 @@ impl Walk<'_> {
             most_each: self.most_each(),
             dump: entry.as_ref().and_then(|(_, capability)| *capability),
         };
-        match package::check(file, entry.as_ref().map(|(child, _)| child), &of_manifest, self.budget, &mut found) {
+        match package::check(
+            file,
+            entry.as_ref().map(|(child, _)| child),
+            &of_manifest,
+            self.budget,
+            &mut found,
+        ) {
             Ok((package, mut findings)) => {
                 let mut all = found.into_list();
                 all.append(&mut findings);

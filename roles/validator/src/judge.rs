@@ -43,13 +43,17 @@ pub(crate) fn head(head: &Head, found: &mut Findings) {
     let (root, place) = (head.root(), head.md_place);
     let Some(capability) = md.capability else {
         if !md.has(has::CAPABILITY) {
-            found.add(&r::CAPABILITY, place, || "the `rs:md` of the document has no `capability`".to_owned());
+            found.add(&r::CAPABILITY, place, || {
+                "the `rs:md` of the document has no `capability`".to_owned()
+            });
         }
         return;
     };
     let name = || kind::name(Some(capability), root);
     let times = kind::times(capability, root);
-    for (of, bit, word, rule) in [(times.at, has::AT, "at", &r::AT), (times.from, has::FROM, "from", &r::FROM)] {
+    for (of, bit, word, rule) in
+        [(times.at, has::AT, "at", &r::AT), (times.from, has::FROM, "from", &r::FROM)]
+    {
         if of == AttributeUse::Mandatory && !md.has(bit) {
             found.add(rule, place, || format!("this {} has no `{word}`", name()));
         }
@@ -66,11 +70,15 @@ pub(crate) fn head(head: &Head, found: &mut Findings) {
     }
     for (bit, word) in [(has::CHANGE, "change"), (has::DATETIME, "datetime")] {
         if md.has(bit) {
-            found.add(&r::CHANGE_ONLY, place, || format!("`{word}` is about a resource, not about a document"));
+            found.add(&r::CHANGE_ONLY, place, || {
+                format!("`{word}` is about a resource, not about a document")
+            });
         }
     }
     if md.has(has::PATH) {
-        found.add(&r::PATH_ONLY, place, || "`path` is about a bitstream, not about a document".to_owned());
+        found.add(&r::PATH_ONLY, place, || {
+            "`path` is about a bitstream, not about a document".to_owned()
+        });
     }
     if kind::is_archive(capability) && md.has(has::AT | has::COMPLETED | has::FROM | has::UNTIL) {
         found.add(&r::ARCHIVE_HEAD, place, || format!("this {} has times of its own", name()));
@@ -94,7 +102,9 @@ pub(crate) fn head(head: &Head, found: &mut Findings) {
         notification::head(head, capability, found);
     }
     if capability == Capability::CapabilityList && root == Root::SitemapIndex {
-        found.add(&r::CAPABILITY_LIST_INDEX, place, || "this is an index of Capability Lists".to_owned());
+        found.add(&r::CAPABILITY_LIST_INDEX, place, || {
+            "this is an index of Capability Lists".to_owned()
+        });
     }
 }
 
@@ -123,7 +133,9 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
     };
     let root = head.root();
     let (own, place) = (&entry.md, entry.place);
-    if own.has(has::AT | has::COMPLETED | has::FROM | has::UNTIL) || kind::is_container(capability, root) {
+    if own.has(has::AT | has::COMPLETED | has::FROM | has::UNTIL)
+        || kind::is_container(capability, root)
+    {
         times_of_entry(capability, root, entry, found);
     }
     if own.has(has::PATH) && !kind::is_manifest(capability) {
@@ -138,11 +150,19 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
     match capability {
         Capability::Description => description_entry(entry, found),
         Capability::CapabilityList => capability_entry(entry, state, found),
-        Capability::ChangeList if root == Root::SitemapIndex => change_index_entry(entry, state, found),
-        Capability::ResourceDumpManifest | Capability::ChangeDumpManifest => manifest_entry(capability, entry, found),
+        Capability::ChangeList if root == Root::SitemapIndex => {
+            change_index_entry(entry, state, found)
+        }
+        Capability::ResourceDumpManifest | Capability::ChangeDumpManifest => {
+            manifest_entry(capability, entry, found)
+        }
         Capability::FrameworkNotification => notification::framework_entry(md.until, entry, found),
-        Capability::ResourceDump | Capability::ChangeDump => dump_entry(capability, root, entry, state, found),
-        _ if kind::is_archive(capability) && root == Root::UrlSet => archive_entry(capability, entry, state, found),
+        Capability::ResourceDump | Capability::ChangeDump => {
+            dump_entry(capability, root, entry, state, found)
+        }
+        _ if kind::is_archive(capability) && root == Root::UrlSet => {
+            archive_entry(capability, entry, state, found)
+        }
         _ => {}
     }
     if kind::is_notification(capability) {
@@ -163,7 +183,9 @@ fn times_of_entry(capability: Capability, root: Root, entry: &Entry, found: &mut
     ] {
         if !of.is_allowed() && entry.md.has(bit) {
             let name = kind::name(Some(capability), root);
-            found.add(&r::TIME_FORBIDDEN, entry.place, || format!("`{word}` is not for an entry of a {name}"));
+            found.add(&r::TIME_FORBIDDEN, entry.place, || {
+                format!("`{word}` is not for an entry of a {name}")
+            });
         }
     }
     if times.child_from == AttributeUse::Recommended && !entry.md.has(has::FROM) {
@@ -191,9 +213,13 @@ fn change(
     if !md.has(has::CHANGE) {
         found.add(change_rule, place, || format!("no `change` for {}", excerpt(&entry.loc)));
     }
-    if md.change == Some(Change::Deleted) && md.has(has::HASH | has::LENGTH | has::TYPE | has::ENCODING) {
+    if md.change == Some(Change::Deleted)
+        && md.has(has::HASH | has::LENGTH | has::TYPE | has::ENCODING)
+    {
         let loc = excerpt(&entry.loc);
-        found.add(&r::DELETED, place, || format!("a deletion of {loc} with attributes of a representation"));
+        found.add(&r::DELETED, place, || {
+            format!("a deletion of {loc} with attributes of a representation")
+        });
     }
     let Some(time) = md.datetime else {
         if !md.has(has::DATETIME) {
@@ -223,15 +249,20 @@ fn description_entry(entry: &Entry, found: &mut Findings) {
     let place = entry.place;
     if !entry.md.has(has::CAPABILITY) {
         let rule = if entry.has_md { &r::DESCRIPTION_CAPABILITY } else { &r::DESCRIPTION_MD };
-        found.add(rule, place, || "an entry without the capability of a Capability List".to_owned());
+        found
+            .add(rule, place, || "an entry without the capability of a Capability List".to_owned());
     } else if entry.md.capability.is_some_and(|capability| {
         // An index of Source Descriptions points to Source Descriptions.
         !matches!(capability, Capability::CapabilityList | Capability::Description)
     }) {
-        found.add(&r::DESCRIPTION_CAPABILITY, place, || "an entry that is no Capability List".to_owned());
+        found.add(&r::DESCRIPTION_CAPABILITY, place, || {
+            "an entry that is no Capability List".to_owned()
+        });
     }
     if !entry.links.iter().any(|link| link.has_rel("describedby")) {
-        found.add(&r::SET_DESCRIBEDBY, place, || format!("no `describedby` for {}", excerpt(&entry.loc)));
+        found.add(&r::SET_DESCRIBEDBY, place, || {
+            format!("no `describedby` for {}", excerpt(&entry.loc))
+        });
     }
     if entry.has_lastmod {
         found.add(&r::DESCRIPTION_LASTMOD, place, || "an entry with `lastmod`".to_owned());
@@ -244,18 +275,24 @@ fn capability_entry(entry: &Entry, state: &mut State, found: &mut Findings) {
         found.add(&r::CAPABILITY_LIST_LASTMOD, place, || "an entry with `lastmod`".to_owned());
     }
     if !entry.md.has(has::CAPABILITY) {
-        found.add(&r::CAPABILITY_LIST_CAPABILITY, place, || format!("no `capability` for {}", excerpt(&entry.loc)));
+        found.add(&r::CAPABILITY_LIST_CAPABILITY, place, || {
+            format!("no `capability` for {}", excerpt(&entry.loc))
+        });
     }
     let Some(capability) = entry.md.capability else { return };
     let wrong = matches!(capability, Capability::Description | Capability::CapabilityList);
     if wrong || kind::is_manifest(capability) {
-        found.add(&r::CAPABILITY_LIST_KIND, place, || format!("an entry for `{}`", capability.token()));
+        found.add(&r::CAPABILITY_LIST_KIND, place, || {
+            format!("an entry for `{}`", capability.token())
+        });
     }
     if kind::is_notification(capability) {
         notification::topic_entry(capability, entry, &mut state.notification, found);
     }
     if state.capabilities.contains(&capability) {
-        found.add(&r::CAPABILITY_LIST_ONCE, place, || format!("a second entry for `{}`", capability.token()));
+        found.add(&r::CAPABILITY_LIST_ONCE, place, || {
+            format!("a second entry for `{}`", capability.token())
+        });
     } else {
         state.capabilities.push(capability);
     }
@@ -266,36 +303,51 @@ fn change_index_entry(entry: &Entry, state: &mut State, found: &mut Findings) {
     if let (Some(latest), Some(from)) = (state.latest, md.from)
         && values::is_before(from, latest)
     {
-        let message = || format!("the list from {} comes behind the one from {}", from.instant, latest.instant);
+        let message = || {
+            format!("the list from {} comes behind the one from {}", from.instant, latest.instant)
+        };
         found.add(&r::CHANGE_INDEX_ORDER, place, message);
-    } else if let (Some(until), Some(from)) = (state.before.and_then(|before| before.until), md.from)
+    } else if let (Some(until), Some(from)) =
+        (state.before.and_then(|before| before.until), md.from)
         && values::is_before(until, from)
     {
-        let message = || format!("nothing covers the time from {} to {}", until.instant, from.instant);
+        let message =
+            || format!("nothing covers the time from {} to {}", until.instant, from.instant);
         found.add(&r::CHANGE_INDEX_GAP, place, message);
     }
     if let Some(before) = state.before.filter(|before| before.has_from && !before.has_until) {
-        found.add(&r::CHANGE_INDEX_LAST, before.place, || "a list without `until` that is not the last".to_owned());
+        found.add(&r::CHANGE_INDEX_LAST, before.place, || {
+            "a list without `until` that is not the last".to_owned()
+        });
     }
     if state.before.is_none() {
         state.first_from = md.from;
     }
     state.latest = md.from.or(state.latest);
-    state.before =
-        Some(PreviousEntry { until: md.until, has_from: md.has(has::FROM), has_until: md.has(has::UNTIL), place });
+    state.before = Some(PreviousEntry {
+        until: md.until,
+        has_from: md.has(has::FROM),
+        has_until: md.has(has::UNTIL),
+        place,
+    });
 }
 
 fn manifest_entry(capability: Capability, entry: &Entry, found: &mut Findings) {
     let (md, place) = (&entry.md, entry.place);
     let deleted = md.change == Some(Change::Deleted);
     if !md.has(has::PATH) {
-        let rule =
-            if capability == Capability::ResourceDumpManifest { &r::MANIFEST_PATH } else { &r::CHANGE_DUMP_PATH };
+        let rule = if capability == Capability::ResourceDumpManifest {
+            &r::MANIFEST_PATH
+        } else {
+            &r::CHANGE_DUMP_PATH
+        };
         if capability == Capability::ResourceDumpManifest || !deleted {
             found.add(rule, place, || format!("no `path` for {}", excerpt(&entry.loc)));
         }
     } else if deleted {
-        found.add(&r::CHANGE_DUMP_DELETED, place, || format!("a `path` for the deleted {}", excerpt(&entry.loc)));
+        found.add(&r::CHANGE_DUMP_DELETED, place, || {
+            format!("a `path` for the deleted {}", excerpt(&entry.loc))
+        });
     } else {
         path(&md.path, place, found);
     }
@@ -316,7 +368,13 @@ fn path(path: &str, place: (u64, u64), found: &mut Findings) {
     }
 }
 
-fn dump_entry(capability: Capability, root: Root, entry: &Entry, state: &mut State, found: &mut Findings) {
+fn dump_entry(
+    capability: Capability,
+    root: Root,
+    entry: &Entry,
+    state: &mut State,
+    found: &mut Findings,
+) {
     let (md, place) = (&entry.md, entry.place);
     if capability == Capability::ChangeDump {
         if let (Some(latest), Some(from)) = (state.latest, md.from)
@@ -331,13 +389,21 @@ fn dump_entry(capability: Capability, root: Root, entry: &Entry, state: &mut Sta
         return;
     }
     if !md.has(has::TYPE) || !md.has(has::LENGTH) {
-        found.add(&r::DUMP_TYPE_LENGTH, place, || format!("no `type` or `length` for {}", excerpt(&entry.loc)));
+        found.add(&r::DUMP_TYPE_LENGTH, place, || {
+            format!("no `type` or `length` for {}", excerpt(&entry.loc))
+        });
     }
-    let format = if md.media_type.is_empty() { extension(&entry.loc) } else { values::essence(&md.media_type) };
+    let format = if md.media_type.is_empty() {
+        extension(&entry.loc)
+    } else {
+        values::essence(&md.media_type)
+    };
     if let Some(first) = &state.format
         && *first != format
     {
-        found.add(&r::DUMP_FORMAT, place, || format!("`{}` beside `{}`", excerpt(&format), excerpt(first)));
+        found.add(&r::DUMP_FORMAT, place, || {
+            format!("`{}` beside `{}`", excerpt(&format), excerpt(first))
+        });
     }
     if !matches!(format.as_str(), "application/zip" | "application/x-zip-compressed" | "zip") {
         found.add(&r::DUMP_ZIP, place, || format!("a package of `{}`", excerpt(&format)));
@@ -347,9 +413,12 @@ fn dump_entry(capability: Capability, root: Root, entry: &Entry, state: &mut Sta
 
 /// A placeholder for the type of a package that states none.
 fn extension(loc: &str) -> String {
-    let name = loc.split(['?', '#']).next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let name =
+        loc.split(['?', '#']).next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
     match name.rsplit_once('.') {
-        Some((_, extension)) if extension.eq_ignore_ascii_case("zip") => "application/zip".to_owned(),
+        Some((_, extension)) if extension.eq_ignore_ascii_case("zip") => {
+            "application/zip".to_owned()
+        }
         Some((_, extension)) => extension.to_ascii_lowercase(),
         None => "unknown".to_owned(),
     }
@@ -357,9 +426,13 @@ fn extension(loc: &str) -> String {
 
 fn archive_entry(capability: Capability, entry: &Entry, state: &mut State, found: &mut Findings) {
     let (md, place) = (&entry.md, entry.place);
-    let snapshots = matches!(capability, Capability::ResourceListArchive | Capability::ResourceDumpArchive);
-    let (bit, rule, word) =
-        if snapshots { (has::AT, &r::ARCHIVE_AT, "at") } else { (has::FROM, &r::ARCHIVE_FROM, "from") };
+    let snapshots =
+        matches!(capability, Capability::ResourceListArchive | Capability::ResourceDumpArchive);
+    let (bit, rule, word) = if snapshots {
+        (has::AT, &r::ARCHIVE_AT, "at")
+    } else {
+        (has::FROM, &r::ARCHIVE_FROM, "from")
+    };
     if !md.has(bit) {
         found.add(rule, place, || format!("no `{word}` for {}", excerpt(&entry.loc)));
     }
@@ -376,7 +449,9 @@ fn archive_entry(capability: Capability, entry: &Entry, state: &mut State, found
 /// Judges what can be reported at the end only.
 pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings) {
     let Some(md) = &head.md else {
-        found.add(&r::MD, (0, 0), || "the document has no `rs:md` of its own: it is a plain Sitemap".to_owned());
+        found.add(&r::MD, (0, 0), || {
+            "the document has no `rs:md` of its own: it is a plain Sitemap".to_owned()
+        });
         return;
     };
     if !state.head_judged && entries > 0 {
@@ -384,18 +459,23 @@ pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings
     }
     if state.without_time > 0 {
         let message = || format!("{} of {entries} changes have no `datetime`", state.without_time);
-        let rule =
-            if md.capability.is_some_and(kind::is_notification) { &r::NOTIFICATION_TIME } else { &r::CHANGE_TIME };
+        let rule = if md.capability.is_some_and(kind::is_notification) {
+            &r::NOTIFICATION_TIME
+        } else {
+            &r::CHANGE_TIME
+        };
         found.add(rule, state.first_without_time, message);
     }
-    let (Some(Capability::ChangeList), Root::SitemapIndex, Some(last)) = (md.capability, head.root(), state.before)
+    let (Some(Capability::ChangeList), Root::SitemapIndex, Some(last)) =
+        (md.capability, head.root(), state.before)
     else {
         return;
     };
     if let (Some(from), Some(first)) = (md.from, state.first_from)
         && values::is_before(from, first)
     {
-        let message = || format!("the index begins at {}, its first list at {}", from.instant, first.instant);
+        let message =
+            || format!("the index begins at {}, its first list at {}", from.instant, first.instant);
         found.add(&r::CHANGE_INDEX_SPAN, head.md_place, message);
     }
     let ends_before = match (md.until, last.until) {
@@ -404,7 +484,8 @@ pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings
         _ => false,
     };
     if ends_before {
-        let message = || "the index is closed at a time that its last list does not reach".to_owned();
+        let message =
+            || "the index is closed at a time that its last list does not reach".to_owned();
         found.add(&r::CHANGE_INDEX_SPAN, head.md_place, message);
     }
 }

@@ -44,9 +44,17 @@ pub(crate) fn times(capability: Capability, root: Root) -> TimeRules {
 
 /// Does a document point to other documents or packages, rather than to resources?
 pub(crate) fn is_container(capability: Capability, root: Root) -> bool {
-    root == Root::SitemapIndex || points_to_packages(capability, root) || is_archive(capability) || {
-        matches!(capability, Capability::Description | Capability::CapabilityList | Capability::FrameworkNotification)
-    }
+    root == Root::SitemapIndex
+        || points_to_packages(capability, root)
+        || is_archive(capability)
+        || {
+            matches!(
+                capability,
+                Capability::Description
+                    | Capability::CapabilityList
+                    | Capability::FrameworkNotification
+            )
+        }
 }
 
 /// Are the entries packages?
@@ -82,7 +90,8 @@ pub(crate) fn is_manifest(capability: Capability) -> bool {
 pub(crate) fn lists_changes(capability: Capability, root: Root) -> bool {
     matches!(
         (capability, root),
-        (Capability::ChangeList | Capability::ChangeNotification, Root::UrlSet) | (Capability::ChangeDumpManifest, _)
+        (Capability::ChangeList | Capability::ChangeNotification, Root::UrlSet)
+            | (Capability::ChangeDumpManifest, _)
     )
 }
 

@@ -1,6 +1,7 @@
 //! Attributes of `rs:md` and `rs:ln`, and faults in them [rs-core §7].
 //!
-//! Unlike a reader of documents, nothing here stops at a fault: a value that cannot be read is noted and left out.
+//! Unlike a reader of documents, nothing here stops at a fault: a value that cannot be read is
+//! noted and left out.
 
 use crate::rule::Rule;
 use crate::rules as r;
@@ -66,7 +67,8 @@ impl Md {
     /// Back to the default, keeping allocations.
     pub(crate) fn clear(&mut self) {
         (self.has, self.capability, self.change, self.length) = (0, None, None, None);
-        (self.at, self.completed, self.from, self.until, self.datetime) = (None, None, None, None, None);
+        (self.at, self.completed, self.from, self.until, self.datetime) =
+            (None, None, None, None, None);
         self.digests.clear();
         self.media_type.clear();
         self.encoding.clear();
@@ -126,7 +128,10 @@ impl Md {
                     self.capability = match Capability::from_token_leniently(&value) {
                         Some((capability, false)) => Some(capability),
                         other => {
-                            faults.add(&r::CAPABILITY_VALUE, format!("`capability` is \"{}\"", excerpt(&value)));
+                            faults.add(
+                                &r::CAPABILITY_VALUE,
+                                format!("`capability` is \"{}\"", excerpt(&value)),
+                            );
                             other.map(|(capability, _)| capability)
                         }
                     };
@@ -141,13 +146,17 @@ impl Md {
         if let (Some(at), Some(completed)) = (self.at, self.completed)
             && values::is_before(completed, at)
         {
-            let message = format!("`completed` {} is before `at` {}", completed.instant, at.instant);
+            let message =
+                format!("`completed` {} is before `at` {}", completed.instant, at.instant);
             faults.add(&r::COMPLETED, message);
         }
         if let (Some(from), Some(until)) = (self.from, self.until)
             && values::is_before(until, from)
         {
-            faults.add(&r::INTERVAL, format!("`until` {} is before `from` {}", until.instant, from.instant));
+            faults.add(
+                &r::INTERVAL,
+                format!("`until` {} is before `from` {}", until.instant, from.instant),
+            );
         }
     }
 }
@@ -166,7 +175,9 @@ pub(crate) fn read_ln(element: &Element<'_>, faults: &mut ElementFaults) -> Opti
         match name.as_bytes() {
             b"rel" => {
                 has_rel = !text.is_empty();
-                for token in text.split_ascii_whitespace().filter(|token| !values::is_relation(token)) {
+                for token in
+                    text.split_ascii_whitespace().filter(|token| !values::is_relation(token))
+                {
                     faults.add(&r::REL_REGISTERED, format!("`rel` is \"{}\"", excerpt(token)));
                 }
                 text.clone_into(&mut link.rel);
@@ -208,7 +219,10 @@ pub(crate) fn read_ln(element: &Element<'_>, faults: &mut ElementFaults) -> Opti
 /// Is the attribute one of ours? Those of communities have a namespace of their own [rs-core §7].
 fn own(name: &str, ns: Ns, faults: &mut ElementFaults) -> bool {
     if ns == RS {
-        faults.add(&r::PREFIX, format!("`{}` is written with the prefix of ResourceSync's namespace", excerpt(name)));
+        faults.add(
+            &r::PREFIX,
+            format!("`{}` is written with the prefix of ResourceSync's namespace", excerpt(name)),
+        );
     }
     ns == Ns::NONE
 }
@@ -253,7 +267,8 @@ pub(crate) fn datetime(name: &str, text: &str, faults: &mut ElementFaults) -> Op
 
 fn length(text: &str, faults: &mut ElementFaults) -> Option<u64> {
     let digits = text.trim_ascii();
-    let number = if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
+    let number =
+        if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
     if number.is_none() {
         faults.add(&r::LENGTH, format!("`length` is \"{}\"", excerpt(text)));
     }

@@ -126,7 +126,9 @@ pub(crate) struct SetData {
 impl SetData {
     pub(crate) fn merge(&mut self, listed: Sketch<Listed>, changed: Sketch<Changes>) {
         self.listed.merge(listed, |_, _| {});
-        self.changed.merge(changed, |one, other| other.latest.into_iter().for_each(|change| one.add(change)));
+        self.changed.merge(changed, |one, other| {
+            other.latest.into_iter().for_each(|change| one.add(change))
+        });
     }
 }
 
@@ -134,7 +136,8 @@ impl SetData {
 pub(crate) fn in_archive(nodes: &[Node], url: &str) -> bool {
     nodes.iter().any(|node| match &node.outcome {
         Outcome::Document(doc) => {
-            doc.capability().is_some_and(kind::is_archive) && doc.children.iter().any(|child| child.url == url)
+            doc.capability().is_some_and(kind::is_archive)
+                && doc.children.iter().any(|child| child.url == url)
         }
         _ => false,
     })
@@ -153,5 +156,7 @@ pub(crate) struct Walked {
 
 /// Is it a URL, rather than the path of a file?
 pub(crate) fn is_url(start: &str) -> bool {
-    start.split_once("://").is_some_and(|(scheme, _)| ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s)))
+    start
+        .split_once("://")
+        .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s)))
 }

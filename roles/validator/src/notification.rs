@@ -29,7 +29,9 @@ pub(crate) struct State {
 pub(crate) fn head(head: &Head, capability: Capability, found: &mut Findings) {
     if head.root() == Root::SitemapIndex {
         let name = kind::name(Some(capability), Root::UrlSet);
-        found.add(&r::NOTIFICATION_ROOT, head.md_place, || format!("the root of this {name} is `sitemapindex`"));
+        found.add(&r::NOTIFICATION_ROOT, head.md_place, || {
+            format!("the root of this {name} is `sitemapindex`")
+        });
     }
 }
 
@@ -55,10 +57,14 @@ pub(crate) fn once(entry: &Entry, state: &mut State, found: &mut Findings) {
 pub(crate) fn framework_entry(until: Option<W3cDatetime>, entry: &Entry, found: &mut Findings) {
     let (md, place) = (&entry.md, entry.place);
     if !md.has(has::CHANGE) {
-        found.add(&r::FRAMEWORK_CHANGE, place, || format!("no `change` for {}", excerpt(&entry.loc)));
+        found.add(&r::FRAMEWORK_CHANGE, place, || {
+            format!("no `change` for {}", excerpt(&entry.loc))
+        });
     }
     if !md.has(has::CAPABILITY) {
-        found.add(&r::FRAMEWORK_CAPABILITY, place, || format!("no `capability` for {}", excerpt(&entry.loc)));
+        found.add(&r::FRAMEWORK_CAPABILITY, place, || {
+            format!("no `capability` for {}", excerpt(&entry.loc))
+        });
     }
     if let Some(capability) = md.capability {
         if kind::is_manifest(capability) || kind::is_notification(capability) {
@@ -86,18 +92,29 @@ pub(crate) fn framework_entry(until: Option<W3cDatetime>, entry: &Entry, found: 
 /// The table of changes; of archives it states nothing.
 fn may_be(capability: Capability, change: Change) -> bool {
     match capability {
-        Capability::ResourceList | Capability::ChangeList | Capability::ChangeDump => change != Change::Deleted,
+        Capability::ResourceList | Capability::ChangeList | Capability::ChangeDump => {
+            change != Change::Deleted
+        }
         Capability::ResourceDump => change == Change::Created,
         _ => true,
     }
 }
 
 /// Judges the entry of a Capability List that leads to a topic.
-pub(crate) fn topic_entry(capability: Capability, entry: &Entry, state: &mut State, found: &mut Findings) {
+pub(crate) fn topic_entry(
+    capability: Capability,
+    entry: &Entry,
+    state: &mut State,
+    found: &mut Findings,
+) {
     if !entry.links.iter().any(|link| link.has_rel("hub")) {
-        found.add(&r::TOPIC_ENTRY_HUB, entry.place, || format!("no `hub` link for {}", excerpt(&entry.loc)));
+        found.add(&r::TOPIC_ENTRY_HUB, entry.place, || {
+            format!("no `hub` link for {}", excerpt(&entry.loc))
+        });
     }
-    if let Some((other, _)) = state.topics.iter().find(|(other, loc)| *other != capability && *loc == entry.loc) {
+    if let Some((other, _)) =
+        state.topics.iter().find(|(other, loc)| *other != capability && *loc == entry.loc)
+    {
         let other = other.token();
         let message = || format!("{} is the topic of `{other}` already", excerpt(&entry.loc));
         found.add(&r::CHANNELS, entry.place, message);

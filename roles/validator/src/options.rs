@@ -21,7 +21,10 @@ impl Share {
         match text {
             "none" => Ok(Self::Some(0)),
             "all" => Ok(Self::All),
-            number => number.parse().map(Self::Some).map_err(|_| format!("`{text}` is neither a number, all nor none")),
+            number => number
+                .parse()
+                .map(Self::Some)
+                .map_err(|_| format!("`{text}` is neither a number, all nor none")),
         }
     }
 
@@ -39,7 +42,8 @@ pub struct Options {
     pub mode: Mode,
     /// Continue to the documents that a document links to. Files lead nowhere.
     pub walk: bool,
-    /// How far down: 0 is the Source Description, 1 the Capability Lists, 2 their documents, 3 the lists of indexes.
+    /// How far down: 0 is the Source Description, 1 the Capability Lists, 2 their documents, 3 the
+    /// lists of indexes.
     pub depth: u32,
     /// Requests in flight to one host. Default 4.
     pub connections: usize,

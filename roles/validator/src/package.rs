@@ -58,18 +58,27 @@ pub(crate) fn may_be_zip(media_type: &str, url: &str) -> bool {
     let essence = values::essence(media_type);
     essence.contains("zip") && !essence.contains("gzip")
         || essence.is_empty()
-            && url.split(['?', '#']).next().is_some_and(|path| path.to_ascii_lowercase().ends_with(".zip"))
+            && url
+                .split(['?', '#'])
+                .next()
+                .is_some_and(|path| path.to_ascii_lowercase().ends_with(".zip"))
         || essence == "application/octet-stream"
 }
 
 /// Does a file begin as a ZIP does?
 pub(crate) fn is_zip_file(path: &str) -> bool {
     let mut begin = [0; 4];
-    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin.starts_with(b"PK")
+    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
+        && begin.starts_with(b"PK")
 }
 
 /// Fetches a package into a file without a name, or opens it; `None` when it is too large.
-pub(crate) async fn get(client: &Client, url: &str, budget: &Budget<'_>, most: u64) -> Result<Option<File>, Failure> {
+pub(crate) async fn get(
+    client: &Client,
+    url: &str,
+    budget: &Budget<'_>,
+    most: u64,
+) -> Result<Option<File>, Failure> {
     let missing = |error: io::Error| Failure::Missing(error.to_string());
     if !is_url(url) {
         return File::open(url).map(Some).map_err(|error| fetch::unreadable(&error));
@@ -108,26 +117,36 @@ pub(crate) fn check(
     budget: &Budget<'_>,
     found: &mut Findings,
 ) -> Result<(Package, Vec<Finding>), Failure> {
-    let mut package = Package { bytes: file.metadata().map_or(0, |metadata| metadata.len()), ..Package::default() };
+    let mut package = Package {
+        bytes: file.metadata().map_or(0, |metadata| metadata.len()),
+        ..Package::default()
+    };
     if let Some(entry) = entry {
         if entry.length.is_some_and(|length| length != package.bytes) {
             let stated = entry.length.unwrap_or_default();
-            found.add(&r::LENGTH_TRUE, (0, 0), || format!("{} bytes, {stated} are stated", package.bytes));
+            found.add(&r::LENGTH_TRUE, (0, 0), || {
+                format!("{} bytes, {stated} are stated", package.bytes)
+            });
         } else if entry.digests.strongest().is_some()
             && digests_of(&mut file, &entry.digests, budget)?.agree(&entry.digests) == Some(false)
         {
-            found.add(&r::HASH_TRUE, (0, 0), || "the package has another digest than is stated".to_owned());
+            found.add(&r::HASH_TRUE, (0, 0), || {
+                "the package has another digest than is stated".to_owned()
+            });
         }
     }
-    let mut archive = match file.seek(SeekFrom::Start(0)).map_err(Into::into).and_then(|_| ZipArchive::new(file)) {
-        Ok(archive) => archive,
-        Err(error) => {
-            found.add(&r::MANIFEST, (0, 0), || format!("this is no ZIP file: {error}"));
-            return Ok((package, Vec::new()));
-        }
-    };
+    let mut archive =
+        match file.seek(SeekFrom::Start(0)).map_err(Into::into).and_then(|_| ZipArchive::new(file))
+        {
+            Ok(archive) => archive,
+            Err(error) => {
+                found.add(&r::MANIFEST, (0, 0), || format!("this is no ZIP file: {error}"));
+                return Ok((package, Vec::new()));
+            }
+        };
     let Some(number) = archive.index_for_name(MANIFEST) else {
-        let mut names = archive.file_names().filter_map(Result::ok).map(std::borrow::Cow::into_owned);
+        let mut names =
+            archive.file_names().filter_map(Result::ok).map(std::borrow::Cow::into_owned);
         let elsewhere = names.find(|name| name.rsplit('/').next() == Some(MANIFEST));
         found.add(&r::MANIFEST, (0, 0), || match elsewhere {
             Some(name) => format!("the manifest is at {}, not at the top level", excerpt(&name)),
@@ -136,16 +155,20 @@ pub(crate) fn check(
         return Ok((package, Vec::new()));
     };
     let label = format!("{}!/{MANIFEST}", of.url);
-    let observer =
-        Members { collector: Collector::new(of.context, of.number, of.url, Origin::default()), paths: HashMap::new() };
-    let mut checker = Checker::new(Findings::new(&label, of.mode, of.most_each), observer, MANIFEST_BYTES_MAX);
+    let observer = Members {
+        collector: Collector::new(of.context, of.number, of.url, Origin::default()),
+        paths: HashMap::new(),
+    };
+    let mut checker =
+        Checker::new(Findings::new(&label, of.mode, of.most_each), observer, MANIFEST_BYTES_MAX);
     if let Err(error) = each_piece(&mut archive, number, budget, |bytes| checker.feed(bytes))? {
         found.add(&r::MANIFEST, (0, 0), || format!("the manifest cannot be unpacked: {error}"));
         return Ok((package, Vec::new()));
     }
     checker.finish();
     let md = checker.head.md.clone().unwrap_or_default();
-    (package.capability, package.at, package.from, package.until) = (md.capability, md.at, md.from, md.until);
+    (package.capability, package.at, package.from, package.until) =
+        (md.capability, md.at, md.from, md.until);
     (package.entries, package.complete) = (checker.entries, checker.complete);
     package.fingerprint = checker.observer.collector.fingerprint();
     let due = match of.dump {
@@ -155,15 +178,21 @@ pub(crate) fn check(
     };
     if let Some(capability) = md.capability.filter(|capability| !due.contains(capability)) {
         checker.found.add(&r::MANIFEST, checker.head.md_place, || {
-            format!("the manifest has the capability `{}`, not `{}`", capability.token(), due[0].token())
+            format!(
+                "the manifest has the capability `{}`, not `{}`",
+                capability.token(),
+                due[0].token()
+            )
         });
     }
     if let Some(entry) = entry {
-        for (stated, own, word) in [(entry.from, md.from, "from"), (entry.until, md.until, "until")] {
+        for (stated, own, word) in [(entry.from, md.from, "from"), (entry.until, md.until, "until")]
+        {
             if let (Some(stated), Some(own)) = (stated, own)
                 && values::differ(stated, own)
             {
-                let message = || format!("`{word}` is {}, in the dump {}", own.instant, stated.instant);
+                let message =
+                    || format!("`{word}` is {}, in the dump {}", own.instant, stated.instant);
                 checker.found.add(&r::CHANGE_DUMP_INTERVAL, checker.head.md_place, message);
             }
         }
@@ -188,7 +217,9 @@ fn members(
             continue;
         }
         let Some(member) = checker.observer.paths.get_mut(&name) else {
-            found.add(&r::MANIFEST_ALL, (0, 0), || format!("{} is not in the manifest", excerpt(&name)));
+            found.add(&r::MANIFEST_ALL, (0, 0), || {
+                format!("{} is not in the manifest", excerpt(&name))
+            });
             continue;
         };
         member.is_there = true;
@@ -210,10 +241,13 @@ fn members(
             checker.found.add(&r::MANIFEST_TRUE, place, message);
         }
     }
-    let mut missing: Vec<_> = checker.observer.paths.iter().filter(|(_, member)| !member.is_there).collect();
+    let mut missing: Vec<_> =
+        checker.observer.paths.iter().filter(|(_, member)| !member.is_there).collect();
     missing.sort_by_key(|(_, member)| member.place);
     for (name, member) in missing {
-        checker.found.add(&r::MANIFEST_EXISTS, member.place, || format!("there is no {}", excerpt(name)));
+        checker
+            .found
+            .add(&r::MANIFEST_EXISTS, member.place, || format!("there is no {}", excerpt(name)));
     }
     Ok(())
 }
@@ -280,13 +314,17 @@ impl DocumentObserver for Members<'_> {
         self.collector.entry(head, entry, found);
         let md = &entry.md;
         let own = md.has(has::PATH).then_some((md.path.as_str(), &md.digests, md.length));
-        let linked = entry.links.iter().filter_map(|link| Some((link.path.as_deref()?, &link.digests, link.length)));
+        let linked = entry
+            .links
+            .iter()
+            .filter_map(|link| Some((link.path.as_deref()?, &link.digests, link.length)));
         for (path, digests, length) in own.into_iter().chain(linked) {
             let path = path.strip_prefix('/').unwrap_or(path);
             if self.paths.len() >= MEMBERS_MAX {
                 return;
             }
-            let member = Member { digests: digests.clone(), length, place: entry.place, is_there: false };
+            let member =
+                Member { digests: digests.clone(), length, place: entry.place, is_there: false };
             if self.paths.insert(path.to_owned(), member).is_some() {
                 let message = || format!("a second entry for {}", excerpt(path));
                 found.add(&r::MANIFEST_ALL, entry.place, message);

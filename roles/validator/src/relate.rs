@@ -53,20 +53,26 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
             relations.archived.extend(doc.children.iter().map(|child| child.url.as_str()));
         }
     }
-    let is_document = |node: &Node| matches!(&node.outcome, Outcome::Document(doc) if doc.capability().is_some());
+    let is_document =
+        |node: &Node| matches!(&node.outcome, Outcome::Document(doc) if doc.capability().is_some());
     let any_read = relations.walked.nodes.iter().any(is_document);
     for number in 0..relations.walked.nodes.len() {
         let node = &relations.walked.nodes[number];
         match &node.outcome {
-            Outcome::Document(doc) if options.walk && is_url(&node.url) => relations.document(number, node, doc),
-            // A site's root need not have a page: the Source may have been found at its well-known URI.
+            Outcome::Document(doc) if options.walk && is_url(&node.url) => {
+                relations.document(number, node, doc)
+            }
+            // A site's root need not have a page: the Source may have been found at its well-known
+            // URI.
             Outcome::Failed(_) | Outcome::Page if any_read && is_root(node) => {}
             Outcome::Failed(message) if node.found_by == FoundBy::Start => {
-                relations.add(number, &r::REACHABLE, (0, 0), || format!("cannot be read: {message}"));
+                relations
+                    .add(number, &r::REACHABLE, (0, 0), || format!("cannot be read: {message}"));
                 relations.help(number, if is_url(&node.url) { HELP_ADDRESS } else { HELP_FILE });
             }
             Outcome::Page if node.found_by == FoundBy::Start && !any_read => {
-                let message = || "this is a web page that leads to no ResourceSync document".to_owned();
+                let message =
+                    || "this is a web page that leads to no ResourceSync document".to_owned();
                 relations.add(number, &r::REACHABLE, (0, 0), message);
                 relations.help(number, HELP_PAGE);
             }
@@ -93,7 +99,8 @@ fn is_root(node: &Node) -> bool {
 const HELP_ADDRESS: &str =
     "check the address, and that its server is running; `abreast doctor URL` tests the connection";
 const HELP_FILE: &str = "name a document or package that can be read";
-const HELP_PAGE: &str = "give the URL of a Source Description, Capability List, Resource List, Change List or Sitemap";
+const HELP_PAGE: &str =
+    "give the URL of a Source Description, Capability List, Resource List, Change List or Sitemap";
 
 impl<'a> Relations<'a> {
     fn help(&mut self, number: usize, help: &'static str) {
@@ -102,11 +109,19 @@ impl<'a> Relations<'a> {
         }
     }
 
-    fn add(&mut self, number: usize, rule: &'static Rule, place: (u64, u64), message: impl FnOnce() -> String) {
+    fn add(
+        &mut self,
+        number: usize,
+        rule: &'static Rule,
+        place: (u64, u64),
+        message: impl FnOnce() -> String,
+    ) {
         let node = &self.walked.nodes[number];
         let options = self.options;
         let found = self.found.entry(number);
-        found.or_insert_with(|| Findings::new(&node.url, options.mode, options.most_each)).add(rule, place, message);
+        found
+            .or_insert_with(|| Findings::new(&node.url, options.mode, options.most_each))
+            .add(rule, place, message);
     }
 
     fn node(&self, url: &str) -> Option<(usize, &'a Node)> {
@@ -115,7 +130,8 @@ impl<'a> Relations<'a> {
         Some((*number, &self.walked.nodes[*number]))
     }
 
-    /// The document at an address; what cannot be fetched is reported at the place that leads there.
+    /// The document at an address; what cannot be fetched is reported at the place that leads
+    /// there.
     fn target(&mut self, from: usize, place: (u64, u64), url: &str, what: &str) -> Option<usize> {
         let (number, node) = self.node(url)?;
         match &node.outcome {
@@ -135,7 +151,9 @@ impl<'a> Relations<'a> {
     /// Whether a document points to an address.
     fn lists(&mut self, number: usize, url: &str) -> bool {
         let doc = self.doc(number);
-        let make = || doc.into_iter().flat_map(|doc| &doc.children).map(|child| child.url.as_str()).collect();
+        let make = || {
+            doc.into_iter().flat_map(|doc| &doc.children).map(|child| child.url.as_str()).collect()
+        };
         self.listed.entry(number).or_insert_with(make).contains(url)
     }
 
@@ -156,7 +174,9 @@ impl<'a> Relations<'a> {
             let archive = self.doc(target).and_then(Doc::capability);
             if archive.and_then(kind::archived) != Some(capability) {
                 let name = kind::name(Some(capability), doc.root());
-                self.add(number, &r::ARCHIVE_LINK, place, || format!("{url} is not an archive for a {name}"));
+                self.add(number, &r::ARCHIVE_LINK, place, || {
+                    format!("{url} is not an archive for a {name}")
+                });
             }
         }
         let is_dump = kind::points_to_packages(capability, doc.root());
@@ -174,7 +194,8 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// `up` leads to the Capability List, and from there to the Source Description, which point back down.
+    /// `up` leads to the Capability List, and from there to the Source Description, which point
+    /// back down.
     fn up(&mut self, number: usize, node: &Node, doc: &Doc, capability: Capability) {
         let Some((url, place)) = doc.link(&node.url, "up") else { return };
         let Some(target) = self.target(number, place, &url, "`up`") else { return };
@@ -193,12 +214,19 @@ impl<'a> Relations<'a> {
         if kind::is_manifest(capability) || node.origin.archived {
             return;
         }
-        let index = doc.link(&node.url, "index").map(|(url, _)| url).or_else(|| node.origin.index.clone());
+        let index =
+            doc.link(&node.url, "index").map(|(url, _)| url).or_else(|| node.origin.index.clone());
         let names = [Some(node.url.clone()), Some(doc.facts.url.clone()), index];
         let above_is_index = above.root() == Root::SitemapIndex;
         let listed = names.iter().flatten().any(|name| self.lists(target, name));
-        if !listed && !above_is_index && above.complete && !self.archived.contains(node.url.as_str()) {
-            self.add(number, &r::LISTED, place, || format!("{url} does not point to this document"));
+        if !listed
+            && !above_is_index
+            && above.complete
+            && !self.archived.contains(node.url.as_str())
+        {
+            self.add(number, &r::LISTED, place, || {
+                format!("{url} does not point to this document")
+            });
         }
     }
 
@@ -219,15 +247,16 @@ impl<'a> Relations<'a> {
         };
         let Some(target) = self.target(number, place, &url, "`index`") else { return };
         let Some(index) = self.doc(target) else { return };
-        let message = if index.root() != Root::SitemapIndex || index.capability() != Some(capability) {
-            Some(format!("{url} is a {}", kind::name(index.capability(), index.root())))
-        } else if index.complete && !self.lists(target, &node.url) {
-            // Old Change Lists may have dropped out of an index and are still answered.
-            (capability != Capability::ChangeList || node.origin.index.is_some())
-                .then(|| format!("{url} does not list this document"))
-        } else {
-            None
-        };
+        let message =
+            if index.root() != Root::SitemapIndex || index.capability() != Some(capability) {
+                Some(format!("{url} is a {}", kind::name(index.capability(), index.root())))
+            } else if index.complete && !self.lists(target, &node.url) {
+                // Old Change Lists may have dropped out of an index and are still answered.
+                (capability != Capability::ChangeList || node.origin.index.is_some())
+                    .then(|| format!("{url} does not list this document"))
+            } else {
+                None
+            };
         if let Some(message) = message {
             self.add(number, &r::INDEX_LEADS, place, || message);
         }
@@ -238,14 +267,17 @@ impl<'a> Relations<'a> {
         if self.node(&child.url).is_none_or(|(_, node)| matches!(node.outcome, Outcome::Waiting)) {
             return;
         }
-        let is_topic = capability == Capability::CapabilityList && child.capability.is_some_and(kind::is_notification);
+        let is_topic = capability == Capability::CapabilityList
+            && child.capability.is_some_and(kind::is_notification);
         if is_topic && !self.topic(number, child) {
             return;
         }
         let Some(target) = self.target(number, child.place, &child.url, "entry") else { return };
         let Some(below) = self.doc(target) else { return };
         let due = match capability {
-            Capability::Description if doc.root() == Root::UrlSet => Some(Capability::CapabilityList),
+            Capability::Description if doc.root() == Root::UrlSet => {
+                Some(Capability::CapabilityList)
+            }
             Capability::CapabilityList => child.capability,
             _ if doc.root() == Root::SitemapIndex => Some(capability),
             _ => kind::archived(capability),
@@ -258,7 +290,9 @@ impl<'a> Relations<'a> {
             && due != own
         {
             let due = kind::name(Some(due), Root::UrlSet);
-            self.add(number, &r::CAPABILITY_EQUAL, child.place, || format!("{url} is a {name}, not a {due}"));
+            self.add(number, &r::CAPABILITY_EQUAL, child.place, || {
+                format!("{url} is a {name}, not a {due}")
+            });
             return;
         }
         if doc.root() != Root::SitemapIndex {
@@ -272,51 +306,73 @@ impl<'a> Relations<'a> {
             stated.zip(own).is_some_and(|(stated, own)| values::differ(stated, own))
         };
         if differs(child.at, md.at) || differs(child.completed, md.completed) {
-            self.add(number, &r::RESOURCE_INDEX_AT, child.place, || format!("{url} states other times"));
+            self.add(number, &r::RESOURCE_INDEX_AT, child.place, || {
+                format!("{url} states other times")
+            });
         }
         let own_at = doc.head.md.as_ref().and_then(|md| md.at);
         if let (Some(at), Some(below_at)) = (own_at, md.at)
             && values::is_before(below_at, at)
             && self.has_changes(number, doc)
         {
-            let message = || format!("`at` of {url} is {}, before {} of the index", below_at.instant, at.instant);
+            let message = || {
+                format!("`at` of {url} is {}, before {} of the index", below_at.instant, at.instant)
+            };
             self.add(number, &r::RESOURCE_INDEX_LATER, child.place, message);
         }
         if differs(child.from, md.from) || differs(child.until, md.until) {
-            self.add(number, &r::CHANGE_INDEX_INTERVAL, child.place, || format!("{url} states another interval"));
+            self.add(number, &r::CHANGE_INDEX_INTERVAL, child.place, || {
+                format!("{url} states another interval")
+            });
         }
         if capability == Capability::ChangeList && (child.from.is_some() || child.until.is_some()) {
             if child.until.is_some() && md.until.is_none() {
                 self.add(number, &r::CHANGE_INDEX_OPEN, child.place, || format!("{url} is open"));
             } else if child.until.is_none() && md.until.is_some() {
-                self.add(number, &r::CHANGE_INDEX_CLOSED, child.place, || format!("{url} is closed"));
+                self.add(number, &r::CHANGE_INDEX_CLOSED, child.place, || {
+                    format!("{url} is closed")
+                });
             }
         }
     }
 
     /// Whether the set publishes changes. Without them nobody continues from a list's `at`.
     fn has_changes(&self, number: usize, doc: &Doc) -> bool {
-        let above = doc.link(&self.walked.nodes[number].url, "up").and_then(|(url, _)| self.node(&url));
+        let above =
+            doc.link(&self.walked.nodes[number].url, "up").and_then(|(url, _)| self.node(&url));
         let above = above.and_then(|(above, _)| self.doc(above));
-        let is_change =
-            |child: &Child| matches!(child.capability, Some(Capability::ChangeList | Capability::ChangeDump));
+        let is_change = |child: &Child| {
+            matches!(child.capability, Some(Capability::ChangeList | Capability::ChangeDump))
+        };
         above.is_some_and(|above| above.children.iter().any(is_change))
     }
 
     /// An entry of a dump.
     fn package(&mut self, number: usize, child: &Child) {
         let package = match self.node(&child.url) {
-            Some((_, Node { outcome: Outcome::Package(package), .. })) => Some((package.fingerprint, package.complete)),
+            Some((_, Node { outcome: Outcome::Package(package), .. })) => {
+                Some((package.fingerprint, package.complete))
+            }
             Some((_, Node { outcome: Outcome::Failed(message), .. })) => {
                 let message = message.clone();
-                self.add(number, &r::REACHABLE, child.place, || format!("package {}: {message}", child.url));
+                self.add(number, &r::REACHABLE, child.place, || {
+                    format!("package {}: {message}", child.url)
+                });
                 None
             }
-            Some((_, Node { outcome: Outcome::Left(why @ ("other host" | "larger than --max-file-bytes")), .. })) => {
+            Some((
+                _,
+                Node {
+                    outcome: Outcome::Left(why @ ("other host" | "larger than --max-file-bytes")),
+                    ..
+                },
+            )) => {
                 let why = *why;
                 let rule = if why == "other host" { &r::OTHER_HOST } else { &r::LIMIT };
                 let url = &child.url;
-                self.add(number, rule, child.place, || format!("package {url} was not checked: {why}"));
+                self.add(number, rule, child.place, || {
+                    format!("package {url} was not checked: {why}")
+                });
                 None
             }
             _ => None,
@@ -351,7 +407,9 @@ impl<'a> Relations<'a> {
             if let (Some((_, Some(ended))), Some(from), None) = (&before, from, child.from)
                 && values::is_before(*ended, from)
             {
-                let message = || format!("nothing covers the time from {} to {}", ended.instant, from.instant);
+                let message = || {
+                    format!("nothing covers the time from {} to {}", ended.instant, from.instant)
+                };
                 self.add(number, &r::CHANGE_INDEX_GAP, child.place, message);
             }
             before = Some((child.url.clone(), until));
@@ -362,8 +420,15 @@ impl<'a> Relations<'a> {
     fn again(&mut self, number: usize) {
         let Some(doc) = self.doc(number) else { return };
         for (place, (other, line)) in doc.again.clone() {
-            let url = self.walked.nodes.get(other as usize).map(|node| node.url.clone()).unwrap_or_default();
-            self.add(number, &r::RESOURCE_LIST_ONCE, place, || format!("this URI is in line {line} of {url} already"));
+            let url = self
+                .walked
+                .nodes
+                .get(other as usize)
+                .map(|node| node.url.clone())
+                .unwrap_or_default();
+            self.add(number, &r::RESOURCE_LIST_ONCE, place, || {
+                format!("this URI is in line {line} of {url} already")
+            });
         }
     }
 
@@ -387,9 +452,13 @@ impl<'a> Relations<'a> {
                         self.add(at, &r::WELL_KNOWN, (0, 0), || format!("{}: {message}", node.url));
                     }
                 }
-                (FoundBy::WellKnown, Outcome::Document(doc)) if !doc.is(Capability::Description) => {
+                (FoundBy::WellKnown, Outcome::Document(doc))
+                    if !doc.is(Capability::Description) =>
+                {
                     let name = kind::name(doc.capability(), doc.root());
-                    self.add(number, &r::WELL_KNOWN, (0, 0), || format!("this is a {name}, no Source Description"));
+                    self.add(number, &r::WELL_KNOWN, (0, 0), || {
+                        format!("this is a {name}, no Source Description")
+                    });
                 }
                 (FoundBy::Sitemap, Outcome::Failed(message)) => {
                     if let Some(from) = node.from {
@@ -401,7 +470,11 @@ impl<'a> Relations<'a> {
                     let message = match outcome {
                         Outcome::Failed(message) => format!("{}: {message}", node.url),
                         Outcome::Document(doc) if !doc.is(Capability::CapabilityList) => {
-                            format!("{} is a {}", node.url, kind::name(doc.capability(), doc.root()))
+                            format!(
+                                "{} is a {}",
+                                node.url,
+                                kind::name(doc.capability(), doc.root())
+                            )
                         }
                         _ => continue,
                     };
@@ -419,7 +492,9 @@ pub(crate) fn wrong_link(walked: &Walked, base: &str, target: &str) -> Option<St
     let node = walked.by_url.get(without_fragment(&url)).map(|number| &walked.nodes[*number]);
     match node.map(|node| &node.outcome) {
         Some(Outcome::Document(doc)) if doc.is(Capability::CapabilityList) => None,
-        Some(Outcome::Document(doc)) => Some(format!("{url} is a {}", kind::name(doc.capability(), doc.root()))),
+        Some(Outcome::Document(doc)) => {
+            Some(format!("{url} is a {}", kind::name(doc.capability(), doc.root())))
+        }
         _ => Some(format!("{url} is no Capability List of this Source")),
     }
 }

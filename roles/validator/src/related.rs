@@ -18,10 +18,12 @@ pub(crate) fn links(capability: Capability, root: Root, entry: &Entry, found: &m
             duplicate(entry, link, found);
         }
         if link.has_rel("alternate") && link.media_type.is_none() {
-            let message = || format!("a link to the alternate {} has no `type`", excerpt(&link.href));
+            let message =
+                || format!("a link to the alternate {} has no `type`", excerpt(&link.href));
             found.add(&r::ALTERNATE_TYPE, entry.place, message);
         }
-        let elsewhere = ["duplicate", "alternate", "canonical"].into_iter().any(|rel| link.has_rel(rel));
+        let elsewhere =
+            ["duplicate", "alternate", "canonical"].into_iter().any(|rel| link.has_rel(rel));
         if elsewhere && link.href == entry.loc {
             let message = || format!("a link `{}` to the resource itself", excerpt(&link.rel));
             found.add(&r::DUPLICATE_SELF, entry.place, message);
@@ -29,15 +31,23 @@ pub(crate) fn links(capability: Capability, root: Root, entry: &Entry, found: &m
         if link.has_rel(PATCH) {
             patch(capability, root, entry, link, found);
         } else if link.path.is_some() {
-            found.add(&r::PATH_ONLY, entry.place, || "`path` on a link that is not a patch in a package".to_owned());
+            found.add(&r::PATH_ONLY, entry.place, || {
+                "`path` on a link that is not a patch in a package".to_owned()
+            });
         }
-        if link.has_rel("timegate") && (has_attributes(link) || link.modified.is_some() || link.pri.is_some()) {
-            found.add(&r::TIMEGATE, entry.place, || "a link to a TimeGate with other attributes".to_owned());
+        if link.has_rel("timegate")
+            && (has_attributes(link) || link.modified.is_some() || link.pri.is_some())
+        {
+            found.add(&r::TIMEGATE, entry.place, || {
+                "a link to a TimeGate with other attributes".to_owned()
+            });
         }
         if link.has_rel("memento") {
             mementos += 1;
             if link.modified.is_none() {
-                found.add(&r::MEMENTO_MODIFIED, entry.place, || "a link to a memento without `modified`".to_owned());
+                found.add(&r::MEMENTO_MODIFIED, entry.place, || {
+                    "a link to a memento without `modified`".to_owned()
+                });
             }
         }
         vias += u32::from(link.has_rel("via"));
@@ -83,7 +93,9 @@ fn patch(capability: Capability, root: Root, entry: &Entry, link: &Ln, found: &m
         found.add(&r::PATCH_TYPE, entry.place, message);
     }
     let change = entry.md.change.filter(|_| entry.md.has(has::CHANGE));
-    if !kind::lists_changes(capability, root) || matches!(change, Some(Change::Created | Change::Deleted)) {
+    if !kind::lists_changes(capability, root)
+        || matches!(change, Some(Change::Created | Change::Deleted))
+    {
         found.add(&r::PATCH_WHERE, entry.place, || format!("a patch for {}", excerpt(&entry.loc)));
     }
     if capability == Capability::ChangeDumpManifest {
@@ -92,6 +104,8 @@ fn patch(capability: Capability, root: Root, entry: &Entry, link: &Ln, found: &m
             found.add(&r::PATCH_PATH, entry.place, message);
         }
     } else if link.path.is_some() {
-        found.add(&r::PATH_ONLY, entry.place, || "`path` on a patch that is in no package".to_owned());
+        found.add(&r::PATH_ONLY, entry.place, || {
+            "`path` on a patch that is in no package".to_owned()
+        });
     }
 }

@@ -15,17 +15,23 @@ pub fn text(report: &Report) -> String {
     for found in &report.findings {
         if last != Some(&found.url) {
             let name = name_of(report, &found.url);
-            let _ =
-                writeln!(out, "{}{}", if last.is_some() { "\n" } else { "" }, visible(&format!("{name}{}", found.url)));
+            let _ = writeln!(
+                out,
+                "{}{}",
+                if last.is_some() { "\n" } else { "" },
+                visible(&format!("{name}{}", found.url))
+            );
             last = Some(&found.url);
         }
         let _ = write!(out, "  {:7} ", severity_word(found.severity));
         if found.line > 0 {
             let _ = write!(out, "line {}, column {}: ", found.line, found.column);
         }
-        let _ = writeln!(out, "{} ({}) [{}]", visible(&found.message), found.rule.id, found.rule.cites);
+        let _ =
+            writeln!(out, "{} ({}) [{}]", visible(&found.message), found.rule.id, found.rule.cites);
         if found.more > 0 {
-            let _ = writeln!(out, "          and {} more of this rule in this document", found.more);
+            let _ =
+                writeln!(out, "          and {} more of this rule in this document", found.more);
         }
         if !found.severity.eq(&Severity::Note) {
             let _ = writeln!(out, "          help: {}", found.help);
@@ -42,7 +48,8 @@ pub fn text(report: &Report) -> String {
 fn summary(report: &Report) -> String {
     let mut out = String::new();
     let count = |severity| report.count(severity);
-    let plural = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let plural =
+        |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let _ = writeln!(
         out,
         "{}, {}, {} in {} with {}; {} fetched (seed {})",
@@ -55,7 +62,8 @@ fn summary(report: &Report) -> String {
         report.seed,
     );
     if report.unique_one_in > 1 {
-        let _ = writeln!(out, "one URI in {} was checked for being listed twice", report.unique_one_in);
+        let _ =
+            writeln!(out, "one URI in {} was checked for being listed twice", report.unique_one_in);
     }
     if let Some(limit) = report.limit {
         let _ = writeln!(out, "incomplete: the limit {limit} was reached");
@@ -152,7 +160,11 @@ border-bottom:1px solid #bbb;overflow-wrap:anywhere}.error{color:#9b1c1c;font-we
 /// A page of its own: no scripts, nothing fetched from elsewhere.
 pub fn html(report: &Report) -> String {
     let mut out = String::new();
-    let title = report.documents.iter().find(|document| document.found_by == "given").map(|document| &document.url);
+    let title = report
+        .documents
+        .iter()
+        .find(|document| document.found_by == "given")
+        .map(|document| &document.url);
     let title = escaped(title.map_or("a Source", String::as_str));
     let _ = write!(
         out,
@@ -185,7 +197,11 @@ pub fn html(report: &Report) -> String {
             } else {
                 "whole".to_owned()
             };
-            let more = if found.more > 0 { format!(" <em>and {} more</em>", found.more) } else { String::new() };
+            let more = if found.more > 0 {
+                format!(" <em>and {} more</em>", found.more)
+            } else {
+                String::new()
+            };
             let _ = writeln!(
                 out,
                 "<tr><td class=\"{word}\">{word}</td><td>{place}</td><td>{}{more}<br>\
@@ -220,12 +236,24 @@ pub fn html(report: &Report) -> String {
 
 /// Every rule as a table in Markdown.
 pub fn rules_table() -> String {
-    let mut out = String::from("| rule | asked for | level | severity, lenient | where |\n|---|---|---|---|---|\n");
+    let mut out = String::from(
+        "| rule | asked for | level | severity, lenient | where |\n|---|---|---|---|---|\n",
+    );
     for rule in crate::rules::RULES {
         let (severity, lenient) = (severity_word(rule.severity), severity_word(rule.lenient));
-        let severity = if severity == lenient { severity.to_owned() } else { format!("{severity}, {lenient}") };
-        let _ =
-            writeln!(out, "| `{}` | {} | {} | {severity} | [{}] |", rule.id, rule.title, rule.level.word(), rule.cites);
+        let severity = if severity == lenient {
+            severity.to_owned()
+        } else {
+            format!("{severity}, {lenient}")
+        };
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {severity} | [{}] |",
+            rule.id,
+            rule.title,
+            rule.level.word(),
+            rule.cites
+        );
     }
     out
 }
@@ -252,7 +280,11 @@ mod tests {
     fn hostile() -> Report {
         let url = "http://example.org/<script>alert(1)</script>\u{1b}[31m\u{202e}".to_owned();
         Report {
-            documents: vec![Document { url: url.clone(), found_by: "given", ..Document::default() }],
+            documents: vec![Document {
+                url: url.clone(),
+                found_by: "given",
+                ..Document::default()
+            }],
             findings: vec![Finding {
                 severity: Severity::Error,
                 rule: &crate::rules::ORDER,
@@ -271,9 +303,16 @@ mod tests {
     #[test]
     fn a_page_escapes_what_others_wrote_and_fetches_nothing() {
         let page = html(&hostile());
-        assert!(!page.contains("<script") && !page.contains("<b>") && !page.contains('\u{1b}'), "{page}");
+        assert!(
+            !page.contains("<script") && !page.contains("<b>") && !page.contains('\u{1b}'),
+            "{page}"
+        );
         assert!(page.contains("&quot;&lt;b&gt;&#39;&amp;"), "{page}");
-        assert!(page.contains("lang=\"en\"") && page.contains("scope=\"col\"") && !page.contains("src="));
+        assert!(
+            page.contains("lang=\"en\"")
+                && page.contains("scope=\"col\"")
+                && !page.contains("src=")
+        );
     }
 
     #[test]
@@ -281,13 +320,20 @@ mod tests {
         let text = text(&hostile());
         assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
         assert!(text.contains("error   line 3, column 9:"), "{text}");
-        assert!(text.contains("(RS-12.1-order) [rs-core §12.1]") && text.contains("help: sort by"), "{text}");
-        assert!(text.contains("and 2 more") && text.contains("3 errors, 0 warnings, 0 notes"), "{text}");
+        assert!(
+            text.contains("(RS-12.1-order) [rs-core §12.1]") && text.contains("help: sort by"),
+            "{text}"
+        );
+        assert!(
+            text.contains("and 2 more") && text.contains("3 errors, 0 warnings, 0 notes"),
+            "{text}"
+        );
     }
 
     #[test]
     fn each_line_for_programs_is_an_object() {
-        let lines: Vec<Value> = ndjson(&hostile()).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines: Vec<Value> =
+            ndjson(&hostile()).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let types: Vec<_> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
         assert_eq!(types, ["document", "finding", "summary"]);
         assert_eq!((&lines[1]["line"], &lines[2]["errors"]), (&json!(3), &json!(3)));

@@ -18,7 +18,8 @@ pub struct Document {
     pub url: String,
     /// The specification's name for it.
     pub name: String,
-    /// How it was found: `given`, `up`, `index`, `entry`, `contents`, `package`, `well-known` and so on.
+    /// How it was found: `given`, `up`, `index`, `entry`, `contents`, `package`, `well-known` and
+    /// so on.
     pub found_by: &'static str,
     /// The document that led to it, as an index into the list of documents.
     pub parent: Option<usize>,
@@ -100,7 +101,11 @@ impl Unreachable {
 impl Report {
     /// How many faults there are of a severity, those not kept included.
     pub fn count(&self, severity: Severity) -> u64 {
-        self.findings.iter().filter(|found| found.severity == severity).map(|found| 1 + found.more).sum()
+        self.findings
+            .iter()
+            .filter(|found| found.severity == severity)
+            .map(|found| 1 + found.more)
+            .sum()
     }
 
     /// Documents that were read.
@@ -132,13 +137,16 @@ impl Report {
 /// Puts together what was learnt.
 pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report {
     let order = order(&walked);
-    let places: BTreeMap<usize, usize> = order.iter().enumerate().map(|(place, number)| (*number, place)).collect();
-    let mut documents: Vec<Document> = order.iter().map(|number| document(&walked.nodes[*number])).collect();
+    let places: BTreeMap<usize, usize> =
+        order.iter().enumerate().map(|(place, number)| (*number, place)).collect();
+    let mut documents: Vec<Document> =
+        order.iter().map(|number| document(&walked.nodes[*number])).collect();
     for (place, number) in order.iter().enumerate() {
         let mut children = Vec::new();
         for child in below(&walked, *number) {
-            if let Some(child) =
-                places.get(&child).filter(|child| documents[**child].parent.is_none() && **child > place)
+            if let Some(child) = places
+                .get(&child)
+                .filter(|child| documents[**child].parent.is_none() && **child > place)
             {
                 documents[*child].parent = Some(place);
                 children.push(*child);
@@ -153,10 +161,13 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
     });
     let tried = tried.collect();
     let mut findings = Vec::new();
-    let mut nodes: Vec<Option<Vec<Finding>>> = walked.nodes.into_iter().map(|node| Some(node.findings)).collect();
+    let mut nodes: Vec<Option<Vec<Finding>>> =
+        walked.nodes.into_iter().map(|node| Some(node.findings)).collect();
     for number in order {
         let mut of_document = nodes[number].take().unwrap_or_default();
-        of_document.sort_by(|a, b| (&a.url, a.line, a.column, a.rule.id).cmp(&(&b.url, b.line, b.column, b.rule.id)));
+        of_document.sort_by(|a, b| {
+            (&a.url, a.line, a.column, a.rule.id).cmp(&(&b.url, b.line, b.column, b.rule.id))
+        });
         findings.append(&mut of_document);
     }
     Report {
@@ -179,7 +190,8 @@ fn below(walked: &Walked, number: usize) -> Vec<usize> {
     if doc.is(Capability::FrameworkNotification) {
         return Vec::new(); // It reports of documents that are elsewhere in the tree.
     }
-    let urls = doc.children.iter().flat_map(|child| [Some(&child.url), child.contents.as_ref()]).flatten();
+    let urls =
+        doc.children.iter().flat_map(|child| [Some(&child.url), child.contents.as_ref()]).flatten();
     let mut seen = HashSet::new();
     urls.filter_map(|url| walked.by_url.get(url).copied())
         .filter(|child| *child != number && seen.insert(*child))
@@ -188,7 +200,8 @@ fn below(walked: &Walked, number: usize) -> Vec<usize> {
 
 /// From the top down, each once; what nothing points to comes in the order it was found.
 fn order(walked: &Walked) -> Vec<usize> {
-    let mut tops: Vec<usize> = (0..walked.nodes.len()).filter(|number| is_shown(&walked.nodes[*number])).collect();
+    let mut tops: Vec<usize> =
+        (0..walked.nodes.len()).filter(|number| is_shown(&walked.nodes[*number])).collect();
     tops.sort_by_key(|number| (walked.nodes[*number].level, *number));
     let (mut order, mut seen) = (Vec::new(), HashSet::new());
     for top in tops {
@@ -208,7 +221,9 @@ fn is_shown(node: &Node) -> bool {
     use crate::node::FoundBy;
     match &node.outcome {
         Outcome::Document(_) | Outcome::Package(_) => true,
-        Outcome::Plain | Outcome::Page => !node.findings.is_empty() || node.found_by == FoundBy::Start,
+        Outcome::Plain | Outcome::Page => {
+            !node.findings.is_empty() || node.found_by == FoundBy::Start
+        }
         Outcome::Failed(_) | Outcome::Waiting | Outcome::Left(_) => {
             !matches!(node.found_by, FoundBy::WellKnown | FoundBy::Robots | FoundBy::Sitemap)
                 || !node.findings.is_empty()
@@ -227,11 +242,16 @@ fn document(node: &Node) -> Document {
     match &node.outcome {
         Outcome::Document(doc) => {
             document.is_source = doc.silent || doc.capability().is_some() || doc.entries > 0;
-            document.name = if doc.silent { "topic".to_owned() } else { kind::name(doc.capability(), doc.root()) };
+            document.name = if doc.silent {
+                "topic".to_owned()
+            } else {
+                kind::name(doc.capability(), doc.root())
+            };
             document.read = true;
             (document.entries, document.bytes) = (doc.entries, doc.bytes);
             if let Some(md) = &doc.head.md {
-                let instant = |time: Option<abreast_webtypes::W3cDatetime>| time.map(|time| time.instant);
+                let instant =
+                    |time: Option<abreast_webtypes::W3cDatetime>| time.map(|time| time.instant);
                 (document.at, document.completed) = (instant(md.at), instant(md.completed));
                 (document.from, document.until) = (instant(md.from), instant(md.until));
             }

@@ -40,12 +40,14 @@ pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
     walked.cancelled |= cancel.load(Ordering::Relaxed);
     walked.limit = walked.limit.or(sampled.limit.filter(|_| !walked.cancelled));
     if let Some(limit) = walked.limit
-        && let Some(node) = walked.nodes.iter_mut().find(|node| !matches!(node.outcome, Outcome::Waiting))
+        && let Some(node) =
+            walked.nodes.iter_mut().find(|node| !matches!(node.outcome, Outcome::Waiting))
     {
         let mut found = Findings::new(&node.url, options.mode, 1);
         found.add(&rules::LIMIT, (0, 0), || format!("the limit {limit} was reached"));
         node.findings.append(&mut found.into_list());
     }
-    let unreachable = budget.unreachable.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let unreachable =
+        budget.unreachable.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     Report { unreachable, ..report::report(walked, options, sampled.fetched) }
 }

@@ -33,7 +33,12 @@ pub(crate) struct Sampled {
 }
 
 /// Fetches the sample; findings are added to those of the list that has the resource.
-pub(crate) fn sample(walked: &mut Walked, options: &Options, shared: &Arc<Shared>, budget: &Budget<'_>) -> Sampled {
+pub(crate) fn sample(
+    walked: &mut Walked,
+    options: &Options,
+    shared: &Arc<Shared>,
+    budget: &Budget<'_>,
+) -> Sampled {
     let is_over = walked.limit.is_some_and(|limit| limit != MAX_DOCUMENTS);
     if options.sample.is_none() || !options.walk || walked.cancelled || is_over {
         return Sampled::default();
@@ -48,17 +53,24 @@ pub(crate) fn sample(walked: &mut Walked, options: &Options, shared: &Arc<Shared
     std::thread::scope(|scope| {
         for _ in 0..options.connections.clamp(1, 64) {
             scope.spawn(|| {
-                let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+                let Ok(runtime) =
+                    tokio::runtime::Builder::new_current_thread().enable_all().build()
+                else {
+                    return;
+                };
                 let client = Client::new(Arc::clone(shared));
                 while let Some(listed) = next(&receiver) {
                     if limit.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
                         continue; // Drains, so that the sender does not wait.
                     }
-                    let one = One { listed: &listed, walked: walked_now, options, budget, found: &found };
+                    let one =
+                        One { listed: &listed, walked: walked_now, options, budget, found: &found };
                     match runtime.block_on(one.fetch(&client)) {
                         Ok(true) => drop(fetched.fetch_add(1, Ordering::Relaxed)),
                         Ok(false) => {}
-                        Err(what) => *limit.lock().unwrap_or_else(PoisonError::into_inner) = Some(what),
+                        Err(what) => {
+                            *limit.lock().unwrap_or_else(PoisonError::into_inner) = Some(what)
+                        }
                     }
                 }
             });
@@ -68,14 +80,20 @@ pub(crate) fn sample(walked: &mut Walked, options: &Options, shared: &Arc<Shared
             if hosts.may(&listed.uri) {
                 let _ = sender.send(listed);
             } else if other_hosts.insert(listed.document.clone()) {
-                let message = || format!("{} and perhaps others were not sampled", excerpt(&listed.uri));
-                with(&found, options, &listed.document, |found| found.add(&r::OTHER_HOST, listed.place, message));
+                let message =
+                    || format!("{} and perhaps others were not sampled", excerpt(&listed.uri));
+                with(&found, options, &listed.document, |found| {
+                    found.add(&r::OTHER_HOST, listed.place, message)
+                });
             }
         };
         match options.sample {
             Share::Some(most) => {
                 for set in walked_now.sets.values() {
-                    set.listed.iter().take(most as usize).for_each(|(_, listed)| send(listed.clone()));
+                    set.listed
+                        .iter()
+                        .take(most as usize)
+                        .for_each(|(_, listed)| send(listed.clone()));
                 }
             }
             Share::All => all(walked_now, options, shared, budget, &mut send),
@@ -95,23 +113,38 @@ fn next(receiver: &Mutex<Receiver<Listed>>) -> Option<Listed> {
     receiver.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-fn with(found: &Mutex<HashMap<String, Findings>>, options: &Options, url: &str, add: impl FnOnce(&mut Findings)) {
+fn with(
+    found: &Mutex<HashMap<String, Findings>>,
+    options: &Options,
+    url: &str,
+    add: impl FnOnce(&mut Findings),
+) {
     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
     let of = found.entry(url.to_owned());
     add(of.or_insert_with(|| Findings::new(url, options.mode, options.most_each)));
 }
 
 /// Reads the Resource Lists again and hands over each resource: none is kept.
-fn all(walked: &Walked, options: &Options, shared: &Arc<Shared>, budget: &Budget<'_>, send: &mut dyn FnMut(Listed)) {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+fn all(
+    walked: &Walked,
+    options: &Options,
+    shared: &Arc<Shared>,
+    budget: &Budget<'_>,
+    send: &mut dyn FnMut(Listed),
+) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return;
+    };
     let client = Client::new(Arc::clone(shared));
     for node in &walked.nodes {
         let Outcome::Document(doc) = &node.outcome else { continue };
-        let is_list = doc.is(Capability::ResourceList) && doc.root() == Root::UrlSet && !node.origin.archived;
+        let is_list =
+            doc.is(Capability::ResourceList) && doc.root() == Root::UrlSet && !node.origin.archived;
         if !is_list || !is_url(&node.url) {
             continue;
         }
-        // Buffered a document at a time: a slow resource must not keep the list's connection waiting.
+        // Buffered a document at a time: a slow resource must not keep the list's connection
+        // waiting.
         let mut bytes = Vec::new();
         let read = fetch::url(
             &client,
@@ -237,7 +270,9 @@ impl One<'_> {
     }
 
     fn add(&self, rule: &'static crate::Rule, message: impl FnOnce() -> String) {
-        with(self.found, self.options, &self.listed.document, |found| found.add(rule, self.listed.place, message));
+        with(self.found, self.options, &self.listed.document, |found| {
+            found.add(rule, self.listed.place, message)
+        });
     }
 
     fn compare(&self, facts: &ResponseFacts, hasher: Hasher) {
@@ -248,22 +283,35 @@ impl One<'_> {
         }
         if let Some(length) = listed.length {
             if hasher.length != length {
-                self.add(&r::LENGTH_TRUE, || format!("{} has {} bytes, not {length}", uri(), hasher.length));
+                self.add(&r::LENGTH_TRUE, || {
+                    format!("{} has {} bytes, not {length}", uri(), hasher.length)
+                });
             } else if let Some(stated) = facts.content_length.filter(|stated| *stated != length) {
-                self.add(&r::LENGTH_EQUAL, || format!("{}: Content-Length is {stated}, not {length}", uri()));
+                self.add(&r::LENGTH_EQUAL, || {
+                    format!("{}: Content-Length is {stated}, not {length}", uri())
+                });
             } else if facts.content_length.is_none() {
-                self.add(&r::LENGTH_EQUAL, || format!("{}: the server states no Content-Length", uri()));
+                self.add(&r::LENGTH_EQUAL, || {
+                    format!("{}: the server states no Content-Length", uri())
+                });
             }
         }
         if hasher.finish().agree(&listed.digests) == Some(false) {
             self.add(&r::HASH_TRUE, || format!("{} has another digest", uri()));
         }
-        if let Some(delivered) = facts.content_type.as_deref().filter(|_| !listed.media_type.is_empty())
+        if let Some(delivered) =
+            facts.content_type.as_deref().filter(|_| !listed.media_type.is_empty())
             && values::essence(delivered) != values::essence(&listed.media_type)
         {
-            self.add(&r::TYPE_TRUE, || format!("{}: Content-Type is {}", uri(), excerpt(delivered)));
+            self.add(&r::TYPE_TRUE, || {
+                format!("{}: Content-Type is {}", uri(), excerpt(delivered))
+            });
         }
-        let delivered = facts.content_encoding.as_deref().filter(|coding| *coding != "identity").unwrap_or_default();
+        let delivered = facts
+            .content_encoding
+            .as_deref()
+            .filter(|coding| *coding != "identity")
+            .unwrap_or_default();
         if !listed.encoding.is_empty() && !delivered.eq_ignore_ascii_case(&listed.encoding) {
             let message = || format!("{}: Content-Encoding is \"{}\"", uri(), excerpt(delivered));
             self.add(&r::ENCODING_TRUE, message);
@@ -280,7 +328,8 @@ impl One<'_> {
     /// Whether it changed after the list was made, so that the list cannot know.
     fn changed_since(&self, facts: &ResponseFacts) -> bool {
         let (Some(at), Some(modified)) = (self.listed.at, seconds(facts)) else { return false };
-        modified > at.instant.as_seconds() && self.listed.lastmod.is_none_or(|l| l.instant.as_seconds() < modified)
+        modified > at.instant.as_seconds()
+            && self.listed.lastmod.is_none_or(|l| l.instant.as_seconds() < modified)
     }
 }
 

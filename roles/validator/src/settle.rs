@@ -1,7 +1,8 @@
 //! Second checks: a fault is dropped if the Source changed while it was read.
 //!
-//! A living Source may publish a list again between our checks its index and at the list itself. Findings that could
-//! come from that are dropped when one of the documents in question has changed since it was read.
+//! A living Source may publish a list again between our checks its index and at the list itself.
+//! Findings that could come from that are dropped when one of the documents in question has changed
+//! since it was read.
 
 use crate::finding::Finding;
 use crate::node::{Node, Outcome, Walked, is_url};
@@ -48,7 +49,9 @@ pub(crate) fn settle(walked: &mut Walked, options: &Options, shared: &Arc<Shared
     if walked.cancelled || !walked.nodes.iter().any(|node| node.findings.iter().any(is_volatile)) {
         return;
     }
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return;
+    };
     let client = Client::new(Arc::clone(shared));
     let mut changed: BTreeMap<usize, bool> = BTreeMap::new();
     let mut dropped = HashSet::new();

@@ -1,7 +1,9 @@
-//! Sketches: two collections of any size compared in little memory, by the URIs with the smallest hashes of each.
+//! Sketches: two collections of any size compared in little memory, by the URIs with the smallest
+//! hashes of each.
 //!
-//! Equal collections have equal such URIs, so what one has below the threshold of both and the other has not is a
-//! difference. They are an even sample too: resources to fetch are taken from there.
+//! Equal collections have equal such URIs, so what one has below the threshold of both and the
+//! other has not is a difference. They are an even sample too: resources to fetch are taken from
+//! there.
 
 use abreast_resourcesync::v1_1::Change;
 use abreast_webtypes::{Digests, W3cDatetime};
@@ -66,7 +68,8 @@ impl<T> Sketch<T> {
 
     /// Whether an item of that hash would be kept.
     pub(crate) fn wants(&self, hash: u64) -> bool {
-        self.items.len() < self.most || self.items.last_key_value().is_none_or(|(last, _)| hash <= *last)
+        self.items.len() < self.most
+            || self.items.last_key_value().is_none_or(|(last, _)| hash <= *last)
     }
 
     /// The item of that hash, made if there is none yet.
@@ -83,7 +86,11 @@ impl<T> Sketch<T> {
 
     /// Hashes up to this one are all there.
     pub(crate) fn threshold(&self) -> u64 {
-        if self.items.len() < self.most { u64::MAX } else { self.items.last_key_value().map_or(0, |(last, _)| *last) }
+        if self.items.len() < self.most {
+            u64::MAX
+        } else {
+            self.items.last_key_value().map_or(0, |(last, _)| *last)
+        }
     }
 
     pub(crate) fn get(&self, hash: u64) -> Option<&T> {
@@ -132,7 +139,8 @@ impl Changes {
     }
 }
 
-/// Which URIs were listed before, and where? Exactly while they are few, then for an even share of them.
+/// Which URIs were listed before, and where? Exactly while they are few, then for an even share of
+/// them.
 #[derive(Debug)]
 pub(crate) struct Seen {
     most: usize,
@@ -144,18 +152,30 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, zeros: 0, keys: RandomState::new(), places: std::collections::HashMap::default() }
+        Self {
+            most,
+            zeros: 0,
+            keys: RandomState::new(),
+            places: std::collections::HashMap::default(),
+        }
     }
 
     /// Notes that a URI of a group is at a place; reports where it was before.
-    pub(crate) fn insert(&mut self, group: &str, uri: &str, place: (u32, u32)) -> Option<(u32, u32)> {
+    pub(crate) fn insert(
+        &mut self,
+        group: &str,
+        uri: &str,
+        place: (u32, u32),
+    ) -> Option<(u32, u32)> {
         let hash = self.keys.hash_one((group, uri));
         if hash.leading_zeros() < self.zeros {
             return None;
         }
         match self.places.entry(hash) {
             // The same place again: the document was fetched again after a failure.
-            std::collections::hash_map::Entry::Occupied(before) => Some(*before.get()).filter(|at| *at != place),
+            std::collections::hash_map::Entry::Occupied(before) => {
+                Some(*before.get()).filter(|at| *at != place)
+            }
             std::collections::hash_map::Entry::Vacant(free) => {
                 free.insert(place);
                 if self.places.len() > self.most {
@@ -238,7 +258,9 @@ mod tests {
         let mut found = 0;
         for round in 0..2 {
             for n in 0..20_000 {
-                found += usize::from(seen.insert("c", &format!("http://example.org/{n}"), (round, n)).is_some());
+                found += usize::from(
+                    seen.insert("c", &format!("http://example.org/{n}"), (round, n)).is_some(),
+                );
                 assert!(seen.places.len() <= 1_001);
             }
         }

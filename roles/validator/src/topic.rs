@@ -1,4 +1,5 @@
-//! Rules for topics and hubs as subscribers need them [rs-change-notification §4.1] [websub §5.1.2].
+//! Rules for topics and hubs as subscribers need them [rs-change-notification §4.1] [websub
+//! §5.1.2].
 
 use crate::fetch::{self, Budget, Failure, ResponseFacts};
 use crate::finding::Findings;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 /// Hubs that are asked.
 const HUBS_ASKED_MAX: usize = 16;
 
-/// Judges how a topic answers: `got` is what came with its content, which is there unless it is `silent`.
+/// Judges how a topic answers: `got` is what came with its content, which is there unless it is
+/// `silent`.
 ///
 /// # Errors
 /// When a limit was reached, or somebody stopped the walk.
@@ -36,7 +38,9 @@ pub(crate) async fn answers(
     }
     let selves = targets(got, &got.selves);
     if got.selves.len() != 1 {
-        found.add(&r::TOPIC_SELF, nowhere, || format!("there are {} links `self`", got.selves.len()));
+        found.add(&r::TOPIC_SELF, nowhere, || {
+            format!("there are {} links `self`", got.selves.len())
+        });
     } else if !selves.contains(url) {
         let message = || format!("`self` is {}", excerpt(&got.selves[0]));
         found.add(&r::TOPIC_SELF, nowhere, message);
@@ -73,7 +77,9 @@ fn status(method: &str, url: &str, facts: &ResponseFacts, found: &mut Findings) 
     if facts.url != without_fragment(url) {
         found.add(&r::TOPIC_ANSWERS, (0, 0), || format!("{method} is redirected to {}", facts.url));
     } else if facts.status != 200 {
-        found.add(&r::TOPIC_ANSWERS, (0, 0), || format!("{method} is answered with {}", facts.status));
+        found.add(&r::TOPIC_ANSWERS, (0, 0), || {
+            format!("{method} is answered with {}", facts.status)
+        });
     }
 }
 
@@ -82,7 +88,10 @@ fn content_type(facts: &ResponseFacts) -> String {
 }
 
 fn is_xml(facts: &ResponseFacts) -> bool {
-    facts.content_type.as_deref().is_some_and(|content_type| values::essence(content_type) == "application/xml")
+    facts
+        .content_type
+        .as_deref()
+        .is_some_and(|content_type| values::essence(content_type) == "application/xml")
 }
 
 /// Where links lead, once each.
@@ -95,8 +104,14 @@ pub(crate) fn hubs(facts: &ResponseFacts) -> BTreeSet<String> {
     targets(facts, &facts.hubs)
 }
 
-/// Asks the hubs of the Source for nothing: who refuses that well reports subscribers what they did wrong.
-pub(crate) fn ask_hubs(walked: &mut Walked, options: &Options, shared: &Arc<Shared>, budget: &Budget<'_>) {
+/// Asks the hubs of the Source for nothing: who refuses that well reports subscribers what they did
+/// wrong.
+pub(crate) fn ask_hubs(
+    walked: &mut Walked,
+    options: &Options,
+    shared: &Arc<Shared>,
+    budget: &Budget<'_>,
+) {
     if options.sample.is_none() || !options.walk || walked.cancelled || walked.limit.is_some() {
         return;
     }
@@ -115,7 +130,9 @@ pub(crate) fn ask_hubs(walked: &mut Walked, options: &Options, shared: &Arc<Shar
     if all.is_empty() {
         return;
     }
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return;
+    };
     let client = Client::new(Arc::clone(shared));
     for (number, place, hub) in all {
         let fault = match runtime.block_on(refusal(&client, &hub, budget)) {
@@ -138,20 +155,40 @@ pub(crate) fn ask_hubs(walked: &mut Walked, options: &Options, shared: &Arc<Shar
 }
 
 /// Faults of the response to a request without parameters.
-async fn refusal(client: &Client, hub: &str, budget: &Budget<'_>) -> Result<Option<String>, Failure> {
+async fn refusal(
+    client: &Client,
+    hub: &str,
+    budget: &Budget<'_>,
+) -> Result<Option<String>, Failure> {
     budget.take(0)?;
     let nothing = Vec::<u8>::new().into();
-    let post = Post { body: &nothing, content_type: "application/x-www-form-urlencoded", idempotency_key: None };
-    let request = Request { post: Some(post), unasked_encoding: UnaskedEncoding::Decode, ..Request::new(hub) };
-    let mut response = client.send(&request).await.map_err(|error| fetch::missing(hub, &error, budget))?;
+    let post = Post {
+        body: &nothing,
+        content_type: "application/x-www-form-urlencoded",
+        idempotency_key: None,
+    };
+    let request = Request {
+        post: Some(post),
+        unasked_encoding: UnaskedEncoding::Decode,
+        ..Request::new(hub)
+    };
+    let mut response =
+        client.send(&request).await.map_err(|error| fetch::missing(hub, &error, budget))?;
     let status = response.status();
     if !status.is_client_error() {
-        return Ok(Some(format!("a request without parameters is answered with {}", status.as_u16())));
+        return Ok(Some(format!(
+            "a request without parameters is answered with {}",
+            status.as_u16()
+        )));
     }
     if !is_text(&response) {
         return Ok(Some("the refusal is not text".to_owned()));
     }
-    let body = response.chunk().await.map_err(|error| fetch::missing(hub, &error, budget))?.unwrap_or_default();
+    let body = response
+        .chunk()
+        .await
+        .map_err(|error| fetch::missing(hub, &error, budget))?
+        .unwrap_or_default();
     budget.take(body.len())?;
     Ok(body.is_empty().then(|| "the refusal has no reason".to_owned()))
 }
@@ -159,5 +196,7 @@ async fn refusal(client: &Client, hub: &str, budget: &Budget<'_>) -> Result<Opti
 /// Is it for people, or as problems are reported to programs [rfc9457 §3]?
 fn is_text(response: &Response) -> bool {
     let essence = response.header("content-type").map(values::essence).unwrap_or_default();
-    essence.starts_with("text/") || essence == "application/problem+json" || essence == "application/json"
+    essence.starts_with("text/")
+        || essence == "application/problem+json"
+        || essence == "application/json"
 }

@@ -40,7 +40,8 @@ pub(crate) fn compare(walked: &mut Walked, options: &Options) {
         if reading.lists == 0 || reading.lists_missing {
             continue;
         }
-        if reading.changes > 0 && !reading.changes_missing && reading.first_open > reading.last_list {
+        if reading.changes > 0 && !reading.changes_missing && reading.first_open > reading.last_list
+        {
             changes(data, &reading, &mut add);
         }
         if reading.dumps > 0 {
@@ -57,7 +58,9 @@ pub(crate) fn compare(walked: &mut Walked, options: &Options) {
 /// Which documents of a set were read?
 fn reading(walked: &Walked, set: &str) -> Reading {
     let mut reading = Reading { first_open: u64::MAX, ..Reading::default() };
-    let Some(Outcome::Document(list)) = walked.by_url.get(set).map(|number| &walked.nodes[*number].outcome) else {
+    let Some(Outcome::Document(list)) =
+        walked.by_url.get(set).map(|number| &walked.nodes[*number].outcome)
+    else {
         reading.lists_missing = true;
         return reading;
     };
@@ -92,10 +95,16 @@ fn reading(walked: &Walked, set: &str) -> Reading {
                     }
                 }
                 Some(Capability::ResourceDump) => {
-                    let Some((doc, _)) = read.filter(|(doc, _)| doc.root() == Root::UrlSet) else { continue };
+                    let Some((doc, _)) = read.filter(|(doc, _)| doc.root() == Root::UrlSet) else {
+                        continue;
+                    };
                     for package in &doc.children {
-                        let outcome = walked.by_url.get(&package.url).map(|number| &walked.nodes[*number].outcome);
-                        let whole = matches!(outcome, Some(Outcome::Package(package)) if package.complete);
+                        let outcome = walked
+                            .by_url
+                            .get(&package.url)
+                            .map(|number| &walked.nodes[*number].outcome);
+                        let whole =
+                            matches!(outcome, Some(Outcome::Package(package)) if package.complete);
                         reading.dumps += usize::from(whole);
                         reading.dumps_missing |= !whole;
                     }
@@ -127,7 +136,8 @@ fn changes(data: &SetData, reading: &Reading, add: AddFinding<'_>) {
         let Some(listed) = data.listed.get(hash) else {
             let is_included = reading.at.is_some_and(|at| last.time.instant <= at.instant);
             if is_included && !is_deleted {
-                let message = format!("{uri} is in no Resource List, though it was not deleted since");
+                let message =
+                    format!("{uri} is in no Resource List, though it was not deleted since");
                 add(&last.document, &r::UNIFORM_CHANGES, last.place, message);
             }
             continue;
@@ -152,18 +162,24 @@ fn changes(data: &SetData, reading: &Reading, add: AddFinding<'_>) {
 /// Listed resources are in the dump, and vice versa.
 fn dumps(data: &SetData, reading: &Reading, add: AddFinding<'_>) {
     let threshold = data.listed.threshold().min(data.dumped.threshold());
-    let same_time = reading.at.zip(reading.dump_at).is_some_and(|(one, other)| !values::differ(one, other));
-    // A resource that is known to have changed, or may have, is no fault between snapshots of two times.
+    let same_time =
+        reading.at.zip(reading.dump_at).is_some_and(|(one, other)| !values::differ(one, other));
+    // A resource that is known to have changed, or may have, is no fault between snapshots of two
+    // times.
     let explained = |hash, lastmod: Option<W3cDatetime>| {
         let before_both = lastmod.is_some_and(|lastmod| {
-            [reading.at, reading.dump_at].into_iter().flatten().all(|at| values::is_before(lastmod, at))
+            [reading.at, reading.dump_at]
+                .into_iter()
+                .flatten()
+                .all(|at| values::is_before(lastmod, at))
         });
         !same_time && (data.changed.get(hash).is_some() || !before_both)
     };
     if !reading.dumps_missing {
         for (hash, listed) in data.listed.iter().filter(|(hash, _)| *hash <= threshold) {
             if data.dumped.get(hash).is_none() && !explained(hash, listed.lastmod) {
-                let message = format!("{} is in no package of the Resource Dump", excerpt(&listed.uri));
+                let message =
+                    format!("{} is in no package of the Resource Dump", excerpt(&listed.uri));
                 add(&listed.document, &r::UNIFORM_DUMP, listed.place, message);
             }
         }
@@ -176,6 +192,11 @@ fn dumps(data: &SetData, reading: &Reading, add: AddFinding<'_>) {
             }
             _ => continue,
         };
-        add(&dumped.document, &r::UNIFORM_DUMP, dumped.place, format!("{} {message}", excerpt(&dumped.uri)));
+        add(
+            &dumped.document,
+            &r::UNIFORM_DUMP,
+            dumped.place,
+            format!("{} {message}", excerpt(&dumped.uri)),
+        );
     }
 }

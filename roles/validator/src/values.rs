@@ -11,17 +11,23 @@ pub(crate) fn is_relation(token: &str) -> bool {
     abreast_webtypes::relation::is_registered(token)
 }
 
-/// A hex digest behind each algorithm [rs-core §7]: the first token that is wrong, and what is wrong with it.
+/// A hex digest behind each algorithm [rs-core §7]: the first token that is wrong, and what is
+/// wrong with it.
 pub(crate) fn bad_hash(value: &str) -> Option<(&str, String)> {
     value.split_ascii_whitespace().find_map(|token| hash_fault(token).map(|fault| (token, fault)))
 }
 
 fn hash_fault(token: &str) -> Option<String> {
     let Some((name, digest)) = token.split_once(':').filter(|(name, _)| !name.is_empty()) else {
-        let meant = Algorithm::ALL.into_iter().find(|known| is_hex(token) && token.len() == known.length() * 2);
+        let meant = Algorithm::ALL
+            .into_iter()
+            .find(|known| is_hex(token) && token.len() == known.length() * 2);
         return Some(match meant {
             Some(known) => {
-                format!("has no algorithm; by its length it may be {0}, written `{0}:{token}`", known.token())
+                format!(
+                    "has no algorithm; by its length it may be {0}, written `{0}:{token}`",
+                    known.token()
+                )
             }
             None => "is not `algorithm:digest`".to_owned(),
         });
@@ -33,7 +39,9 @@ fn hash_fault(token: &str) -> Option<String> {
     if !is_hex(digest) {
         let bytes = base64_length(digest);
         return Some(match (known, bytes) {
-            (Some(known), Some(bytes)) if bytes == known.length() => "is in base64, not in hex".to_owned(),
+            (Some(known), Some(bytes)) if bytes == known.length() => {
+                "is in base64, not in hex".to_owned()
+            }
             (None, Some(16 | 20 | 32 | 48 | 64)) => "is in base64, not in hex".to_owned(),
             _ => "has characters that are not hex digits".to_owned(),
         });
@@ -41,12 +49,18 @@ fn hash_fault(token: &str) -> Option<String> {
     let known = known.filter(|known| known.length() * 2 != digest.len())?;
     let fits = Algorithm::ALL.into_iter().find(|other| other.length() * 2 == digest.len());
     let fits = fits.map_or(String::new(), |other| format!(", as one of {} has", other.token()));
-    Some(format!("has {} hex digits{fits}; a digest of {} has {}", digest.len(), known.token(), known.length() * 2))
+    Some(format!(
+        "has {} hex digits{fits}; a digest of {} has {}",
+        digest.len(),
+        known.token(),
+        known.length() * 2
+    ))
 }
 
 /// Unusual algorithms in a well-formed `hash`.
 pub(crate) fn odd_algorithm(value: &str) -> Option<String> {
-    let names = || value.split_ascii_whitespace().filter_map(|token| Some(token.split_once(':')?.0));
+    let names =
+        || value.split_ascii_whitespace().filter_map(|token| Some(token.split_once(':')?.0));
     let known = |name: &str| Algorithm::from_token(name.as_bytes());
     if let Some((name, known)) =
         names().find_map(|name| Some((name, known(name).filter(|known| known.token() != name)?)))
@@ -71,7 +85,10 @@ fn base64_length(text: &str) -> Option<usize> {
 pub(crate) fn is_media_type(value: &str) -> bool {
     let essence = value.split(';').next().unwrap_or_default().trim_ascii();
     let is_token = |text: &str| {
-        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
     };
     essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
@@ -97,7 +114,9 @@ pub(crate) fn uri_fault(uri: &str) -> Option<&'static str> {
     let mut rest = uri.as_bytes();
     while let Some(at) = memchr_percent(rest) {
         match rest.get(at + 1..at + 3) {
-            Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => rest = &rest[at + 3..],
+            Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                rest = &rest[at + 3..]
+            }
             _ => return Some("has a `%` without two hex digits"),
         }
     }
@@ -119,7 +138,9 @@ pub(crate) fn not_normal(uri: &str) -> Option<&'static str> {
     if authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Some("has capitals in its host");
     }
-    if scheme == "http" && authority.ends_with(":80") || scheme == "https" && authority.ends_with(":443") {
+    if scheme == "http" && authority.ends_with(":80")
+        || scheme == "https" && authority.ends_with(":443")
+    {
         return Some("has the default port");
     }
     let path = path.split('?').next().unwrap_or_default();
@@ -203,7 +224,14 @@ mod tests {
 
     #[test]
     fn relations_are_registered_or_uris() {
-        for good in ["up", "UP", "describedby", "http://www.openarchives.org/rs/terms/patch", "urn:x:y", "timegate"] {
+        for good in [
+            "up",
+            "UP",
+            "describedby",
+            "http://www.openarchives.org/rs/terms/patch",
+            "urn:x:y",
+            "timegate",
+        ] {
             assert!(is_relation(good), "{good}");
         }
         for bad in ["", "parent", "rs/patch"] {
@@ -216,11 +244,21 @@ mod tests {
         assert_eq!(uri_fault("http://example.org/a%20b?c=d&e=[f]"), None);
         assert_eq!(uri_fault("urn:nbn:de:1"), None);
         assert_eq!(uri_fault("a/b"), Some("is not absolute"));
-        assert_eq!(uri_fault("http://example.org/ä"), Some("has characters that must be percent-encoded"));
+        assert_eq!(
+            uri_fault("http://example.org/ä"),
+            Some("has characters that must be percent-encoded")
+        );
         assert_eq!(uri_fault("http://example.org/%2"), Some("has a `%` without two hex digits"));
         assert_eq!(not_normal("http://example.org/A%2F"), None);
         assert_eq!(not_normal("http://example.org/a.b/..c"), None);
-        for uri in ["HTTP://h/", "http://H/", "http://h:80/", "http://h/a/../b", "http://h/%2f", "http://h/a#b"] {
+        for uri in [
+            "HTTP://h/",
+            "http://H/",
+            "http://h:80/",
+            "http://h/a/../b",
+            "http://h/%2f",
+            "http://h/a#b",
+        ] {
             assert!(not_normal(uri).is_some(), "{uri}");
         }
     }

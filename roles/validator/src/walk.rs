@@ -28,15 +28,18 @@ struct State {
     nodes: Vec<Node>,
     by_url: HashMap<String, usize>,
     queue: VecDeque<usize>,
-    /// Change Lists: read when the queue is empty, so that they report everything the other lists do.
+    /// Change Lists: read when the queue is empty, so that they report everything the other lists
+    /// do.
     late: VecDeque<usize>,
-    /// Addresses from archives: read last, since a list that is still in its index does not belong to the past.
+    /// Addresses from archives: read last, since a list that is still in its index does not belong
+    /// to the past.
     past: VecDeque<usize>,
     /// It is time for the late ones, or for the past.
     stage: u8,
     active: usize,
     sets: HashMap<String, SetData>,
-    /// Entries of documents that were given: only at the end it is known whether an archive has them.
+    /// Entries of documents that were given: only at the end it is known whether an archive has
+    /// them.
     given: Vec<(usize, String, Sketch<Listed>, Sketch<Changes>)>,
     /// A limit of bytes or time, which ends the walk at once.
     limit: Option<&'static str>,
@@ -66,13 +69,21 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(options: &'a Options, budget: &'a Budget<'a>, shared: Arc<Shared>) -> Self {
-        let hosts = options.starts.iter().filter(|start| is_url(start)).filter_map(|start| WebOrigin::of(start));
+        let hosts = options
+            .starts
+            .iter()
+            .filter(|start| is_url(start))
+            .filter_map(|start| WebOrigin::of(start));
         let names = options.allow_hosts.iter().map(|host| host.to_ascii_lowercase());
         Self {
             options,
             budget,
             shared,
-            context: Context { seed: options.seed, seen: Mutex::new(Seen::new(SEEN_MAX)), sketch: SKETCH },
+            context: Context {
+                seed: options.seed,
+                seen: Mutex::new(Seen::new(SEEN_MAX)),
+                sketch: SKETCH,
+            },
             hosts: hosts.collect(),
             names: names.collect(),
             state: Mutex::new(State {
@@ -108,11 +119,20 @@ impl<'a> Walk<'a> {
             if self.options.walk {
                 for start in self.options.starts.iter().filter(|start| is_url(start)) {
                     let Ok(url) = Url::parse(start) else { continue };
-                    for (path, found_by) in
-                        [("/.well-known/resourcesync", FoundBy::WellKnown), ("/robots.txt", FoundBy::Robots)]
-                    {
+                    for (path, found_by) in [
+                        ("/.well-known/resourcesync", FoundBy::WellKnown),
+                        ("/robots.txt", FoundBy::Robots),
+                    ] {
                         if let Ok(url) = url.join(path) {
-                            self.add(&mut state, url.as_str(), found_by, None, 0, 0, Origin::default());
+                            self.add(
+                                &mut state,
+                                url.as_str(),
+                                found_by,
+                                None,
+                                0,
+                                0,
+                                Origin::default(),
+                            );
                         }
                     }
                 }
@@ -137,7 +157,9 @@ impl<'a> Walk<'a> {
             nodes: state.nodes,
             by_url: state.by_url,
             sets: state.sets,
-            limit: state.limit.or((state.overflowed || !state.refused.is_empty()).then_some(MAX_DOCUMENTS)),
+            limit: state
+                .limit
+                .or((state.overflowed || !state.refused.is_empty()).then_some(MAX_DOCUMENTS)),
             cancelled: state.cancelled,
             unique_one_in: one_in,
         }
@@ -311,7 +333,12 @@ impl<'a> Walk<'a> {
         self.kept.fetch_add(inspected.findings.len(), Ordering::Relaxed);
         state.nodes[number].findings = inspected.findings;
         let is_tried = matches!(state.nodes[number].found_by, FoundBy::WellKnown | FoundBy::Robots);
-        if is_tried && matches!(inspected.found, Inspected::Nothing(_) | Inspected::Plain | Inspected::Page(..)) {
+        if is_tried
+            && matches!(
+                inspected.found,
+                Inspected::Nothing(_) | Inspected::Plain | Inspected::Page(..)
+            )
+        {
             Self::give_back(state);
         }
         match inspected.found {
@@ -349,7 +376,8 @@ impl<'a> Walk<'a> {
                     }
                 }
                 let origin = state.nodes[number].origin.clone();
-                state.nodes[number].level = level(&doc, &url, origin.index.is_some(), state.nodes[number].level);
+                state.nodes[number].level =
+                    level(&doc, &url, origin.index.is_some(), state.nodes[number].level);
                 state.nodes[number].outcome = Outcome::Document(doc);
                 if self.options.walk && is_url(&url) {
                     self.follow(state, number, &url, &origin);
@@ -360,7 +388,8 @@ impl<'a> Walk<'a> {
 
     fn set<'s>(&self, state: &'s mut State, url: String) -> &'s mut SetData {
         // Very many sets share the memory that is for sketches.
-        let most = if state.sets.len() < 64 { self.context.sketch } else { self.context.sketch / 8 };
+        let most =
+            if state.sets.len() < 64 { self.context.sketch } else { self.context.sketch / 8 };
         state.sets.entry(url).or_insert_with(|| SetData {
             listed: Sketch::new(most),
             dumped: Sketch::new(most),
@@ -400,7 +429,9 @@ impl<'a> Walk<'a> {
         let level = state.nodes[number].level;
         let Outcome::Document(doc) = &state.nodes[number].outcome else { return };
         let mut next: Vec<(String, FoundBy, usize, u32, Origin)> = Vec::new();
-        for (rel, found_by) in [("up", FoundBy::Up), ("index", FoundBy::Index), ("archives", FoundBy::Archives)] {
+        for (rel, found_by) in
+            [("up", FoundBy::Up), ("index", FoundBy::Index), ("archives", FoundBy::Archives)]
+        {
             if let Some((target, _)) = doc.link(url, rel) {
                 let above = u32::from(!doc.is(Capability::CapabilityList));
                 let level = if found_by == FoundBy::Up { above } else { 2 };
@@ -414,7 +445,8 @@ impl<'a> Walk<'a> {
         }
         if level < self.options.depth
             && let Some(capability) = doc.capability()
-            // A document that a notification names may be deleted since; it is reached from the Capability List.
+            // A document that a notification names may be deleted since; it is reached from the
+            // Capability List.
             && capability != Capability::FrameworkNotification
         {
             let archived = origin.archived || kind::is_archive(capability);
@@ -424,19 +456,32 @@ impl<'a> Walk<'a> {
                 if is_dump {
                     if let Some(contents) = &child.contents {
                         let found_by = FoundBy::Contents;
-                        next.push((contents.clone(), found_by, entry, level + 1, Origin { index: None, archived }));
+                        next.push((
+                            contents.clone(),
+                            found_by,
+                            entry,
+                            level + 1,
+                            Origin { index: None, archived },
+                        ));
                     }
-                    if chosen.contains(&entry) && package::may_be_zip(&child.media_type, &child.url) {
+                    if chosen.contains(&entry) && package::may_be_zip(&child.media_type, &child.url)
+                    {
                         let origin = Origin { index: None, archived };
                         next.push((child.url.clone(), FoundBy::Package, entry, level + 1, origin));
                     }
                     continue;
                 }
                 let index = (doc.root() == Root::SitemapIndex).then(|| url.to_owned());
-                let is_topic =
-                    capability == Capability::CapabilityList && child.capability.is_some_and(kind::is_notification);
+                let is_topic = capability == Capability::CapabilityList
+                    && child.capability.is_some_and(kind::is_notification);
                 let found_by = if is_topic { FoundBy::Topic } else { FoundBy::Down };
-                next.push((child.url.clone(), found_by, entry, level + 1, Origin { index, archived }));
+                next.push((
+                    child.url.clone(),
+                    found_by,
+                    entry,
+                    level + 1,
+                    Origin { index, archived },
+                ));
             }
         }
         for (target, found_by, entry, level, origin) in next {
@@ -475,7 +520,9 @@ fn chosen(count: usize, share: Share) -> HashSet<usize> {
         Share::Some(0) => HashSet::new(),
         Share::Some(some) if (some as usize) < count => {
             let some = some as usize;
-            (0..some).map(|number| if some == 1 { 0 } else { number * (count - 1) / (some - 1) }).collect()
+            (0..some)
+                .map(|number| if some == 1 { 0 } else { number * (count - 1) / (some - 1) })
+                .collect()
         }
         _ => (0..count).collect(),
     }

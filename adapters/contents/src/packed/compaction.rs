@@ -1,7 +1,9 @@
-//! Compaction in the background: runs of similar size are merged, segments with much garbage are rewritten.
+//! Compaction in the background: runs of similar size are merged, segments with much garbage are
+//! rewritten.
 //!
-//! A segment is read whole. What the index still finds in it is appended to the newest segment; when that is durable and
-//! nothing is left, the segment is removed. If something that is needed is damaged, it stays.
+//! A segment is read whole. What the index still finds in it is appended to the newest segment;
+//! when that is durable and nothing is left, the segment is removed. If something that is needed is
+//! damaged, it stays.
 
 use super::record::{Marker, SEGMENT_HEAD, Scan};
 use super::run::{self, Merge, Part, Run, Span};
@@ -13,9 +15,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Garbage is at most one part in so many of what is kept and garbage, once nothing is being removed.
+/// Garbage is at most one part in so many of what is kept and garbage, once nothing is being
+/// removed.
 const GARBAGE_PART: u64 = 8;
-/// While contents are being removed, at most one part in so many: what is rewritten now might be garbage soon.
+/// While contents are being removed, at most one part in so many: what is rewritten now might be
+/// garbage soon.
 const BUSY_GARBAGE_PART: u64 = 2;
 /// Segments with less garbage than one part in so many are not rewritten.
 const LEAST_PART: u64 = 32;
@@ -42,28 +46,31 @@ impl CompactionThread {
     pub(crate) fn start(packed: Arc<Packed>) -> io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let stopping = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("packed contents".into()).spawn(move || {
-            let mut kept = packed.usage().1;
-            loop {
-                let now = packed.usage().1;
-                let part = if now < kept { BUSY_GARBAGE_PART } else { GARBAGE_PART };
-                kept = now;
-                let pause = match packed.tidy(part, &stopping.stopped) {
-                    Ok(()) => PAUSE,
-                    Err(_) if stopping.stopped.load(Ordering::SeqCst) => return,
-                    Err(error) => {
-                        tracing::warn!("cannot compact the packed contents: {error}; trying again");
-                        RETRY
+        let thread =
+            std::thread::Builder::new().name("packed contents".into()).spawn(move || {
+                let mut kept = packed.usage().1;
+                loop {
+                    let now = packed.usage().1;
+                    let part = if now < kept { BUSY_GARBAGE_PART } else { GARBAGE_PART };
+                    kept = now;
+                    let pause = match packed.tidy(part, &stopping.stopped) {
+                        Ok(()) => PAUSE,
+                        Err(_) if stopping.stopped.load(Ordering::SeqCst) => return,
+                        Err(error) => {
+                            tracing::warn!(
+                                "cannot compact the packed contents: {error}; trying again"
+                            );
+                            RETRY
+                        }
+                    };
+                    let guard = stopping.lock.lock().unwrap_or_else(PoisonError::into_inner);
+                    let waiting = |(): &mut ()| !stopping.stopped.load(Ordering::SeqCst);
+                    drop(stopping.changed.wait_timeout_while(guard, pause, waiting));
+                    if stopping.stopped.load(Ordering::SeqCst) {
+                        return;
                     }
-                };
-                let guard = stopping.lock.lock().unwrap_or_else(PoisonError::into_inner);
-                let waiting = |(): &mut ()| !stopping.stopped.load(Ordering::SeqCst);
-                drop(stopping.changed.wait_timeout_while(guard, pause, waiting));
-                if stopping.stopped.load(Ordering::SeqCst) {
-                    return;
                 }
-            }
-        })?;
+            })?;
         Ok(Self { stop, thread: Some(thread) })
     }
 }
@@ -99,15 +106,18 @@ impl Packed {
     fn most_garbage(&self, part: u64) -> Option<u32> {
         let index = lock(&self.index);
         let movable = || index.segments.iter().filter(|(_, usage)| !usage.stuck);
-        let garbage_of = |all: u64, kept: u64| all.saturating_sub(kept).saturating_sub(SEGMENT_HEAD);
+        let garbage_of =
+            |all: u64, kept: u64| all.saturating_sub(kept).saturating_sub(SEGMENT_HEAD);
         let all: u64 = movable().map(|(_, usage)| usage.all).sum();
         let garbage: u64 = movable().map(|(_, usage)| garbage_of(usage.all, usage.kept)).sum();
         if garbage <= self.limits.garbage_bytes || garbage.saturating_mul(part) <= all {
             return None;
         }
-        let candidates = movable().filter(|(_, usage)| garbage_of(usage.all, usage.kept) * LEAST_PART >= usage.all);
-        let (number, _) =
-            candidates.max_by_key(|(_, usage)| garbage_of(usage.all, usage.kept) * 1_024 / usage.all.max(1))?;
+        let candidates = movable()
+            .filter(|(_, usage)| garbage_of(usage.all, usage.kept) * LEAST_PART >= usage.all);
+        let (number, _) = candidates.max_by_key(|(_, usage)| {
+            garbage_of(usage.all, usage.kept) * 1_024 / usage.all.max(1)
+        })?;
         Some(*number)
     }
 
@@ -123,8 +133,9 @@ impl Packed {
             let mut scan = Scan::new(&file, marker, SEGMENT_HEAD, self.limits.packed_bytes);
             while let Some(found) = scan.next()? {
                 let Some(bytes) = found.bytes else { continue };
-                let is_here =
-                    |place: super::ContentLocation| place.segment == number && u64::from(place.offset) == found.offset;
+                let is_here = |place: super::ContentLocation| {
+                    place.segment == number && u64::from(place.offset) == found.offset
+                };
                 if !self.find(&found.id)?.is_some_and(is_here) {
                     continue;
                 }
@@ -146,7 +157,10 @@ impl Packed {
         let Some(usage) = index.segments.get_mut(&number) else { return Ok(()) };
         if usage.kept > 0 {
             usage.stuck = true;
-            tracing::warn!(segment = number, "packed contents are damaged (help: `abreast check --read-data`)");
+            tracing::warn!(
+                segment = number,
+                "packed contents are damaged (help: `abreast check --read-data`)"
+            );
             return Ok(());
         }
         index.segments.remove(&number);
@@ -155,7 +169,8 @@ impl Packed {
         self.files.remove_segment(number)
     }
 
-    /// Merges the newest runs while they are of similar size, so that an entry is rarely written again; returns whether it did.
+    /// Merges the newest runs while they are of similar size, so that an entry is rarely written
+    /// again; returns whether it did.
     fn merge_runs(&self, stop: &AtomicBool) -> io::Result<bool> {
         let runs = Arc::clone(&lock(&self.index).runs);
         let mut newer = 0;
@@ -170,15 +185,27 @@ impl Packed {
         let (merged, newest) = (&runs[first..], &runs[runs.len() - 1]);
         let span = Span { from: merged[0].span.from, to: newest.span.to };
         let begin = ContentId([0; ContentId::BYTES]);
-        let parts = merged.iter().rev().map(|run| Box::new(run.iterate(&begin)) as Part<'_>).collect();
+        let parts =
+            merged.iter().rev().map(|run| Box::new(run.iterate(&begin)) as Part<'_>).collect();
         let is_needed = |entry: &run::Entry| {
             // Behind the oldest run nothing is left to be hidden.
-            first > 0 || entry.1.kept().is_some_and(|place| lock(&self.index).segments.contains_key(&place.segment))
+            first > 0
+                || entry
+                    .1
+                    .kept()
+                    .is_some_and(|place| lock(&self.index).segments.contains_key(&place.segment))
         };
         let mut entries = Merge::new(parts)?
             .filter(|entry| entry.as_ref().map_or(true, is_needed))
-            .map(|entry| if stop.load(Ordering::SeqCst) { Err(io::ErrorKind::Interrupted.into()) } else { entry });
-        let file = self.files.write_run(span, |file| run::write(file, newest.covered, &mut entries))?;
+            .map(|entry| {
+                if stop.load(Ordering::SeqCst) {
+                    Err(io::ErrorKind::Interrupted.into())
+                } else {
+                    entry
+                }
+            });
+        let file =
+            self.files.write_run(span, |file| run::write(file, newest.covered, &mut entries))?;
         drop(entries);
         let run = Arc::new(Run::open(file, span)?);
         Arc::make_mut(&mut lock(&self.index).runs).splice(first..runs.len(), [run]);

@@ -1,4 +1,5 @@
-//! The folder `packed`: segments and runs by their names, looked up beneath its handle, through no link.
+//! The folder `packed`: segments and runs by their names, looked up beneath its handle, through no
+//! link.
 
 use crate::layout::{FOLDER, NEW, READ, make_folder};
 use crate::packed::run::Span;
@@ -107,14 +108,19 @@ impl Files {
         Ok(rustix::fs::unlinkat(self.folder()?, span.name(), AtFlags::empty())?)
     }
 
-    /// Writes a run, durable with its name when this returns. Without success nothing is left of it.
-    pub(crate) fn write_run(&self, span: Span, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<File> {
+    /// Writes a run, durable with its name when this returns. Without success nothing is left of
+    /// it.
+    pub(crate) fn write_run(
+        &self,
+        span: Span,
+        write: impl FnOnce(&File) -> io::Result<()>,
+    ) -> io::Result<File> {
         let temporary = self.temporary.as_ref().ok_or(Errno::ROFS)?;
         let name = span.name();
         let file = File::from(openat(temporary, name.as_str(), NEW, MODE)?);
-        let written = write(&file)
-            .and_then(|()| file.sync_data())
-            .and_then(|()| Ok(rustix::fs::renameat(temporary, name.as_str(), self.folder()?, name.as_str())?));
+        let written = write(&file).and_then(|()| file.sync_data()).and_then(|()| {
+            Ok(rustix::fs::renameat(temporary, name.as_str(), self.folder()?, name.as_str())?)
+        });
         if let Err(error) = written {
             let _ = rustix::fs::unlinkat(temporary, name.as_str(), AtFlags::empty());
             return Err(error);

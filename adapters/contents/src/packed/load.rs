@@ -1,4 +1,5 @@
-//! Opening the folder: the index is read and verified, and what was appended after it is read from the segments.
+//! Opening the folder: the index is read and verified, and what was appended after it is read from
+//! the segments.
 
 use super::files::{Files, Listing};
 use super::record::{Marker, SEGMENT_HEAD, Scan};
@@ -12,8 +13,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 impl Packed {
-    /// Opens the folder to keep contents in it. What a killed process put is made durable first; an index that is damaged
-    /// is rebuilt from the segments.
+    /// Opens the folder to keep contents in it. What a killed process put is made durable first; an
+    /// index that is damaged is rebuilt from the segments.
     pub(crate) fn open(files: Files, limits: Limits) -> io::Result<Self> {
         let mut listing = files.list()?;
         for span in std::mem::take(&mut listing.outdated) {
@@ -22,7 +23,9 @@ impl Packed {
         let runs = match open_runs(&files, &listing) {
             Ok(runs) => runs,
             Err(error) if is_damage(&error) => {
-                tracing::warn!("the index of packed contents is damaged: rebuilding it from the segments");
+                tracing::warn!(
+                    "the index of packed contents is damaged: rebuilding it from the segments"
+                );
                 for span in std::mem::take(&mut listing.runs) {
                     files.remove_run(span)?;
                 }
@@ -45,8 +48,12 @@ impl Packed {
     fn remove_empty_segments(&self) -> io::Result<()> {
         let mut index = lock(&self.index);
         let empty = |usage: &Usage| usage.kept == 0 && usage.all < SEGMENT_HEAD;
-        let numbers: Vec<u32> =
-            index.segments.iter().filter(|(_, usage)| empty(usage)).map(|(number, _)| *number).collect();
+        let numbers: Vec<u32> = index
+            .segments
+            .iter()
+            .filter(|(_, usage)| empty(usage))
+            .map(|(number, _)| *number)
+            .collect();
         for number in numbers {
             index.segments.remove(&number);
             index.open.remove(&number);
@@ -55,7 +62,8 @@ impl Packed {
         Ok(())
     }
 
-    /// Opens the folder to read, beside the process that keeps contents in it. The index is as it is now.
+    /// Opens the folder to read, beside the process that keeps contents in it. The index is as it
+    /// is now.
     ///
     /// Fails with [`io::ErrorKind::NotFound`] when a file was replaced meanwhile, and with
     /// [`io::ErrorKind::InvalidData`] when the index is damaged.
@@ -68,18 +76,26 @@ impl Packed {
         Ok(packed)
     }
 
-    fn load(files: Files, limits: Limits, listing: &Listing, runs: Vec<Arc<Run>>) -> io::Result<Self> {
+    fn load(
+        files: Files,
+        limits: Limits,
+        listing: &Listing,
+        runs: Vec<Arc<Run>>,
+    ) -> io::Result<Self> {
         let mut segments = BTreeMap::new();
         for number in &listing.segments {
             let all = files.open_segment(*number)?.metadata()?.len();
             segments.insert(*number, Usage { all, ..Usage::default() });
         }
         let first = ContentId([0; ContentId::BYTES]);
-        let parts = runs.iter().rev().map(|run| Box::new(run.iterate(&first)) as Part<'_>).collect();
+        let parts =
+            runs.iter().rev().map(|run| Box::new(run.iterate(&first)) as Part<'_>).collect();
         for entry in Merge::new(parts)? {
             let (_, place) = entry?;
             let Some(place) = place.kept() else { continue };
-            if let Some(usage) = segments.get_mut(&place.segment).filter(|usage: &&mut Usage| usage.has(place)) {
+            if let Some(usage) =
+                segments.get_mut(&place.segment).filter(|usage: &&mut Usage| usage.has(place))
+            {
                 usage.kept += record_bytes(place.length);
             }
         }
@@ -112,10 +128,16 @@ impl Packed {
         for number in listing.segments.iter().copied().filter(|number| *number >= covered.segment) {
             let file = self.segment(number)?;
             let length = file.metadata()?.len();
-            let from = if number == covered.segment { covered.offset.max(SEGMENT_HEAD) } else { SEGMENT_HEAD };
+            let from = if number == covered.segment {
+                covered.offset.max(SEGMENT_HEAD)
+            } else {
+                SEGMENT_HEAD
+            };
             let marker = Marker::of(&file)?;
             let end = match marker {
-                Some(marker) if from <= length => self.replay_segment(number, &file, marker, from, writing)?,
+                Some(marker) if from <= length => {
+                    self.replay_segment(number, &file, marker, from, writing)?
+                }
                 // Shorter than what is in the index, or without a begin: nothing is appended to it.
                 _ => u64::MAX,
             };
@@ -144,10 +166,18 @@ impl Packed {
     }
 
     /// Where the last whole record ends.
-    fn replay_segment(&self, number: u32, file: &File, marker: Marker, from: u64, writing: bool) -> io::Result<u64> {
+    fn replay_segment(
+        &self,
+        number: u32,
+        file: &File,
+        marker: Marker,
+        from: u64,
+        writing: bool,
+    ) -> io::Result<u64> {
         let mut scan = Scan::new(file, marker, from, self.limits.packed_bytes);
         while let Some(found) = scan.next()? {
-            let (id, offset, length) = (found.id, found.offset, found.bytes.map(|bytes| bytes.len() as u32));
+            let (id, offset, length) =
+                (found.id, found.offset, found.bytes.map(|bytes| bytes.len() as u32));
             let place = match length {
                 Some(length) => ContentLocation { segment: number, offset: offset as u32, length },
                 None => ContentLocation::REMOVED,
@@ -157,7 +187,8 @@ impl Packed {
             let mut writer = lock(&self.writer);
             writer.unindexed += record_bytes(length.unwrap_or(0));
             if writing && self.is_due(&writer) {
-                let frozen = self.freeze(&mut writer, Covered { segment: number, offset: scan.valid_end() });
+                let frozen =
+                    self.freeze(&mut writer, Covered { segment: number, offset: scan.valid_end() });
                 drop(writer);
                 self.write_frozen(&frozen)?;
             }
@@ -168,7 +199,10 @@ impl Packed {
 
 fn open_runs(files: &Files, listing: &Listing) -> io::Result<Vec<Arc<Run>>> {
     if listing.gap {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a part of the index of packed contents is missing"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a part of the index of packed contents is missing",
+        ));
     }
     listing.runs.iter().map(|span| Run::open(files.open_run(*span)?, *span).map(Arc::new)).collect()
 }

@@ -1,13 +1,16 @@
 //! Small contents, packed: appended to segments of bounded size, found by an index of sorted files.
 //!
-//! - **Appending.** A content is one record at the end of the newest segment. Records are durable after one `fdatasync` of
-//!   that segment, however many they are. Records that are not durable are at the end: after a crash, those that are whole are kept.
-//! - **Finding.** Places of the newest records are in memory, those of all others in runs (`run.rs`). When there are
-//!   [`Limits::unindexed`] in memory they become a run; runs of similar size are merged in the background.
-//! - **Removing.** A record states that a content was removed; segments with much garbage are rewritten without it
-//!   (`compaction.rs`). After loss of power a removed content may be back: then no row needs it, and it is removed again.
-//! - **Trust.** Bytes are compared with their address whenever they are read. The index has checksums; it is rebuilt
-//!   from the segments when a part of it is damaged or missing.
+//! - **Appending.** A content is one record at the end of the newest segment. Records are durable
+//!   after one `fdatasync` of that segment, however many they are. Records that are not durable are
+//!   at the end: after a crash, those that are whole are kept.
+//! - **Finding.** Places of the newest records are in memory, those of all others in runs
+//!   (`run.rs`). When there are [`Limits::unindexed`] in memory they become a run; runs of similar
+//!   size are merged in the background.
+//! - **Removing.** A record states that a content was removed; segments with much garbage are
+//!   rewritten without it (`compaction.rs`). After loss of power a removed content may be back:
+//!   then no row needs it, and it is removed again.
+//! - **Trust.** Bytes are compared with their address whenever they are read. The index has
+//!   checksums; it is rebuilt from the segments when a part of it is damaged or missing.
 
 mod compaction;
 mod files;
@@ -38,8 +41,8 @@ const ATTEMPTS: usize = 8;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Contents of at most this many bytes are packed; larger ones are files of their own. One is read and verified whole, in
-    /// memory, before its first byte is given out.
+    /// Contents of at most this many bytes are packed; larger ones are files of their own. One is
+    /// read and verified whole, in memory, before its first byte is given out.
     pub packed_bytes: u32,
     /// A segment that has this many bytes gets no more. Compaction rewrites one segment at a time.
     pub segment_bytes: u32,
@@ -51,7 +54,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { packed_bytes: 64 << 10, segment_bytes: 64 << 20, unindexed: 100_000, garbage_bytes: 1 << 20 }
+        Self {
+            packed_bytes: 64 << 10,
+            segment_bytes: 64 << 20,
+            unindexed: 100_000,
+            garbage_bytes: 1 << 20,
+        }
     }
 }
 
@@ -169,16 +177,19 @@ impl Packed {
             return Ok(false);
         }
         match self.append(&mut writer, id, None, before) {
-            // Otherwise nothing could be removed from a full disk. Without the record the content may be back when the folder is
-            // opened again, as after loss of power.
-            Err(error) if is_full(&error) => lock(&self.index).set(id, before, ContentLocation::REMOVED),
+            // Otherwise nothing could be removed from a full disk. Without the record the content
+            // may be back when the folder is opened again, as after loss of power.
+            Err(error) if is_full(&error) => {
+                lock(&self.index).set(id, before, ContentLocation::REMOVED)
+            }
             appended => appended?,
         }
         self.bound(writer)?;
         Ok(true)
     }
 
-    /// Writes places to the index when many are in memory, however long nobody asked for what was put to be durable.
+    /// Writes places to the index when many are in memory, however long nobody asked for what was
+    /// put to be durable.
     fn bound(&self, writer: MutexGuard<'_, Writer>) -> io::Result<()> {
         let due = self.is_due(&writer);
         drop(writer);
@@ -190,7 +201,8 @@ impl Packed {
             || lock(&self.index).recent.len() >= self.limits.unindexed
     }
 
-    /// Appends a record and puts it into the index: a content, or that it was removed. `before` is its previous location.
+    /// Appends a record and puts it into the index: a content, or that it was removed. `before` is
+    /// its previous location.
     fn append(
         &self,
         writer: &mut Writer,
@@ -199,7 +211,11 @@ impl Packed {
         before: Option<ContentLocation>,
     ) -> io::Result<()> {
         self.trusted()?;
-        if writer.active.as_ref().is_some_and(|active| active.length >= u64::from(self.limits.segment_bytes)) {
+        if writer
+            .active
+            .as_ref()
+            .is_some_and(|active| active.length >= u64::from(self.limits.segment_bytes))
+        {
             writer.active = None;
         }
         if writer.active.is_none() {
@@ -214,10 +230,13 @@ impl Packed {
         if !unsynced.iter().any(|file| Arc::ptr_eq(file, &active.file)) {
             unsynced.push(Arc::clone(&active.file));
         }
-        // Bytes that a failure leaves behind the end are overwritten by the next record, or skipped by the next open.
+        // Bytes that a failure leaves behind the end are overwritten by the next record, or skipped
+        // by the next open.
         active.file.write_all_at(record, active.length)?;
         let place = match head.length {
-            Some(length) => ContentLocation { segment: active.number, offset: active.length as u32, length },
+            Some(length) => {
+                ContentLocation { segment: active.number, offset: active.length as u32, length }
+            }
             None => ContentLocation::REMOVED,
         };
         active.length += record.len() as u64;
@@ -252,7 +271,8 @@ impl Packed {
         self.sync_and(false)
     }
 
-    /// The same, and writes all places to the index, so that the next open has nothing to read from the segments.
+    /// The same, and writes all places to the index, so that the next open has nothing to read from
+    /// the segments.
     pub(crate) fn close(&self) -> io::Result<()> {
         self.sync_and(true)
     }
@@ -272,7 +292,8 @@ impl Packed {
             self.freeze(&mut writer, covered)
         });
         drop(writer);
-        let synced = self.trusted().and_then(|()| files.iter().try_for_each(|file| file.sync_data()));
+        let synced =
+            self.trusted().and_then(|()| files.iter().try_for_each(|file| file.sync_data()));
         let synced = synced.and_then(|()| if new_names { self.files.sync_names() } else { Ok(()) });
         if let Err(error) = synced {
             // Whatever was written may be lost: to repeat the call would only hide that.
@@ -329,10 +350,17 @@ impl Packed {
         }
     }
 
-    fn write_run(&self, span: Span, covered: Covered, places: &HashMap<ContentId, ContentLocation>) -> io::Result<Run> {
+    fn write_run(
+        &self,
+        span: Span,
+        covered: Covered,
+        places: &HashMap<ContentId, ContentLocation>,
+    ) -> io::Result<Run> {
         let mut entries: Vec<Entry> = places.iter().map(|(id, place)| (*id, *place)).collect();
         entries.sort_unstable_by_key(|entry| entry.0);
-        let file = self.files.write_run(span, |file| run::write(file, covered, &mut entries.into_iter().map(Ok)))?;
+        let file = self
+            .files
+            .write_run(span, |file| run::write(file, covered, &mut entries.into_iter().map(Ok)))?;
         Run::open(file, span)
     }
 
@@ -354,8 +382,8 @@ impl Packed {
             if lock(&self.index).has(place) {
                 return Ok(Some(place));
             }
-            // It has just moved; or loss of power took away that it was removed, and its segment is gone; or the end of the segment
-            // is gone.
+            // It has just moved; or loss of power took away that it was removed, and its segment is
+            // gone; or the end of the segment is gone.
             if last == Some(place) {
                 return Ok(None);
             }
@@ -374,7 +402,12 @@ impl Packed {
             let Some(place) = self.find(id)? else { return Ok(None) };
             match self.bytes_at(place) {
                 Ok(bytes) if *blake3::hash(&bytes).as_bytes() == id.0 => return Ok(Some(bytes)),
-                Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "other bytes than were kept")),
+                Ok(_) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "other bytes than were kept",
+                    ));
+                }
                 // Its segment was just rewritten.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -390,7 +423,8 @@ impl Packed {
         let mut head = [0; RECORD_HEAD];
         file.read_exact_at(&mut head, u64::from(place.offset))?;
         let Some(marker) = Marker::of(&file)? else { return Ok(false) };
-        Ok(Head::read(marker, &head, place.length) == Some(Head { id: *id, length: Some(place.length) }))
+        Ok(Head::read(marker, &head, place.length)
+            == Some(Head { id: *id, length: Some(place.length) }))
     }
 
     /// Appends a kept content again.
@@ -404,7 +438,8 @@ impl Packed {
 
     fn bytes_at(&self, place: ContentLocation) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; place.length as usize];
-        self.segment(place.segment)?.read_exact_at(&mut bytes, u64::from(place.offset) + RECORD_HEAD as u64)?;
+        self.segment(place.segment)?
+            .read_exact_at(&mut bytes, u64::from(place.offset) + RECORD_HEAD as u64)?;
         Ok(bytes)
     }
 
@@ -417,7 +452,8 @@ impl Packed {
         Ok(file)
     }
 
-    /// Visits the addresses of kept contents from one to another, both included, in order, with their lengths.
+    /// Visits the addresses of kept contents from one to another, both included, in order, with
+    /// their lengths.
     pub(crate) fn visit(
         &self,
         from: &ContentId,
@@ -425,18 +461,28 @@ impl Packed {
         visit: &mut dyn FnMut(ContentId, u64) -> io::Result<ControlFlow<()>>,
     ) -> io::Result<()> {
         let index = lock(&self.index);
-        let (recent, frozen, runs) =
-            (sorted(&index.recent, from, to), sorted(&index.frozen, from, to), Arc::clone(&index.runs));
+        let (recent, frozen, runs) = (
+            sorted(&index.recent, from, to),
+            sorted(&index.frozen, from, to),
+            Arc::clone(&index.runs),
+        );
         drop(index);
-        let mut parts: Vec<Part<'_>> = vec![Box::new(recent.into_iter().map(Ok)), Box::new(frozen.into_iter().map(Ok))];
-        let within = |entry: &io::Result<Entry>| entry.as_ref().map_or(true, |entry| entry.0 <= *to);
-        parts.extend(runs.iter().rev().map(|run| Box::new(run.iterate(from).take_while(within)) as Part<'_>));
+        let mut parts: Vec<Part<'_>> =
+            vec![Box::new(recent.into_iter().map(Ok)), Box::new(frozen.into_iter().map(Ok))];
+        let within =
+            |entry: &io::Result<Entry>| entry.as_ref().map_or(true, |entry| entry.0 <= *to);
+        parts.extend(
+            runs.iter().rev().map(|run| Box::new(run.iterate(from).take_while(within)) as Part<'_>),
+        );
         for entry in Merge::new(parts)? {
             let (id, place) = entry?;
             let Some(place) = place.kept() else { continue };
             let there = lock(&self.index).has(place);
-            // One whose segment is gone has just moved, unless loss of power took away that it was removed.
-            if (there || self.find(&id)?.is_some()) && visit(id, u64::from(place.length))?.is_break() {
+            // One whose segment is gone has just moved, unless loss of power took away that it was
+            // removed.
+            if (there || self.find(&id)?.is_some())
+                && visit(id, u64::from(place.length))?.is_break()
+            {
                 break;
             }
         }
@@ -445,7 +491,10 @@ impl Packed {
 
     /// Bytes of all segments, and those of kept contents in them.
     pub(crate) fn usage(&self) -> (u64, u64) {
-        lock(&self.index).segments.values().fold((0, 0), |(all, kept), one| (all + one.all, kept + one.kept))
+        lock(&self.index)
+            .segments
+            .values()
+            .fold((0, 0), |(all, kept), one| (all + one.all, kept + one.kept))
     }
 }
 
@@ -488,7 +537,11 @@ impl Index {
     }
 }
 
-fn sorted(places: &HashMap<ContentId, ContentLocation>, from: &ContentId, to: &ContentId) -> Vec<Entry> {
+fn sorted(
+    places: &HashMap<ContentId, ContentLocation>,
+    from: &ContentId,
+    to: &ContentId,
+) -> Vec<Entry> {
     let within = places.iter().filter(|(id, _)| *from <= **id && **id <= *to);
     let mut entries: Vec<Entry> = within.map(|(id, place)| (*id, *place)).collect();
     entries.sort_unstable_by_key(|entry| entry.0);

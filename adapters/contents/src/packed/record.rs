@@ -5,8 +5,9 @@
 //! record:  marker (8)  address (32)  length (4)  CRC-32 of these and the marker (4)   then the bytes
 //! ```
 //!
-//! Numbers are little-endian. The marker is drawn for each segment, so that nobody who sends contents can make bytes that
-//! look like a record of it. A record whose length is [`REMOVED`] has no bytes: its content was removed.
+//! Numbers are little-endian. The marker is drawn for each segment, so that nobody who sends
+//! contents can make bytes that look like a record of it. A record whose length is [`REMOVED`] has
+//! no bytes: its content was removed.
 
 use abreast_core::ContentId;
 use std::fs::File;
@@ -47,8 +48,11 @@ impl Marker {
     pub(crate) fn of(file: &File) -> io::Result<Option<Self>> {
         let mut begin = Vec::new();
         read_up_to(file, 0, SEGMENT_HEAD as usize + RECORD_HEAD, &mut begin)?;
-        let marker = |from: usize| begin.get(from..from + 8).and_then(|bytes| bytes.try_into().ok()).map(Self);
-        if let (Some(marker), Some(head)) = (marker(SEGMENT_HEAD as usize), begin.get(SEGMENT_HEAD as usize..))
+        let marker = |from: usize| {
+            begin.get(from..from + 8).and_then(|bytes| bytes.try_into().ok()).map(Self)
+        };
+        if let (Some(marker), Some(head)) =
+            (marker(SEGMENT_HEAD as usize), begin.get(SEGMENT_HEAD as usize..))
             && Head::read(marker, head, u32::MAX - 1).is_some()
         {
             return Ok(Some(marker));
@@ -79,7 +83,9 @@ impl Head {
     /// Parses the beginning of the bytes as a record of that segment, of at most this many bytes.
     pub(crate) fn read(marker: Marker, bytes: &[u8], longest: u32) -> Option<Self> {
         let head = bytes.get(..RECORD_HEAD).filter(|head| head[..8] == marker.0)?;
-        let number = |from: usize| u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]]);
+        let number = |from: usize| {
+            u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]])
+        };
         if crc32fast::hash(&head[..44]) != number(44) {
             return None;
         }
@@ -109,7 +115,8 @@ pub(crate) struct Scan<'f> {
     marker: Marker,
     longest: u32,
     buffer: Vec<u8>,
-    /// Where the buffer begins in the file, and where in the buffer the search for the next record continues.
+    /// Where the buffer begins in the file, and where in the buffer the search for the next record
+    /// continues.
     base: u64,
     at: usize,
     ended: bool,
@@ -118,7 +125,16 @@ pub(crate) struct Scan<'f> {
 
 impl<'f> Scan<'f> {
     pub(crate) fn new(file: &'f File, marker: Marker, from: u64, longest: u32) -> Self {
-        Self { file, marker, longest, buffer: Vec::new(), base: from, at: 0, ended: false, valid_end: from }
+        Self {
+            file,
+            marker,
+            longest,
+            buffer: Vec::new(),
+            base: from,
+            at: 0,
+            ended: false,
+            valid_end: from,
+        }
     }
 
     /// Where the last valid record ends.
@@ -144,12 +160,18 @@ impl<'f> Scan<'f> {
             }
             let (begin, end) = (self.at, self.at + length);
             self.at = end;
-            if head.length.is_some() && *blake3::hash(&self.buffer[begin + RECORD_HEAD..end]).as_bytes() != head.id.0 {
+            if head.length.is_some()
+                && *blake3::hash(&self.buffer[begin + RECORD_HEAD..end]).as_bytes() != head.id.0
+            {
                 continue;
             }
             self.valid_end = self.base + end as u64;
             let bytes = head.length.map(|_| &self.buffer[begin + RECORD_HEAD..end]);
-            return Ok(Some(VerifiedRecord { id: head.id, offset: self.base + begin as u64, bytes }));
+            return Ok(Some(VerifiedRecord {
+                id: head.id,
+                offset: self.base + begin as u64,
+                bytes,
+            }));
         }
     }
 
@@ -239,7 +261,8 @@ mod tests {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             let hit = (0..4).find(|one| (places[*one]..places[one + 1]).contains(&(bit / 8)));
-            let expected: Vec<u64> = (0..4).filter(|one| Some(*one) != hit).map(|one| begins[one]).collect();
+            let expected: Vec<u64> =
+                (0..4).filter(|one| Some(*one) != hit).map(|one| begins[one]).collect();
             assert_eq!(scanned(&flipped).0, expected, "bit {bit}");
         }
     }
@@ -247,8 +270,9 @@ mod tests {
     #[test]
     fn records_before_a_torn_end_are_found() {
         let (bytes, places) = segment(Marker([9; 8]), &[700, 65_536, 9]);
-        let near =
-            |length: &usize| places.iter().any(|place| length.abs_diff(*place) < 60) || length.is_multiple_of(4_096);
+        let near = |length: &usize| {
+            places.iter().any(|place| length.abs_diff(*place) < 60) || length.is_multiple_of(4_096)
+        };
         for length in (SEGMENT_HEAD as usize..bytes.len()).filter(near) {
             let whole = places[1..].iter().filter(|end| **end <= length).count();
             let (found, end) = scanned(&bytes[..length]);

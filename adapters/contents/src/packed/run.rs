@@ -6,9 +6,10 @@
 //! foot:  "abrINDX1"  entries (8)  segment (4)  offset (8)  CRC-32 (4)
 //! ```
 //!
-//! Segment and offset of the footer state up to where the segments are in the index: what was appended later is read from them
-//! when the folder is opened. Files are named by the numbers of the oldest and the newest part in them; a file whose parts
-//! are all in another one is left over from a merge.
+//! Segment and offset of the footer state up to where the segments are in the index: what was
+//! appended later is read from them when the folder is opened. Files are named by the numbers of
+//! the oldest and the newest part in them; a file whose parts are all in another one is left over
+//! from a merge.
 
 use crate::packed::record::REMOVED;
 use abreast_core::ContentId;
@@ -100,11 +101,14 @@ impl Run {
     /// Opens a run and reads all of it.
     pub(crate) fn open(file: File, span: Span) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        let blocks = length.checked_sub(FOOT as u64).filter(|rest| rest.is_multiple_of(BLOCK as u64));
+        let blocks =
+            length.checked_sub(FOOT as u64).filter(|rest| rest.is_multiple_of(BLOCK as u64));
         let blocks = blocks.ok_or_else(damaged)? / BLOCK as u64;
         let mut foot = [0; FOOT];
         file.read_exact_at(&mut foot, length - FOOT as u64)?;
-        let number = |from: usize| u32::from_le_bytes([foot[from], foot[from + 1], foot[from + 2], foot[from + 3]]);
+        let number = |from: usize| {
+            u32::from_le_bytes([foot[from], foot[from + 1], foot[from + 2], foot[from + 3]])
+        };
         let long = |from: usize| u64::from(number(from)) | u64::from(number(from + 4)) << 32;
         let entries = long(8);
         if foot[..8] != *MAGIC
@@ -114,7 +118,8 @@ impl Run {
             return Err(damaged());
         }
         let covered = Covered { segment: number(16), offset: long(20) };
-        let mut run = Self { span, entries, covered, file, fences: Vec::with_capacity(blocks as usize) };
+        let mut run =
+            Self { span, entries, covered, file, fences: Vec::with_capacity(blocks as usize) };
         let mut buffer = vec![0; READ_BLOCKS * BLOCK];
         for first in (0..blocks).step_by(READ_BLOCKS) {
             let some = &mut buffer[..(blocks - first).min(READ_BLOCKS as u64) as usize * BLOCK];
@@ -127,10 +132,12 @@ impl Run {
         Ok(run)
     }
 
-    /// Where the content of an address is, or that it was removed; `None` when this run does not know.
+    /// Where the content of an address is, or that it was removed; `None` when this run does not
+    /// know.
     pub(crate) fn find(&self, id: &ContentId) -> io::Result<Option<ContentLocation>> {
         let wanted = prefix(&id.0[..8]);
-        // The last block that may begin with it. More than one only if addresses agree in eight bytes.
+        // The last block that may begin with it. More than one only if addresses agree in eight
+        // bytes.
         let mut block_number = self.fences.partition_point(|fence| *fence <= wanted);
         let mut block = [0; BLOCK];
         while block_number > 0 {
@@ -164,7 +171,13 @@ impl Run {
         let wanted = prefix(&from.0[..8]);
         let block = self.fences.partition_point(|fence| *fence < wanted).saturating_sub(1);
         let first = block as u64 * ENTRIES as u64;
-        Entries { run: Arc::clone(self), next: first, buffer: Vec::new(), buffer_first: 0, from: *from }
+        Entries {
+            run: Arc::clone(self),
+            next: first,
+            buffer: Vec::new(),
+            buffer_first: 0,
+            from: *from,
+        }
     }
 }
 
@@ -178,7 +191,9 @@ fn prefix(bytes: &[u8]) -> u64 {
 }
 
 fn decode(entry: &[u8; ENTRY]) -> Entry {
-    let number = |from: usize| u32::from_le_bytes([entry[from], entry[from + 1], entry[from + 2], entry[from + 3]]);
+    let number = |from: usize| {
+        u32::from_le_bytes([entry[from], entry[from + 1], entry[from + 2], entry[from + 3]])
+    };
     let mut id = [0; ContentId::BYTES];
     id.copy_from_slice(&entry[..32]);
     (ContentId(id), ContentLocation { segment: number(32), offset: number(36), length: number(40) })
@@ -204,7 +219,8 @@ impl Entries {
             let (block, place) = (at / ENTRIES, at % ENTRIES);
             if block * BLOCK >= self.buffer.len() {
                 let first = self.next / ENTRIES as u64;
-                let blocks = (self.run.fences.len() as u64 - first).min(READ_BLOCKS as u64) as usize;
+                let blocks =
+                    (self.run.fences.len() as u64 - first).min(READ_BLOCKS as u64) as usize;
                 self.buffer.resize(blocks * BLOCK, 0);
                 self.run.file.read_exact_at(&mut self.buffer, first * BLOCK as u64)?;
                 self.buffer.chunks_exact(BLOCK).try_for_each(verify)?;
@@ -213,7 +229,8 @@ impl Entries {
             }
             self.next += 1;
             let begin = block * BLOCK + place * ENTRY;
-            let bytes: &[u8; ENTRY] = self.buffer[begin..begin + ENTRY].try_into().map_err(|_| damaged())?;
+            let bytes: &[u8; ENTRY] =
+                self.buffer[begin..begin + ENTRY].try_into().map_err(|_| damaged())?;
             let entry = decode(bytes);
             if entry.0 >= self.from {
                 return Ok(Some(entry));
@@ -230,7 +247,8 @@ impl Iterator for Entries {
     }
 }
 
-/// Writes entries, which come in order, as a run; the file is whole when this returns, and not yet durable.
+/// Writes entries, which come in order, as a run; the file is whole when this returns, and not yet
+/// durable.
 pub(crate) fn write(
     file: &File,
     covered: Covered,
@@ -349,16 +367,26 @@ mod tests {
         for count in [0, 1, 92, 93, 94, 186, 5_000] {
             let entries = sorted((0..count).map(|number| (id(number), place(number))).collect());
             let run = Arc::new(Run::open(file_of(&entries), SPAN).unwrap());
-            assert_eq!((run.entries, run.covered), (count, Covered { segment: 7, offset: 1 << 33 }));
+            assert_eq!(
+                (run.entries, run.covered),
+                (count, Covered { segment: 7, offset: 1 << 33 })
+            );
             for number in 0..count {
-                assert_eq!(run.find(&id(number)).unwrap(), Some(place(number)), "{number} of {count}");
+                assert_eq!(
+                    run.find(&id(number)).unwrap(),
+                    Some(place(number)),
+                    "{number} of {count}"
+                );
             }
             for number in count..count + 500 {
                 assert_eq!(run.find(&id(number)).unwrap(), None);
             }
             for from in [ContentId([0; 32]), ContentId([0x80; 32]), id(3), ContentId([255; 32])] {
                 let read: Vec<Entry> = run.iterate(&from).map(Result::unwrap).collect();
-                assert_eq!(read, entries.iter().copied().filter(|entry| entry.0 >= from).collect::<Vec<_>>());
+                assert_eq!(
+                    read,
+                    entries.iter().copied().filter(|entry| entry.0 >= from).collect::<Vec<_>>()
+                );
             }
         }
     }
@@ -370,7 +398,8 @@ mod tests {
             id[30..].copy_from_slice(&number.to_be_bytes());
             ContentId(id)
         };
-        let entries: Vec<Entry> = (0..400).map(|number| (alike(number * 2), place(u64::from(number)))).collect();
+        let entries: Vec<Entry> =
+            (0..400).map(|number| (alike(number * 2), place(u64::from(number)))).collect();
         let run = Arc::new(Run::open(file_of(&entries), SPAN).unwrap());
         for number in 0..800_u16 {
             let expected = number.is_multiple_of(2).then(|| place(u64::from(number / 2)));
@@ -388,23 +417,38 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let flipped = bytes[bit / 8] ^ 1 << (bit % 8);
             file.write_all_at(&[flipped], (bit / 8) as u64).unwrap();
-            assert!(is_damage(&Run::open(file.try_clone().unwrap(), SPAN).unwrap_err()), "bit {bit}");
+            assert!(
+                is_damage(&Run::open(file.try_clone().unwrap(), SPAN).unwrap_err()),
+                "bit {bit}"
+            );
             file.write_all_at(&bytes[bit / 8..=bit / 8], (bit / 8) as u64).unwrap();
         }
         for length in [0, 1, 31, 4_096, bytes.len() as u64 - 1] {
             file.set_len(length).unwrap();
-            assert!(is_damage(&Run::open(file.try_clone().unwrap(), SPAN).unwrap_err()), "{length} bytes");
+            assert!(
+                is_damage(&Run::open(file.try_clone().unwrap(), SPAN).unwrap_err()),
+                "{length} bytes"
+            );
         }
     }
 
     #[test]
     fn of_equal_addresses_the_newest_counts() {
         let part = |numbers: &[(u64, u64)]| -> Part<'static> {
-            let entries = sorted(numbers.iter().map(|(key, value)| (id(*key), place(*value))).collect());
+            let entries =
+                sorted(numbers.iter().map(|(key, value)| (id(*key), place(*value))).collect());
             Box::new(entries.into_iter().map(Ok))
         };
-        let merge = Merge::new(vec![part(&[(2, 20)]), part(&[]), part(&[(1, 10), (2, 21)]), part(&[(1, 11), (3, 30)])]);
+        let merge = Merge::new(vec![
+            part(&[(2, 20)]),
+            part(&[]),
+            part(&[(1, 10), (2, 21)]),
+            part(&[(1, 11), (3, 30)]),
+        ]);
         let merged: Vec<Entry> = merge.unwrap().map(Result::unwrap).collect();
-        assert_eq!(merged, sorted(vec![(id(1), place(10)), (id(2), place(20)), (id(3), place(30))]));
+        assert_eq!(
+            merged,
+            sorted(vec![(id(1), place(10)), (id(2), place(20)), (id(3), place(30))])
+        );
     }
 }

@@ -3,7 +3,8 @@
 use super::{Credentials, netrc};
 use std::fmt::Write as _;
 
-/// The entries of any text can be written, with comments and macros between them, and are read as the same.
+/// The entries of any text can be written, with comments and macros between them, and are read as
+/// the same.
 ///
 /// # Panics
 /// When that is not so.
@@ -21,7 +22,8 @@ pub fn check(bytes: &[u8]) {
                 let _ = write!(written, "\t{name} {value}");
             }
         }
-        written.push_str(" # machine comment login comment\nmacdef m\nmachine macro login macro\n\n");
+        written
+            .push_str(" # machine comment login comment\nmacdef m\nmachine macro login macro\n\n");
     }
     let again = netrc(&written);
     assert_eq!(again.len(), entries.len(), "{written}");
@@ -33,8 +35,9 @@ pub fn check(bytes: &[u8]) {
     let own = "http://own.example:8080/";
     assert!(credentials.add_netrc(&text, own).is_ok());
     // What is for another machine is never sent to this one, without a default.
-    let is_own =
-        |machine: &Option<String>| machine.as_deref().is_none_or(|name| name.eq_ignore_ascii_case("own.example"));
+    let is_own = |machine: &Option<String>| {
+        machine.as_deref().is_none_or(|name| name.eq_ignore_ascii_case("own.example"))
+    };
     assert_eq!(
         credentials.find("http://own.example:8080").is_some(),
         entries.iter().any(|entry| is_own(&entry.machine))

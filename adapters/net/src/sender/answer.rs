@@ -1,4 +1,5 @@
-//! Reads an HTTP/1.1 answer from bytes as they come: its head with `httparse`, its body as the head states.
+//! Reads an HTTP/1.1 answer from bytes as they come: its head with `httparse`, its body as the head
+//! states.
 
 use std::mem::MaybeUninit;
 
@@ -102,9 +103,12 @@ impl Input {
         }
     }
 
-    /// The head of the answer, as soon as all of it is there; interim answers are passed over. `wanted` states by the
-    /// status whether headers are.
-    pub(super) fn head(&mut self, wanted: impl Fn(StatusCode) -> bool) -> Result<Option<Head>, Malformed> {
+    /// The head of the answer, as soon as all of it is there; interim answers are passed over.
+    /// `wanted` states by the status whether headers are.
+    pub(super) fn head(
+        &mut self,
+        wanted: impl Fn(StatusCode) -> bool,
+    ) -> Result<Option<Head>, Malformed> {
         while !self.is_empty() {
             let bytes = &self.bytes[self.start..self.end];
             // A body in pieces is parsed when its first piece and its end are there, not for each.
@@ -115,22 +119,27 @@ impl Input {
             let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
             let mut head = httparse::Response::new(&mut []);
             let parser = ParserConfig::default();
-            let length = match parser.parse_response_with_uninit_headers(&mut head, bytes, &mut headers) {
-                Ok(Status::Complete(length)) => length,
-                Ok(Status::Partial) => {
-                    self.searched = bytes.len();
-                    return self.unfinished();
-                }
-                Err(httparse::Error::TooManyHeaders) => return Err(Malformed::HeadTooLarge),
-                Err(httparse::Error::Status) => return Err(Malformed::Status),
-                Err(_) => return Err(Malformed::Head),
-            };
+            let length =
+                match parser.parse_response_with_uninit_headers(&mut head, bytes, &mut headers) {
+                    Ok(Status::Complete(length)) => length,
+                    Ok(Status::Partial) => {
+                        self.searched = bytes.len();
+                        return self.unfinished();
+                    }
+                    Err(httparse::Error::TooManyHeaders) => return Err(Malformed::HeadTooLarge),
+                    Err(httparse::Error::Status) => return Err(Malformed::Status),
+                    Err(_) => return Err(Malformed::Head),
+                };
             if length > self.max_head {
                 return Err(Malformed::HeadTooLarge);
             }
-            let status = head.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Malformed::Status)?;
+            let status = head
+                .code
+                .and_then(|code| StatusCode::from_u16(code).ok())
+                .ok_or(Malformed::Status)?;
             let is_interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
-            let found = if is_interim { None } else { Some(Head::read(status, &head, wanted(status))?) };
+            let found =
+                if is_interim { None } else { Some(Head::read(status, &head, wanted(status))?) };
             self.start += length;
             self.searched = 0;
             if found.is_some() {
@@ -168,7 +177,9 @@ impl Input {
                     [] | [b'\r'] => return Ok(false),
                     _ => return Err(Malformed::Body.into()),
                 },
-                Rest::Bytes(_) | Rest::Chunk(_) | Rest::UntilClose if bytes.is_empty() => return Ok(false),
+                Rest::Bytes(_) | Rest::Chunk(_) | Rest::UntilClose if bytes.is_empty() => {
+                    return Ok(false);
+                }
                 Rest::UntilClose => {
                     take(bytes)?;
                     (bytes.len(), Rest::UntilClose)
@@ -192,7 +203,11 @@ impl Input {
 }
 
 impl Head {
-    fn read(status: StatusCode, head: &httparse::Response<'_, '_>, wanted: bool) -> Result<Self, Malformed> {
+    fn read(
+        status: StatusCode,
+        head: &httparse::Response<'_, '_>,
+        wanted: bool,
+    ) -> Result<Self, Malformed> {
         let is_first = head.version == Some(0);
         let (mut closes, mut keeps) = (false, false);
         let (mut length, mut coding) = (None, None);
@@ -218,14 +233,20 @@ impl Head {
                 }
             }
             if wanted {
-                let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| Malformed::Head)?;
-                headers.append(name, HeaderValue::from_bytes(line.value).map_err(|_| Malformed::Head)?);
+                let name =
+                    HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| Malformed::Head)?;
+                headers.append(
+                    name,
+                    HeaderValue::from_bytes(line.value).map_err(|_| Malformed::Head)?,
+                );
             }
         }
         let rest = match (status.as_u16(), coding, length) {
             (101 | 204 | 304, _, _) => Rest::NONE,
             (_, Some(_), _) if is_first => return Err(Malformed::Head),
-            (_, Some(coding), _) if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") => Rest::ChunkSize,
+            (_, Some(coding), _) if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") => {
+                Rest::ChunkSize
+            }
             (_, Some(_), _) | (_, None, None) => Rest::UntilClose,
             (_, None, Some(length)) => Rest::Bytes(length),
         };
@@ -298,7 +319,9 @@ mod tests {
                 }
             }
         }
-        Ok(head.map(|head| (head.status.as_u16(), body, ended, ended && head.keeps && input.is_empty())))
+        Ok(head.map(|head| {
+            (head.status.as_u16(), body, ended, ended && head.keeps && input.is_empty())
+        }))
     }
 
     #[test]
@@ -307,12 +330,30 @@ mod tests {
             ("HTTP/1.1 204 No Content\r\n\r\n", 204, "", true, true),
             ("HTTP/1.1 204\r\nConnection: x, Close\r\n\r\n", 204, "", true, false),
             ("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok", true, false),
-            ("HTTP/1.0 200 OK\r\ncontent-length: 2\r\nconnection: Keep-Alive\r\n\r\nok", 200, "ok", true, true),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\ncontent-length:2\r\n\r\nok", 200, "ok", true, true),
+            (
+                "HTTP/1.0 200 OK\r\ncontent-length: 2\r\nconnection: Keep-Alive\r\n\r\nok",
+                200,
+                "ok",
+                true,
+                true,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\ncontent-length:2\r\n\r\nok",
+                200,
+                "ok",
+                true,
+                true,
+            ),
             ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokmore", 200, "ok", true, false),
             ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", 200, "ok", false, false),
             ("HTTP/1.1 200 OK\r\n\r\nto the end", 200, "to the end", false, false),
-            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\nx", 200, "x", false, false),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\nx",
+                200,
+                "x",
+                false,
+                false,
+            ),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n2;a=b\r\nok\r\n0\r\n\r\n",
                 200,
@@ -339,7 +380,11 @@ mod tests {
         ] {
             for piece in [1, 2, 3, 7, 50, answer.len()] {
                 let found = read(answer.as_bytes(), piece);
-                assert_eq!(found, Ok(Some((status, body.into(), ended, kept))), "{answer} by {piece}");
+                assert_eq!(
+                    found,
+                    Ok(Some((status, body.into(), ended, kept))),
+                    "{answer} by {piece}"
+                );
             }
         }
     }
@@ -348,7 +393,8 @@ mod tests {
     fn malformed_answers_are_refused() {
         let long = format!("HTTP/1.1 200 OK\r\nx: {}", "x".repeat(2_000));
         let lines = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(101));
-        let chunks = |chunks: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+        let chunks =
+            |chunks: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
         let endless = chunks(&format!("1;{}", "x".repeat(5_000)));
         let trailers = chunks(&format!("0\r\n{}", "x".repeat(5_000)));
         for (answer, why) in [
@@ -379,7 +425,8 @@ mod tests {
 
     #[test]
     fn unfinished_answers_are_waited_for() {
-        let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: y\r\n\r\n";
+        let answer =
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: y\r\n\r\n";
         for end in 1..answer.len() {
             let found = read(&answer.as_bytes()[..end], 4).unwrap();
             assert!(found.is_none_or(|(_, _, ended, _)| !ended), "{}", &answer[..end]);

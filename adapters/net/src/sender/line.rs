@@ -1,7 +1,7 @@
 //! One kept connection: a request goes out, its answer comes in.
 //!
-//! The request is handed to the kernel from where it is, and the answer is read by `answer.rs`; a connection keeps no
-//! buffers between exchanges. One limit of time holds for the whole exchange.
+//! The request is handed to the kernel from where it is, and the answer is read by `answer.rs`; a
+//! connection keeps no buffers between exchanges. One limit of time holds for the whole exchange.
 
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
@@ -51,7 +51,14 @@ struct Request<'a> {
 
 impl Line {
     pub(super) fn new(stream: Stream) -> Self {
-        Self { stream, timer: None, armed_until: None, received: 0, most: 0, idle_since: Instant::now() }
+        Self {
+            stream,
+            timer: None,
+            armed_until: None,
+            received: 0,
+            most: 0,
+            idle_since: Instant::now(),
+        }
     }
 
     /// Bytes received since the current request began.
@@ -59,16 +66,19 @@ impl Line {
         self.received
     }
 
-    /// Whether an unused connection is still open and nothing came on it. Needs no system call when nothing has.
+    /// Whether an unused connection is still open and nothing came on it. Needs no system call when
+    /// nothing has.
     pub(super) fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
         match &mut self.stream {
-            Stream::Plain(stream) => {
-                stream.try_read(&mut byte).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
-            }
+            Stream::Plain(stream) => stream
+                .try_read(&mut byte)
+                .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock),
             Stream::Tls(stream) => {
                 let mut cx = Context::from_waker(Waker::noop());
-                Pin::new(&mut **stream).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
+                Pin::new(&mut **stream)
+                    .poll_read(&mut cx, &mut ReadBuf::new(&mut byte))
+                    .is_pending()
             }
         }
     }
@@ -84,7 +94,8 @@ impl Line {
     ) -> Result<Head, Failure> {
         (self.received, self.most) = (0, most);
         let mut request = Request { head, body, done: false, failed: None };
-        let mut answer = poll_fn(|cx| self.poll_ask(cx, &mut request, input, &wanted, deadline)).await?;
+        let mut answer =
+            poll_fn(|cx| self.poll_ask(cx, &mut request, input, &wanted, deadline)).await?;
         // The server answered before it had everything.
         answer.keeps &= request.done && request.failed.is_none();
         Ok(answer)
@@ -107,10 +118,17 @@ impl Line {
         }
         loop {
             match ready!(self.poll_receive(cx, input, deadline)) {
-                Ok(0) => return Poll::Ready(Err(request.failed.take().map_or(Failure::Closed, Failure::Broken))),
+                Ok(0) => {
+                    return Poll::Ready(Err(request
+                        .failed
+                        .take()
+                        .map_or(Failure::Closed, Failure::Broken)));
+                }
                 Ok(_) => {}
                 Err(Failure::Broken(error)) => {
-                    return Poll::Ready(Err(Failure::Broken(request.failed.take().unwrap_or(error))));
+                    return Poll::Ready(Err(Failure::Broken(
+                        request.failed.take().unwrap_or(error),
+                    )));
                 }
                 Err(failure) => return Poll::Ready(Err(failure)),
             }
@@ -120,7 +138,11 @@ impl Line {
         }
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>, request: &mut Request<'_>) -> Poll<io::Result<()>> {
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: &mut Request<'_>,
+    ) -> Poll<io::Result<()>> {
         while !request.head.is_empty() || !request.body.is_empty() {
             let parts = [IoSlice::new(request.head), IoSlice::new(request.body)];
             let written = ready!(match &mut self.stream {
@@ -138,7 +160,11 @@ impl Line {
     }
 
     /// Waits for more of an answer; 0 at the end of the connection.
-    pub(super) async fn receive(&mut self, input: &mut Input, deadline: Instant) -> Result<usize, Failure> {
+    pub(super) async fn receive(
+        &mut self,
+        input: &mut Input,
+        deadline: Instant,
+    ) -> Result<usize, Failure> {
         poll_fn(|cx| self.poll_receive(cx, input, deadline)).await
     }
 
@@ -160,8 +186,8 @@ impl Line {
         Poll::Ready(if self.received > self.most { Err(Failure::TooMuch) } else { Ok(count) })
     }
 
-    /// Sets the timer only if it would ring too late: once per limit of time, not once per request. An early ring
-    /// only causes another check.
+    /// Sets the timer only if it would ring too late: once per limit of time, not once per request.
+    /// An early ring only causes another check.
     fn poll_deadline(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         loop {
@@ -185,7 +211,8 @@ impl From<Malformed> for Failure {
 }
 
 impl Failure {
-    /// Whether a kept connection was dead before: closed without a byte of an answer, after that many.
+    /// Whether a kept connection was dead before: closed without a byte of an answer, after that
+    /// many.
     pub(super) fn was_before_any_answer(&self, received: u64) -> bool {
         received == 0 && matches!(self, Self::Closed | Self::Broken(_))
     }
@@ -194,14 +221,29 @@ impl Failure {
         let error = |kind, message: &str| Error::new(kind, "", message);
         match self {
             Self::Late => error(ErrorKind::Timeout, "nothing came from the server for too long"),
-            Self::Closed => error(ErrorKind::Truncated, "the server closed the connection too early"),
-            Self::TooMuch => error(ErrorKind::Truncated, "the server sent more than may come before the answer's end"),
-            Self::Malformed(Malformed::HeadTooLarge) => error(ErrorKind::Header, "the answer's headers are too large"),
-            Self::Malformed(Malformed::Status) => error(ErrorKind::Status, "the answer has no valid status"),
-            Self::Malformed(Malformed::Head) => error(ErrorKind::Protocol, "the answer is not valid HTTP/1.1"),
-            Self::Malformed(Malformed::Body) => error(ErrorKind::Protocol, "the answer's body is not valid HTTP/1.1"),
+            Self::Closed => {
+                error(ErrorKind::Truncated, "the server closed the connection too early")
+            }
+            Self::TooMuch => error(
+                ErrorKind::Truncated,
+                "the server sent more than may come before the answer's end",
+            ),
+            Self::Malformed(Malformed::HeadTooLarge) => {
+                error(ErrorKind::Header, "the answer's headers are too large")
+            }
+            Self::Malformed(Malformed::Status) => {
+                error(ErrorKind::Status, "the answer has no valid status")
+            }
+            Self::Malformed(Malformed::Head) => {
+                error(ErrorKind::Protocol, "the answer is not valid HTTP/1.1")
+            }
+            Self::Malformed(Malformed::Body) => {
+                error(ErrorKind::Protocol, "the answer's body is not valid HTTP/1.1")
+            }
             Self::Broken(cause) => {
-                let is_tls = cause.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
+                let is_tls = cause
+                    .get_ref()
+                    .is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
                 let error = if is_tls {
                     error(ErrorKind::Tls, "TLS failed during the answer")
                 } else {

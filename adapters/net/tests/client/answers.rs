@@ -9,7 +9,10 @@ use abreast_testkit::http::{Server, answer, ok};
 
 #[tokio::test]
 async fn body_shorter_than_its_length_is_truncated() {
-    assert_eq!(code_for("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nshort").await, "http.truncated");
+    assert_eq!(
+        code_for("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nshort").await,
+        "http.truncated"
+    );
     let server = Server::saying("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nshort");
     let client = client(quick());
     let mut response = client.send(&Request::new(&server.url("/"))).await.unwrap();
@@ -17,7 +20,11 @@ async fn body_shorter_than_its_length_is_truncated() {
     let mut body = Vec::new();
     let error = response.read_to(&mut body, 1 << 20).await.unwrap_err();
     assert!(error.is_transient());
-    assert_eq!(response.chunk().await.unwrap_err().code(), "http.truncated", "a failed body never ends well");
+    assert_eq!(
+        response.chunk().await.unwrap_err().code(),
+        "http.truncated",
+        "a failed body never ends well"
+    );
 }
 
 #[tokio::test]
@@ -26,7 +33,8 @@ async fn chunked_body_without_its_last_chunk_is_truncated() {
     for body in ["5\r\nhello\r\n", "5\r\nhello", "5\r\nhel", "5", "", "5\r\nhello\r\n0\r\n"] {
         assert_eq!(code_for(format!("{head}{body}")).await, "http.truncated", "{body:?}");
     }
-    let server = Server::saying(format!("{head}5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nTrailer: t\r\n\r\n"));
+    let server =
+        Server::saying(format!("{head}5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nTrailer: t\r\n\r\n"));
     assert_eq!(get(&client(quick()), &server.url("/")).await.unwrap().1, b"hello world");
 }
 
@@ -78,7 +86,11 @@ async fn framing_that_can_be_read_in_two_ways_is_refused() {
         ("Transfer-Encoding: chunked\r\nContent-Length: 5", "http.protocol"),
         ("Content-Length: 5\r\nTransfer-Encoding: chunked", "http.protocol"),
     ] {
-        assert_eq!(code_for(format!("HTTP/1.1 200 OK\r\n{headers}\r\n\r\n{body}")).await, code, "{headers}");
+        assert_eq!(
+            code_for(format!("HTTP/1.1 200 OK\r\n{headers}\r\n\r\n{body}")).await,
+            code,
+            "{headers}"
+        );
     }
 }
 
@@ -103,7 +115,14 @@ async fn not_modified_without_a_condition_is_an_error() {
 
 #[tokio::test]
 async fn statuses_that_do_not_fit_are_errors_of_the_item() {
-    for status in ["204 No Content", "206 Partial Content", "600 Too Much", "999 What", "099 Little", "000 None"] {
+    for status in [
+        "204 No Content",
+        "206 Partial Content",
+        "600 Too Much",
+        "999 What",
+        "099 Little",
+        "000 None",
+    ] {
         let reply = answer(status, "", "x");
         let server = Server::saying(reply);
         let error = get(&client(quick()), &server.url("/")).await.unwrap_err();
@@ -111,7 +130,8 @@ async fn statuses_that_do_not_fit_are_errors_of_the_item() {
         assert!(!error.is_transient());
     }
     assert_eq!(
-        code_for("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n").await,
+        code_for("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
+            .await,
         "http.status"
     );
 }
@@ -152,7 +172,8 @@ async fn header_block_beyond_its_limit_is_refused() {
 
 #[tokio::test]
 async fn header_block_below_its_limit_is_fine() {
-    let server = Server::saying(answer("200 OK", &format!("X-Large: {}\r\n", "a".repeat(60_000)), "x"));
+    let server =
+        Server::saying(answer("200 OK", &format!("X-Large: {}\r\n", "a".repeat(60_000)), "x"));
     let (response, body) = get(&client(quick()), &server.url("/")).await.unwrap();
     assert_eq!(response.header("x-large").map(str::len), Some(60_000));
     assert_eq!(body, b"x");
@@ -214,7 +235,10 @@ async fn partial_answer_is_joined_only_when_it_fits_exactly() {
         (part, "ETag: \"v1\"\r\nContent-Range: bytes +5-9/10\r\n"),
         (part, "ETag: \"v1\"\r\nContent-Range: bytes 5-9/10\r\nContent-Range: bytes 0-4/10\r\n"),
         (part, "ETag: \"v1\"\r\nContent-Type: multipart/byteranges; boundary=x\r\n"),
-        (part, "ETag: \"v1\"\r\nContent-Range: bytes 5-18446744073709551615/18446744073709551616\r\n"),
+        (
+            part,
+            "ETag: \"v1\"\r\nContent-Range: bytes 5-18446744073709551615/18446744073709551616\r\n",
+        ),
         (part, "ETag: \"v1\"\r\nContent-Range: bytes 5-18446744073709551615/*\r\n"),
     ] {
         assert!(!fits(status, headers).await, "{status} {headers}");
@@ -226,10 +250,16 @@ async fn a_part_is_not_asked_for_by_a_weak_tag() {
     let server = Server::saying(ok("0123456789"));
     let url = server.url("/");
     for range_from in [Some((5, "W/\"v1\"")), Some((5, "")), Some((0, "\"v1\""))] {
-        let (response, _) = read(&client(quick()), &Request { range_from, ..Request::new(&url) }).await.unwrap();
+        let (response, _) =
+            read(&client(quick()), &Request { range_from, ..Request::new(&url) }).await.unwrap();
         assert!(!response.is_partial_from(5, range_from.unwrap().1));
     }
-    assert!(server.seen().iter().all(|seen| seen.header("range").is_none() && seen.header("if-range").is_none()));
+    assert!(
+        server
+            .seen()
+            .iter()
+            .all(|seen| seen.header("range").is_none() && seen.header("if-range").is_none())
+    );
 }
 
 #[tokio::test]
@@ -241,7 +271,12 @@ async fn cookies_and_wishes_of_a_server_are_ignored() {
         assert_eq!(get(&client, &server.url("/")).await.unwrap().1, b"x");
     }
     assert_eq!(server.seen().len(), 3);
-    assert!(server.seen().iter().all(|seen| seen.header("cookie").is_none() && seen.line() == "GET / HTTP/1.1"));
+    assert!(
+        server
+            .seen()
+            .iter()
+            .all(|seen| seen.header("cookie").is_none() && seen.line() == "GET / HTTP/1.1")
+    );
 }
 
 #[tokio::test]
@@ -251,6 +286,12 @@ async fn errors_of_the_server_are_answers_until_success_is_required() {
     assert_eq!((response.status(), &body[..]), (StatusCode::NOT_FOUND, &b"gone"[..]));
     assert_eq!(response.url(), server.url("/x?y"));
     let error = response.require_success().unwrap_err();
-    assert_eq!((error.code(), error.status(), error.is_transient()), ("http.status", Some(404), false));
-    assert_eq!(error.to_string(), format!("cannot fetch {}: the server answered 404, not found", server.url("/x?y")));
+    assert_eq!(
+        (error.code(), error.status(), error.is_transient()),
+        ("http.status", Some(404), false)
+    );
+    assert_eq!(
+        error.to_string(),
+        format!("cannot fetch {}: the server answered 404, not found", server.url("/x?y"))
+    );
 }

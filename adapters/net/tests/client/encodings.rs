@@ -16,7 +16,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn packed(encoding: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
@@ -124,9 +127,11 @@ async fn a_gzip_bomb_is_stopped_by_ratio_and_by_limit() {
 
 #[tokio::test]
 async fn head_and_not_modified_have_no_body_to_unpack() {
-    let server = Server::saying("HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 77\r\n\r\n");
+    let server =
+        Server::saying("HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 77\r\n\r\n");
     let url = server.url("/");
-    let (response, body) = read(&client(quick()), &Request { head: true, ..Request::new(&url) }).await.unwrap();
+    let (response, body) =
+        read(&client(quick()), &Request { head: true, ..Request::new(&url) }).await.unwrap();
     assert_eq!((response.content_length(), body.len()), (Some(77), 0));
     assert_eq!(server.seen()[0].line(), "HEAD / HTTP/1.1");
     let server = Server::saying("HTTP/1.1 304 Not Modified\r\nContent-Encoding: gzip\r\n\r\n");

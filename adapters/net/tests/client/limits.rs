@@ -22,7 +22,8 @@ async fn bandwidth_limit_covers_all_connections_and_blames_no_server() {
     let begin = Instant::now();
     let url = server.url("/");
     let request = Request::new(&url);
-    let (one, two, three) = tokio::join!(read(&client, &request), read(&client, &request), read(&client, &request));
+    let (one, two, three) =
+        tokio::join!(read(&client, &request), read(&client, &request), read(&client, &request));
     for answer in [one, two, three] {
         assert_eq!(answer.unwrap().1.len(), body.len());
     }

@@ -54,7 +54,9 @@ async fn not_modified_and_head_keep_the_connection() {
         &ok("x"),
     ]);
     let (client, url) = (client(quick()), server.url("/"));
-    drop(client.send(&Request { if_none_match: Some("\"a\""), ..Request::new(&url) }).await.unwrap());
+    drop(
+        client.send(&Request { if_none_match: Some("\"a\""), ..Request::new(&url) }).await.unwrap(),
+    );
     drop(client.send(&Request { head: true, ..Request::new(&url) }).await.unwrap());
     get(&client, &url).await.unwrap();
     assert_eq!(server.connections(), 1);
@@ -87,10 +89,13 @@ async fn connection_with_bytes_nobody_asked_for_is_not_used_again() {
 async fn request_is_resent_when_a_kept_connection_was_closed() {
     let server = Server::new(|seen, stream| {
         // The second request of each connection is read and then dropped without a byte.
-        stream.peer_addr().is_ok() && seen.target() != "/drop" && stream.write_all(ok("x").as_bytes()).is_ok()
+        stream.peer_addr().is_ok()
+            && seen.target() != "/drop"
+            && stream.write_all(ok("x").as_bytes()).is_ok()
     });
     let second = Server::new(|seen, stream| {
-        (seen.connection > 0 || seen.target() == "/first") && stream.write_all(ok("x").as_bytes()).is_ok()
+        (seen.connection > 0 || seen.target() == "/first")
+            && stream.write_all(ok("x").as_bytes()).is_ok()
     });
     let client = client(quick());
     get(&client, &second.url("/first")).await.unwrap();
@@ -135,7 +140,9 @@ async fn only_a_small_unread_body_keeps_the_connection() {
 async fn discarding_waits_only_for_small_and_prompt_bodies() {
     let server = Server::new(|seen, stream| {
         let length = if seen.target() == "/large" { 1 << 20 } else { 4 };
-        stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").as_bytes()).unwrap();
+        stream
+            .write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").as_bytes())
+            .unwrap();
         if seen.target() != "/small" {
             hold(stream);
             return false;
@@ -207,7 +214,9 @@ async fn requests_in_flight_to_a_host_are_limited_over_all_clients() {
 
 #[tokio::test]
 async fn large_body_comes_in_pieces() {
-    let server = Server::new(|_, stream| stream.write_all(ok(&"abcdefgh".repeat(1 << 18)).as_bytes()).is_ok());
+    let server = Server::new(|_, stream| {
+        stream.write_all(ok(&"abcdefgh".repeat(1 << 18)).as_bytes()).is_ok()
+    });
     let client = client(quick());
     let mut response = client.send(&Request::new(&server.url("/"))).await.unwrap();
     let (mut total, mut largest) = (0, 0);

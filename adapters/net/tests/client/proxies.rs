@@ -78,7 +78,8 @@ async fn https_uses_a_tunnel_and_hides_credentials_from_the_proxy() {
         ..trusted(&authority, folder.path(), &server)
     };
     let client = client(options);
-    let request = Request { authorization: Some(&login), ..Request::new("https://museum.example/secret") };
+    let request =
+        Request { authorization: Some(&login), ..Request::new("https://museum.example/secret") };
     assert_eq!(read(&client, &request).await.unwrap().1, b"secure");
     let told = told.lock().unwrap();
     assert!(told[0].starts_with("CONNECT museum.example:443 HTTP/1.1\r\n"), "{told:?}");
@@ -95,7 +96,10 @@ async fn proxy_with_https_url_is_reached_over_tls() {
         proxies: Proxies::through(&format!("https://{name}:8443")).unwrap(),
         ..trusted(&authority, folder.path(), &proxy)
     };
-    assert_eq!(get(&client(options("proxy.example")), "http://museum.example/").await.unwrap().1, b"forwarded");
+    assert_eq!(
+        get(&client(options("proxy.example")), "http://museum.example/").await.unwrap().1,
+        b"forwarded"
+    );
     let error = get(&client(options("other.example")), "http://museum.example/").await.unwrap_err();
     assert_eq!(error.code(), "net.tls", "the proxy's certificate is verified");
 }
@@ -148,9 +152,13 @@ async fn socks_proxies_get_names_or_addresses_by_scheme() {
     let names = client(through(&format!("socks5h://{}", proxy.address())));
     assert_eq!(get(&names, "http://museum.example:81/").await.unwrap().1, b"there");
     let fixed = vec![("museum.example:81".into(), "192.0.2.7:81".parse().unwrap())];
-    let addresses = client(Options { connect_to: fixed, ..through(&format!("socks5://{}", proxy.address())) });
+    let addresses =
+        client(Options { connect_to: fixed, ..through(&format!("socks5://{}", proxy.address())) });
     assert_eq!(get(&addresses, "http://museum.example:81/").await.unwrap().1, b"there");
-    assert_eq!(*told.lock().unwrap(), [b"museum.example\0\x51".to_vec(), vec![192, 0, 2, 7, 0, 81]]);
+    assert_eq!(
+        *told.lock().unwrap(),
+        [b"museum.example\0\x51".to_vec(), vec![192, 0, 2, 7, 0, 81]]
+    );
     assert_eq!(server.seen()[0].line(), "GET / HTTP/1.1", "not a whole URL");
 }
 
@@ -162,7 +170,10 @@ async fn socks_logins_are_given_and_wrong_ones_reported() {
     assert_eq!(get(&right, "http://museum.example/").await.unwrap().1, b"there");
     let wrong = client(through(&format!("socks5h://me:psst@{}", proxy.address())));
     let error = get(&wrong, "http://museum.example/").await.unwrap_err();
-    assert_eq!((error.code(), error.status(), error.is_transient()), ("net.proxy", Some(407), false));
+    assert_eq!(
+        (error.code(), error.status(), error.is_transient()),
+        ("net.proxy", Some(407), false)
+    );
     assert!(!format!("{error:?} {error}").contains("psst"));
 }
 
@@ -176,10 +187,16 @@ async fn proxy_refusals_and_nonsense_are_reported_as_such() {
         get(&client(through(&proxy.url(""))), "https://museum.example/").await.unwrap_err()
     };
     let error = fetch(answer("407 Proxy Authentication Required", "", "")).await;
-    assert_eq!((error.code(), error.status(), error.is_transient()), ("net.proxy", Some(407), false));
+    assert_eq!(
+        (error.code(), error.status(), error.is_transient()),
+        ("net.proxy", Some(407), false)
+    );
     let error = fetch(answer("503 Busy", "", "")).await;
     assert_eq!((error.code(), error.is_transient()), ("net.proxy", true));
-    for babble in ["hello\r\n\r\n".to_owned(), format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(10_000))] {
+    for babble in [
+        "hello\r\n\r\n".to_owned(),
+        format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(10_000)),
+    ] {
         assert_eq!(fetch(babble).await.code(), "net.proxy");
     }
     assert_eq!(fetch(String::new()).await.code(), "net.proxy", "cut off");
@@ -187,7 +204,8 @@ async fn proxy_refusals_and_nonsense_are_reported_as_such() {
 
 #[tokio::test]
 async fn redirect_to_private_address_is_refused_behind_a_proxy() {
-    let proxy = Server::script(&[&abreast_testkit::http::redirect("302 Found", "http://127.0.0.1:1/x")]);
+    let proxy =
+        Server::script(&[&abreast_testkit::http::redirect("302 Found", "http://127.0.0.1:1/x")]);
     let error = get(&client(through(&proxy.url(""))), "http://museum.example/").await.unwrap_err();
     assert_eq!(error.code(), "http.redirect");
     assert_eq!(proxy.seen().len(), 1);
@@ -196,11 +214,17 @@ async fn redirect_to_private_address_is_refused_behind_a_proxy() {
 #[tokio::test]
 async fn credentials_by_origin_go_to_that_origin_only() {
     let other = Server::script(&[&ok("other")]);
-    let server = Server::script(&[&ok("mine"), &abreast_testkit::http::redirect("302 Found", &other.url("/"))]);
+    let server = Server::script(&[
+        &ok("mine"),
+        &abreast_testkit::http::redirect("302 Found", &other.url("/")),
+    ]);
     let mut credentials = Credentials::default();
     credentials.add(&server.url("/some/where"), Authorization::bearer("hush").unwrap()).unwrap();
-    let options =
-        Options { credentials, connect_to: vec![("elsewhere.example:80".into(), other.address())], ..quick() };
+    let options = Options {
+        credentials,
+        connect_to: vec![("elsewhere.example:80".into(), other.address())],
+        ..quick()
+    };
     assert!(!format!("{options:?}").contains("hush"));
     let client = client(options);
     get(&client, &server.url("/a")).await.unwrap();

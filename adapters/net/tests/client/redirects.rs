@@ -9,9 +9,13 @@ use abreast_testkit::http::{Server, answer, ok, redirect};
 
 #[tokio::test]
 async fn redirect_to_a_file_or_other_scheme_is_refused() {
-    for location in
-        ["file:///etc/passwd", "data:text/plain,x", "ftp://example.org/", "javascript:alert(1)", "http:///x"]
-    {
+    for location in [
+        "file:///etc/passwd",
+        "data:text/plain,x",
+        "ftp://example.org/",
+        "javascript:alert(1)",
+        "http:///x",
+    ] {
         let code = code_for(redirect("302 Found", location)).await;
         assert!(matches!(code, "http.redirect" | "uri.syntax"), "{location}: {code}");
     }
@@ -24,7 +28,8 @@ async fn redirects_are_followed_and_the_last_url_returned() {
         let reply = match seen.target() {
             "/a" => redirect("301 Moved Permanently", "/b?x=%7e"),
             "/b?x=%7e" => redirect("303 See Other", "c/../d"),
-            "/d" => redirect("307 Temporary Redirect", "//".to_owned().as_str()).replace("//", "/e#part"),
+            "/d" => redirect("307 Temporary Redirect", "//".to_owned().as_str())
+                .replace("//", "/e#part"),
             "/e" => redirect("308 Permanent Redirect", "?end"),
             _ => ok("there"),
         };
@@ -74,7 +79,9 @@ async fn credentials_stay_with_their_origin() {
     let request = Request { authorization: Some(&secret), ..Request::new(&url) };
     let (response, _) = read(&client(quick()), &request).await.unwrap();
     assert_eq!(response.url(), other.url("/foreign"));
-    assert!(server.seen().iter().all(|seen| seen.header("authorization") == Some("Bearer t0ps3cret")));
+    assert!(
+        server.seen().iter().all(|seen| seen.header("authorization") == Some("Bearer t0ps3cret"))
+    );
     assert_eq!(server.seen().len(), 2);
     assert_eq!(other.seen()[0].header("authorization"), None, "another port is another origin");
 }
@@ -83,8 +90,9 @@ async fn credentials_stay_with_their_origin() {
 async fn credentials_do_not_come_back_after_leaving() {
     let home = std::sync::Arc::new(std::sync::OnceLock::<String>::new());
     let target = home.clone();
-    let other =
-        Server::new(move |_, stream| stream.write_all(redirect("302 Found", target.get().unwrap()).as_bytes()).is_ok());
+    let other = Server::new(move |_, stream| {
+        stream.write_all(redirect("302 Found", target.get().unwrap()).as_bytes()).is_ok()
+    });
     let away = other.url("/");
     let server = Server::new(move |seen, stream| {
         let reply = if seen.target() == "/" { redirect("302 Found", &away) } else { ok("x") };
@@ -107,7 +115,12 @@ async fn user_and_password_in_the_url_are_sent_and_never_shown() {
     assert!(!server.seen()[0].header("host").unwrap().contains("me"));
     let error = response.require_success().unwrap_err();
     let secret = Authorization::basic("me", "hunter2");
-    for text in [error.to_string(), format!("{error:?}"), format!("{:?}", Request::new(&url)), format!("{secret:?}")] {
+    for text in [
+        error.to_string(),
+        format!("{error:?}"),
+        format!("{:?}", Request::new(&url)),
+        format!("{secret:?}"),
+    ] {
         assert!(!text.contains("hunter2") && !text.contains("bWU6"), "{text}");
     }
 }
@@ -117,7 +130,9 @@ async fn a_redirect_to_another_host_does_not_reach_private_addresses() {
     let inner = Server::script(&[&ok("secret")]);
     // The same machine by another name: 127.0.0.1 redirects to localhost.
     let location = inner.url("/meta-data").replace("127.0.0.1", "localhost");
-    let outer = Server::new(move |_, stream| stream.write_all(redirect("302 Found", &location).as_bytes()).is_ok());
+    let outer = Server::new(move |_, stream| {
+        stream.write_all(redirect("302 Found", &location).as_bytes()).is_ok()
+    });
     assert_eq!(get(&client(quick()), &outer.url("/")).await.unwrap_err().code(), "http.redirect");
     assert!(inner.seen().is_empty(), "nothing was asked for");
     assert_eq!(inner.connections(), 0);

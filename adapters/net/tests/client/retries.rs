@@ -46,18 +46,24 @@ async fn repetition_ends_with_the_last_error() {
     let server = Server::saying("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nshort");
     let mut body = Vec::new();
     let client = client(quick());
-    let error = client.fetch_to(&Request::new(&server.url("/")), &mut body, 1 << 20).await.unwrap_err();
+    let error =
+        client.fetch_to(&Request::new(&server.url("/")), &mut body, 1 << 20).await.unwrap_err();
     assert_eq!((error.code(), error.attempts(), server.seen().len()), ("http.truncated", 6, 6));
     assert!(error.to_string().contains("tried 6 times"), "{error}");
 }
 
 #[tokio::test]
 async fn lasting_failures_are_not_repeated() {
-    for reply in
-        [answer("404 Not Found", "", ""), answer("500 Internal Server Error", "", ""), "rubbish\r\n\r\n".into()]
-    {
+    for reply in [
+        answer("404 Not Found", "", ""),
+        answer("500 Internal Server Error", "", ""),
+        "rubbish\r\n\r\n".into(),
+    ] {
         let server = Server::saying(reply);
-        let error = client(quick()).fetch_to(&Request::new(&server.url("/")), &mut Vec::new(), 100).await.unwrap_err();
+        let error = client(quick())
+            .fetch_to(&Request::new(&server.url("/")), &mut Vec::new(), 100)
+            .await
+            .unwrap_err();
         assert_eq!((error.attempts(), server.seen().len()), (1, 1), "{error}");
     }
 }
@@ -97,7 +103,8 @@ async fn retry_after_pauses_the_host_for_all_clients_up_to_the_cap() {
 #[tokio::test]
 async fn host_is_paused_even_when_the_request_is_given_up() {
     let pause = Duration::from_millis(100);
-    let server = Server::script(&[&answer("429 Too Many Requests", "Retry-After: 60\r\n", ""), &ok("x")]);
+    let server =
+        Server::script(&[&answer("429 Too Many Requests", "Retry-After: 60\r\n", ""), &ok("x")]);
     let client = client(Options { retries: 0, max_retry_after: pause, ..quick() });
     let url = server.url("/");
     let error = client.fetch_to(&Request::new(&url), &mut Vec::new(), 100).await.unwrap_err();

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use abreast_net::{Answer, BodyWanted, Error, HeaderLines, HeaderMap, Message, Sender, SenderOptions};
+use abreast_net::{
+    Answer, BodyWanted, Error, HeaderLines, HeaderMap, Message, Sender, SenderOptions,
+};
 
 use abreast_testkit::http::{Server, answer, hold, ok, redirect};
 
@@ -22,7 +24,10 @@ async fn get(sender: &Sender, url: &str, most: usize) -> Result<Answer, Error> {
 
 #[tokio::test]
 async fn one_connection_takes_many_messages() {
-    let server = Server::script(&["HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"]);
+    let server = Server::script(&[
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    ]);
     let sender = sender(SenderOptions::default());
     for status in [204, 200, 200] {
         assert_eq!(post(&sender, &server.url("/c?a=%20"), b"hello").await.unwrap().status, status);
@@ -43,7 +48,10 @@ async fn headers_of_the_message_and_of_many_are_sent() {
     headers.insert("x-hub-signature", "sha1=00".parse().unwrap());
     let common = HeaderLines::from(&common);
     let message = Message { headers, common: Some(&common), body: "x".into() };
-    sender.post(&sender.recipient(&server.url("/")).unwrap(), message, BodyWanted::Nothing(9)).await.unwrap();
+    sender
+        .post(&sender.recipient(&server.url("/")).unwrap(), message, BodyWanted::Nothing(9))
+        .await
+        .unwrap();
     let seen = &server.seen()[0];
     assert_eq!(seen.header("link"), Some("<http://e/>; rel=\"self\""));
     assert_eq!(seen.header("x-hub-signature"), Some("sha1=00"));
@@ -69,12 +77,19 @@ async fn a_kept_connection_that_was_closed_is_replaced_at_once() {
 
 #[tokio::test]
 async fn an_answer_larger_than_wanted_is_an_error_or_cut_off() {
-    let sender = sender(SenderOptions { timeout: Duration::from_secs(20), ..SenderOptions::default() });
+    let sender =
+        sender(SenderOptions { timeout: Duration::from_secs(20), ..SenderOptions::default() });
     let server = Server::saying(ok(&"x".repeat(100)));
     assert_eq!(get(&sender, &server.url("/"), 100).await.unwrap().body.len(), 100);
     assert_eq!(get(&sender, &server.url("/"), 99).await.unwrap_err().code(), "http.size");
-    let chunks = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}", "1\r\nx\r\n".repeat(100));
-    assert_eq!(get(&sender, &Server::saying(chunks).url("/"), 99).await.unwrap_err().code(), "http.size");
+    let chunks = format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        "1\r\nx\r\n".repeat(100)
+    );
+    assert_eq!(
+        get(&sender, &Server::saying(chunks).url("/"), 99).await.unwrap_err().code(),
+        "http.size"
+    );
     let endless = Server::new(|_, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
         while stream.write_all(&[b'x'; 8_192]).is_ok() {}
@@ -91,7 +106,8 @@ async fn a_status_counts_though_the_body_never_ends() {
         hold(stream);
         false
     });
-    let sender = sender(SenderOptions { linger: Duration::from_millis(20), ..SenderOptions::default() });
+    let sender =
+        sender(SenderOptions { linger: Duration::from_millis(20), ..SenderOptions::default() });
     let begin = Instant::now();
     assert_eq!(post(&sender, &server.url("/"), b"").await.unwrap().status, 200);
     assert!(begin.elapsed() < Duration::from_secs(10));
@@ -99,14 +115,18 @@ async fn a_status_counts_though_the_body_never_ends() {
 
 #[tokio::test]
 async fn floods_of_interim_answers_and_of_headers_are_cut_off() {
-    let sender = sender(SenderOptions { timeout: Duration::from_secs(20), ..SenderOptions::default() });
+    let sender =
+        sender(SenderOptions { timeout: Duration::from_secs(20), ..SenderOptions::default() });
     let flood = Server::new(|_, stream| {
         while stream.write_all("HTTP/1.1 102 Processing\r\n\r\n".repeat(100).as_bytes()).is_ok() {}
         false
     });
     assert!(post(&sender, &flood.url("/"), b"").await.is_err());
     let head = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(100_000));
-    assert_eq!(post(&sender, &Server::saying(head).url("/"), b"").await.unwrap_err().code(), "http.header");
+    assert_eq!(
+        post(&sender, &Server::saying(head).url("/"), b"").await.unwrap_err().code(),
+        "http.header"
+    );
 }
 
 #[tokio::test]
@@ -115,11 +135,15 @@ async fn silence_ends_with_the_time_of_the_exchange() {
         hold(stream);
         false
     });
-    let sender = sender(SenderOptions { timeout: Duration::from_millis(50), ..SenderOptions::default() });
+    let sender =
+        sender(SenderOptions { timeout: Duration::from_millis(50), ..SenderOptions::default() });
     assert_eq!(post(&sender, &server.url("/"), b"").await.unwrap_err().code(), "net.timeout");
     // The second request on a connection that answered once has a limit of its own.
     let server = Server::script(&["HTTP/1.1 204 No Content\r\n\r\n", ""]);
-    let sender = self::sender(SenderOptions { timeout: Duration::from_millis(300), ..SenderOptions::default() });
+    let sender = self::sender(SenderOptions {
+        timeout: Duration::from_millis(300),
+        ..SenderOptions::default()
+    });
     post(&sender, &server.url("/"), b"").await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
     let begin = Instant::now();
@@ -175,7 +199,8 @@ async fn by_hyper(server: &Server) -> Option<(u16, Vec<u8>)> {
     let io = hyper_util::rt::TokioIo::new(stream);
     let (mut asker, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
     let driven = tokio::spawn(connection);
-    let request = http::Request::get("/").header("host", "e").body(Empty::<bytes::Bytes>::new()).unwrap();
+    let request =
+        http::Request::get("/").header("host", "e").body(Empty::<bytes::Bytes>::new()).unwrap();
     let answer = asker.send_request(request).await.ok()?;
     let status = answer.status().as_u16();
     let body = answer.into_body().collect().await.ok()?.to_bytes().to_vec();
@@ -244,7 +269,8 @@ async fn a_connection_is_used_again_only_when_its_answer_ended() {
         ("HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\nok", 2),
     ] {
         let server = Server::script(&[answer]);
-        let sender = sender(SenderOptions { linger: Duration::from_millis(50), ..SenderOptions::default() });
+        let sender =
+            sender(SenderOptions { linger: Duration::from_millis(50), ..SenderOptions::default() });
         for _ in 0..2 {
             assert!(post(&sender, &server.url("/"), b"").await.unwrap().status.is_success());
         }
@@ -259,7 +285,8 @@ async fn an_answer_to_half_a_message_counts() {
         hold(stream);
         false
     });
-    let sender = sender(SenderOptions { timeout: Duration::from_secs(20), ..SenderOptions::default() });
+    let sender =
+        sender(SenderOptions { timeout: Duration::from_secs(20), ..SenderOptions::default() });
     // More than the system takes without the server reading.
     let message = Message { body: vec![0; 64 << 20].into(), ..Message::default() };
     let to = sender.recipient(&server.url("/")).unwrap();

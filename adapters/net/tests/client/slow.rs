@@ -47,7 +47,8 @@ async fn silence_before_and_within_an_answer_times_out() {
             hold(stream);
             false
         });
-        let options = Options { min_speed: 0, idle_timeout: Duration::from_millis(200), ..impatient() };
+        let options =
+            Options { min_speed: 0, idle_timeout: Duration::from_millis(200), ..impatient() };
         let error = get(&client(options), &server.url("/")).await.unwrap_err();
         assert_eq!((error.code(), error.is_transient()), ("net.timeout", true), "{reply:?}");
     }
@@ -59,14 +60,18 @@ async fn time_to_think_is_not_held_against_the_speed() {
         abreast_testkit::http::client_left(stream, Duration::from_millis(150));
         stream.write_all(ok("short").as_bytes()).is_ok()
     });
-    let options =
-        Options { idle_timeout: Duration::from_secs(5), min_speed_window: Duration::from_millis(30), ..impatient() };
+    let options = Options {
+        idle_timeout: Duration::from_secs(5),
+        min_speed_window: Duration::from_millis(30),
+        ..impatient()
+    };
     assert_eq!(get(&client(options), &server.url("/")).await.unwrap().1, b"short");
 }
 
 #[tokio::test]
 async fn a_slow_reader_is_not_held_against_the_server() {
-    let server = Server::new(|_, stream| stream.write_all(ok(&"a".repeat(1 << 20)).as_bytes()).is_ok());
+    let server =
+        Server::new(|_, stream| stream.write_all(ok(&"a".repeat(1 << 20)).as_bytes()).is_ok());
     let client = client(Options {
         min_speed_window: Duration::from_millis(100),
         idle_timeout: Duration::from_millis(100),

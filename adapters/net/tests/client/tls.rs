@@ -102,7 +102,10 @@ async fn the_wrong_scheme_for_a_port_is_named_as_the_cause() {
     let (_, secure) = own_certificate("museum.example", true, false);
     let error = get(&client(quick()), &secure.url("/")).await.unwrap_err();
     assert_eq!((error.code(), error.is_transient()), ("net.tls", false), "{error}");
-    assert!(error.to_string().contains("speaks TLS") && error.to_string().contains("https://"), "{error}");
+    assert!(
+        error.to_string().contains("speaks TLS") && error.to_string().contains("https://"),
+        "{error}"
+    );
     let plain = Server::raw(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
         hold(&mut stream);
@@ -110,7 +113,10 @@ async fn the_wrong_scheme_for_a_port_is_named_as_the_cause() {
     let options = found(&plain);
     let error = fetch(options).await.unwrap_err();
     assert_eq!((error.code(), error.is_transient()), ("net.tls", false), "{error}");
-    assert!(error.to_string().contains("does not speak TLS") && error.to_string().contains("http://"), "{error}");
+    assert!(
+        error.to_string().contains("does not speak TLS") && error.to_string().contains("http://"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -123,12 +129,14 @@ async fn server_without_tls_is_refused() {
     assert_eq!(fetch(options).await.unwrap_err().code(), "net.tls");
 }
 
-/// What servers with TLS do with a request without it: nginx, Apache and Go explain it, others send an alert, or close the
-/// connection with or without reading the request.
+/// What servers with TLS do with a request without it: nginx, Apache and Go explain it, others send
+/// an alert, or close the connection with or without reading the request.
 #[tokio::test]
 async fn http_to_a_port_with_tls_is_a_failure_of_tls() {
     let refusal = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno".as_slice();
-    for (answer, reads) in [(refusal, true), (b"\x15\x03\x03\x00\x02\x02\x46", true), (b"", true), (b"", false)] {
+    for (answer, reads) in
+        [(refusal, true), (b"\x15\x03\x03\x00\x02\x02\x46", true), (b"", true), (b"", false)]
+    {
         for has_tls in [true, false] {
             let connections = Arc::new(AtomicUsize::new(0));
             let count = Arc::clone(&connections);
@@ -170,14 +178,18 @@ async fn body_of_unknown_length_cut_under_tls_is_truncated() {
     let server = authority.server(&["museum.example"], false).serve(reply.clone());
     assert_eq!(fetch(trusted(&authority, folder.path(), &server)).await.unwrap(), b"some");
     let server = authority.server(&["museum.example"], false).serve_and_cut(reply);
-    assert_eq!(fetch(trusted(&authority, folder.path(), &server)).await.unwrap_err().code(), "http.truncated");
+    assert_eq!(
+        fetch(trusted(&authority, folder.path(), &server)).await.unwrap_err().code(),
+        "http.truncated"
+    );
 }
 
 #[tokio::test]
 async fn redirect_from_https_to_http_is_refused_unless_allowed() {
     let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
     let plain = Server::saying(ok("plain"));
-    let server = authority.server(&["museum.example"], false).serve(redirect("302 Found", &plain.url("/")));
+    let server =
+        authority.server(&["museum.example"], false).serve(redirect("302 Found", &plain.url("/")));
     let options = trusted(&authority, folder.path(), &server);
     let error = fetch(options.clone()).await.unwrap_err();
     assert_eq!(error.code(), "http.downgrade");
@@ -216,8 +228,14 @@ async fn a_pinned_key_stands_for_a_bad_certificate_of_its_host_only() {
     };
     let right = format!("museum.example=sha256/{}", certificate.pin());
     let wrong = format!("museum.example=sha256/{}", other_pin());
-    assert_eq!(fetch(with(std::slice::from_ref(&right), "museum.example")).await.unwrap(), b"secure");
-    assert_eq!(fetch(with(&[wrong.clone(), right.clone()], "museum.example")).await.unwrap(), b"secure");
+    assert_eq!(
+        fetch(with(std::slice::from_ref(&right), "museum.example")).await.unwrap(),
+        b"secure"
+    );
+    assert_eq!(
+        fetch(with(&[wrong.clone(), right.clone()], "museum.example")).await.unwrap(),
+        b"secure"
+    );
     let error = fetch(with(&[wrong], "museum.example")).await.unwrap_err();
     assert_eq!((error.code(), error.is_transient()), ("net.tls", false));
     let cause = std::error::Error::source(&error).unwrap().to_string();
@@ -255,7 +273,10 @@ async fn our_own_certificate_is_shown_to_its_server_only() {
         key: key_file,
     });
     assert_eq!(fetch(options.clone()).await.unwrap(), b"secure");
-    assert!(get(&client(options.clone()), "https://other.example/").await.is_err(), "it is not shown to others");
+    assert!(
+        get(&client(options.clone()), "https://other.example/").await.is_err(),
+        "it is not shown to others"
+    );
     options.client_certificate.as_mut().unwrap().key = folder.path().join("missing");
     let error = fetch(options).await.unwrap_err();
     assert_eq!(error.code(), "net.tls");

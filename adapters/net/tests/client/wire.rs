@@ -24,7 +24,8 @@ async fn path_and_query_are_sent_as_written() {
 #[tokio::test]
 async fn request_has_the_headers_a_polite_client_sends() {
     let server = Server::saying(ok("x"));
-    let options = Options { user_agent: "museum-mirror/1.0 (+http://example.org/)\r\n".into(), ..quick() };
+    let options =
+        Options { user_agent: "museum-mirror/1.0 (+http://example.org/)\r\n".into(), ..quick() };
     get(&client(options), &server.url("/")).await.unwrap();
     let seen = &server.seen()[0];
     assert_eq!(seen.header("host"), Some(&*server.address().to_string()));
@@ -37,16 +38,24 @@ async fn request_has_the_headers_a_polite_client_sends() {
 async fn request_has_accept_and_last_event_id() {
     let server = Server::saying(ok("x"));
     let url = server.url("/");
-    let request = Request { accept: Some("text/event-stream"), last_event_id: Some("7"), ..Request::new(&url) };
+    let request = Request {
+        accept: Some("text/event-stream"),
+        last_event_id: Some("7"),
+        ..Request::new(&url)
+    };
     client(quick()).send(&request).await.unwrap();
     let seen = &server.seen()[0];
-    assert_eq!((seen.header("accept"), seen.header("last-event-id")), (Some("text/event-stream"), Some("7")));
+    assert_eq!(
+        (seen.header("accept"), seen.header("last-event-id")),
+        (Some("text/event-stream"), Some("7"))
+    );
 }
 
 #[tokio::test]
 async fn name_can_be_connected_to_a_given_address() {
     let server = Server::saying(ok("x"));
-    let options = Options { connect_to: vec![("museum.example:80".into(), server.address())], ..quick() };
+    let options =
+        Options { connect_to: vec![("museum.example:80".into(), server.address())], ..quick() };
     let (response, _) = get(&client(options), "http://Museum.example/a").await.unwrap();
     assert_eq!(response.url(), "http://Museum.example/a");
     assert_eq!(server.seen()[0].header("host"), Some("museum.example"));
@@ -57,7 +66,8 @@ async fn second_address_is_tried_when_the_first_refuses() {
     let closed = unused_address();
     let server = Server::saying(ok("x"));
     let name = || "museum.example:80".to_owned();
-    let options = Options { connect_to: vec![(name(), closed), (name(), server.address())], ..quick() };
+    let options =
+        Options { connect_to: vec![(name(), closed), (name(), server.address())], ..quick() };
     assert_eq!(get(&client(options), "http://museum.example/").await.unwrap().1, b"x");
 }
 
@@ -72,23 +82,30 @@ async fn condition_that_cannot_be_a_header_is_refused_before_sending() {
 
 #[tokio::test]
 async fn urls_of_other_schemes_are_refused() {
-    for url in ["file:///etc/passwd", "data:,x", "ftp://example.org/", "//example.org/", "relative"] {
+    for url in ["file:///etc/passwd", "data:,x", "ftp://example.org/", "//example.org/", "relative"]
+    {
         assert_eq!(get(&client(quick()), url).await.unwrap_err().code(), "uri.authority", "{url}");
     }
 }
 
 #[tokio::test]
 async fn a_post_carries_its_body_and_key_and_follows_no_redirect() {
-    let server = Server::script(&["HTTP/1.1 307 T\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"]);
+    let server =
+        Server::script(&["HTTP/1.1 307 T\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"]);
     let body = bytes::Bytes::from_static(b"[1]");
     let post = Post { body: &body, content_type: "application/json", idempotency_key: Some("one") };
     let url = server.url("/api");
-    let response = client(quick()).send(&Request { post: Some(post), ..Request::new(&url) }).await.unwrap();
+    let response =
+        client(quick()).send(&Request { post: Some(post), ..Request::new(&url) }).await.unwrap();
     assert_eq!(response.status(), 307);
     let seen = &server.seen()[0];
     assert!(seen.head.starts_with("POST /api HTTP/1.1\r\n"), "{}", seen.head);
     assert_eq!(
-        [seen.header("content-length"), seen.header("content-type"), seen.header("idempotency-key")],
+        [
+            seen.header("content-length"),
+            seen.header("content-type"),
+            seen.header("idempotency-key")
+        ],
         [Some("3"), Some("application/json"), Some("one")]
     );
 }

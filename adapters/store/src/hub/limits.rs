@@ -34,9 +34,9 @@ pub(crate) fn check_notification(notification: &NewNotification) -> Result<(), L
     match &notification.payload {
         Payload::Bytes(bytes) => within("body", bytes.len(), BODY_BYTES_MAX),
         Payload::Changes { after, last } if after < last && i64::try_from(last.0).is_ok() => Ok(()),
-        Payload::Changes { after, last } => {
-            Err(refused(format!("a notification cannot contain the changes after {after} to {last}")))
-        }
+        Payload::Changes { after, last } => Err(refused(format!(
+            "a notification cannot contain the changes after {after} to {last}"
+        ))),
     }
 }
 
@@ -53,7 +53,11 @@ pub(crate) fn check_verification(verification: &NewVerification) -> Result<(), L
     if verification.lease_seconds.is_some_and(|seconds| i64::try_from(seconds).is_err()) {
         return Err(refused("a lease cannot be that long".into()));
     }
-    within("secret", verification.secret.as_ref().map_or(0, |secret| secret.0.len()), SECRET_BYTES_MAX)
+    within(
+        "secret",
+        verification.secret.as_ref().map_or(0, |secret| secret.0.len()),
+        SECRET_BYTES_MAX,
+    )
 }
 
 pub(crate) fn no_topic(topic: TopicId) -> LogError {

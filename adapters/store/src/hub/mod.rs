@@ -1,9 +1,10 @@
-//! The durable state of a hub, in one SQLite file: topics, their notifications, targets, and subscribers still to
-//! be asked.
+//! The durable state of a hub, in one SQLite file: topics, their notifications, targets, and
+//! subscribers still to be asked.
 //!
-//! A notification is one row for any number of targets: each of these targets is one number, the last notification
-//! that it took. Publishing is durable when `done` is called, as is a request to be verified; progress of deliveries is
-//! recorded for many targets at once, now and then, so that a crash repeats a little and loses nothing.
+//! A notification is one row for any number of targets: each of these targets is one number, the
+//! last notification that it took. Publishing is durable when `done` is called, as is a request to
+//! be verified; progress of deliveries is recorded for many targets at once, now and then, so that
+//! a crash repeats a little and loses nothing.
 
 mod hub_integrity;
 pub(crate) mod limits;
@@ -18,11 +19,17 @@ mod verifications;
 
 pub use hub_integrity::{HubFacts, check_hub};
 pub use limits::{
-    BODY_BYTES_MAX, LINK_BYTES_MAX, NAME_BYTES_MAX, SECRET_BYTES_MAX, TOPICS_MAX, URL_BYTES_MAX, VERIFICATIONS_MAX,
+    BODY_BYTES_MAX, LINK_BYTES_MAX, NAME_BYTES_MAX, SECRET_BYTES_MAX, TOPICS_MAX, URL_BYTES_MAX,
+    VERIFICATIONS_MAX,
 };
 pub use repair::{OFFSETS_APART, check_hub_copy, copy_hub, repair_hub, restart_hub_log};
 pub use store::{Done, HubStore, Sizes};
-pub use target::{Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId, TargetKind};
-pub use targets::{ALL_DEAD_LETTERS_MAX, ATTEMPTS_MAX, DEAD_LETTERS_MAX, ENDED_MAX, ERROR_BYTES_MAX};
+pub use target::{
+    Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId,
+    TargetKind,
+};
+pub use targets::{
+    ALL_DEAD_LETTERS_MAX, ATTEMPTS_MAX, DEAD_LETTERS_MAX, ENDED_MAX, ERROR_BYTES_MAX,
+};
 pub use topics::Topic;
 pub use verification::{NewVerification, Settled, Verification, VerificationId, VerificationMode};

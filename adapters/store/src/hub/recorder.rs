@@ -70,7 +70,9 @@ struct PendingRequest<W, T> {
     came: Option<Result<T, LogError>>,
 }
 
-impl<T: Send, W: FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send> Task for PendingRequest<W, T> {
+impl<T: Send, W: FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send> Task
+    for PendingRequest<W, T>
+{
     fn run(&mut self, run: &mut HubTransaction<'_>) -> rusqlite::Result<()> {
         if let Some(work) = self.work.take() {
             self.came = Some(work(run)?);
@@ -90,8 +92,12 @@ impl<T: Send, W: FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send> Task for P
 }
 
 impl QueueItem for Job {
-    const LIMITS: Limits =
-        Limits { jobs: JOBS_MAX, weight: WAITING_BYTES_MAX, group: GROUP_BYTES_MAX, patience: Some(PUBLISH_PATIENCE) };
+    const LIMITS: Limits = Limits {
+        jobs: JOBS_MAX,
+        weight: WAITING_BYTES_MAX,
+        group: GROUP_BYTES_MAX,
+        patience: Some(PUBLISH_PATIENCE),
+    };
 
     fn weight(&self) -> usize {
         self.bytes

@@ -1,12 +1,15 @@
 //! Repair of a hub's store without guessing, and restarting one whose log went back.
 //!
-//! Subscribers may drop what has a number they know. So a store that went back with a backup, or that lost notifications,
-//! numbers what it still has beyond all that it may have given out; cursors go along, and nothing that is kept is lost.
+//! Subscribers may drop what has a number they know. So a store that went back with a backup, or
+//! that lost notifications, numbers what it still has beyond all that it may have given out;
+//! cursors go along, and nothing that is kept is lost.
 
 use super::hub_integrity::{HubFacts, STRANGERS, check_hub, check_rows};
 use super::store::{MIGRATIONS, create_private};
 use super::targets::{self, ProgressColumns};
-use super::topics::{self, TopicState, body_bytes, load, notifications, read_notification, store, sum};
+use super::topics::{
+    self, TopicState, body_bytes, load, notifications, read_notification, store, sum,
+};
 use super::{TargetId, VerificationId, verifications};
 use crate::backup::copy;
 use crate::database;
@@ -17,10 +20,20 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use std::collections::HashMap;
 use std::path::Path;
 
-const TABLES: [&str; 9] =
-    ["topics", "notifications", "bodies", "targets", "progress", "attempts", "dead", "verifications", "ended"];
+const TABLES: [&str; 9] = [
+    "topics",
+    "notifications",
+    "bodies",
+    "targets",
+    "progress",
+    "attempts",
+    "dead",
+    "verifications",
+    "ended",
+];
 
-/// Repairs a hub's store. With `dry_run` nothing is changed, and the steps are those that would be taken.
+/// Repairs a hub's store. With `dry_run` nothing is changed, and the steps are those that would be
+/// taken.
 ///
 /// # Errors
 /// Another process has it open, or nothing of it can be read.
@@ -33,10 +46,13 @@ pub fn repair_hub(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
 /// # Errors
 /// Another process has it open, or it cannot be written.
 pub fn restart_hub_log(path: &Path) -> Result<(), LogError> {
-    database::change(path, MIGRATIONS, "restart the topics in", |transaction| restart_log(transaction, &HashMap::new()))
+    database::change(path, MIGRATIONS, "restart the topics in", |transaction| {
+        restart_log(transaction, &HashMap::new())
+    })
 }
 
-/// Copies a store that a hub may be writing, as it is at one instant, for the copy's owner only; then checks the copy.
+/// Copies a store that a hub may be writing, as it is at one instant, for the copy's owner only;
+/// then checks the copy.
 ///
 /// # Errors
 /// The store is damaged or cannot be read, or the copy cannot be written; `to` must not exist.
@@ -66,7 +82,11 @@ pub fn check_hub_copy(path: &Path) -> Result<HubFacts, LogError> {
 }
 
 /// Repairs a database that SQLite can read.
-fn repair_rows(connection: &mut Connection, dry_run: bool, repaired: &mut Repaired) -> rusqlite::Result<()> {
+fn repair_rows(
+    connection: &mut Connection,
+    dry_run: bool,
+    repaired: &mut Repaired,
+) -> rusqlite::Result<()> {
     let mut findings = Findings::default();
     check_rows(connection, "hub", &mut findings);
     if findings.is_consistent() && !repaired.lost {
@@ -75,13 +95,15 @@ fn repair_rows(connection: &mut Connection, dry_run: bool, repaired: &mut Repair
     let lost = repaired.lost || findings.has(&["hub.damaged", "hub.notification", "hub.topic"]);
     if lost {
         repaired.lost = true;
-        let step =
-            "keep of each topic what follows the last notification that is damaged or missing, under new numbers";
+        let step = "keep of each topic what follows the last notification that is damaged or missing, under new numbers";
         repaired.steps.push(step.to_owned());
     }
     for (codes, step) in [
         (&["hub.topic-url"], "drop topics whose URL is damaged, with all that belongs to them"),
-        (&["hub.row"], "drop rows that belong to nothing; targets that stand nowhere begin with what is kept"),
+        (
+            &["hub.row"],
+            "drop rows that belong to nothing; targets that stand nowhere begin with what is kept",
+        ),
         (
             &["hub.target"],
             "targets whose place is damaged begin with what is kept; drop those that are damaged themselves",
@@ -123,12 +145,19 @@ fn repair_rows(connection: &mut Connection, dry_run: bool, repaired: &mut Repair
 }
 
 fn ids(connection: &Connection, table: &str) -> rusqlite::Result<Vec<i64>> {
-    connection.prepare(&format!("SELECT id FROM {table} ORDER BY id"))?.query_map([], |row| row.get(0))?.collect()
+    connection
+        .prepare(&format!("SELECT id FROM {table} ORDER BY id"))?
+        .query_map([], |row| row.get(0))?
+        .collect()
 }
 
-/// Keeps the notifications that follow each other up to the last, all of them intact. Gives back the highest number that
-/// was given out.
-fn keep_consistent_end(connection: &Connection, topic: TopicId, mut state: TopicState) -> rusqlite::Result<u64> {
+/// Keeps the notifications that follow each other up to the last, all of them intact. Gives back
+/// the highest number that was given out.
+fn keep_consistent_end(
+    connection: &Connection,
+    topic: TopicId,
+    mut state: TopicState,
+) -> rusqlite::Result<u64> {
     let (mut trimmed, mut last, mut bytes) = (0, 0, 0);
     {
         let mut statement = connection.prepare_cached(concat!(
@@ -194,7 +223,8 @@ fn repair_targets(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Renumbers the notifications of every topic, beyond its last offset and all offsets in use, within a transaction.
+/// Renumbers the notifications of every topic, beyond its last offset and all offsets in use,
+/// within a transaction.
 fn restart_log(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqlite::Result<()> {
     for (topic, mut state) in load(connection)? {
         let given = given.get(&topic).map_or(state.head, |given| state.head.max(*given));
@@ -208,13 +238,17 @@ fn restart_log(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqli
             known.generation += 1;
             ProgressColumns::of(&known).put(connection, target)?;
             connection
-                .prepare_cached("UPDATE progress SET sent_offset = sent_offset + ?2 WHERE target_id = ?1")?
+                .prepare_cached(
+                    "UPDATE progress SET sent_offset = sent_offset + ?2 WHERE target_id = ?1",
+                )?
                 .execute(params![target.0, by as i64])?;
             connection
                 .prepare_cached("UPDATE attempts SET offset = offset + ?2 WHERE target_id = ?1")?
                 .execute(params![target.0, by as i64])?;
             connection
-                .prepare_cached("UPDATE dead SET first = first + ?2, last = last + ?2 WHERE target_id = ?1")?
+                .prepare_cached(
+                    "UPDATE dead SET first = first + ?2, last = last + ?2 WHERE target_id = ?1",
+                )?
                 .execute(params![target.0, by as i64])?;
         }
         state.head = head + by;
@@ -228,8 +262,8 @@ fn restart_log(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqli
 fn renumber(connection: &Connection, topic: TopicId, by: u64) -> rusqlite::Result<()> {
     let mut numbers: Vec<(i64, Option<i64>)> = Vec::new();
     {
-        let mut statement =
-            connection.prepare_cached(concat!(notifications!(), " WHERE topic_id = ?1 ORDER BY offset"))?;
+        let mut statement = connection
+            .prepare_cached(concat!(notifications!(), " WHERE topic_id = ?1 ORDER BY offset"))?;
         let mut rows = statement.query([topic.0])?;
         while let Some(row) = rows.next()? {
             let new = read_notification(topic, row)

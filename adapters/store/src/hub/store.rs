@@ -3,8 +3,9 @@
 use super::limits::no_topic;
 use super::recorder::{Answer, HubRecorder, HubTransaction, Job, TopicHeads};
 use super::{
-    Attempt, DeadLetter, EndedTarget, Ending, NewTarget, NewVerification, Progress, Settled, Target, TargetId,
-    TargetKind, Topic, Verification, VerificationId, targets, topics, verifications,
+    Attempt, DeadLetter, EndedTarget, Ending, NewTarget, NewVerification, Progress, Settled,
+    Target, TargetId, TargetKind, Topic, Verification, VerificationId, targets, topics,
+    verifications,
 };
 use crate::database::DatabaseLock;
 use crate::presence::Presence;
@@ -12,7 +13,8 @@ use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::writer::Writer;
 use abreast_core::{
-    Clock, ErrorKind, LogError, NewNotification, Notification, Offset, Payload, PublishDone, TopicId, TopicLog,
+    Clock, ErrorKind, LogError, NewNotification, Notification, Offset, Payload, PublishDone,
+    TopicId, TopicLog,
 };
 use abreast_webtypes::Timestamp;
 use std::fmt;
@@ -63,14 +65,15 @@ struct Running {
 
 /// A hub's topics, targets and verifications in one SQLite file.
 ///
-/// One thread writes: all waiting jobs are committed as one transaction, and each caller gets its reply after the commit
-/// reached the disk (write-ahead log, `synchronous=FULL`). Reads use connections of their own and see what is committed
-/// only. A second process is refused. All calls block; those named `…_then` only while too much is waiting, as
-/// [`TopicLog::publish_then`] does.
+/// One thread writes: all waiting jobs are committed as one transaction, and each caller gets its
+/// reply after the commit reached the disk (write-ahead log, `synchronous=FULL`). Reads use
+/// connections of their own and see what is committed only. A second process is refused. All calls
+/// block; those named `…_then` only while too much is waiting, as [`TopicLog::publish_then`] does.
 ///
 /// Of this store, [`TopicLog::head`] does not read the disk.
 ///
-/// [`TopicLog::read`] ends after bodies of 16 MiB, with one notification at least: ask again from the last offset.
+/// [`TopicLog::read`] ends after bodies of 16 MiB, with one notification at least: ask again from
+/// the last offset.
 pub struct HubStore {
     path: PathBuf,
     queue: Arc<Queue<Job>>,
@@ -104,9 +107,19 @@ impl HubStore {
         let thread = std::thread::Builder::new()
             .name("hub store".into())
             .spawn(move || writer.run(&for_writer))
-            .map_err(|cause| LogError::new(ErrorKind::Io, "cannot start the hub's writing thread").with_cause(cause))?;
+            .map_err(|cause| {
+                LogError::new(ErrorKind::Io, "cannot start the hub's writing thread")
+                    .with_cause(cause)
+            })?;
         let running = Mutex::new(Some(Running { thread, _lock: lock }));
-        Ok(Self { path: path.to_owned(), queue, heads, readers: Readers::new(path.to_owned()), presence, running })
+        Ok(Self {
+            path: path.to_owned(),
+            queue,
+            heads,
+            readers: Readers::new(path.to_owned()),
+            presence,
+            running,
+        })
     }
 
     /// Checks that what is recorded from now on outlives this process.
@@ -146,7 +159,9 @@ impl HubStore {
     ) -> Result<T, LogError> {
         let (sender, receiver) = sync_channel(1);
         self.ask(bytes, work, Box::new(move |result| drop(sender.send(result))));
-        receiver.recv().unwrap_or_else(|_| Err(LogError::new(ErrorKind::Io, "the store stopped before it answered")))
+        receiver.recv().unwrap_or_else(|_| {
+            Err(LogError::new(ErrorKind::Io, "the store stopped before it answered"))
+        })
     }
 
     /// The topic of that URL, if there is one; none is made.
@@ -170,7 +185,8 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn topics(&self, after: TopicId, limit: usize) -> Result<Vec<Topic>, LogError> {
-        self.readers.with("cannot read the topics", |connection| topics::page(connection, after, limit))
+        self.readers
+            .with("cannot read the topics", |connection| topics::page(connection, after, limit))
     }
 
     /// Forgets a topic and its notifications. `false` when it has targets, or is not there.
@@ -185,7 +201,8 @@ impl HubStore {
         }
     }
 
-    /// The last notification that was accepted before an instant, 0 if there is none: what to trim up to.
+    /// The last notification that was accepted before an instant, 0 if there is none: what to trim
+    /// up to.
     ///
     /// # Errors
     /// When there is no such topic or the store fails.
@@ -195,8 +212,8 @@ impl HubStore {
             .ok_or_else(|| no_topic(topic))
     }
 
-    /// Makes a target. One of that topic, address and kind that is there takes the secret and the lease and keeps its
-    /// cursor.
+    /// Makes a target. One of that topic, address and kind that is there takes the secret and the
+    /// lease and keeps its cursor.
     ///
     /// # Errors
     /// When there is no such topic, something is too long, or the store fails.
@@ -222,22 +239,29 @@ impl HubStore {
         self.ask(ROW_BYTES, move |run| targets::end(run, id, why).map(Ok), done);
     }
 
-    /// Records how far targets have come, all in one transaction. Gives back those whose progress was not recorded:
-    /// they ended, were renewed or replayed meanwhile (another generation), or their cursor is further.
+    /// Records how far targets have come, all in one transaction. Gives back those whose progress
+    /// was not recorded: they ended, were renewed or replayed meanwhile (another generation), or
+    /// their cursor is further.
     ///
     /// # Errors
     /// When the store fails; then nothing of it is recorded.
     pub fn save_progress(&self, progress: Vec<Progress>) -> Result<Vec<TargetId>, LogError> {
-        self.call(progress.len() * PROGRESS_BYTES, move |run| targets::save_progress(run, &progress))
+        self.call(progress.len() * PROGRESS_BYTES, move |run| {
+            targets::save_progress(run, &progress)
+        })
     }
 
     /// As [`HubStore::save_progress`], without waiting.
     pub fn save_progress_then(&self, progress: Vec<Progress>, done: Done<Vec<TargetId>>) {
-        self.ask(progress.len() * PROGRESS_BYTES, move |run| targets::save_progress(run, &progress), done);
+        self.ask(
+            progress.len() * PROGRESS_BYTES,
+            move |run| targets::save_progress(run, &progress),
+            done,
+        );
     }
 
-    /// Sets a target's cursor, usually back: what comes after is delivered again. Beyond the topic's last notification
-    /// means that one. `None` when there is no such target.
+    /// Sets a target's cursor, usually back: what comes after is delivered again. Beyond the
+    /// topic's last notification means that one. `None` when there is no such target.
     ///
     /// # Errors
     /// When the store fails.
@@ -257,16 +281,30 @@ impl HubStore {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn find_target(&self, topic: TopicId, address: &str, kind: TargetKind) -> Result<Option<Target>, LogError> {
-        self.readers.with("cannot find a target", |connection| targets::find(connection, topic, address, kind))
+    pub fn find_target(
+        &self,
+        topic: TopicId,
+        address: &str,
+        kind: TargetKind,
+    ) -> Result<Option<Target>, LogError> {
+        self.readers.with("cannot find a target", |connection| {
+            targets::find(connection, topic, address, kind)
+        })
     }
 
     /// A topic's targets by number, those after one; begin with 0.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn targets_of(&self, topic: TopicId, after: TargetId, limit: usize) -> Result<Vec<Target>, LogError> {
-        self.readers.with("cannot read the targets", |connection| targets::page_of(connection, topic, after, limit))
+    pub fn targets_of(
+        &self,
+        topic: TopicId,
+        after: TargetId,
+        limit: usize,
+    ) -> Result<Vec<Target>, LogError> {
+        self.readers.with("cannot read the targets", |connection| {
+            targets::page_of(connection, topic, after, limit)
+        })
     }
 
     /// All targets by number, those after one; begin with 0.
@@ -274,7 +312,8 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn all_targets(&self, after: TargetId, limit: usize) -> Result<Vec<Target>, LogError> {
-        self.readers.with("cannot read the targets", |connection| targets::page(connection, after, limit))
+        self.readers
+            .with("cannot read the targets", |connection| targets::page(connection, after, limit))
     }
 
     /// Targets whose lease is over, longest first.
@@ -282,7 +321,9 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn leases_over(&self, now: Timestamp, limit: usize) -> Result<Vec<TargetId>, LogError> {
-        self.readers.with("cannot read the leases", |connection| targets::leases_over(connection, now, limit))
+        self.readers.with("cannot read the leases", |connection| {
+            targets::leases_over(connection, now, limit)
+        })
     }
 
     /// How many targets there are, of one topic or of all.
@@ -290,7 +331,8 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn count_targets(&self, topic: Option<TopicId>) -> Result<u64, LogError> {
-        self.readers.with("cannot count the targets", |connection| targets::count(connection, topic))
+        self.readers
+            .with("cannot count the targets", |connection| targets::count(connection, topic))
     }
 
     /// The topic's target that is furthest behind, with its cursor.
@@ -298,7 +340,8 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn slowest_target(&self, topic: TopicId) -> Result<Option<(TargetId, Offset)>, LogError> {
-        self.readers.with("cannot read the targets", |connection| targets::slowest(connection, topic))
+        self.readers
+            .with("cannot read the targets", |connection| targets::slowest(connection, topic))
     }
 
     /// The last eight failures of a target and its last success, the newest first.
@@ -313,8 +356,15 @@ impl HubStore {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn dead_letters(&self, id: TargetId, after: Offset, limit: usize) -> Result<Vec<DeadLetter>, LogError> {
-        self.readers.with("cannot read dead letters", |connection| targets::dead(connection, id, after, limit))
+    pub fn dead_letters(
+        &self,
+        id: TargetId,
+        after: Offset,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, LogError> {
+        self.readers.with("cannot read dead letters", |connection| {
+            targets::dead(connection, id, after, limit)
+        })
     }
 
     /// Targets that ended, the newest first, those before a number; begin with `i64::MAX`.
@@ -322,10 +372,13 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn ended_targets(&self, before: i64, limit: usize) -> Result<Vec<EndedTarget>, LogError> {
-        self.readers.with("cannot read ended targets", |connection| targets::ended(connection, before, limit))
+        self.readers.with("cannot read ended targets", |connection| {
+            targets::ended(connection, before, limit)
+        })
     }
 
-    /// Keeps a request to be verified; `done` is called when it is durable. [`ErrorKind::Busy`] when 100,000 wait.
+    /// Keeps a request to be verified; `done` is called when it is durable. [`ErrorKind::Busy`]
+    /// when 100,000 wait.
     pub fn put_verification_then(&self, new: NewVerification, done: Done<VerificationId>) {
         self.ask(ROW_BYTES, move |run| verifications::put(run, &new), done);
     }
@@ -334,8 +387,14 @@ impl HubStore {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn verifications_due(&self, now: Timestamp, limit: usize) -> Result<Vec<Verification>, LogError> {
-        self.readers.with("cannot read the verifications", |connection| verifications::due(connection, now, limit))
+    pub fn verifications_due(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Verification>, LogError> {
+        self.readers.with("cannot read the verifications", |connection| {
+            verifications::due(connection, now, limit)
+        })
     }
 
     /// A verification that is not settled.
@@ -343,33 +402,60 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn verification(&self, id: VerificationId) -> Result<Option<Verification>, LogError> {
-        self.readers.with("cannot read a verification", |connection| verifications::one(connection, id))
+        self.readers
+            .with("cannot read a verification", |connection| verifications::one(connection, id))
     }
 
     /// All verifications by number, those after one; begin with 0.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn verifications(&self, after: VerificationId, limit: usize) -> Result<Vec<Verification>, LogError> {
-        self.readers.with("cannot read the verifications", |connection| verifications::page(connection, after, limit))
+    pub fn verifications(
+        &self,
+        after: VerificationId,
+        limit: usize,
+    ) -> Result<Vec<Verification>, LogError> {
+        self.readers.with("cannot read the verifications", |connection| {
+            verifications::page(connection, after, limit)
+        })
     }
 
     /// Notes that asking failed and when to ask again.
-    pub fn retry_verification_then(&self, id: VerificationId, attempts: u32, next_at: Timestamp, done: Done<()>) {
-        self.ask(ROW_BYTES, move |run| verifications::retry(run.connection, id, attempts, next_at).map(Ok), done);
+    pub fn retry_verification_then(
+        &self,
+        id: VerificationId,
+        attempts: u32,
+        next_at: Timestamp,
+        done: Done<()>,
+    ) {
+        self.ask(
+            ROW_BYTES,
+            move |run| verifications::retry(run.connection, id, attempts, next_at).map(Ok),
+            done,
+        );
     }
 
-    /// Settles a verification, with the target that is made, recreated or ended by it, all at once. `None` when there is
-    /// no such target, or the verification is gone already: then nothing is done.
+    /// Settles a verification, with the target that is made, recreated or ended by it, all at once.
+    /// `None` when there is no such target, or the verification is gone already: then nothing is
+    /// done.
     ///
     /// # Errors
     /// When there is no such topic or the store fails.
-    pub fn finish_verification(&self, id: VerificationId, settled: Settled) -> Result<Option<Target>, LogError> {
+    pub fn finish_verification(
+        &self,
+        id: VerificationId,
+        settled: Settled,
+    ) -> Result<Option<Target>, LogError> {
         self.call(ROW_BYTES, move |run| verifications::finish(run, id, &settled))
     }
 
     /// As [`HubStore::finish_verification`], without waiting.
-    pub fn finish_verification_then(&self, id: VerificationId, settled: Settled, done: Done<Option<Target>>) {
+    pub fn finish_verification_then(
+        &self,
+        id: VerificationId,
+        settled: Settled,
+        done: Done<Option<Target>>,
+    ) {
         self.ask(ROW_BYTES, move |run| verifications::finish(run, id, &settled), done);
     }
 
@@ -378,10 +464,14 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn sizes(&self) -> Result<Sizes, LogError> {
-        let log = std::fs::metadata(crate::connection::beside(&self.path, "-wal")).map_or(0, |found| found.len());
+        let log = std::fs::metadata(crate::connection::beside(&self.path, "-wal"))
+            .map_or(0, |found| found.len());
         self.readers.with("cannot read the store's sizes", |connection| {
-            let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-            let count = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
+            let pragma =
+                |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            let count = |sql: &str| {
+                connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))
+            };
             let page = pragma("page_size")?;
             Ok(Sizes {
                 file_bytes: (pragma("page_count")? * page) as u64,
@@ -420,9 +510,16 @@ impl TopicLog for HubStore {
         heads.get(&topic).copied().ok_or_else(|| no_topic(topic))
     }
 
-    fn read(&self, topic: TopicId, after: Offset, limit: usize) -> Result<Vec<Notification>, LogError> {
+    fn read(
+        &self,
+        topic: TopicId,
+        after: Offset,
+        limit: usize,
+    ) -> Result<Vec<Notification>, LogError> {
         self.head(topic)?;
-        self.readers.with("cannot read notifications", |connection| topics::read(connection, topic, after, limit))
+        self.readers.with("cannot read notifications", |connection| {
+            topics::read(connection, topic, after, limit)
+        })
     }
 
     /// A thousand at a time, so that others are not kept waiting.
@@ -445,8 +542,10 @@ pub(crate) fn create_private(path: &Path) -> Result<(), LogError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path).map(drop).map_err(|cause| {
-        let message =
-            format!("cannot open the store {}\n  help: its folder must be there and writable", path.display());
+        let message = format!(
+            "cannot open the store {}\n  help: its folder must be there and writable",
+            path.display()
+        );
         LogError::new(ErrorKind::Io, message).with_cause(cause)
     })
 }

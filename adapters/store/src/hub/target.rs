@@ -49,7 +49,8 @@ pub struct NewTarget {
     pub secret: Option<Secret>,
     /// When it ends; `None` for never.
     pub lease_until: Option<Timestamp>,
-    /// The last notification that it is taken to have; `None` for the topic's last. Only for a target that is new.
+    /// The last notification that it is taken to have; `None` for the topic's last. Only for a
+    /// target that is new.
     pub cursor: Option<Offset>,
 }
 

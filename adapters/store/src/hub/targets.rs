@@ -2,7 +2,10 @@
 
 use super::limits::{check_target, no_topic};
 use super::recorder::{Answer, HubTransaction, WriterState};
-use super::{Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId, TargetKind};
+use super::{
+    Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId,
+    TargetKind,
+};
 use crate::sum::Sum;
 use abreast_core::{Offset, TopicId};
 use abreast_webtypes::Timestamp;
@@ -30,13 +33,21 @@ impl TargetKind {
     }
 
     fn from_number(number: i64) -> Option<Self> {
-        [Self::Subscription, Self::FatSubmission, Self::FormSubmission].into_iter().find(|kind| kind.number() == number)
+        [Self::Subscription, Self::FatSubmission, Self::FormSubmission]
+            .into_iter()
+            .find(|kind| kind.number() == number)
     }
 }
 
 impl Ending {
-    const ALL: [Self; 6] =
-        [Self::Unsubscribed, Self::LeaseOver, Self::Gone, Self::Denied, Self::ByHand, Self::NotConfigured];
+    const ALL: [Self; 6] = [
+        Self::Unsubscribed,
+        Self::LeaseOver,
+        Self::Gone,
+        Self::Denied,
+        Self::ByHand,
+        Self::NotConfigured,
+    ];
 
     const fn number(self) -> i64 {
         match self {
@@ -55,7 +66,10 @@ const TARGET: &str = "SELECT id, topic_id, kind, address, secret, lease_until, c
                       FROM targets JOIN progress ON target_id = id";
 
 pub(crate) fn one(connection: &Connection, id: TargetId) -> rusqlite::Result<Option<Target>> {
-    connection.prepare_cached(&format!("{TARGET} WHERE id = ?1"))?.query_row([id.0], read_target).optional()
+    connection
+        .prepare_cached(&format!("{TARGET} WHERE id = ?1"))?
+        .query_row([id.0], read_target)
+        .optional()
 }
 
 pub(crate) fn find(
@@ -70,8 +84,13 @@ pub(crate) fn find(
         .optional()
 }
 
-pub(crate) fn page(connection: &Connection, after: TargetId, limit: usize) -> rusqlite::Result<Vec<Target>> {
-    let mut statement = connection.prepare_cached(&format!("{TARGET} WHERE id > ?1 ORDER BY id LIMIT ?2"))?;
+pub(crate) fn page(
+    connection: &Connection,
+    after: TargetId,
+    limit: usize,
+) -> rusqlite::Result<Vec<Target>> {
+    let mut statement =
+        connection.prepare_cached(&format!("{TARGET} WHERE id > ?1 ORDER BY id LIMIT ?2"))?;
     statement.query_map(params![after.0, limit as i64], read_target)?.collect()
 }
 
@@ -81,8 +100,9 @@ pub(crate) fn page_of(
     after: TargetId,
     limit: usize,
 ) -> rusqlite::Result<Vec<Target>> {
-    let mut statement =
-        connection.prepare_cached(&format!("{TARGET} WHERE topic_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3"))?;
+    let mut statement = connection.prepare_cached(&format!(
+        "{TARGET} WHERE topic_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+    ))?;
     statement.query_map(params![topic.0, after.0, limit as i64], read_target)?.collect()
 }
 
@@ -229,20 +249,24 @@ pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Targe
             .execute(params![target.topic.0, target.kind.number(), target.address, target.created.as_micros()])?;
         target.id = TargetId(connection.last_insert_rowid());
     }
-    connection.prepare_cached("UPDATE targets SET secret = ?2, lease_until = ?3, sum = ?4 WHERE id = ?1")?.execute(
-        params![
+    connection
+        .prepare_cached("UPDATE targets SET secret = ?2, lease_until = ?3, sum = ?4 WHERE id = ?1")?
+        .execute(params![
             target.id.0,
             target.secret.as_ref().map(|secret| &*secret.0),
             micros(target.lease_until),
             target_sum(&target)
-        ],
-    )?;
+        ])?;
     ProgressColumns::of(&target).put(connection, target.id)?;
     Ok(Ok(target))
 }
 
 /// Ends a target and removes its data except one row. Returns whether it was there.
-pub(crate) fn end(run: &mut HubTransaction<'_>, id: TargetId, why: Ending) -> rusqlite::Result<bool> {
+pub(crate) fn end(
+    run: &mut HubTransaction<'_>,
+    id: TargetId,
+    why: Ending,
+) -> rusqlite::Result<bool> {
     let HubTransaction { connection, known, now } = run;
     let noted = connection
         .prepare_cached(
@@ -263,14 +287,18 @@ pub(crate) fn end(run: &mut HubTransaction<'_>, id: TargetId, why: Ending) -> ru
     ] {
         connection.prepare_cached(sql)?.execute([id.0])?;
     }
-    let letters = connection.prepare_cached("DELETE FROM dead WHERE target_id = ?1")?.execute([id.0])?;
+    let letters =
+        connection.prepare_cached("DELETE FROM dead WHERE target_id = ?1")?.execute([id.0])?;
     known.dead_letters -= letters as i64;
     Ok(true)
 }
 
-/// Records how far targets have come. Gives back those whose progress was not recorded: they ended, were renewed or
-/// replayed meanwhile, or their cursor is further.
-pub(crate) fn save_progress(run: &mut HubTransaction<'_>, all: &[Progress]) -> Answer<Vec<TargetId>> {
+/// Records how far targets have come. Gives back those whose progress was not recorded: they ended,
+/// were renewed or replayed meanwhile, or their cursor is further.
+pub(crate) fn save_progress(
+    run: &mut HubTransaction<'_>,
+    all: &[Progress],
+) -> Answer<Vec<TargetId>> {
     let HubTransaction { connection, known, .. } = run;
     let mut update = connection.prepare_cached(
         "UPDATE progress SET cursor = ?3, attempts = ?4, first_failed = ?5, next_at = ?6, sum = ?7 \
@@ -308,7 +336,15 @@ pub(crate) fn save_progress(run: &mut HubTransaction<'_>, all: &[Progress]) -> A
                 sent.status,
                 sent.took.as_micros() as i64
             ])?,
-            _ => update.execute(params![id, generation, cursor, one.attempts, first_failed, next_at, sum])?,
+            _ => update.execute(params![
+                id,
+                generation,
+                cursor,
+                one.attempts,
+                first_failed,
+                next_at,
+                sum
+            ])?,
         };
         if changed == 0 {
             stale.push(one.id);
@@ -373,8 +409,9 @@ fn add_dead_letter(
         .query_row([id.0], |row| row.get(0))?;
     if kept > DEAD_LETTERS_MAX {
         // The two oldest become one.
-        let mut oldest = connection
-            .prepare_cached("SELECT id, first, letters FROM dead WHERE target_id = ?1 ORDER BY first, id LIMIT 2")?;
+        let mut oldest = connection.prepare_cached(
+            "SELECT id, first, letters FROM dead WHERE target_id = ?1 ORDER BY first, id LIMIT 2",
+        )?;
         let two: Vec<(i64, i64, i64)> = oldest
             .query_map([id.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<rusqlite::Result<_>>()?;
@@ -389,7 +426,9 @@ fn add_dead_letter(
     known.dead_letters += 1;
     if known.dead_letters > ALL_DEAD_LETTERS_MAX {
         let gone = connection
-            .prepare_cached("DELETE FROM dead WHERE id IN (SELECT id FROM dead ORDER BY id LIMIT ?1)")?
+            .prepare_cached(
+                "DELETE FROM dead WHERE id IN (SELECT id FROM dead ORDER BY id LIMIT ?1)",
+            )?
             .execute([known.dead_letters - ALL_DEAD_LETTERS_MAX])?;
         known.dead_letters -= gone as i64;
     }
@@ -406,7 +445,11 @@ fn cut(error: &str) -> &str {
 }
 
 /// Sets a cursor back, or forward, within what is there.
-pub(crate) fn replay(run: &mut HubTransaction<'_>, id: TargetId, to: Offset) -> rusqlite::Result<Option<Target>> {
+pub(crate) fn replay(
+    run: &mut HubTransaction<'_>,
+    id: TargetId,
+    to: Offset,
+) -> rusqlite::Result<Option<Target>> {
     let connection = run.connection;
     let Some(known) = one(connection, id)? else { return Ok(None) };
     let head = run.known.topics.get(&known.topic).map_or(0, |state| state.head);
@@ -471,7 +514,11 @@ pub(crate) fn count_dead(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("SELECT count(*) FROM dead")?.query_row([], |row| row.get(0))
 }
 
-pub(crate) fn ended(connection: &Connection, before: i64, limit: usize) -> rusqlite::Result<Vec<EndedTarget>> {
+pub(crate) fn ended(
+    connection: &Connection,
+    before: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<EndedTarget>> {
     let mut statement = connection.prepare_cached(
         "SELECT id, target_id, topic_id, kind, address, why, cursor, created, time FROM ended WHERE id < ?1 \
          ORDER BY id DESC LIMIT ?2",
@@ -484,7 +531,10 @@ pub(crate) fn ended(connection: &Connection, before: i64, limit: usize) -> rusql
             topic: TopicId(row.get(2)?),
             kind: read_kind(row, 3)?,
             address: row.get(4)?,
-            why: Ending::ALL.into_iter().find(|one| one.number() == why).ok_or_else(|| crate::sum::damaged(5))?,
+            why: Ending::ALL
+                .into_iter()
+                .find(|one| one.number() == why)
+                .ok_or_else(|| crate::sum::damaged(5))?,
             cursor: Offset(row.get::<_, i64>(6)? as u64),
             created: Timestamp::from_micros(row.get(7)?),
             time: Timestamp::from_micros(row.get(8)?),
@@ -494,14 +544,22 @@ pub(crate) fn ended(connection: &Connection, before: i64, limit: usize) -> rusql
 }
 
 pub(crate) fn ids_of(connection: &Connection, topic: TopicId) -> rusqlite::Result<Vec<TargetId>> {
-    let mut statement = connection.prepare_cached("SELECT id FROM targets WHERE topic_id = ?1 ORDER BY id")?;
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM targets WHERE topic_id = ?1 ORDER BY id")?;
     statement.query_map([topic.0], |row| row.get(0).map(TargetId))?.collect()
 }
 
-pub(crate) fn leases_over(connection: &Connection, now: Timestamp, limit: usize) -> rusqlite::Result<Vec<TargetId>> {
-    let mut statement = connection
-        .prepare_cached("SELECT id FROM targets WHERE lease_until <= ?1 ORDER BY lease_until, id LIMIT ?2")?;
-    statement.query_map(params![now.as_micros(), limit as i64], |row| row.get(0).map(TargetId))?.collect()
+pub(crate) fn leases_over(
+    connection: &Connection,
+    now: Timestamp,
+    limit: usize,
+) -> rusqlite::Result<Vec<TargetId>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id FROM targets WHERE lease_until <= ?1 ORDER BY lease_until, id LIMIT ?2",
+    )?;
+    statement
+        .query_map(params![now.as_micros(), limit as i64], |row| row.get(0).map(TargetId))?
+        .collect()
 }
 
 pub(crate) fn count(connection: &Connection, topic: Option<TopicId>) -> rusqlite::Result<u64> {
@@ -509,18 +567,25 @@ pub(crate) fn count(connection: &Connection, topic: Option<TopicId>) -> rusqlite
         Some(topic) => connection
             .prepare_cached("SELECT count(*) FROM targets WHERE topic_id = ?1")?
             .query_row([topic.0], |row| row.get(0))?,
-        None => connection.prepare_cached("SELECT count(*) FROM progress")?.query_row([], |row| row.get(0))?,
+        None => connection
+            .prepare_cached("SELECT count(*) FROM progress")?
+            .query_row([], |row| row.get(0))?,
     };
     Ok(count as u64)
 }
 
 /// The target that is furthest behind.
-pub(crate) fn slowest(connection: &Connection, topic: TopicId) -> rusqlite::Result<Option<(TargetId, Offset)>> {
+pub(crate) fn slowest(
+    connection: &Connection,
+    topic: TopicId,
+) -> rusqlite::Result<Option<(TargetId, Offset)>> {
     connection
         .prepare_cached(
             "SELECT id, cursor FROM targets JOIN progress ON target_id = id WHERE topic_id = ?1 \
              ORDER BY cursor, id LIMIT 1",
         )?
-        .query_row([topic.0], |row| Ok((TargetId(row.get(0)?), Offset(row.get::<_, i64>(1)? as u64))))
+        .query_row([topic.0], |row| {
+            Ok((TargetId(row.get(0)?), Offset(row.get::<_, i64>(1)? as u64)))
+        })
         .optional()
 }

@@ -94,7 +94,9 @@ pub(crate) fn open(run: &mut HubTransaction<'_>, url: &str) -> Answer<TopicId> {
         .prepare_cached("INSERT INTO topics (url, created, head, trimmed, bytes, sum) VALUES (?1, ?2, 0, 0, 0, 0)")?
         .execute(params![url, run.now.as_micros()])?;
     let id = TopicId(run.connection.last_insert_rowid());
-    run.connection.prepare_cached("UPDATE topics SET sum = ?2 WHERE id = ?1")?.execute([id.0, url_sum(id, url)])?;
+    run.connection
+        .prepare_cached("UPDATE topics SET sum = ?2 WHERE id = ?1")?
+        .execute([id.0, url_sum(id, url)])?;
     run.known.topics.insert(id, TopicState { head: 0, trimmed: 0, bytes: 0, time: run.now });
     run.known.touched.insert(id);
     Ok(Ok(id))
@@ -121,16 +123,28 @@ fn read_topic(row: &Row<'_>) -> rusqlite::Result<Topic> {
 }
 
 pub(crate) fn one(connection: &Connection, id: TopicId) -> rusqlite::Result<Option<Topic>> {
-    connection.prepare_cached(&format!("{TOPIC} WHERE id = ?1"))?.query_row([id.0], read_topic).optional()
+    connection
+        .prepare_cached(&format!("{TOPIC} WHERE id = ?1"))?
+        .query_row([id.0], read_topic)
+        .optional()
 }
 
-pub(crate) fn page(connection: &Connection, after: TopicId, limit: usize) -> rusqlite::Result<Vec<Topic>> {
-    let mut statement = connection.prepare_cached(&format!("{TOPIC} WHERE id > ?1 ORDER BY id LIMIT ?2"))?;
+pub(crate) fn page(
+    connection: &Connection,
+    after: TopicId,
+    limit: usize,
+) -> rusqlite::Result<Vec<Topic>> {
+    let mut statement =
+        connection.prepare_cached(&format!("{TOPIC} WHERE id > ?1 ORDER BY id LIMIT ?2"))?;
     statement.query_map(params![after.0, limit as i64], read_topic)?.collect()
 }
 
 /// Records one notification. The topic's row is updated by [`store`].
-pub(crate) fn publish(run: &mut HubTransaction<'_>, topic: TopicId, notification: &NewNotification) -> Answer<Offset> {
+pub(crate) fn publish(
+    run: &mut HubTransaction<'_>,
+    topic: TopicId,
+    notification: &NewNotification,
+) -> Answer<Offset> {
     if let Err(refused) = check_notification(notification) {
         return Ok(Err(refused));
     }
@@ -145,7 +159,9 @@ pub(crate) fn publish(run: &mut HubTransaction<'_>, topic: TopicId, notification
     };
     let body_id = match body {
         Some(bytes) => {
-            connection.prepare_cached("INSERT INTO bodies (bytes) VALUES (?1)")?.execute([bytes])?;
+            connection
+                .prepare_cached("INSERT INTO bodies (bytes) VALUES (?1)")?
+                .execute([bytes])?;
             Some(connection.last_insert_rowid())
         }
         None => None,
@@ -174,14 +190,19 @@ pub(crate) fn publish(run: &mut HubTransaction<'_>, topic: TopicId, notification
 }
 
 /// Writes where topics stand.
-pub(crate) fn store(connection: &Connection, topic: TopicId, state: &TopicState) -> rusqlite::Result<()> {
+pub(crate) fn store(
+    connection: &Connection,
+    topic: TopicId,
+    state: &TopicState,
+) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE topics SET head = ?2, trimmed = ?3, bytes = ?4 WHERE id = ?1")?
         .execute(params![topic.0, state.head as i64, state.trimmed as i64, state.bytes])?;
     Ok(())
 }
 
-/// Drops notifications up to an offset, the oldest first and not all at once. Returns whether there are more.
+/// Drops notifications up to an offset, the oldest first and not all at once. Returns whether there
+/// are more.
 pub(crate) fn trim(run: &mut HubTransaction<'_>, topic: TopicId, up_to: Offset) -> Answer<bool> {
     let HubTransaction { connection, known, .. } = run;
     let Some(state) = known.topics.get_mut(&topic) else { return Ok(Err(no_topic(topic))) };
@@ -195,7 +216,12 @@ pub(crate) fn trim(run: &mut HubTransaction<'_>, topic: TopicId, up_to: Offset) 
 }
 
 /// Drops the oldest notifications up to one, at most [`TRIM_MAX`].
-fn drop_some(connection: &Connection, topic: TopicId, state: &mut TopicState, end: u64) -> rusqlite::Result<()> {
+fn drop_some(
+    connection: &Connection,
+    topic: TopicId,
+    state: &mut TopicState,
+    end: u64,
+) -> rusqlite::Result<()> {
     let until = end.min(state.trimmed + TRIM_MAX);
     let span = params![topic.0, state.trimmed as i64, until as i64];
     let bytes: i64 = connection
@@ -211,7 +237,9 @@ fn drop_some(connection: &Connection, topic: TopicId, state: &mut TopicState, en
         )?
         .execute(span)?;
     connection
-        .prepare_cached("DELETE FROM notifications WHERE topic_id = ?1 AND offset > ?2 AND offset <= ?3")?
+        .prepare_cached(
+            "DELETE FROM notifications WHERE topic_id = ?1 AND offset > ?2 AND offset <= ?3",
+        )?
         .execute(span)?;
     state.trimmed = until;
     state.bytes -= bytes;
@@ -224,8 +252,10 @@ pub(crate) fn read(
     after: Offset,
     limit: usize,
 ) -> rusqlite::Result<Vec<Notification>> {
-    let mut statement = connection
-        .prepare_cached(concat!(notifications!(), " WHERE topic_id = ?1 AND offset > ?2 ORDER BY offset LIMIT ?3"))?;
+    let mut statement = connection.prepare_cached(concat!(
+        notifications!(),
+        " WHERE topic_id = ?1 AND offset > ?2 ORDER BY offset LIMIT ?3"
+    ))?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let after = i64::try_from(after.0).unwrap_or(i64::MAX);
     let mut rows = statement.query(params![topic.0, after, limit])?;
@@ -245,7 +275,9 @@ pub(crate) fn read(
 
 pub(crate) fn read_notification(topic: TopicId, row: &Row<'_>) -> rusqlite::Result<Notification> {
     let payload = match (row.get::<_, Option<i64>>(4)?, row.get::<_, Option<i64>>(5)?) {
-        (Some(after), Some(last)) => Payload::Changes { after: Position(after as u64), last: Position(last as u64) },
+        (Some(after), Some(last)) => {
+            Payload::Changes { after: Position(after as u64), last: Position(last as u64) }
+        }
         _ => Payload::Bytes(Arc::from(row.get_ref(8)?.as_blob()?)),
     };
     let content = NewNotification { media_type: row.get(2)?, links: row.get(3)?, payload };
@@ -262,7 +294,12 @@ pub(crate) fn body_bytes(row: &Row<'_>) -> rusqlite::Result<i64> {
 }
 
 /// The checksum of a notification.
-pub(crate) fn sum(topic: TopicId, offset: u64, time: Timestamp, notification: &NewNotification) -> i64 {
+pub(crate) fn sum(
+    topic: TopicId,
+    offset: u64,
+    time: Timestamp,
+    notification: &NewNotification,
+) -> i64 {
     let mut sum = Sum::default();
     sum.number(Some(topic.0));
     sum.number(Some(offset as i64));
@@ -279,15 +316,22 @@ pub(crate) fn sum(topic: TopicId, offset: u64, time: Timestamp, notification: &N
     sum.finish()
 }
 
-/// The last notification that was accepted before an instant, 0 if none: times never step back in a topic.
-pub(crate) fn before(connection: &Connection, topic: TopicId, time: Timestamp) -> rusqlite::Result<Option<Offset>> {
+/// The last notification that was accepted before an instant, 0 if none: times never step back in a
+/// topic.
+pub(crate) fn before(
+    connection: &Connection,
+    topic: TopicId,
+    time: Timestamp,
+) -> rusqlite::Result<Option<Offset>> {
     let Some(found) = one(connection, topic)? else { return Ok(None) };
-    let mut at = connection.prepare_cached("SELECT time FROM notifications WHERE topic_id = ?1 AND offset = ?2")?;
+    let mut at = connection
+        .prepare_cached("SELECT time FROM notifications WHERE topic_id = ?1 AND offset = ?2")?;
     // Invariant: `low` is before that instant, `high` is not.
     let (mut low, mut high) = (found.trimmed.0, found.head.0 + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let accepted: Option<i64> = at.query_row(params![topic.0, middle as i64], |row| row.get(0)).optional()?;
+        let accepted: Option<i64> =
+            at.query_row(params![topic.0, middle as i64], |row| row.get(0)).optional()?;
         if accepted.is_none_or(|accepted| accepted < time.as_micros()) {
             low = middle;
         } else {
@@ -297,8 +341,8 @@ pub(crate) fn before(connection: &Connection, topic: TopicId, time: Timestamp) -
     Ok(Some(Offset(low)))
 }
 
-/// Forgets a topic that nobody follows, a part of its notifications at a time. Returns whether it is gone; `None` asks to
-/// be called again.
+/// Forgets a topic that nobody follows, a part of its notifications at a time. Returns whether it
+/// is gone; `None` asks to be called again.
 pub(crate) fn remove(run: &mut HubTransaction<'_>, topic: TopicId) -> Answer<Option<bool>> {
     let followed: bool = run
         .connection

@@ -57,7 +57,8 @@ pub struct Verification {
 pub enum Settled {
     /// Confirmed: the target is created or renewed.
     Subscribed(NewTarget),
-    /// The subscriber wants it to end, as does this topic's and callback's subscription, if there is one.
+    /// The subscriber wants it to end, as does this topic's and callback's subscription, if there
+    /// is one.
     Unsubscribed,
     /// Nothing: it was refused, failed permanently, or the subscriber was notified.
     Dropped,

@@ -3,8 +3,8 @@
 use super::limits::{VERIFICATIONS_MAX, check_verification};
 use super::recorder::{Answer, HubTransaction};
 use super::{
-    Ending, NewVerification, Secret, Settled, Target, TargetKind, Verification, VerificationId, VerificationMode,
-    targets, topics,
+    Ending, NewVerification, Secret, Settled, Target, TargetKind, Verification, VerificationId,
+    VerificationMode, targets, topics,
 };
 use crate::sum::Sum;
 use abreast_core::{ErrorKind, LogError};
@@ -75,7 +75,10 @@ fn read_verification(row: &Row<'_>) -> rusqlite::Result<Verification> {
     let request = NewVerification {
         topic_url: row.get(1)?,
         callback: row.get(2)?,
-        mode: MODES.into_iter().find(|one| number(*one) == mode).ok_or_else(|| crate::sum::damaged(3))?,
+        mode: MODES
+            .into_iter()
+            .find(|one| number(*one) == mode)
+            .ok_or_else(|| crate::sum::damaged(3))?,
         secret: secret.map(Secret::from),
         lease_seconds: row.get::<_, Option<i64>>(5)?.map(|seconds| seconds as u64),
         challenge: row.get(6)?,
@@ -93,13 +96,24 @@ fn read_verification(row: &Row<'_>) -> rusqlite::Result<Verification> {
     })
 }
 
-pub(crate) fn one(connection: &Connection, id: VerificationId) -> rusqlite::Result<Option<Verification>> {
-    connection.prepare_cached(&format!("{VERIFICATION} WHERE id = ?1"))?.query_row([id.0], read_verification).optional()
+pub(crate) fn one(
+    connection: &Connection,
+    id: VerificationId,
+) -> rusqlite::Result<Option<Verification>> {
+    connection
+        .prepare_cached(&format!("{VERIFICATION} WHERE id = ?1"))?
+        .query_row([id.0], read_verification)
+        .optional()
 }
 
-pub(crate) fn due(connection: &Connection, now: Timestamp, limit: usize) -> rusqlite::Result<Vec<Verification>> {
-    let mut statement =
-        connection.prepare_cached(&format!("{VERIFICATION} WHERE next_at <= ?1 ORDER BY next_at, id LIMIT ?2"))?;
+pub(crate) fn due(
+    connection: &Connection,
+    now: Timestamp,
+    limit: usize,
+) -> rusqlite::Result<Vec<Verification>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "{VERIFICATION} WHERE next_at <= ?1 ORDER BY next_at, id LIMIT ?2"
+    ))?;
     statement.query_map(params![now.as_micros(), limit as i64], read_verification)?.collect()
 }
 
@@ -108,7 +122,8 @@ pub(crate) fn page(
     after: VerificationId,
     limit: usize,
 ) -> rusqlite::Result<Vec<Verification>> {
-    let mut statement = connection.prepare_cached(&format!("{VERIFICATION} WHERE id > ?1 ORDER BY id LIMIT ?2"))?;
+    let mut statement =
+        connection.prepare_cached(&format!("{VERIFICATION} WHERE id > ?1 ORDER BY id LIMIT ?2"))?;
     statement.query_map(params![after.0, limit as i64], read_verification)?.collect()
 }
 
@@ -125,7 +140,11 @@ pub(crate) fn retry(
 }
 
 /// Ends a verification together with what follows from it; nothing follows when it is gone already.
-pub(crate) fn finish(run: &mut HubTransaction<'_>, id: VerificationId, settled: &Settled) -> Answer<Option<Target>> {
+pub(crate) fn finish(
+    run: &mut HubTransaction<'_>,
+    id: VerificationId,
+    settled: &Settled,
+) -> Answer<Option<Target>> {
     let connection = run.connection;
     let Some(known) = one(connection, id)? else { return Ok(Ok(None)) };
     let target = match settled {
@@ -137,7 +156,12 @@ pub(crate) fn finish(run: &mut HubTransaction<'_>, id: VerificationId, settled: 
         Settled::Unsubscribed => {
             let topic = topics::find(connection, &known.request.topic_url)?;
             let target = match topic {
-                Some(topic) => targets::find(connection, topic, &known.request.callback, TargetKind::Subscription)?,
+                Some(topic) => targets::find(
+                    connection,
+                    topic,
+                    &known.request.callback,
+                    TargetKind::Subscription,
+                )?,
                 None => None,
             };
             if let Some(target) = &target {

@@ -14,7 +14,10 @@ pub struct Access {
 }
 
 /// How a resource is requested, by two columns; `None` when both are empty.
-pub(super) fn read_access(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<Box<Access>>> {
+pub(super) fn read_access(
+    row: &rusqlite::Row<'_>,
+    at: usize,
+) -> rusqlite::Result<Option<Box<Access>>> {
     let access = Access { href: row.get(at)?, accept: row.get(at + 1)? };
     Ok((access != Access::default()).then(|| Box::new(access)))
 }
@@ -30,12 +33,15 @@ impl Mirror {
         }
         self.connection
             .prepare_cached("SELECT href, accept FROM access WHERE uri = ?1")
-            .and_then(|mut statement| statement.query_row([uri], |row| read_access(row, 0)).optional())
+            .and_then(|mut statement| {
+                statement.query_row([uri], |row| read_access(row, 0)).optional()
+            })
             .map(Option::flatten)
             .map_err(failed(READ))
     }
 
-    /// Keeps how a resource is requested from now on. The entity tag of another address is no condition for this one.
+    /// Keeps how a resource is requested from now on. The entity tag of another address is no
+    /// condition for this one.
     ///
     /// # Errors
     /// The system's own.
@@ -99,7 +105,8 @@ mod tests {
     use crate::mirror::{Pending, Row, Task};
 
     fn planned(uri: &str, href: Option<&str>) -> Pending {
-        let access = href.map(|href| Box::new(Access { href: Some(href.to_owned()), accept: None }));
+        let access =
+            href.map(|href| Box::new(Access { href: Some(href.to_owned()), accept: None }));
         Pending { uri: uri.to_owned(), access, ..Pending::default() }
     }
 
@@ -120,7 +127,10 @@ mod tests {
         drop(mirror);
         let mirror = Mirror::open(&path).unwrap();
         let access = mirror.access(uri).unwrap().unwrap();
-        assert_eq!((access.href.as_deref(), access.accept.as_deref()), (Some("http://h/a.nt"), None));
+        assert_eq!(
+            (access.href.as_deref(), access.accept.as_deref()),
+            (Some("http://h/a.nt"), None)
+        );
         mirror.put_pending(&planned(uri, Some("http://h/a.nt"))).unwrap();
         assert_eq!(mirror.row(uri).unwrap().unwrap().etag, etag);
         // A newer plan has another address, and is read with it.

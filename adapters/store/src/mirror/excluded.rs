@@ -11,8 +11,11 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn set_excluded(&self, uri: &str, excluded: bool) -> Result<bool, LogError> {
-        let sql =
-            if excluded { "INSERT OR IGNORE INTO excluded VALUES (?1)" } else { "DELETE FROM excluded WHERE uri = ?1" };
+        let sql = if excluded {
+            "INSERT OR IGNORE INTO excluded VALUES (?1)"
+        } else {
+            "DELETE FROM excluded WHERE uri = ?1"
+        };
         self.connection
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute([uri]))
@@ -40,7 +43,9 @@ impl Mirror {
         self.connection
             .execute("DELETE FROM excluded WHERE NOT EXISTS (SELECT 1 FROM resource r WHERE r.uri = excluded.uri)", [])
             .map_err(failed(WRITE))?;
-        self.connection.query_row("SELECT EXISTS (SELECT 1 FROM excluded)", [], |row| row.get(0)).map_err(failed(READ))
+        self.connection
+            .query_row("SELECT EXISTS (SELECT 1 FROM excluded)", [], |row| row.get(0))
+            .map_err(failed(READ))
     }
 
     /// Plans to delete every excluded resource, or takes such plans back; returns how many.
@@ -61,7 +66,12 @@ impl Mirror {
     ///
     /// # Errors
     /// The system's own.
-    pub fn unseen_after(&self, uri: &str, limit: usize, out: &mut Vec<Row>) -> Result<(), LogError> {
+    pub fn unseen_after(
+        &self,
+        uri: &str,
+        limit: usize,
+        out: &mut Vec<Row>,
+    ) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM temp.unseen u JOIN resource r ON r.uri = u.uri

@@ -45,8 +45,8 @@ impl Expected {
         Ok(Self { connection: prepare().map_err(failed("cannot make a temporary database"))? })
     }
 
-    /// Notes a resource as it is since `time`, or that it is gone since then; of several states the newest stays,
-    /// of equally new ones the last noted.
+    /// Notes a resource as it is since `time`, or that it is gone since then; of several states the
+    /// newest stays, of equally new ones the last noted.
     ///
     /// # Errors
     /// The system's own.
@@ -84,7 +84,9 @@ impl Expected {
     pub fn length(&self, uri: &str) -> Result<Option<u64>, LogError> {
         self.connection
             .prepare_cached("SELECT length FROM expected WHERE uri = ?1 AND NOT gone")
-            .and_then(|mut statement| statement.query_row([uri], |row| row.get::<_, Option<i64>>(0)).optional())
+            .and_then(|mut statement| {
+                statement.query_row([uri], |row| row.get::<_, Option<i64>>(0)).optional()
+            })
             .map(|found| found.flatten().map(|length| length as u64))
             .map_err(failed(READ))
     }
@@ -93,7 +95,12 @@ impl Expected {
     ///
     /// # Errors
     /// The system's own.
-    pub fn after(&self, uri: &str, limit: usize, out: &mut Vec<ExpectedRow>) -> Result<(), LogError> {
+    pub fn after(
+        &self,
+        uri: &str,
+        limit: usize,
+        out: &mut Vec<ExpectedRow>,
+    ) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(
                 "SELECT uri, modified, length, digests, href FROM expected
@@ -123,8 +130,11 @@ mod tests {
     #[test]
     fn the_newest_state_of_each_resource_is_expected() {
         let expected = Expected::new().unwrap();
-        let row =
-            |uri: &str, length| ExpectedRow { uri: uri.to_owned(), length: Some(length), ..ExpectedRow::default() };
+        let row = |uri: &str, length| ExpectedRow {
+            uri: uri.to_owned(),
+            length: Some(length),
+            ..ExpectedRow::default()
+        };
         expected.put(&row("http://h/a", 1), 10, false).unwrap();
         expected.put(&row("http://h/a", 2), 12, false).unwrap();
         expected.put(&row("http://h/a", 3), 11, false).unwrap();
@@ -134,7 +144,10 @@ mod tests {
         expected.after("", 10, &mut rows).unwrap();
         assert_eq!(rows, [row("http://h/a", 2)]);
         assert!(expected.contains("http://h/a").unwrap());
-        assert_eq!((expected.length("http://h/a").unwrap(), expected.length("http://h/b").unwrap()), (Some(2), None));
+        assert_eq!(
+            (expected.length("http://h/a").unwrap(), expected.length("http://h/b").unwrap()),
+            (Some(2), None)
+        );
         assert!(!expected.contains("http://h/b").unwrap());
     }
 }

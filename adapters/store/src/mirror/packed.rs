@@ -1,4 +1,5 @@
-//! State of a packed copy: its files, their valid length, and the position of each resource's record.
+//! State of a packed copy: its files, their valid length, and the position of each resource's
+//! record.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
@@ -49,10 +50,15 @@ impl Mirror {
     /// The system's own.
     pub fn segments(&self) -> Result<Vec<Segment>, LogError> {
         let read = || -> rusqlite::Result<Vec<Segment>> {
-            let mut statement =
-                self.connection.prepare_cached("SELECT number, name, length FROM segment ORDER BY number")?;
+            let mut statement = self
+                .connection
+                .prepare_cached("SELECT number, name, length FROM segment ORDER BY number")?;
             let rows = statement.query_map([], |row| {
-                Ok(Segment { number: row.get(0)?, name: row.get(1)?, length: row.get::<_, i64>(2)? as u64 })
+                Ok(Segment {
+                    number: row.get(0)?,
+                    name: row.get(1)?,
+                    length: row.get::<_, i64>(2)? as u64,
+                })
             })?;
             rows.collect()
         };

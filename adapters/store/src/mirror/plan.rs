@@ -128,11 +128,12 @@ pub struct ChangesDue {
 
 /// The column of a noted change with the address of the resource; the next has the media types.
 const COMING_ACCESS: usize = 19;
-const ITEM: &str = "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts, p.via";
+const ITEM: &str =
+    "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts, p.via";
 
 impl Mirror {
-    /// Plans one item, replacing an earlier one for the same URI. The count of failed attempts is kept when what is
-    /// expected has not changed.
+    /// Plans one item, replacing an earlier one for the same URI. The count of failed attempts is
+    /// kept when what is expected has not changed.
     ///
     /// # Errors
     /// The system's own.
@@ -186,7 +187,9 @@ impl Mirror {
     /// The system's own.
     pub fn forget_fetches_between(&self, first: &str, last: &str) -> Result<(), LogError> {
         self.connection
-            .prepare_cached("DELETE FROM pending WHERE uri >= ?1 AND uri <= ?2 AND action < 2 AND state = 0")
+            .prepare_cached(
+                "DELETE FROM pending WHERE uri >= ?1 AND uri <= ?2 AND action < 2 AND state = 0",
+            )
             .and_then(|mut statement| statement.execute([first, last]))
             .map(|_| ())
             .map_err(failed(WRITE))
@@ -196,9 +199,16 @@ impl Mirror {
     ///
     /// # Errors
     /// The system's own.
-    pub fn set_pending_state(&self, uri: &str, state: PendingState, failed_again: bool) -> Result<(), LogError> {
+    pub fn set_pending_state(
+        &self,
+        uri: &str,
+        state: PendingState,
+        failed_again: bool,
+    ) -> Result<(), LogError> {
         self.connection
-            .prepare_cached("UPDATE pending SET state = ?2, attempts = attempts + ?3 WHERE uri = ?1")
+            .prepare_cached(
+                "UPDATE pending SET state = ?2, attempts = attempts + ?3 WHERE uri = ?1",
+            )
             .and_then(|mut statement| statement.execute(params![uri, state as i64, failed_again]))
             .map(|_| ())
             .map_err(failed(WRITE))
@@ -222,7 +232,10 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn renew_pending(&self) -> Result<(), LogError> {
-        self.connection.execute("UPDATE pending SET state = 0 WHERE state <> 0", []).map(|_| ()).map_err(failed(WRITE))
+        self.connection
+            .execute("UPDATE pending SET state = 0 WHERE state <> 0", [])
+            .map(|_| ())
+            .map_err(failed(WRITE))
     }
 
     /// Makes what waited for a parent folder due again; returns how many.
@@ -252,7 +265,10 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn mark_stale(&self) -> Result<u64, LogError> {
-        self.connection.execute("UPDATE pending SET state = 2", []).map(|count| count as u64).map_err(failed(WRITE))
+        self.connection
+            .execute("UPDATE pending SET state = 2", [])
+            .map(|count| count as u64)
+            .map_err(failed(WRITE))
     }
 
     /// Drops the items of an earlier plan that the new one does not name.
@@ -260,7 +276,9 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn forget_stale(&self) -> Result<(), LogError> {
-        self.connection.execute("DELETE FROM pending WHERE state = 2", []).map_err(failed(WRITE))?;
+        self.connection
+            .execute("DELETE FROM pending WHERE state = 2", [])
+            .map_err(failed(WRITE))?;
         self.forget_unused_access()
     }
 
@@ -268,7 +286,12 @@ impl Mirror {
     ///
     /// # Errors
     /// The system's own.
-    pub fn fetches_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+    pub fn fetches_after(
+        &self,
+        uri: &str,
+        limit: usize,
+        out: &mut Vec<Task>,
+    ) -> Result<(), LogError> {
         self.tasks("p.action < 2 AND p.state = 0", uri, limit, out)
     }
 
@@ -276,7 +299,12 @@ impl Mirror {
     ///
     /// # Errors
     /// The system's own.
-    pub fn deletes_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+    pub fn deletes_after(
+        &self,
+        uri: &str,
+        limit: usize,
+        out: &mut Vec<Task>,
+    ) -> Result<(), LogError> {
         self.tasks("p.action >= 2 AND p.state = 0", uri, limit, out)
     }
 
@@ -284,7 +312,12 @@ impl Mirror {
     ///
     /// # Errors
     /// The system's own.
-    pub fn conflicts_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+    pub fn conflicts_after(
+        &self,
+        uri: &str,
+        limit: usize,
+        out: &mut Vec<Task>,
+    ) -> Result<(), LogError> {
         self.tasks("p.state = 3", uri, limit, out)
     }
 
@@ -292,7 +325,12 @@ impl Mirror {
     ///
     /// # Errors
     /// The system's own.
-    pub fn pending_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+    pub fn pending_after(
+        &self,
+        uri: &str,
+        limit: usize,
+        out: &mut Vec<Task>,
+    ) -> Result<(), LogError> {
         self.tasks("true", uri, limit, out)
     }
 
@@ -310,7 +348,13 @@ impl Mirror {
         Ok(found.pop())
     }
 
-    fn tasks(&self, which: &str, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+    fn tasks(
+        &self,
+        which: &str,
+        uri: &str,
+        limit: usize,
+        out: &mut Vec<Task>,
+    ) -> Result<(), LogError> {
         let sql = format!(
             "SELECT {ITEM}, {COLUMNS} FROM pending p LEFT JOIN resource r ON r.uri = p.uri
              WHERE {which} AND p.uri > ?1 ORDER BY p.uri LIMIT ?2"
@@ -318,7 +362,13 @@ impl Mirror {
         self.collect(&sql, uri, limit, out)
     }
 
-    fn collect(&self, sql: &str, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+    fn collect(
+        &self,
+        sql: &str,
+        uri: &str,
+        limit: usize,
+        out: &mut Vec<Task>,
+    ) -> Result<(), LogError> {
         let first = out.len();
         self.collect_items(sql, uri, limit, None, out)?;
         for task in &mut out[first..] {
@@ -327,7 +377,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// As [`Mirror::collect`]; how each is requested stands in the row, at that column and the next, or is not known.
+    /// As [`Mirror::collect`]; how each is requested stands in the row, at that column and the
+    /// next, or is not known.
     fn collect_items(
         &self,
         sql: &str,
@@ -350,7 +401,8 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// How much there is to do. Reads the plan, not the resources; nothing when it has not changed since.
+    /// How much there is to do. Reads the plan, not the resources; nothing when it has not changed
+    /// since.
     ///
     /// # Errors
     /// The system's own.
@@ -387,8 +439,8 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// How much of what is to be fetched is known from changes whose time was stated, and was not failed to have before.
-    /// Counts as many items as there are in the plan.
+    /// How much of what is to be fetched is known from changes whose time was stated, and was not
+    /// failed to have before. Counts as many items as there are in the plan.
     ///
     /// # Errors
     /// The system's own.
@@ -448,25 +500,34 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Drops what is planned for resources that are kept as of a change after that instant, microseconds; states how
-    /// many. Older data does not apply to them.
+    /// Drops what is planned for resources that are kept as of a change after that instant,
+    /// microseconds; states how many. Older data does not apply to them.
     ///
     /// # Errors
     /// The system's own.
     pub fn spare_newer(&self, than: i64) -> Result<u64, LogError> {
         self.connection
-            .execute("DELETE FROM pending WHERE uri IN (SELECT uri FROM resource WHERE changed > ?1)", [than])
+            .execute(
+                "DELETE FROM pending WHERE uri IN (SELECT uri FROM resource WHERE changed > ?1)",
+                [than],
+            )
             .map(|count| count as u64)
             .map_err(failed(WRITE))
     }
 
-    /// Notes a change; of several for one URI the newest stays, of equally new ones that of the later list, and of one list
-    /// the last noted. The order is the time of the change, and a number that orders the lists that changes stand in, for those
-    /// that are not read in their order; `exact` means that the time was listed as that of the change.
+    /// Notes a change; of several for one URI the newest stays, of equally new ones that of the
+    /// later list, and of one list the last noted. The order is the time of the change, and a
+    /// number that orders the lists that changes stand in, for those that are not read in their
+    /// order; `exact` means that the time was listed as that of the change.
     ///
     /// # Errors
     /// The system's own.
-    pub fn put_coming(&self, item: &Pending, (time, list): (i64, i64), exact: bool) -> Result<(), LogError> {
+    pub fn put_coming(
+        &self,
+        item: &Pending,
+        (time, list): (i64, i64),
+        exact: bool,
+    ) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
                 "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
@@ -503,7 +564,12 @@ impl Mirror {
     ///
     /// # Errors
     /// The system's own.
-    pub fn coming_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+    pub fn coming_after(
+        &self,
+        uri: &str,
+        limit: usize,
+        out: &mut Vec<Task>,
+    ) -> Result<(), LogError> {
         let sql = format!(
             "SELECT p.uri, iif(p.gone = 0, 0, p.gone + 1), p.modified, p.length, p.digests, p.unknown, iif(p.exact, p.time, NULL), 0, p.via,
                     {COLUMNS}, p.href, p.accept
@@ -512,8 +578,8 @@ impl Mirror {
         self.collect_items(&sql, uri, limit, Some(COMING_ACCESS), out)
     }
 
-    /// Notes that a resource is deprecated since a change, until a newer one. `order` and `exact` as for
-    /// [`Mirror::put_coming`].
+    /// Notes that a resource is deprecated since a change, until a newer one. `order` and `exact`
+    /// as for [`Mirror::put_coming`].
     ///
     /// # Errors
     /// The system's own.
@@ -531,7 +597,9 @@ impl Mirror {
                  WHERE (?2, ?3) >= (time, list)",
             )
             // No URI has a space in it.
-            .and_then(|mut statement| statement.execute(params![uri, time, list, exact, replaced_by.join(" ")]))
+            .and_then(|mut statement| {
+                statement.execute(params![uri, time, list, exact, replaced_by.join(" ")])
+            })
             .map(|_| ())
             .map_err(failed(WRITE))
     }
@@ -540,7 +608,12 @@ impl Mirror {
     ///
     /// # Errors
     /// The system's own.
-    pub fn deprecated_after(&self, uri: &str, limit: usize, out: &mut Vec<Deprecated>) -> Result<(), LogError> {
+    pub fn deprecated_after(
+        &self,
+        uri: &str,
+        limit: usize,
+        out: &mut Vec<Deprecated>,
+    ) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(
                 "SELECT d.uri, d.replaced_by, iif(d.exact, d.time, NULL) FROM temp.deprecated d LEFT JOIN temp.coming c ON c.uri = d.uri
@@ -550,7 +623,11 @@ impl Mirror {
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
                 let replaced_by: String = row.get(1)?;
-                let replaced_by = replaced_by.split(' ').filter(|uri| !uri.is_empty()).map(str::to_owned).collect();
+                let replaced_by = replaced_by
+                    .split(' ')
+                    .filter(|uri| !uri.is_empty())
+                    .map(str::to_owned)
+                    .collect();
                 out.push(Deprecated { uri: row.get(0)?, replaced_by, time: row.get(2)? });
             }
             Ok(())
@@ -564,7 +641,9 @@ impl Mirror {
     /// The system's own.
     pub fn clear_scratch(&self) -> Result<(), LogError> {
         self.connection
-            .execute_batch("DELETE FROM temp.unseen; DELETE FROM temp.coming; DELETE FROM temp.deprecated")
+            .execute_batch(
+                "DELETE FROM temp.unseen; DELETE FROM temp.coming; DELETE FROM temp.deprecated",
+            )
             .map_err(failed(WRITE))
     }
 }

@@ -41,8 +41,7 @@ pub struct Document {
 }
 
 /// The columns of a row, in the order [`read_row`] expects.
-pub(super) const COLUMNS: &str =
-    "r.uri, r.form, r.modified, r.length, r.digests, r.changed, r.etag, r.file_mtime, r.verified, r.epoch";
+pub(super) const COLUMNS: &str = "r.uri, r.form, r.modified, r.length, r.digests, r.changed, r.etag, r.file_mtime, r.verified, r.epoch";
 
 pub(super) fn read_row(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Row> {
     Ok(Row {
@@ -70,7 +69,11 @@ impl Mirror {
             .and_then(|mut statement| {
                 statement
                     .query_row([url], |row| {
-                        Ok(Document { etag: row.get(0)?, last_modified: row.get(1)?, fingerprint: row.get(2)? })
+                        Ok(Document {
+                            etag: row.get(0)?,
+                            last_modified: row.get(1)?,
+                            fingerprint: row.get(2)?,
+                        })
                     })
                     .optional()
             })
@@ -119,9 +122,9 @@ impl Mirror {
     /// The system's own.
     pub fn rows_after(&self, uri: &str, limit: usize, out: &mut Vec<Row>) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
-            let mut statement = self
-                .connection
-                .prepare_cached(&format!("SELECT {COLUMNS} FROM resource r WHERE uri > ?1 ORDER BY uri LIMIT ?2"))?;
+            let mut statement = self.connection.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM resource r WHERE uri > ?1 ORDER BY uri LIMIT ?2"
+            ))?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
                 out.push(read_row(row, 0)?);
@@ -137,7 +140,9 @@ impl Mirror {
     /// The system's own.
     pub fn put_row(&self, row: &Row) -> Result<(), LogError> {
         self.connection
-            .prepare_cached("INSERT OR REPLACE INTO resource VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")
+            .prepare_cached(
+                "INSERT OR REPLACE INTO resource VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            )
             .and_then(|mut statement| {
                 statement.execute(params![
                     row.uri,
@@ -156,12 +161,18 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Keeps the resources of all fetches that are due from one URI to another, both included, just as they are planned:
-    /// under their plain names, verified, with the listed time, without an entity tag. Returns how many.
+    /// Keeps the resources of all fetches that are due from one URI to another, both included, just
+    /// as they are planned: under their plain names, verified, with the listed time, without an
+    /// entity tag. Returns how many.
     ///
     /// # Errors
     /// The system's own; an item without time or length is no such one.
-    pub fn put_rows_as_planned(&self, first: &str, last: &str, epoch: i64) -> Result<u64, LogError> {
+    pub fn put_rows_as_planned(
+        &self,
+        first: &str,
+        last: &str,
+        epoch: i64,
+    ) -> Result<u64, LogError> {
         self.connection
             .prepare_cached(
                 "INSERT OR REPLACE INTO resource
@@ -192,7 +203,9 @@ impl Mirror {
     pub fn count_rows_up_to(&self, most: u64) -> Result<u64, LogError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.connection
-            .query_row("SELECT count(*) FROM (SELECT 1 FROM resource LIMIT ?1)", [most], |row| row.get::<_, i64>(0))
+            .query_row("SELECT count(*) FROM (SELECT 1 FROM resource LIMIT ?1)", [most], |row| {
+                row.get::<_, i64>(0)
+            })
             .map(|count| count as u64)
             .map_err(failed(READ))
     }

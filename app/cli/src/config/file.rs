@@ -49,8 +49,8 @@ pub(crate) struct SetFile {
     pub(crate) licence: Option<String>,
     /// Whom to ask: a mail address, or that of a page.
     pub(crate) contact: Option<String>,
-    /// The origin of the resources: `folder` (default), or `records` of resources that live elsewhere, which come through
-    /// the API.
+    /// The origin of the resources: `folder` (default), or `records` of resources that live
+    /// elsewhere, which come through the API.
     pub(crate) origin: Option<String>,
     /// The folder to publish.
     #[serde(default)]
@@ -67,13 +67,16 @@ pub(crate) struct SetFile {
     pub(crate) digests: Option<String>,
     /// How long a path must be quiet before it is read, such as `200ms` (default).
     pub(crate) debounce: Option<String>,
-    /// Apply the same wait to files that were closed by their writer or moved into place. Default false.
+    /// Apply the same wait to files that were closed by their writer or moved into place. Default
+    /// false.
     pub(crate) wait_for_quiet: Option<bool>,
-    /// How long the deletion of most of a set waits for a confirmation, such as `7d` (default); `0s` for not at all.
+    /// How long the deletion of most of a set waits for a confirmation, such as `7d` (default);
+    /// `0s` for not at all.
     pub(crate) hold_deletions: Option<String>,
     /// Time between full scans, such as `1h` (default); `0s` for none but the first.
     pub(crate) rescan: Option<String>,
-    /// Time between scans that read every file, even if it seems unchanged; `0s` (default) for none.
+    /// Time between scans that read every file, even if it seems unchanged; `0s` (default) for
+    /// none.
     pub(crate) reread: Option<String>,
     /// Use the system's file events. Default true; false on network file systems.
     pub(crate) events: Option<bool>,
@@ -85,7 +88,8 @@ pub(crate) struct SetFile {
     /// Do not publish what matches one of these patterns, as in `.gitignore`.
     #[serde(default)]
     pub(crate) exclude: Vec<String>,
-    /// Rules, `+ PATTERN` or `- PATTERN`: the first that matches decides, after `include` and `exclude`.
+    /// Rules, `+ PATTERN` or `- PATTERN`: the first that matches decides, after `include` and
+    /// `exclude`.
     #[serde(default)]
     pub(crate) filter: Vec<String>,
     /// Files with such rules, one a line.
@@ -117,8 +121,9 @@ impl File {
     /// # Errors
     /// The set does not exist, or has no folder.
     pub(crate) fn folder_of(&self, name: &str) -> Result<PathBuf> {
-        let is_meant =
-            |set: &&SetFile| set.name.as_ref().map_or_else(|| slug_of(&set.folder) == name, |known| known == name);
+        let is_meant = |set: &&SetFile| {
+            set.name.as_ref().map_or_else(|| slug_of(&set.folder) == name, |known| known == name)
+        };
         match self.set.iter().find(is_meant) {
             None => bail!(UsageError(format!("there is no set `{name}`"))),
             Some(set) if set.is_records() => {
@@ -128,12 +133,14 @@ impl File {
         }
     }
 
-    /// Reads a configuration file; its faults are kept, to be reported with those that are found later.
+    /// Reads a configuration file; its faults are kept, to be reported with those that are found
+    /// later.
     ///
     /// # Errors
     /// It cannot be read.
     pub(crate) fn read_with_faults(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read `{}`", path.display()))?;
         let mut file = crate::faults::read(&text);
         file.origins.name(path);
         Ok(file)
@@ -142,14 +149,17 @@ impl File {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// It cannot be read, or has keys that are unknown or values of a wrong type: all of them at once.
+    /// It cannot be read, or has keys that are unknown or values of a wrong type: all of them at
+    /// once.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let file = Self::read_with_faults(path)?;
-        file.refuse_faults().with_context(|| format!("cannot use the configuration `{}`", path.display()))?;
+        file.refuse_faults()
+            .with_context(|| format!("cannot use the configuration `{}`", path.display()))?;
         Ok(file)
     }
 
-    /// The folder of the store: the one named, or `.abreast` in the published folder if there is only one.
+    /// The folder of the store: the one named, or `.abreast` in the published folder if there is
+    /// only one.
     pub(crate) fn store_folder(&self) -> Option<PathBuf> {
         match (&self.data, self.set.as_slice()) {
             (Some(data), _) => Some(data.clone()),
@@ -173,7 +183,12 @@ impl File {
     }
 
     /// Flags and environment variables take precedence over the file.
-    pub(crate) fn given(&mut self, listen: Option<&String>, base_url: Option<&String>, data: Option<&PathBuf>) {
+    pub(crate) fn given(
+        &mut self,
+        listen: Option<&String>,
+        base_url: Option<&String>,
+        data: Option<&PathBuf>,
+    ) {
         if listen.is_some() {
             self.listen = listen.cloned();
             self.origins.forget("listen");
@@ -203,7 +218,9 @@ mod tests {
 
     #[test]
     fn unknown_keys_are_refused_with_line_and_nearest_name() {
-        let error = File::parse("listen = \"127.0.0.1:1\"\nbase_ulr = \"x\"\n[[set]]\nfoldr = \"a\"\n").unwrap_err();
+        let error =
+            File::parse("listen = \"127.0.0.1:1\"\nbase_ulr = \"x\"\n[[set]]\nfoldr = \"a\"\n")
+                .unwrap_err();
         assert_eq!(
             error.to_string(),
             "line 2: unknown key `base_ulr` (help: did you mean `base_url`?)\n\
@@ -217,7 +234,9 @@ mod tests {
         let uncommented: String = example
             .lines()
             .map(|line| {
-                line.strip_prefix("#").filter(|rest| rest.contains(" = ") && !rest.starts_with(' ')).unwrap_or(line)
+                line.strip_prefix("#")
+                    .filter(|rest| rest.contains(" = ") && !rest.starts_with(' '))
+                    .unwrap_or(line)
             })
             .fold(String::new(), |text, line| text + line + "\n");
         let file = File::parse(&uncommented).unwrap();
@@ -226,7 +245,8 @@ mod tests {
             assert!(uncommented.contains(key), "{key}");
         }
         let tables: toml::Table = toml::from_str(&uncommented).unwrap();
-        for (name, known) in [("hub", crate::push::HUB_KEYS), ("notify", crate::push::NOTIFY_KEYS)] {
+        for (name, known) in [("hub", crate::push::HUB_KEYS), ("notify", crate::push::NOTIFY_KEYS)]
+        {
             let table = tables[name].as_table().unwrap();
             assert!(known.iter().all(|key| table.contains_key(*key)), "{name}");
         }

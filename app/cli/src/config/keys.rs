@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Every key, for the nearest one to a misspelt one.
-pub(crate) const FILE_KEYS: &[&str] = &["listen", "base_url", "data", "api", "hub", "notify", "mirror", "set"];
+pub(crate) const FILE_KEYS: &[&str] =
+    &["listen", "base_url", "data", "api", "hub", "notify", "mirror", "set"];
 pub(crate) const SET_KEYS: &[&str] = &[
     "name",
     "title",
@@ -64,7 +65,11 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
         "changes_per_list" => Some(i64::from(abreast_core::PageRule::default().changes).into()),
         "versions" => {
             let dumps = set.get("dumps")?.clone().try_into().ok()?;
-            let dumps = crate::dumps::check(Some(&dumps), abreast_source::DigestPolicy::Md5, &mut Vec::new());
+            let dumps = crate::dumps::check(
+                Some(&dumps),
+                abreast_source::DigestPolicy::Md5,
+                &mut Vec::new(),
+            );
             let age = time(crate::dumps::versions_needed(dumps.as_ref())?.age?)?;
             Some(toml::Table::from_iter([("age".to_owned(), age)]).into())
         }
@@ -76,7 +81,10 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
 pub(crate) fn fill_in(key: &str, table: &mut toml::Table) {
     let defaults = match key {
         "archives" => vec![("keep", Some(52.into()))],
-        "dumps" => crate::dumps::DUMPS_KEYS.iter().map(|key| (*key, crate::dumps::default_of(key))).collect(),
+        "dumps" => crate::dumps::DUMPS_KEYS
+            .iter()
+            .map(|key| (*key, crate::dumps::default_of(key)))
+            .collect(),
         _ => Vec::new(),
     };
     for (key, value) in defaults {

@@ -3,7 +3,11 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
 /// The listen address. If it does not imply the public URL, that must be given.
-pub(crate) fn check_address(listen: Option<&str>, base_url: Option<&str>, problems: &mut Vec<String>) -> SocketAddr {
+pub(crate) fn check_address(
+    listen: Option<&str>,
+    base_url: Option<&str>,
+    problems: &mut Vec<String>,
+) -> SocketAddr {
     let default = SocketAddr::from(([127, 0, 0, 1], 8080));
     let listen = match listen.map(address_of) {
         None => default,
@@ -30,7 +34,9 @@ pub(crate) fn check_address(listen: Option<&str>, base_url: Option<&str>, proble
 /// Where to listen: an address or a host name with a port.
 fn address_of(text: &str) -> Result<SocketAddr, String> {
     let refused = |reason: &dyn std::fmt::Display| {
-        format!("`listen`: `{text}` is not an address: {reason} (help: for example 127.0.0.1:8080 or localhost:8080)")
+        format!(
+            "`listen`: `{text}` is not an address: {reason} (help: for example 127.0.0.1:8080 or localhost:8080)"
+        )
     };
     let mut found = text.to_socket_addrs().map_err(|error| refused(&error))?;
     found.next().ok_or_else(|| refused(&"the name has no address"))

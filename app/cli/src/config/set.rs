@@ -8,8 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Names of sets that would hide other addresses.
-const RESERVED: &[&str] =
-    &["api", "hub", "sourcedescription", "livez", "readyz", "metrics", "sdshare", "timegate", "timemap", "r", "m"];
+const RESERVED: &[&str] = &[
+    "api",
+    "hub",
+    "sourcedescription",
+    "livez",
+    "readyz",
+    "metrics",
+    "sdshare",
+    "timegate",
+    "timemap",
+    "r",
+    "m",
+];
 
 /// A set, checked.
 #[derive(Clone, Debug)]
@@ -61,7 +72,11 @@ pub(crate) struct FolderOrigin {
 }
 
 /// Checks one set; `slugs` are the names of the sets before it.
-pub(super) fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<String>) -> SetConfig {
+pub(super) fn check_set(
+    set: SetFile,
+    slugs: &mut HashSet<String>,
+    problems: &mut Vec<String>,
+) -> SetConfig {
     let records = set.is_records();
     check_origin(&set, problems);
     let filter = crate::rule_args::check(&set, records, problems);
@@ -69,9 +84,12 @@ pub(super) fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mu
     let slug = set.name.unwrap_or_else(|| slug_of(&folder));
     check_slug(&slug, problems);
     if !slugs.insert(slug.clone()) {
-        problems.push(format!("`name`: two sets are called `{slug}` (help: give each a `name` of its own)"));
+        problems.push(format!(
+            "`name`: two sets are called `{slug}` (help: give each a `name` of its own)"
+        ));
     }
-    let mut duration = |key: &str, value: Option<String>, default: Duration| match value {
+    let mut duration = |key: &str, value: Option<String>, default: Duration| {
+        match value {
         None => default,
         Some(text) => humantime::parse_duration(&text).unwrap_or_else(|error| {
             problems.push(format!(
@@ -79,6 +97,7 @@ pub(super) fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mu
             ));
             default
         }),
+    }
     };
     let defaults = abreast_source::watch::WatchOptions::new(&folder);
     let debounce = duration("debounce", set.debounce, defaults.debounce);
@@ -86,10 +105,16 @@ pub(super) fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mu
     let rescan = duration("rescan", set.rescan, defaults.rescan);
     let reread = duration("reread", set.reread, defaults.reread);
     let archives = set.archives.map(|archives| abreast_source::archive::ArchiveRule {
-        every: duration("archives.every", Some(archives.every), Duration::from_secs(7 * 24 * 3_600)),
+        every: duration(
+            "archives.every",
+            Some(archives.every),
+            Duration::from_secs(7 * 24 * 3_600),
+        ),
         keep: archives.keep.unwrap_or(52) as usize,
     });
-    if archives.is_some_and(|rule| !(1..=10_000).contains(&rule.keep) || rule.every < Duration::from_secs(1)) {
+    if archives.is_some_and(|rule| {
+        !(1..=10_000).contains(&rule.keep) || rule.every < Duration::from_secs(1)
+    }) {
         problems.push("`archives`: `every` is less than `1s`, or `keep` not 1 to 10000 (help: for example `{ every = \"7d\", keep = 52 }`)".to_owned());
     }
     let digests = match set.digests.as_deref() {
@@ -97,16 +122,22 @@ pub(super) fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mu
         Some("sha-256") => abreast_source::DigestPolicy::Sha256,
         Some("both") => abreast_source::DigestPolicy::Both,
         Some(other) => {
-            problems.push(format!("`digests`: `{other}` is not known (help: md5, sha-256 or both)"));
+            problems
+                .push(format!("`digests`: `{other}` is not known (help: md5, sha-256 or both)"));
             abreast_source::DigestPolicy::Md5
         }
     };
-    let changes_per_list = set.changes_per_list.unwrap_or(abreast_core::PageRule::default().changes);
+    let changes_per_list =
+        set.changes_per_list.unwrap_or(abreast_core::PageRule::default().changes);
     if !(1..=50_000).contains(&changes_per_list) {
-        problems.push(format!("`changes_per_list`: {changes_per_list} is out of range (help: 1 to 50000)"));
+        problems.push(format!(
+            "`changes_per_list`: {changes_per_list} is out of range (help: 1 to 50000)"
+        ));
     }
     if records && set.dumps.is_some() {
-        problems.push("`dumps`: a set of records has no bytes to package (help: leave it out)".to_owned());
+        problems.push(
+            "`dumps`: a set of records has no bytes to package (help: leave it out)".to_owned(),
+        );
     }
     let dumps = crate::dumps::check(set.dumps.as_ref(), digests, problems);
     let title = set.title.unwrap_or_else(|| slug.clone());
@@ -116,8 +147,8 @@ pub(super) fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mu
         licence: set.licence,
         contact: set.contact,
     };
-    let versions =
-        crate::versions::check(set.versions, problems).or_else(|| crate::dumps::versions_needed(dumps.as_ref()));
+    let versions = crate::versions::check(set.versions, problems)
+        .or_else(|| crate::dumps::versions_needed(dumps.as_ref()));
     let links = crate::api::check_links(&slug, set.links, set.set_links, problems);
     let origin = if records {
         Origin::Records
@@ -144,13 +175,20 @@ fn check_origin(set: &SetFile, problems: &mut Vec<String>) {
         (None | Some("folder" | "records"), None) => {}
         (None, Some(_)) => {
             let name = set.name.as_deref().unwrap_or_default();
-            let help = if set.is_records() { "write `origin = \"records\"`" } else { "leave it out" };
-            tracing::warn!("set `{name}`: `records` is the older spelling of `origin` (help: {help})");
+            let help =
+                if set.is_records() { "write `origin = \"records\"`" } else { "leave it out" };
+            tracing::warn!(
+                "set `{name}`: `records` is the older spelling of `origin` (help: {help})"
+            );
         }
         (Some("folder" | "records"), Some(_)) => {
-            problems.push("`records`: `origin` is given as well (help: leave `records` out)".to_owned());
+            problems.push(
+                "`records`: `origin` is given as well (help: leave `records` out)".to_owned(),
+            );
         }
-        (Some(other), _) => problems.push(format!("`origin`: `{other}` is not known (help: folder or records)")),
+        (Some(other), _) => {
+            problems.push(format!("`origin`: `{other}` is not known (help: folder or records)"))
+        }
     }
 }
 
@@ -160,23 +198,33 @@ fn check_folder(set: &SetFile, problems: &mut Vec<String>) -> PathBuf {
     let has_folder = !set.folder.as_os_str().is_empty();
     if set.is_records() {
         if has_folder {
-            problems.push(format!("`folder`: a set of records has none (help: leave out `{shown}`)"));
+            problems
+                .push(format!("`folder`: a set of records has none (help: leave out `{shown}`)"));
         }
         if set.name.is_none() {
-            problems.push("`name`: a set of records needs one (help: add `name = \"records\"`)".to_owned());
+            problems.push(
+                "`name`: a set of records needs one (help: add `name = \"records\"`)".to_owned(),
+            );
         }
         return PathBuf::new();
     }
     match std::fs::canonicalize(&set.folder) {
         _ if !has_folder => {
-            problems.push("`folder`: the set has none (help: name one, or set `origin = \"records\"`)".to_owned());
+            problems.push(
+                "`folder`: the set has none (help: name one, or set `origin = \"records\"`)"
+                    .to_owned(),
+            );
         }
         Ok(folder) if folder.is_dir() => return folder,
         Ok(_) => {
-            problems.push(format!("`folder`: `{shown}` is not a folder (help: name the folder that contains it)"));
+            problems.push(format!(
+                "`folder`: `{shown}` is not a folder (help: name the folder that contains it)"
+            ));
         }
         Err(error) => {
-            problems.push(format!("`folder`: cannot open `{shown}`: {error} (help: create it, or correct the path)"));
+            problems.push(format!(
+                "`folder`: cannot open `{shown}`: {error} (help: create it, or correct the path)"
+            ));
         }
     }
     set.folder.clone()
@@ -195,17 +243,25 @@ fn check_slug(slug: &str, problems: &mut Vec<String>) {
         ));
     }
     if RESERVED.contains(&slug) {
-        problems
-            .push(format!("`name`: `{slug}` is an address of the server itself (help: choose another with --name)"));
+        problems.push(format!(
+            "`name`: `{slug}` is an address of the server itself (help: choose another with --name)"
+        ));
     }
 }
 
 /// A set's name made from a folder's name.
 pub(crate) fn slug_of(folder: &Path) -> String {
-    let name = folder.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let name =
+        folder.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let slug: String = name
         .chars()
-        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-') { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-') {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect();
     let slug = slug.trim_matches(['-', '.', '_']);
     let slug: String = slug.chars().take(64).collect();

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// The reason why the store may not be in that folder: it would be published, or would contain published files.
+/// The reason why the store may not be in that folder: it would be published, or would contain
+/// published files.
 pub(super) fn misplaced_store(data: &Path, folder: &Path) -> Option<String> {
     use std::os::unix::ffi::OsStrExt as _;
     // It need not exist yet: what exists of the way to it is resolved.
@@ -21,7 +22,9 @@ pub(super) fn misplaced_store(data: &Path, folder: &Path) -> Option<String> {
         });
     }
     // Where rendered documents, archived ones, dumps and versions are kept.
-    let inside = ["archives", "documents", "dumps", "contents"].iter().any(|own| folder.starts_with(data.join(own)));
+    let inside = ["archives", "documents", "dumps", "contents"]
+        .iter()
+        .any(|own| folder.starts_with(data.join(own)));
     inside.then(|| {
         format!("`data`: the published folder `{published}` lies in the store `{shown}` (help: name another folder)")
     })
@@ -43,9 +46,15 @@ mod tests {
         }
         assert!(misplaced_store(&folder, &folder.join("documents")).is_some());
         assert!(misplaced_store(&folder, &folder.join("archives/x")).is_some());
-        for allowed in
-            ["folder/.abreast", "folder/.store/new", "folder/new/.store", "folders", "store", "alias/.abreast", ""]
-        {
+        for allowed in [
+            "folder/.abreast",
+            "folder/.store/new",
+            "folder/new/.store",
+            "folders",
+            "store",
+            "alias/.abreast",
+            "",
+        ] {
             assert_eq!(misplaced_store(&root.join(allowed), &folder), None, "{allowed}");
         }
     }

@@ -1,4 +1,5 @@
-//! Access to a hub's data: through the API of a running server, or in a store that no server has open.
+//! Access to a hub's data: through the API of a running server, or in a store that no server has
+//! open.
 
 use crate::config::{File, UsageError};
 use crate::log_access::{ExitCodeError, LogAccessArgs, base_of, exchange};
@@ -49,13 +50,19 @@ impl HubAccess {
     /// Topics after one.
     pub(super) fn topics(&self, after: i64) -> Result<Page> {
         match self {
-            Self::Server { .. } => self.page("topics", &format!("/topics?limit={PAGE}&after={after}")),
+            Self::Server { .. } => {
+                self.page("topics", &format!("/topics?limit={PAGE}&after={after}"))
+            }
             Self::Store { store, .. } => {
                 let found = store.topics(TopicId(after), PAGE)?;
-                let next = (found.len() == PAGE).then(|| found.last().map(|topic| topic.id.0)).flatten();
+                let next =
+                    (found.len() == PAGE).then(|| found.last().map(|topic| topic.id.0)).flatten();
                 // Internal topics of the hub are not listed.
                 let found = found.into_iter().filter(|topic| topic.url.starts_with("http"));
-                Ok((found.map(|topic| to_json(&TopicAnswer::from(topic))).collect::<Result<_>>()?, next))
+                Ok((
+                    found.map(|topic| to_json(&TopicAnswer::from(topic))).collect::<Result<_>>()?,
+                    next,
+                ))
             }
         }
     }
@@ -63,11 +70,15 @@ impl HubAccess {
     /// Targets of a topic, after one.
     pub(super) fn targets(&self, topic: i64, after: i64) -> Result<Page> {
         match self {
-            Self::Server { .. } => self.page("targets", &format!("/topics/{topic}/targets?limit={PAGE}&after={after}")),
+            Self::Server { .. } => {
+                self.page("targets", &format!("/topics/{topic}/targets?limit={PAGE}&after={after}"))
+            }
             Self::Store { store, .. } => {
                 let found = store.targets_of(TopicId(topic), TargetId(after), PAGE)?;
-                let next = (found.len() == PAGE).then(|| found.last().map(|target| target.id.0)).flatten();
-                let all = found.into_iter().map(|target| to_json(&TargetAnswer::read(store, target)?));
+                let next =
+                    (found.len() == PAGE).then(|| found.last().map(|target| target.id.0)).flatten();
+                let all =
+                    found.into_iter().map(|target| to_json(&TargetAnswer::read(store, target)?));
                 Ok((all.collect::<Result<_>>()?, next))
             }
         }
@@ -99,12 +110,14 @@ impl HubAccess {
         match self {
             Self::Server { .. } => {
                 let mut query = url::form_urlencoded::Serializer::new(String::new());
-                let query = reason.map(|reason| query.append_pair("reason", reason).finish().replace('+', "%20"));
+                let query = reason
+                    .map(|reason| query.append_pair("reason", reason).finish().replace('+', "%20"));
                 let query = query.map_or(String::new(), |query| format!("?{query}"));
                 Ok((self.ask(&format!("/targets/{id}/end{query}"), true)?, true))
             }
             Self::Store { store, .. } => {
-                let answer = to_json(&TargetAnswer::read(store, one(store.target(TargetId(id)))?)?)?;
+                let answer =
+                    to_json(&TargetAnswer::read(store, one(store.target(TargetId(id)))?)?)?;
                 store.end_target(TargetId(id), Ending::ByHand)?;
                 Ok((answer, false))
             }
@@ -113,14 +126,22 @@ impl HubAccess {
 
     fn page(&self, name: &str, path: &str) -> Result<Page> {
         let mut answer = self.ask(path, false)?;
-        let Value::Array(entries) = answer[name].take() else { bail!("the server's response is not of this API") };
+        let Value::Array(entries) = answer[name].take() else {
+            bail!("the server's response is not of this API")
+        };
         Ok((entries, answer["next"].as_i64()))
     }
 
     fn ask(&self, path: &str, post: bool) -> Result<Value> {
-        let Self::Server { runtime, client, base } = self else { bail!("there is no server to ask") };
+        let Self::Server { runtime, client, base } = self else {
+            bail!("there is no server to ask")
+        };
         let (url, body) = (format!("{base}{path}"), bytes::Bytes::new());
-        let post = post.then_some(Post { body: &body, content_type: "application/json", idempotency_key: None });
+        let post = post.then_some(Post {
+            body: &body,
+            content_type: "application/json",
+            idempotency_key: None,
+        });
         let answer = runtime.block_on(exchange(client, &Request { post, ..Request::new(&url) }))?;
         serde_json::from_slice(&answer).context("the server's response is not of this API")
     }
@@ -148,5 +169,6 @@ fn data_of(args: &LogAccessArgs) -> Result<PathBuf> {
         ));
     };
     let file = File::read(config)?;
-    file.store_folder().ok_or_else(|| UsageError(format!("`{}` names no `data`", config.display())).into())
+    file.store_folder()
+        .ok_or_else(|| UsageError(format!("`{}` names no `data`", config.display())).into())
 }

@@ -1,4 +1,5 @@
-//! `abreast hub topics`, `targets`, `attempts`, `replay`, `end`: inspects and changes the deliveries of a hub.
+//! `abreast hub topics`, `targets`, `attempts`, `replay`, `end`: inspects and changes the
+//! deliveries of a hub.
 
 use super::access::HubAccess;
 use crate::config::UsageError;
@@ -211,7 +212,8 @@ fn attempts(args: &TargetArgs) -> Result<()> {
     line(&format!("topic {}", text(&target, "topic")));
     line(&shown(&target));
     for attempt in target["last_attempts"].as_array().into_iter().flatten() {
-        let status = attempt["status"].as_u64().map_or("no answer".to_owned(), |status| status.to_string());
+        let status =
+            attempt["status"].as_u64().map_or("no answer".to_owned(), |status| status.to_string());
         let how = if attempt["error"].is_string() { text(attempt, "error") } else { "taken" };
         line(&format!(
             "  {}  notification {}, attempt {}: {status}, {how} ({} ms)",
@@ -223,7 +225,11 @@ fn attempts(args: &TargetArgs) -> Result<()> {
     }
     for dead in target["dead_letters"].as_array().into_iter().flatten() {
         let (first, last) = (&dead["first"], &dead["last"]);
-        line(&format!("  {}  {first} to {last} given up: {}", text(dead, "time"), text(dead, "error")));
+        line(&format!(
+            "  {}  {first} to {last} given up: {}",
+            text(dead, "time"),
+            text(dead, "error")
+        ));
     }
     Ok(())
 }
@@ -235,10 +241,13 @@ fn replay(args: &ReplayArgs) -> Result<()> {
 }
 
 fn end(args: &EndArgs) -> Result<()> {
-    let (target, to_json) = HubAccess::open(&args.how.access)?.end(args.target, args.reason.as_deref())?;
+    let (target, to_json) =
+        HubAccess::open(&args.how.access)?.end(args.target, args.reason.as_deref())?;
     line(&if args.how.json { target.to_string() } else { format!("ended: {}", shown(&target)) });
     if !to_json && target["kind"] == "subscription" {
-        warning("No server is running: the subscriber was not notified, and will miss what is published from now on.");
+        warning(
+            "No server is running: the subscriber was not notified, and will miss what is published from now on.",
+        );
     }
     Ok(())
 }

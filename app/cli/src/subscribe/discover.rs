@@ -33,7 +33,12 @@ impl TopicFilter<'_> {
 }
 
 /// Opens the stream of a topic, or of the topic of that kind that a document leads to.
-pub(super) async fn stream(client: &Client, url: &str, wanted: &TopicFilter<'_>, last: Option<&str>) -> Result<Stream> {
+pub(super) async fn stream(
+    client: &Client,
+    url: &str,
+    wanted: &TopicFilter<'_>,
+    last: Option<&str>,
+) -> Result<Stream> {
     let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
     let own = host(url);
     let (mut next, mut topic) = (url.to_owned(), None);
@@ -41,11 +46,23 @@ pub(super) async fn stream(client: &Client, url: &str, wanted: &TopicFilter<'_>,
     for _ in 0..MAX_STEPS {
         // Where a document leads to is a stranger's word, except on the host that was named.
         let public_only = host(&next) != own;
-        let request = Request { accept: Some(ACCEPT), last_event_id: last, public_only, ..Request::new(&next) };
-        let answer = with_retries(client, &next, async |_| client.send(&request).await?.require_success()).await;
+        let request = Request {
+            accept: Some(ACCEPT),
+            last_event_id: last,
+            public_only,
+            ..Request::new(&next)
+        };
+        let answer =
+            with_retries(client, &next, async |_| client.send(&request).await?.require_success())
+                .await;
         // The root of a site need not have a page of its own.
         let is_bare_root = tried.is_empty() && Url::parse(&next).is_ok_and(|url| url.path() == "/");
-        if is_bare_root && answer.as_ref().err().is_some_and(|error| matches!(error.status(), Some(403 | 404 | 410))) {
+        if is_bare_root
+            && answer
+                .as_ref()
+                .err()
+                .is_some_and(|error| matches!(error.status(), Some(403 | 404 | 410)))
+        {
             let well_known = Url::parse(url)?.join("/.well-known/resourcesync")?;
             tried.push(std::mem::replace(&mut next, well_known.into()));
             continue;
@@ -61,15 +78,24 @@ pub(super) async fn stream(client: &Client, url: &str, wanted: &TopicFilter<'_>,
         let links: Vec<String> = links.map(str::to_owned).collect();
         let mut body = Vec::new();
         response.set_limit(MAX_DOCUMENT);
-        response.read_to(&mut body, MAX_DOCUMENT).await.with_context(|| format!("cannot read {here}"))?;
+        response
+            .read_to(&mut body, MAX_DOCUMENT)
+            .await
+            .with_context(|| format!("cannot read {here}"))?;
         let found = in_headers(response.url(), links.iter().map(String::as_str)).ok().flatten();
         next = if let Some(found) = found {
-            let hub = found.hubs.iter().map(|hub| events_at(hub, &found.topic)).find(|url| !tried.contains(url));
+            let hub = found
+                .hubs
+                .iter()
+                .map(|hub| events_at(hub, &found.topic))
+                .find(|url| !tried.contains(url));
             topic = Some(found.topic);
             hub.unwrap_or_default()
         } else {
             documents_lead(&body, response.url(), wanted)?
-                .or_else(|| Url::parse(url).ok()?.join("/.well-known/resourcesync").ok().map(String::from))
+                .or_else(|| {
+                    Url::parse(url).ok()?.join("/.well-known/resourcesync").ok().map(String::from)
+                })
                 .unwrap_or_default()
         };
         if next.is_empty() || tried.contains(&next) {
@@ -77,7 +103,9 @@ pub(super) async fn stream(client: &Client, url: &str, wanted: &TopicFilter<'_>,
         }
     }
     let way = tried.join(", ");
-    bail!("{url} leads to no event stream\n  tried {way}\n  help: name a topic; its own hub must offer streams")
+    bail!(
+        "{url} leads to no event stream\n  tried {way}\n  help: name a topic; its own hub must offer streams"
+    )
 }
 
 /// The stream of a topic at a hub like ours.
@@ -102,12 +130,18 @@ fn documents_lead(body: &[u8], base: &str, wanted: &TopicFilter<'_>) -> Result<O
         None => Ok(None),
         Some(TopicStep::Set { topic: Some(topic), .. }) if wanted.is_set(base) => Ok(Some(topic)),
         Some(TopicStep::Set { topic: None, .. }) if wanted.is_set(base) => {
-            bail!("{base} lists no {} topic: the Source sends no such notifications", wanted.kind.capability())
+            bail!(
+                "{base} lists no {} topic: the Source sends no such notifications",
+                wanted.kind.capability()
+            )
         }
         Some(TopicStep::Sets(lists)) => {
             let chosen: Vec<&String> = lists.iter().filter(|list| wanted.is_set(list)).collect();
-            let shown: Vec<_> =
-                lists.iter().take(10).map(|list| format!("{}  {list}", abreast_destination::set_name(list))).collect();
+            let shown: Vec<_> = lists
+                .iter()
+                .take(10)
+                .map(|list| format!("{}  {list}", abreast_destination::set_name(list)))
+                .collect();
             let shown = shown.join("\n  ");
             match (chosen.as_slice(), wanted.set) {
                 ([only], _) => Ok(Some((*only).clone())),
@@ -134,7 +168,10 @@ mod tests {
     #[test]
     fn a_hub_keeps_its_query() {
         let url = events_at("https://hub.example/hub?key=1", "http://x/a?b=c&d");
-        assert_eq!(url, "https://hub.example/hub/events?key=1&topic=http%3A%2F%2Fx%2Fa%3Fb%3Dc%26d");
+        assert_eq!(
+            url,
+            "https://hub.example/hub/events?key=1&topic=http%3A%2F%2Fx%2Fa%3Fb%3Dc%26d"
+        );
         assert_eq!(named(&url).as_deref(), Some("http://x/a?b=c&d"));
         assert_eq!(named("http://x/topic?topic=y"), None);
     }
@@ -152,22 +189,30 @@ mod tests {
                  xmlns:rs=\"http://www.openarchives.org/rs/terms/\">{inner}</urlset>"
             )
         };
-        let up = document("<rs:ln rel=\"up\" href=\"http://x/s/caps.xml\"/><rs:md capability=\"resourcelist\"/>");
+        let up = document(
+            "<rs:ln rel=\"up\" href=\"http://x/s/caps.xml\"/><rs:md capability=\"resourcelist\"/>",
+        );
         assert_eq!(read(&up).unwrap().as_deref(), Some("http://x/s/caps.xml"));
-        let caps = |inner: &str| document(&format!("<rs:md capability=\"capabilitylist\"/>{inner}"));
+        let caps =
+            |inner: &str| document(&format!("<rs:md capability=\"capabilitylist\"/>{inner}"));
         let topic = "<url><loc>http://x/t</loc><rs:md capability=\"change-notification\"/></url>";
         assert_eq!(read(&caps(topic)).unwrap().as_deref(), Some("http://x/t"));
         assert!(read(&caps("")).is_err());
         let one = "<url><loc>http://x/c</loc><rs:md capability=\"capabilitylist\"/></url>";
-        let description = |inner: &str| document(&format!("<rs:md capability=\"description\"/>{inner}"));
+        let description =
+            |inner: &str| document(&format!("<rs:md capability=\"description\"/>{inner}"));
         assert_eq!(read(&description(one)).unwrap().as_deref(), Some("http://x/c"));
-        let two = description(&format!("{one}{}", one.replace("x/c<", "x/maps/capabilitylist.xml<")));
+        let two =
+            description(&format!("{one}{}", one.replace("x/c<", "x/maps/capabilitylist.xml<")));
         assert!(read(&two).unwrap_err().is::<UsageError>());
         let maps = Some("http://x/maps/capabilitylist.xml");
         assert_eq!(of_set(&two, Some("maps")).unwrap().as_deref(), maps);
         assert_eq!(of_set(&two, maps).unwrap().as_deref(), maps);
         let error = of_set(&two, Some("map")).unwrap_err();
-        assert!(error.is::<UsageError>() && error.to_string().contains("maps  http://x/maps/"), "{error}");
+        assert!(
+            error.is::<UsageError>() && error.to_string().contains("maps  http://x/maps/"),
+            "{error}"
+        );
         // A document of another set leads up to the Source.
         let other = caps(&format!("<rs:ln rel=\"up\" href=\"http://x/all\"/>{topic}"));
         assert_eq!(of_set(&other, Some("maps")).unwrap().as_deref(), Some("http://x/all"));

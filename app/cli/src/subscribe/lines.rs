@@ -37,7 +37,8 @@ pub(super) fn line(topic: &str, event: &Event) -> Value {
 /// In the words of `abreast log`.
 fn change(notified: &NotifiedChange) -> Value {
     let mut change = Map::new();
-    let mut print_line = |name: &str, value: Option<Value>| value.map(|value| change.insert(name.to_owned(), value));
+    let mut print_line =
+        |name: &str, value: Option<Value>| value.map(|value| change.insert(name.to_owned(), value));
     print_line("datetime", notified.datetime.map(instant));
     print_line("change", notified.change.map(|change| json!(change)));
     print_line("uri", Some(json!(notified.uri)));
@@ -58,7 +59,12 @@ mod tests {
     use super::*;
 
     fn event(data: &[u8]) -> Event {
-        Event { id: "7".to_owned(), media_type: "application/xml".to_owned(), data: data.to_vec(), ..Event::default() }
+        Event {
+            id: "7".to_owned(),
+            media_type: "application/xml".to_owned(),
+            data: data.to_vec(),
+            ..Event::default()
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A Source, an aggregator that publishes its copy again, and one more: each equal, the first origin told by all.
+//! A Source, an aggregator that publishes its copy again, and one more: each equal, the first
+//! origin told by all.
 
 use crate::world::{Source, abreast};
 use abreast_resourcesync::v1_1::Document;
@@ -19,7 +20,8 @@ fn origins(source: &Source, document: &str) -> Vec<(String, String)> {
     let name = |uri: &str| uri.rsplit('/').next().unwrap().to_owned();
     let mut found: Vec<_> = entries
         .map(|entry| {
-            let via = entry.links.iter().find(|link| link.rel == "via").map(|link| link.href.clone());
+            let via =
+                entry.links.iter().find(|link| link.rel == "via").map(|link| link.href.clone());
             (name(&entry.loc), via.unwrap_or_default())
         })
         .collect();
@@ -30,7 +32,8 @@ fn origins(source: &Source, document: &str) -> Vec<(String, String)> {
 #[test]
 fn aggregators_keep_the_first_origin_and_use_their_own_times() {
     let place = tempfile::tempdir().unwrap();
-    let [original, first, second] = ["original", "first", "second"].map(|name| place.path().join(name));
+    let [original, first, second] =
+        ["original", "first", "second"].map(|name| place.path().join(name));
     fs::create_dir_all(&original).unwrap();
     for name in ["a.txt", "b.txt"] {
         fs::write(original.join(name), name).unwrap();
@@ -40,8 +43,9 @@ fn aggregators_keep_the_first_origin_and_use_their_own_times() {
     let aggregator = Source::start(&first, 0, &[]);
     republish(&aggregator.url(), &second);
     let last = Source::start(&second, 0, &[]);
-    let expected: Vec<_> =
-        ["a.txt", "b.txt"].map(|name| (name.to_owned(), format!("{}set/r/{name}", source.url()))).to_vec();
+    let expected: Vec<_> = ["a.txt", "b.txt"]
+        .map(|name| (name.to_owned(), format!("{}set/r/{name}", source.url())))
+        .to_vec();
     for one in [&aggregator, &last] {
         eventually("the origin is listed", || origins(one, "/set/resourcelist.xml") == expected);
     }
@@ -61,12 +65,17 @@ fn aggregators_keep_the_first_origin_and_use_their_own_times() {
         changes.dedup();
         changes
     };
-    let wanted: Vec<_> =
-        ["a.txt", "c.txt"].map(|name| (name.to_owned(), format!("{}set/r/{name}", source.url()))).to_vec();
+    let wanted: Vec<_> = ["a.txt", "c.txt"]
+        .map(|name| (name.to_owned(), format!("{}set/r/{name}", source.url())))
+        .to_vec();
     for one in [&aggregator, &last] {
         eventually("the change is told with its origin", || newest(one) == wanted);
     }
-    let from =
-        |one: &Source| Document::from_slice(&one.get("/set/changelist.xml").unwrap()).unwrap().head.from.unwrap();
-    assert!(from(&source).instant < from(&aggregator).instant && from(&aggregator).instant < from(&last).instant);
+    let from = |one: &Source| {
+        Document::from_slice(&one.get("/set/changelist.xml").unwrap()).unwrap().head.from.unwrap()
+    };
+    assert!(
+        from(&source).instant < from(&aggregator).instant
+            && from(&aggregator).instant < from(&last).instant
+    );
 }

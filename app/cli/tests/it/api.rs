@@ -34,7 +34,8 @@ impl Place {
     }
 
     fn configure(&self, more: &str) {
-        let (data, papers) = (self.path("data").display().to_string(), self.path("papers").display().to_string());
+        let (data, papers) =
+            (self.path("data").display().to_string(), self.path("papers").display().to_string());
         let text = format!(
             "data = {data:?}\n[api]\nwrite = true\n[[set]]\nname = \"records\"\nrecords = true\n\
              [[set]]\nname = \"papers\"\nfolder = {papers:?}\ndebounce = \"30ms\"\n{more}\n"
@@ -44,7 +45,9 @@ impl Place {
 
     fn serve(&self, port: u16) -> Source {
         let mut command = abreast();
-        command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--config"]).arg(self.path("abreast.toml"));
+        command
+            .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--config"])
+            .arg(self.path("abreast.toml"));
         Source::run(&mut command)
     }
 
@@ -115,7 +118,10 @@ fn acknowledged_changes_survive_kills() {
                     let (name, answer) = if writer % 2 == 0 {
                         let name = format!("urn:x:{writer}:{number}");
                         let body = format!("[{{\"uri\":\"{name}\",\"length\":{version}}}]");
-                        (name, send(&address, "POST", "/api/v1/sets/records/changes", body.as_bytes()))
+                        (
+                            name,
+                            send(&address, "POST", "/api/v1/sets/records/changes", body.as_bytes()),
+                        )
                     } else {
                         let name = format!("w{writer}-{number}.txt");
                         let body = vec![b'x'; version as usize];
@@ -133,7 +139,9 @@ fn acknowledged_changes_survive_kills() {
         .collect();
     for kill in 0..kills(KILLS) {
         let before: u64 = known.lock().unwrap().values().sum();
-        eventually("changes are taken in", || known.lock().unwrap().values().sum::<u64>() > before + 20 + kill);
+        eventually("changes are taken in", || {
+            known.lock().unwrap().values().sum::<u64>() > before + 20 + kill
+        });
         source.kill();
         source = place.serve(port);
     }
@@ -143,7 +151,8 @@ fn acknowledged_changes_survive_kills() {
         writer.join().unwrap();
     }
     let known = known.lock().unwrap();
-    // The log's last word on each resource is at least the last acknowledged version: a later one may be unanswered.
+    // The log's last word on each resource is at least the last acknowledged version: a later one
+    // may be unanswered.
     let lengths = |changes: Vec<Value>| -> BTreeMap<String, u64> {
         let last = |change: &Value| {
             let uri = change["uri"].as_str().unwrap();
@@ -154,11 +163,16 @@ fn acknowledged_changes_survive_kills() {
     };
     for (set, kind) in [("records", "urn:"), ("papers", "w")] {
         let changes = log(set, &source.url());
-        let positions: Vec<_> = changes.iter().map(|change| change["position"].as_u64().unwrap()).collect();
+        let positions: Vec<_> =
+            changes.iter().map(|change| change["position"].as_u64().unwrap()).collect();
         assert_eq!(positions, (1..=positions.len() as u64).collect::<Vec<_>>(), "no gaps in {set}");
         let logged = lengths(changes);
         for (name, version) in known.iter().filter(|(name, _)| name.starts_with(kind)) {
-            assert!(logged[name] >= *version, "{name}: version {version} was acknowledged, {} is logged", logged[name]);
+            assert!(
+                logged[name] >= *version,
+                "{name}: version {version} was acknowledged, {} is logged",
+                logged[name]
+            );
         }
     }
     for (name, version) in known.iter().filter(|(name, _)| name.starts_with('w')) {
@@ -186,8 +200,10 @@ fn output_of_log_can_be_imported_elsewhere() {
     let url = source.url();
     let csv = "uri,change,length,type\nhttps://a.example/3,created,3,text/html\nhttps://a.example/1,deleted,,\n";
     let import = |format: &str, input: &str| {
-        let output =
-            place.fed(&["import", "records", "--format", format, "--server", &url, "--json", "--batch", "1"], input);
+        let output = place.fed(
+            &["import", "records", "--format", format, "--server", &url, "--json", "--batch", "1"],
+            input,
+        );
         (told(&output), lines(&output).pop().unwrap_or_default())
     };
     assert_eq!(import("csv", csv).1["recorded"], 2);
@@ -240,7 +256,10 @@ fn reading_a_log_makes_neither_store_nor_set() {
     assert_eq!(log("records").0, Some(0));
     for _ in 0..2 {
         let (code, told) = log("recrods");
-        assert!(code == Some(2) && told.contains("no set `recrods`"), "the first look made it: {told}");
+        assert!(
+            code == Some(2) && told.contains("no set `recrods`"),
+            "the first look made it: {told}"
+        );
     }
 }
 
@@ -250,7 +269,10 @@ fn wrong_input_is_refused_with_its_line_and_its_whole_batch() {
     let source = place.serve(0);
     let url = source.url();
     let import = |format: &str, input: &str| {
-        told(&place.fed(&["import", "records", "--format", format, "--server", &url, "--batch", "2"], input))
+        told(&place.fed(
+            &["import", "records", "--format", format, "--server", &url, "--batch", "2"],
+            input,
+        ))
     };
     for (format, input, code, part) in [
         ("ndjson", "{\"uri\":\"urn:x:1\"}\n{\"ury\":\"urn:x:2\"}\n", 2, "line 2"),
@@ -260,7 +282,12 @@ fn wrong_input_is_refused_with_its_line_and_its_whole_batch() {
         ("csv", "uri,length\nurn:x:1,one\n", 2, "line 2"),
         ("csv", "uri,change\nurn:x:1,gone\n", 2, "created, updated, deleted"),
         ("sitemap", "<html></html>", 2, "cannot import"),
-        ("sitemap", "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"/>", 2, "one by one"),
+        (
+            "sitemap",
+            "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"/>",
+            2,
+            "one by one",
+        ),
         ("ndjson", "{\"uri\":\"urn:y:1\"}\n{\"uri\":\"urn:y:2\"}\n{\n", 3, "line 3"),
     ] {
         let (status, error) = import(format, input);
@@ -268,13 +295,18 @@ fn wrong_input_is_refused_with_its_line_and_its_whole_batch() {
         assert!(error.contains(part), "{input}: {error}");
     }
     assert_eq!(log("records", &url).len(), 2);
-    let locked = told(&place.fed(&["import", "records", "--data", "data"], "{\"uri\":\"urn:x:1\"}\n"));
+    let locked =
+        told(&place.fed(&["import", "records", "--data", "data"], "{\"uri\":\"urn:x:1\"}\n"));
     assert_eq!(locked.0, Some(10));
     assert!(locked.1.contains("--server"), "{}", locked.1);
     assert_eq!(told(&place.fed(&["import", "records"], "")).0, Some(2));
     let nobody = told(&place.fed(&["log", "nothing", "--server", &url], ""));
     assert_eq!(nobody.0, Some(2));
-    assert!(nobody.1.contains("has no set `nothing`") && nobody.1.contains("records"), "{}", nobody.1);
+    assert!(
+        nobody.1.contains("has no set `nothing`") && nobody.1.contains("records"),
+        "{}",
+        nobody.1
+    );
 }
 
 #[test]
@@ -312,8 +344,12 @@ fn a_changed_rule_changes_what_it_concerns_and_nothing_else() {
     assert_eq!(changes[0]["links"][0]["href"], format!("{url}papers/r/a.xml"));
     let list = String::from_utf8(source.get("/papers/resourcelist.xml").unwrap()).unwrap();
     assert_eq!(list.matches("rel=\"describedby\"").count(), 1, "{list}");
-    let capabilities = String::from_utf8(source.get("/papers/capabilitylist.xml").unwrap()).unwrap();
-    assert!(capabilities.contains("<rs:ln href=\"https://example.org/l\" rel=\"license\"/>"), "{capabilities}");
+    let capabilities =
+        String::from_utf8(source.get("/papers/capabilitylist.xml").unwrap()).unwrap();
+    assert!(
+        capabilities.contains("<rs:ln href=\"https://example.org/l\" rel=\"license\"/>"),
+        "{capabilities}"
+    );
     source.stop();
     // Nothing changed since: no change either.
     let source = place.serve(0);
@@ -323,37 +359,48 @@ fn a_changed_rule_changes_what_it_concerns_and_nothing_else() {
 
 #[test]
 fn a_server_that_anyone_could_write_to_does_not_start() {
-    let place = Place::new("[[set.links]]\nmatch = \"*\"\nrel = \"describedBy\"\nhref = \"{stm}.xml\"");
+    let place =
+        Place::new("[[set.links]]\nmatch = \"*\"\nrel = \"describedBy\"\nhref = \"{stm}.xml\"");
     let config = place.path("abreast.toml");
     let serve = |more: &[&str]| {
         let mut command = abreast();
         command.args(["serve", "--config"]).arg(&config).args(more);
         told(&run(&mut command))
     };
-    let (code, error) = serve(&["--listen", "127.0.0.1:0", "--base-url", "https://papers.example.org/"]);
+    let (code, error) =
+        serve(&["--listen", "127.0.0.1:0", "--base-url", "https://papers.example.org/"]);
     assert_eq!(code, Some(2));
-    for part in ["`api.write`", "abreast token create", "`set.links` 1 of set `papers`", "did you mean `describedby`?"]
-    {
+    for part in [
+        "`api.write`",
+        "abreast token create",
+        "`set.links` 1 of set `papers`",
+        "did you mean `describedby`?",
+    ] {
         assert!(error.contains(part), "{part}: {error}");
     }
     place.configure("");
     fs::create_dir_all(place.path("data")).unwrap();
-    let token = |arguments: &[&str]| run(abreast().arg("token").args(arguments).arg("--data").arg(place.path("data")));
+    let token = |arguments: &[&str]| {
+        run(abreast().arg("token").args(arguments).arg("--data").arg(place.path("data")))
+    };
     let made = token(&["create", "--name", "loader", "--scope", "write", "--set", "records"]);
     let secret = String::from_utf8(made.stdout).unwrap().trim().to_owned();
     assert!(secret.starts_with("abreast_"), "{secret}");
-    assert_eq!(token(&["create", "--name", "loader", "--scope", "read"]).status.code(), Some(2), "one name, one token");
+    assert_eq!(
+        token(&["create", "--name", "loader", "--scope", "read"]).status.code(),
+        Some(2),
+        "one name, one token"
+    );
     let source = place.serve(0);
-    let import =
-        |secret: &str| {
-            let file = place.path("token");
-            fs::write(&file, secret).unwrap();
-            let file = file.to_str().unwrap();
-            told(&place.fed(
-                &["import", "records", "--server", &source.url(), "--token-file", file],
-                "{\"uri\":\"urn:x:1\"}\n",
-            ))
-        };
+    let import = |secret: &str| {
+        let file = place.path("token");
+        fs::write(&file, secret).unwrap();
+        let file = file.to_str().unwrap();
+        told(&place.fed(
+            &["import", "records", "--server", &source.url(), "--token-file", file],
+            "{\"uri\":\"urn:x:1\"}\n",
+        ))
+    };
     assert_eq!(import(&secret).0, Some(0));
     assert_eq!(token(&["revoke", "loader"]).status.code(), Some(0));
     eventually("the token is of no use", || import(&secret).0 == Some(12));
@@ -369,25 +416,39 @@ fn tokens_are_made_in_the_folder_of_a_store_only() {
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("letter.txt"), "x").unwrap();
     for data in [&typo, &other] {
-        for command in [&["list"][..], &["revoke", "a"], &["create", "--name", "a", "--scope", "read"]] {
-            let (code, error) = told(&run(abreast().arg("token").args(command).arg("--data").arg(data)));
-            assert!(code == Some(2) && error.contains("`--data`") && error.contains("help:"), "{command:?}: {error}");
+        for command in
+            [&["list"][..], &["revoke", "a"], &["create", "--name", "a", "--scope", "read"]]
+        {
+            let (code, error) =
+                told(&run(abreast().arg("token").args(command).arg("--data").arg(data)));
+            assert!(
+                code == Some(2) && error.contains("`--data`") && error.contains("help:"),
+                "{command:?}: {error}"
+            );
         }
     }
     assert!(!typo.exists() && !other.join("tokens.json").exists());
     let config = place.path().join("abreast.toml");
     let text = format!("data = {:?}\n", place.path().join("new/data").display().to_string());
     std::fs::write(&config, text).unwrap();
-    let of_config = |words: &[&str]| run(abreast().arg("token").args(words).arg("--config").arg(&config));
+    let of_config =
+        |words: &[&str]| run(abreast().arg("token").args(words).arg("--config").arg(&config));
     assert_eq!(of_config(&["list"]).status.code(), Some(0));
     assert!(!place.path().join("new").exists(), "reading makes nothing");
     assert_eq!(of_config(&["create", "--name", "a", "--scope", "read"]).status.code(), Some(0));
-    assert!(place.path().join("new/data/tokens.json").exists(), "what the configuration names is made");
+    assert!(
+        place.path().join("new/data/tokens.json").exists(),
+        "what the configuration names is made"
+    );
 }
 
 /// No file of a folder holds a token.
 fn no_secret_in(folder: &Path, secret: &str) {
-    let output = Command::new("grep").args(["-rl", "--", &secret["abreast_".len()..]]).arg(folder).output().unwrap();
+    let output = Command::new("grep")
+        .args(["-rl", "--", &secret["abreast_".len()..]])
+        .arg(folder)
+        .output()
+        .unwrap();
     assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
@@ -416,12 +477,16 @@ fn a_set_of_records_needs_no_folder() {
     assert!(list.contains("<loc>urn:x:1</loc>"), "{list}");
     assert!(source.get("/known/r/x").is_none(), "nothing is served where there is no folder");
     assert_eq!(log("known", &url).len(), 1);
-    let folders = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let folders =
+        fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(!folders.into_iter().any(|name| name == "records"), "no folder stands in for one");
-    let refused = run(abreast().args(["serve", "--origin", "records", "--listen", "127.0.0.1:0", "."]));
+    let refused =
+        run(abreast().args(["serve", "--origin", "records", "--listen", "127.0.0.1:0", "."]));
     let (code, text) = told(&refused);
     assert_eq!(code, Some(2), "{text}");
-    for part in ["`data`", "`folder`: a set of records has none", "`name`: a set of records needs one"] {
+    for part in
+        ["`data`", "`folder`: a set of records has none", "`name`: a set of records needs one"]
+    {
         assert!(text.contains(part), "{part} in {text}");
     }
 }

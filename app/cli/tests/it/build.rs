@@ -1,4 +1,5 @@
-//! A site as files, behind a server that only sends files: mirrored, followed, killed while it is written.
+//! A site as files, behind a server that only sends files: mirrored, followed, killed while it is
+//! written.
 
 use crate::world::{Source, abreast, audit, get, sync};
 use abreast_resourcesync::v1_1::{Capability, Document, Root};
@@ -19,7 +20,8 @@ const KILLS: u64 = 40;
 fn file_server(root: &Path) -> Server {
     let root = root.to_owned();
     Server::new(move |request, stream| {
-        let path = abreast_webtypes::decode_segment(request.target().trim_start_matches('/').as_bytes());
+        let path =
+            abreast_webtypes::decode_segment(request.target().trim_start_matches('/').as_bytes());
         match fs::read(root.join(String::from_utf8_lossy(&path).as_ref())) {
             Ok(body) => send(stream, "200 OK", "", &body),
             Err(_) => send(stream, "404 Not Found", "", b""),
@@ -29,7 +31,12 @@ fn file_server(root: &Path) -> Server {
 
 fn command(folder: &Path, site: &Path, base: &str) -> Command {
     let mut command = abreast();
-    command.arg("build").arg(folder).arg("--out").arg(site).args(["--base-url", base, "--name", "set"]);
+    command.arg("build").arg(folder).arg("--out").arg(site).args([
+        "--base-url",
+        base,
+        "--name",
+        "set",
+    ]);
     command
 }
 
@@ -67,7 +74,11 @@ fn a_site_of_files_is_mirrored_and_followed() {
     let server = file_server(&places.site);
     for number in 0..60 {
         fs::create_dir_all(places.original.join(format!("d{}", number % 7))).unwrap();
-        fs::write(places.original.join(format!("d{}/f {number}.xml", number % 7)), format!("<n>{number}</n>")).unwrap();
+        fs::write(
+            places.original.join(format!("d{}/f {number}.xml", number % 7)),
+            format!("<n>{number}</n>"),
+        )
+        .unwrap();
     }
     build(&places.original, &places.site, &server.url("/"), &["--copy"]);
     let summary = sync(&server.url("/"), &places.copy, 0, &[]);
@@ -104,7 +115,9 @@ fn resources_that_are_published_already_are_not_copied() {
 
 #[test]
 fn resync_copies_a_site_of_files_and_follows_it() {
-    let Some(program) = provided("resync reads our files", "ABREAST_TEST_RESYNC_SYNC") else { return };
+    let Some(program) = provided("resync reads our files", "ABREAST_TEST_RESYNC_SYNC") else {
+        return;
+    };
     let places = places();
     let server = file_server(&places.site);
     for number in 0..20 {
@@ -119,7 +132,13 @@ fn resync_copies_a_site_of_files_and_follows_it() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && !told.contains("ERROR"), "{told}");
     };
-    resync(&["--baseline", "--hash", "md5", "--sitemap", &format!("{}set/resourcelist.xml", server.url("/"))]);
+    resync(&[
+        "--baseline",
+        "--hash",
+        "md5",
+        "--sitemap",
+        &format!("{}set/resourcelist.xml", server.url("/")),
+    ]);
     assert_equal(&places.original, &places.copy);
     fs::write(places.original.join("f3"), "another").unwrap();
     fs::remove_file(places.original.join("f4")).unwrap();
@@ -129,7 +148,8 @@ fn resync_copies_a_site_of_files_and_follows_it() {
     assert_equal(&places.original, &places.copy);
 }
 
-/// Follows everything from the Source Description; what is named must be there, and whole. Tells how much there was.
+/// Follows everything from the Source Description; what is named must be there, and whole. Tells
+/// how much there was.
 fn walk(site: &Path, base: &str) -> usize {
     let mut documents = 0;
     let mut next = vec![(format!("{base}.well-known/resourcesync"), Some(Capability::Description))];
@@ -140,10 +160,12 @@ fn walk(site: &Path, base: &str) -> usize {
             Err(_) if documents == 0 => return 0,
             Err(error) => panic!("{path} is named, and is not there: {error}"),
         };
-        let document = Document::from_slice(&bytes).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let document =
+            Document::from_slice(&bytes).unwrap_or_else(|error| panic!("{path}: {error}"));
         documents += 1;
         let index = document.head.root == Root::SitemapIndex;
-        let lists = matches!(capability, Some(Capability::Description | Capability::CapabilityList));
+        let lists =
+            matches!(capability, Some(Capability::Description | Capability::CapabilityList));
         for entry in &document.entries {
             if index || lists {
                 next.push((entry.loc.clone(), if index { capability } else { entry.capability }));
@@ -193,7 +215,11 @@ fn killed_build_leaves_a_site_without_dangling_names() {
     assert_eq!(fs::read_dir(places.site.join(".abreast/site/temporary")).unwrap().count(), 0);
     let second = build(&places.original, &places.site, base, &[&more[..], &["--json"]].concat());
     let second: serde_json::Value = serde_json::from_slice(&second.stdout).unwrap();
-    assert_eq!((&second["documents_written"], &second["copied"]), (&0.into(), &0.into()), "{second}");
+    assert_eq!(
+        (&second["documents_written"], &second["copied"]),
+        (&0.into(), &0.into()),
+        "{second}"
+    );
 }
 
 #[test]
@@ -232,14 +258,17 @@ fn a_build_holds_deletions_and_files_that_are_being_written() {
     let output = run(command(&places.original, &places.site, base).arg("--copy"));
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.code() == Some(7) && told.contains("8 of 12") && told.contains("--confirm-deletions"),
+        output.status.code() == Some(7)
+            && told.contains("8 of 12")
+            && told.contains("--confirm-deletions"),
         "{told}"
     );
     assert!(places.site.join("set/r/f0").is_file(), "the site stays as it was");
     let mut writer = fs::File::create(places.original.join("half")).unwrap();
     writer.write_all(b"first half").unwrap();
     std::thread::sleep(Duration::from_millis(1_500));
-    let output = run(command(&places.original, &places.site, base).args(["--copy", "--confirm-deletions"]));
+    let output =
+        run(command(&places.original, &places.site, base).args(["--copy", "--confirm-deletions"]));
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(3) && told.contains("`half` is being written"), "{told}");
     assert!(!places.site.join("set/r/half").exists() && !places.site.join("set/r/f0").exists());
@@ -255,13 +284,17 @@ fn followed_links_are_served_and_others_are_not() {
     fs::create_dir(places.original.join("real")).unwrap();
     fs::write(places.original.join("real/a"), "inside").unwrap();
     fs::write(places.site.join("secret"), "outside").unwrap();
-    for (target, name) in
-        [("real", "link"), ("../site/secret", "out"), ("../site", "outer"), (".abreast/source.db", "db")]
-    {
+    for (target, name) in [
+        ("real", "link"),
+        ("../site/secret", "out"),
+        ("../site", "outer"),
+        (".abreast/source.db", "db"),
+    ] {
         symlink(target, places.original.join(name)).unwrap();
     }
     for follow in [true, false] {
-        let source = Source::start(&places.original, 0, if follow { &["--follow-links"] } else { &[] });
+        let source =
+            Source::start(&places.original, 0, if follow { &["--follow-links"] } else { &[] });
         let list = || String::from_utf8(source.get("/set/resourcelist.xml").unwrap()).unwrap();
         // After a restart what was known is served until the first scan has ended.
         eventually("the list is up to date", || list().contains("/set/r/link/a") == follow);
@@ -298,23 +331,39 @@ fn sets_with_descriptions_and_archives_are_built_and_served() {
     fs::write(&config, text).unwrap();
     let base = "https://example.org/";
     let mut command = abreast();
-    command.args(["build", "--copy", "--base-url", base, "--out"]).arg(&places.site).arg("--config").arg(&config);
+    command
+        .args(["build", "--copy", "--base-url", base, "--out"])
+        .arg(&places.site)
+        .arg("--config")
+        .arg(&config);
     let output = run(&mut command);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(walk(&places.site, base) >= 9);
     let page = fs::read_to_string(places.site.join("maps/about.html")).unwrap();
-    for part in ["Old &lt;maps&gt;", "Drawn by hand.", "<dt>Licence</dt><dd>CC0</dd>", "mailto:maps@example.org"] {
+    for part in [
+        "Old &lt;maps&gt;",
+        "Drawn by hand.",
+        "<dt>Licence</dt><dd>CC0</dd>",
+        "mailto:maps@example.org",
+    ] {
         assert!(page.contains(part), "{part} in {page}");
     }
-    let archive = Document::from_slice(&fs::read(places.site.join("maps/resourcelist-archive.xml")).unwrap()).unwrap();
-    assert_eq!((archive.head.capability, archive.entries.len()), (Some(Capability::ResourceListArchive), 1));
+    let archive =
+        Document::from_slice(&fs::read(places.site.join("maps/resourcelist-archive.xml")).unwrap())
+            .unwrap();
+    assert_eq!(
+        (archive.head.capability, archive.entries.len()),
+        (Some(Capability::ResourceListArchive), 1)
+    );
     assert!(places.site.join(archive.entries[0].loc.strip_prefix(base).unwrap()).is_file());
     assert!(!places.site.join("letters/resourcelist-archive.xml").exists());
 
     let config = config.display().to_string();
     let source = Source::start_config(&config);
     let text = |path: &str| String::from_utf8(source.get(path).unwrap_or_default()).unwrap();
-    eventually("the served set has an archived list", || text("/maps/resourcelist-archive.xml").contains("<url>"));
+    eventually("the served set has an archived list", || {
+        text("/maps/resourcelist-archive.xml").contains("<url>")
+    });
     assert!(text("/maps/archived/resourcelist/1.xml").contains("/maps/r/m"));
     assert!(text("/maps/changelist-archive.xml").contains("changelist-archive"));
     assert!(text("/about.html").contains("/letters/about.html"));
@@ -343,18 +392,36 @@ fn a_site_whose_record_was_removed_is_written_again() {
     let output = run(command(&places.original, &places.site, base).args(more));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("the record of earlier builds is missing") && text.contains("new history"), "{text}");
-    assert!(text.contains("files in `set/r/` that the set does not have, and that stay there: 1"), "{text}");
+    assert!(
+        text.contains("the record of earlier builds is missing") && text.contains("new history"),
+        "{text}"
+    );
+    assert!(
+        text.contains("files in `set/r/` that the set does not have, and that stay there: 1"),
+        "{text}"
+    );
     assert!(places.site.join("set/r/f11").is_file() && places.site.join("mine.html").is_file());
-    assert!(fs::read_to_string(places.site.join("robots.txt")).unwrap().contains("/private/"), "it is another's");
+    assert!(
+        fs::read_to_string(places.site.join("robots.txt")).unwrap().contains("/private/"),
+        "it is another's"
+    );
     let list = fs::read_to_string(places.site.join("set/resourcelist.xml")).unwrap();
     assert!(list.contains("/set/r/f10<") && !list.contains("/set/r/f11<"));
     // The new history comes to the names of old lists, with and without compressed documents.
     for round in 0..4 {
         for number in 0..5 {
-            fs::write(places.original.join(format!("f{number}")), format!("round {round} of {number}")).unwrap();
+            fs::write(
+                places.original.join(format!("f{number}")),
+                format!("round {round} of {number}"),
+            )
+            .unwrap();
         }
-        build(&places.original, &places.site, base, if round % 2 == 0 { &more } else { &more[..1] });
+        build(
+            &places.original,
+            &places.site,
+            base,
+            if round % 2 == 0 { &more } else { &more[..1] },
+        );
     }
     assert_eq!(fs::read(places.site.join("set/r/f3")).unwrap(), b"round 3 of 3");
 
@@ -362,5 +429,8 @@ fn a_site_whose_record_was_removed_is_written_again() {
     fs::remove_dir_all(places.site.join(".abreast")).unwrap();
     let output = run(command(&places.original, &places.site, "https://example.com/").args(more));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && text.contains("not written by an earlier build"), "{text}");
+    assert!(
+        output.status.code() == Some(1) && text.contains("not written by an earlier build"),
+        "{text}"
+    );
 }

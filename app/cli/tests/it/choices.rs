@@ -27,7 +27,11 @@ fn filters_choose_what_is_copied_and_deleted() {
     let source = Source::start(&original, 0, &[]);
     let url = source.url();
 
-    let shown = run(abreast().args(["sync", &url]).arg(&copy).args(["--test-filter", "--include", "*.txt"]));
+    let shown = run(abreast().args(["sync", &url]).arg(&copy).args([
+        "--test-filter",
+        "--include",
+        "*.txt",
+    ]));
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("take      deep/c.txt  (+ *.txt)"), "{shown}");
     assert!(shown.contains("leave out deep/d.tmp  (no rule takes it)"), "{shown}");
@@ -39,7 +43,11 @@ fn filters_choose_what_is_copied_and_deleted() {
     fs::write(&rules, "# what we want\n- *.tmp\n- a.txt\n+ **\n").unwrap();
     let from_file = ["--filter-from", rules.to_str().unwrap()];
     let summary = sync(&url, &copy, 0, &from_file);
-    assert_eq!((summary["mode"].as_str(), summary["created"].as_u64()), (Some("baseline"), Some(1)), "{summary}");
+    assert_eq!(
+        (summary["mode"].as_str(), summary["created"].as_u64()),
+        (Some("baseline"), Some(1)),
+        "{summary}"
+    );
     assert_eq!(names(&copy), ["a.txt", "b.pdf", "deep/c.txt"], "newly excluded files stay");
     assert_eq!(sync(&url, &copy, 0, &from_file)["mode"], "unchanged");
     sync(&url, &copy, 0, &[from_file[0], from_file[1], "--delete-excluded"]);
@@ -57,9 +65,17 @@ fn jobs_of_a_configuration_file_run_by_name_or_all() {
     let source = Source::start(&original, 0, &[]);
     let file = root.join("abreast.toml");
     let job = |folder: &str, more: &str| {
-        format!("[[mirror]]\nurl = \"{}\"\nfolder = \"{}\"\n{more}\n", source.url(), root.join(folder).display())
+        format!(
+            "[[mirror]]\nurl = \"{}\"\nfolder = \"{}\"\n{more}\n",
+            source.url(),
+            root.join(folder).display()
+        )
     };
-    fs::write(&file, job("one", "exclude = [\"*.tmp\"]") + &job("two", "include = [\"*.pdf\"]\nretries = 1")).unwrap();
+    fs::write(
+        &file,
+        job("one", "exclude = [\"*.tmp\"]") + &job("two", "include = [\"*.pdf\"]\nretries = 1"),
+    )
+    .unwrap();
     let with = |more: &[&str]| run(abreast().args(["sync", "--config"]).arg(&file).args(more));
 
     assert_eq!(with(&["two"]).status.code(), Some(0));
@@ -81,9 +97,11 @@ fn jobs_of_a_configuration_file_run_by_name_or_all() {
     let output = run(abreast().args(["audit", "--config"]).arg(&file).arg("one"));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
 
-    for (words, part) in
-        [(&[][..], "one, two"), (&["none"][..], "there is no job `none`"), (&["one", "--all"][..], "not both")]
-    {
+    for (words, part) in [
+        (&[][..], "one, two"),
+        (&["none"][..], "there is no job `none`"),
+        (&["one", "--all"][..], "not both"),
+    ] {
         let output = with(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains(part), "{words:?}");
@@ -106,7 +124,9 @@ fn configuration_is_checked_and_shown_with_origins() {
         "listen = \"127.0.0.1:1\"\n[[mirror]]\nurl = \"https://me:hush@h.example/\"\nfolder = \"f\"\nuser = \"file\"\nretries = 2\n",
     )
     .unwrap();
-    let config = |words: &[&str]| run(abreast().arg("config").args(words).env("ABREAST_USER", "environment"));
+    let config = |words: &[&str]| {
+        run(abreast().arg("config").args(words).env("ABREAST_USER", "environment"))
+    };
     let path = file.to_str().unwrap();
     let checked = config(&["check", path]);
     let warned = String::from_utf8_lossy(&checked.stderr).into_owned();
@@ -123,7 +143,10 @@ fn configuration_is_checked_and_shown_with_origins() {
         assert!(text.contains(line), "{line} in\n{text}");
     }
     assert!(!text.contains("hush"));
-    assert!(String::from_utf8_lossy(&config(&["show", path, "--json"]).stdout).contains(r#""key":"connections""#));
+    assert!(
+        String::from_utf8_lossy(&config(&["show", path, "--json"]).stdout)
+            .contains(r#""key":"connections""#)
+    );
     fs::write(&file, "lisen = \"127.0.0.1:1\"\n").unwrap();
     let refused = config(&["check", path]);
     assert_eq!(refused.status.code(), Some(2));
@@ -147,7 +170,8 @@ fn secrets_reach_their_server_and_nothing_else() {
     let address = server.address();
     fs::write(&netrc, "machine 127.0.0.1 login me password planted-netrc\n").unwrap();
     let netrc = format!("--netrc={}", netrc.display());
-    let (url, login_url) = (format!("http://{address}/"), format!("http://me:planted-url@{address}/"));
+    let (url, login_url) =
+        (format!("http://{address}/"), format!("http://me:planted-url@{address}/"));
     let cases: &[Case<'_>] = &[
         (&url, &["--token-file", token.to_str().unwrap()], &[]),
         (&url, &["--token-command", "echo planted-command"], &[]),
@@ -161,20 +185,28 @@ fn secrets_reach_their_server_and_nothing_else() {
         let copy = temporary.path().join(format!("copy{number}"));
         let before = server.seen().len();
         let mut command = abreast();
-        command.args(["-vv", "sync", url]).arg(&copy).args(["--json", "--retries", "0"]).args(*words);
+        command
+            .args(["-vv", "sync", url])
+            .arg(&copy)
+            .args(["--json", "--retries", "0"])
+            .args(*words);
         for (name, value) in *environment {
             command.env(name, value);
         }
         let output = run(&mut command);
         assert_eq!(output.status.code(), Some(12), "{words:?}");
-        let sent: String = server.seen()[before..].iter().map(|request| request.head.to_lowercase()).collect();
+        let sent: String =
+            server.seen()[before..].iter().map(|request| request.head.to_lowercase()).collect();
         assert!(sent.contains("authorization: b"), "{words:?} sends credentials: {sent}");
         assert!(!copy.exists(), "{words:?}: a first run that fails leaves nothing");
         let told = [output.stdout, output.stderr].concat();
         let told = String::from_utf8_lossy(&told).into_owned();
         let encoded = sent.split("basic ").nth(1).map(|rest| rest[..8].to_owned());
         assert!(!told.contains("planted"), "{words:?}: {told}");
-        assert!(encoded.is_none_or(|encoded| !told.to_lowercase().contains(&encoded)), "{words:?}: {told}");
+        assert!(
+            encoded.is_none_or(|encoded| !told.to_lowercase().contains(&encoded)),
+            "{words:?}: {told}"
+        );
     }
 }
 
@@ -186,7 +218,11 @@ fn proxy_from_the_environment_is_used_without_its_password() {
     let sync_through = |name: &str, more: &[(&str, &str)]| {
         let copy = temporary.path().join("copy");
         let mut command = abreast();
-        command.args(["-vv", "sync", "http://museum.example/list.xml"]).arg(&copy).args(["--json", "--retries", "0"]);
+        command.args(["-vv", "sync", "http://museum.example/list.xml"]).arg(&copy).args([
+            "--json",
+            "--retries",
+            "0",
+        ]);
         command.env(name, format!("http://me:planted@{address}"));
         for (name, value) in more {
             command.env(name, value);
@@ -223,6 +259,10 @@ fn an_audit_with_filters_judges_what_they_take() {
     let source = Source::start(&original, 0, &[]);
     sync(&source.url(), &copy, 0, &["--exclude", "deep/"]);
     assert_eq!(audit(&source.url(), &copy), 1);
-    let filtered = run(abreast().args(["audit", &source.url()]).arg(&copy).args(["--exclude", "deep/", "--full"]));
+    let filtered = run(abreast().args(["audit", &source.url()]).arg(&copy).args([
+        "--exclude",
+        "deep/",
+        "--full",
+    ]));
     assert_eq!(filtered.status.code(), Some(0), "{}", String::from_utf8_lossy(&filtered.stdout));
 }

@@ -23,7 +23,10 @@ const WITH_A_NETWORK: [&[&str]; 10] = [
 fn with(words: &[&str], url: &str, dir: &str, more: &[&str]) -> (Option<i32>, String) {
     let words = words.iter().map(|word| word.replace("URL", url).replace("DIR", dir));
     let Output { status, stdout, stderr } = run(abreast().args(words).args(more));
-    (status.code(), format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
+    (
+        status.code(),
+        format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)),
+    )
 }
 
 #[test]
@@ -50,8 +53,12 @@ fn a_failure_of_tls_is_code_6_in_every_command() {
         let (code, told) = with(words, &secure, dir, &["--ca-file", named.to_str().unwrap()]);
         assert!(code != Some(6) && !told.contains("self-signed"), "{words:?} {code:?}: {told}");
         // The certificate is of another name.
-        let (code, told) =
-            with(words, &format!("https://127.0.0.1:{port}/"), dir, &["--ca-file", named.to_str().unwrap()]);
+        let (code, told) = with(
+            words,
+            &format!("https://127.0.0.1:{port}/"),
+            dir,
+            &["--ca-file", named.to_str().unwrap()],
+        );
         assert_eq!(code, Some(6), "{words:?}: {told}");
         assert!(told.contains("for another host name"), "{words:?}: {told}");
         let (code, told) = with(words, &format!("http://localhost:{port}/"), dir, &[]);
@@ -141,7 +148,15 @@ const ADDRESSES: [&[&str]; 17] = [
     &["serve", "DIR", "--hub", "URL"],
     &["build", "DIR", "--out", "DIR/../site", "--copy", "--base-url", "URL"],
     &["build", "DIR", "--out", "DIR/../site", "--base-url", "http://h/", "--resources-url", "URL"],
-    &["sync", "http://127.0.0.1:9/", "DIR/copy", "--callback-listen", "127.0.0.1:0", "--callback-url", "URL"],
+    &[
+        "sync",
+        "http://127.0.0.1:9/",
+        "DIR/copy",
+        "--callback-listen",
+        "127.0.0.1:0",
+        "--callback-url",
+        "URL",
+    ],
 ];
 
 #[test]
@@ -166,7 +181,8 @@ fn an_address_that_is_no_url_is_code_2_in_every_command() {
         }
     }
     for proxy in ["http:/proxy.example", "ftp://proxy.example/"] {
-        let (code, told) = with(&["explore", "http://127.0.0.1:9/", "--proxy", "URL"], proxy, dir, &[]);
+        let (code, told) =
+            with(&["explore", "http://127.0.0.1:9/", "--proxy", "URL"], proxy, dir, &[]);
         assert_eq!(code, Some(2), "{proxy}: {told}");
     }
     for host in ["http://h.example/", "h.example/", ""] {
@@ -187,7 +203,10 @@ fn a_file_or_nothing_where_a_folder_is_needed_is_code_2() {
         for more in [&[][..], &["-n"], &["--all-sets"], &["--test-filter"]] {
             let (code, told) = with(&["sync", url, target], "", dir, more);
             assert_eq!(code, Some(2), "{target} {more:?}: {told}");
-            assert!(told.contains("help:") || told.contains("Not a directory"), "{target} {more:?}: {told}");
+            assert!(
+                told.contains("help:") || told.contains("Not a directory"),
+                "{target} {more:?}: {told}"
+            );
         }
         let (code, told) = with(&["audit", url, target], "", dir, &[]);
         assert_eq!(code, Some(2), "{target}: {told}");
@@ -214,7 +233,10 @@ fn a_file_or_nothing_where_a_folder_is_needed_is_code_2() {
         let (code, told) = with(words, "", dir, &[]);
         assert_eq!(code, Some(2), "{words:?}: {told}");
     }
-    assert!(!place.path().join("copy").exists() && std::fs::read(place.path().join("file")).unwrap() == b"x");
+    assert!(
+        !place.path().join("copy").exists()
+            && std::fs::read(place.path().join("file")).unwrap() == b"x"
+    );
 }
 
 #[test]
@@ -239,20 +261,27 @@ fn a_site_without_a_source_is_code_4_with_what_was_tried() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().to_str().unwrap();
     let server = Server::new(|request, stream| match request.target() {
-        "/page" => send(stream, "200 OK", "", b"<!doctype html><html><title>Welcome</title></html>"),
+        "/page" => {
+            send(stream, "200 OK", "", b"<!doctype html><html><title>Welcome</title></html>")
+        }
         "/text" => send(stream, "200 OK", "", b"ok"),
         _ => send(stream, "404 Not Found", "", b""),
     });
     let address = server.address();
     for path in ["", "page", "text", "missing"] {
         let url = format!("http://{address}/{path}");
-        for words in [&["sync", "URL", "DIR/copy"][..], &["audit", "URL", "DIR"], &["explore", "URL"]] {
+        for words in
+            [&["sync", "URL", "DIR/copy"][..], &["audit", "URL", "DIR"], &["explore", "URL"]]
+        {
             let (code, told) = with(words, &url, dir, &["--retries", "0"]);
             assert_eq!(code, Some(4), "{words:?} {path}: {told}");
             assert!(told.contains(&url) && told.contains("help:"), "{words:?} {path}: {told}");
         }
         let (_, told) = with(&["explore", "URL"], &url, dir, &[]);
-        assert!(told.contains(&format!("tried http://{address}/.well-known/resourcesync")), "{told}");
+        assert!(
+            told.contains(&format!("tried http://{address}/.well-known/resourcesync")),
+            "{told}"
+        );
         if path != "text" {
             assert_eq!(with(&["validate", "URL"], &url, dir, &[]).0, Some(4), "{path}");
         }
@@ -265,12 +294,19 @@ fn unknown_host_is_reported_during_retries() {
     let mut command = abreast();
     command.args(["sync", "http://no-such-host.invalid/"]).arg(place.path().join("copy"));
     let begun = std::time::Instant::now();
-    let mut child = command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
     let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("no-such-host.invalid") {
         line.clear();
-        assert!(std::io::BufRead::read_line(&mut said, &mut line).unwrap() > 0, "it ended without a word");
+        assert!(
+            std::io::BufRead::read_line(&mut said, &mut line).unwrap() > 0,
+            "it ended without a word"
+        );
     }
     assert!(child.try_wait().unwrap().is_none(), "it goes on trying");
     assert!(begun.elapsed() < std::time::Duration::from_secs(3), "{:?}: {line}", begun.elapsed());

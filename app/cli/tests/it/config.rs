@@ -10,15 +10,21 @@ fn faults(words: &[&str], file: &Path, code: i32) -> Vec<String> {
     let output = run(abreast().args(words).arg(file));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{words:?}: {text}");
-    let lines =
-        text.lines().map(|line| line.trim_start().trim_start_matches("because: ").trim_start_matches("abreast: "));
+    let lines = text.lines().map(|line| {
+        line.trim_start().trim_start_matches("because: ").trim_start_matches("abreast: ")
+    });
     let place = format!("{}:", file.display());
-    lines.filter_map(|line| line.strip_prefix(&place)).map(|fault| format!("line {fault}")).collect()
+    lines
+        .filter_map(|line| line.strip_prefix(&place))
+        .map(|fault| format!("line {fault}"))
+        .collect()
 }
 
 fn assert_all(found: &[String], expected: &[(&str, &str)]) {
     for (line, part) in expected {
-        let is_it = |fault: &&String| fault.starts_with(line) && fault.contains(part) && fault.contains("help: ");
+        let is_it = |fault: &&String| {
+            fault.starts_with(line) && fault.contains(part) && fault.contains("help: ")
+        };
         assert_eq!(found.iter().filter(is_it).count(), 1, "{line} {part} in\n{}", found.join("\n"));
     }
     assert_eq!(found.len(), expected.len(), "{}", found.join("\n"));
@@ -71,7 +77,10 @@ fn every_fault_is_reported_at_once_with_its_line() {
     let file = temporary.path().join("abreast.toml");
     fs::write(&file, FAULTY).unwrap();
     let served: &[(&str, &str)] = &[
-        ("line 1: ", "`listen`: found integer `8080`, expected a text (help: put the value in quotes)"),
+        (
+            "line 1: ",
+            "`listen`: found integer `8080`, expected a text (help: put the value in quotes)",
+        ),
         ("line 2: ", "unknown key `base_ulr` (help: did you mean `base_url`?)"),
         ("line 5: ", "`hub.signature`: `md5`"),
         ("line 6: ", "`hub.lease`: found boolean `true`, expected a text"),
@@ -89,7 +98,10 @@ fn every_fault_is_reported_at_once_with_its_line() {
         ("line 23: ", "`set.links.rel`: found integer `3`, expected a text"),
     ];
     let copied: &[(&str, &str)] = &[
-        ("line 27: ", "unknown key `conections` in `[[mirror]]` (help: did you mean `connections`?)"),
+        (
+            "line 27: ",
+            "unknown key `conections` in `[[mirror]]` (help: did you mean `connections`?)",
+        ),
         ("line 28: ", "job `f`: `retries`: `many` cannot be used: "),
         ("line 29: ", "job `f`: `follow` is \"yes\""),
         ("line 30: ", "job `f`: `interval` is [1]"),
@@ -103,7 +115,9 @@ fn every_fault_is_reported_at_once_with_its_line() {
     assert_all(&faults(&["serve", "--config"], &file, 2), served);
     let of_file: Vec<_> = served
         .iter()
-        .filter(|(_, part)| part.contains("unknown") || part.contains("found ") || part.contains("missing"))
+        .filter(|(_, part)| {
+            part.contains("unknown") || part.contains("found ") || part.contains("missing")
+        })
         .copied()
         .collect();
     assert_all(&faults(&["sync", "--all", "--config"], &file, 2), &[&of_file, copied].concat());
@@ -114,12 +128,15 @@ fn equal_faults_of_several_tables_have_lines_of_their_own() {
     let temporary = tempfile::tempdir().unwrap();
     let (file, folder) = (temporary.path().join("abreast.toml"), temporary.path().join("folder"));
     fs::create_dir(&folder).unwrap();
-    let set = |name: &str| format!("[[set]]\nname = \"{name}\"\nfolder = {:?}\ncolour = 1\n", folder.join(name));
+    let set = |name: &str| {
+        format!("[[set]]\nname = \"{name}\"\nfolder = {:?}\ncolour = 1\n", folder.join(name))
+    };
     for name in ["one", "two"] {
         fs::create_dir(folder.join(name)).unwrap();
     }
     let rule = "[[set.links]]\nmatch = \"*\"\nrel = \"x\"\nhref = \"http://h/\"\ncolour = 1\n";
-    let mirror = |name: &str| format!("[[mirror]]\nurl = \"http://h/\"\nfolder = {name:?}\ncolour = 1\n");
+    let mirror =
+        |name: &str| format!("[[mirror]]\nurl = \"http://h/\"\nfolder = {name:?}\ncolour = 1\n");
     let text = [
         set("one"),
         rule.repeat(2),
@@ -138,35 +155,71 @@ fn equal_faults_of_several_tables_have_lines_of_their_own() {
             expected.push((format!("line {}: ", number + 1), "unknown key `colour`"));
         }
     }
-    let line_of = |part: &str| format!("line {}: ", text.lines().position(|line| line.starts_with(part)).unwrap() + 1);
+    let line_of = |part: &str| {
+        format!("line {}: ", text.lines().position(|line| line.starts_with(part)).unwrap() + 1)
+    };
     // The key is in the second rule for links, as TOML reads it.
     expected.push((line_of("archives = 1"), "unknown key `archives` in `[[set.links]]`"));
-    expected.push((line_of("archives = {"), "unknown key `evry` in `archives` (help: did you mean `every`?)"));
+    expected.push((
+        line_of("archives = {"),
+        "unknown key `evry` in `archives` (help: did you mean `every`?)",
+    ));
     expected.push((line_of("versions"), "`set.versions`: it has none of its forms"));
     // What several sets need, and no key says.
     let second = text.match_indices("[[set]]").nth(1).unwrap().0;
-    expected.push((format!("line {}: ", text[..second].lines().count() + 1), "`data`: several sets"));
+    expected
+        .push((format!("line {}: ", text[..second].lines().count() + 1), "`data`: several sets"));
     let expected: Vec<_> = expected.iter().map(|(line, part)| (line.as_str(), *part)).collect();
     let found = faults(&["config", "check"], &file, 2);
     assert_all(&found, &expected);
-    assert!(!found.iter().any(|fault| fault.contains("`callback_url`")), "a key that is not near is not proposed");
+    assert!(
+        !found.iter().any(|fault| fault.contains("`callback_url`")),
+        "a key that is not near is not proposed"
+    );
 }
 
 #[test]
 fn values_of_a_wrong_type_are_reported_without_names_of_types() {
     let temporary = tempfile::tempdir().unwrap();
     let file = temporary.path().join("abreast.toml");
-    let keys = ["archives", "dumps", "versions", "links", "set_links", "include", "changes_per_list", "events", "name"];
+    let keys = [
+        "archives",
+        "dumps",
+        "versions",
+        "links",
+        "set_links",
+        "include",
+        "changes_per_list",
+        "events",
+        "name",
+    ];
     for key in keys {
         for value in ["true", "-1", "1.5", "\"x\"", "[1]", "[[1]]", "{ a = 1 }", "1979-05-27"] {
-            fs::write(&file, format!("[[set]]\nfolder = {:?}\n{key} = {value}\n", temporary.path())).unwrap();
+            fs::write(
+                &file,
+                format!("[[set]]\nfolder = {:?}\n{key} = {value}\n", temporary.path()),
+            )
+            .unwrap();
             let output = run(abreast().args(["config", "check"]).arg(&file));
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            for words in ["struct", "File", "enum", "variant", "u32", "usize", "invalid type", "a map", "a sequence"] {
+            for words in [
+                "struct",
+                "File",
+                "enum",
+                "variant",
+                "u32",
+                "usize",
+                "invalid type",
+                "a map",
+                "a sequence",
+            ] {
                 assert!(!text.contains(words), "{key} = {value}: {words} in {text}");
             }
             let is_fault = |line: &str| line.contains("abreast.toml:") && line.contains("help: ");
-            assert!(output.status.code() == Some(0) || text.lines().any(is_fault), "{key} = {value}: {text}");
+            assert!(
+                output.status.code() == Some(0) || text.lines().any(is_fault),
+                "{key} = {value}: {text}"
+            );
         }
     }
 }
@@ -186,7 +239,10 @@ fn mirrors_that_disturb_each_other_or_a_set_are_faults() {
     let check = |mirrors: &[String], expected: &[(&str, &str)]| {
         let set = format!("[[set]]\nfolder = {published:?}\n");
         fs::write(&file, set + &mirrors.concat()).unwrap();
-        assert_all(&faults(&["config", "check"], &file, if expected.is_empty() { 0 } else { 2 }), expected);
+        assert_all(
+            &faults(&["config", "check"], &file, if expected.is_empty() { 0 } else { 2 }),
+            expected,
+        );
     };
     let first = mirror("a", url, "folder = 'ROOT/copy'");
     for (target, is_fault) in [
@@ -200,7 +256,10 @@ fn mirrors_that_disturb_each_other_or_a_set_are_faults() {
         ("folder = '-'\nstate = 'ROOT/state'", false),
     ] {
         let second = mirror("b", url, target);
-        check(&[first.clone(), second], if is_fault { &[("line ", "job `b` and job `a` overlap")] } else { &[] });
+        check(
+            &[first.clone(), second],
+            if is_fault { &[("line ", "job `b` and job `a` overlap")] } else { &[] },
+        );
     }
     for (target, is_fault) in [
         ("folder = 'ROOT/published'", true),
@@ -210,7 +269,10 @@ fn mirrors_that_disturb_each_other_or_a_set_are_faults() {
         ("folder = 'set:published'", false),
         ("folder = 'ROOT/elsewhere'", false),
     ] {
-        check(&[mirror("a", url, target)], if is_fault { &[("line 6: ", "which is published")] } else { &[] });
+        check(
+            &[mirror("a", url, target)],
+            if is_fault { &[("line 6: ", "which is published")] } else { &[] },
+        );
     }
     for wrong in ["h.example/papers", "http:/h.example/", "ftp://h.example/", "http://"] {
         check(&[mirror("a", wrong, "folder = 'ROOT/copy'")], &[("line 5: ", "`url`: `")]);
@@ -227,7 +289,8 @@ fn an_audit_leaves_the_other_options_of_a_job_alone() {
         format!("[[mirror]]\nurl = \"http://127.0.0.1:1/\"\nfolder = {folder:?}\nfollow = true\nfolow = true\n"),
     )
     .unwrap();
-    let expected = [("line 5: ", "unknown key `folow` in `[[mirror]]` (help: did you mean `follow`?)")];
+    let expected =
+        [("line 5: ", "unknown key `folow` in `[[mirror]]` (help: did you mean `follow`?)")];
     assert_all(&faults(&["audit", "--all", "--config"], &file, 2), &expected);
 }
 
@@ -238,7 +301,14 @@ fn invalid_toml_is_reported_with_other_errors() {
     fs::write(&file, "listen = 127.0.0.1\nlisten = \"127.0.0.1:1\"\n[hub]\nenabled = yes\n[notify]\nmosst = 1\n[api\n")
         .unwrap();
     let found = faults(&["config", "check"], &file, 2);
-    for line in ["line 1: ", "line 2: ", "line 3: `data`", "line 4: ", "line 6: unknown key `mosst`", "line 7: "] {
+    for line in [
+        "line 1: ",
+        "line 2: ",
+        "line 3: `data`",
+        "line 4: ",
+        "line 6: unknown key `mosst`",
+        "line 7: ",
+    ] {
         assert!(found.iter().any(|fault| fault.starts_with(line)), "{line} in {found:#?}");
     }
     assert_eq!(found.len(), 6, "{found:#?}");
@@ -253,12 +323,19 @@ fn shown_configuration_can_be_read_back() {
     let strange = "data = \"a\\tb\\\"c\\\\ \\u202e'\"\n[hub]\nhubs = [\"https://me:hush@hub.example/\"]\n[[set]]\nfolder = \"f\"\n\
                    archives = { every = \"7d\" }\ndumps = { changes = true }\n[[set.set_links]]\nrel = \"license\"\nhref = \"x\"\n";
     for (number, text) in
-        [example, "", strange, "[hub]\n", "[[mirror]]\nurl = \"http://h/\"\nfolder = \"f\"\n"].iter().enumerate()
+        [example, "", strange, "[hub]\n", "[[mirror]]\nurl = \"http://h/\"\nfolder = \"f\"\n"]
+            .iter()
+            .enumerate()
     {
         fs::write(&file, text).unwrap();
         let show = |words: &[&str]| {
             let output = run(abreast().args(["config", "show"]).arg(&file).args(words));
-            assert_eq!(output.status.code(), Some(0), "{number}: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(
+                output.status.code(),
+                Some(0),
+                "{number}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             String::from_utf8_lossy(&output.stdout).into_owned()
         };
         let shown = show(&[]);
@@ -271,11 +348,20 @@ fn shown_configuration_can_be_read_back() {
                     assert!(table.keys().all(|inner| read[key].get(inner).is_some()), "{shown}");
                 }
                 toml::Value::String(_) => assert_eq!(&read[key], value),
-                _ => assert_eq!(read[key].as_array().unwrap().len(), value.as_array().unwrap().len()),
+                _ => {
+                    assert_eq!(read[key].as_array().unwrap().len(), value.as_array().unwrap().len())
+                }
             }
         }
         if number < 4 {
-            for key in ["listen", "private_callbacks", "open_lists", "max_content", "# ca_file", "redirect_permanent"] {
+            for key in [
+                "listen",
+                "private_callbacks",
+                "open_lists",
+                "max_content",
+                "# ca_file",
+                "redirect_permanent",
+            ] {
                 assert!(shown.lines().any(|line| line.starts_with(key)), "{key} in\n{shown}");
             }
         } else {

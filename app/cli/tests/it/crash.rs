@@ -1,8 +1,10 @@
-//! Source and Destination are killed at random, under load, again and again: nothing lost, torn or invented.
+//! Source and Destination are killed at random, under load, again and again: nothing lost, torn or
+//! invented.
 //!
-//! A change counts as acknowledged when a reader saw it in a Change List: from then on it must stay there, the same,
-//! over every kill. The mirror is hashed without pause: every visible file must be whole. At the end the mirror must
-//! equal the Source, and replaying the whole log must give the Source's folder.
+//! A change counts as acknowledged when a reader saw it in a Change List: from then on it must stay
+//! there, the same, over every kill. The mirror is hashed without pause: every visible file must be
+//! whole. At the end the mirror must equal the Source, and replaying the whole log must give the
+//! Source's folder.
 
 use crate::world::{Source, abreast, catch_up, get};
 use abreast_resourcesync::v1_1::{Change, Document, Root};
@@ -50,7 +52,12 @@ fn nothing_is_lost_torn_or_invented_by_kills_at_random() {
             source.kill();
             of_source += 1;
             while random.below(4) == 0 {
-                Source::kill_at_start(&original, port, &arguments, Duration::from_millis(random.below(150)));
+                Source::kill_at_start(
+                    &original,
+                    port,
+                    &arguments,
+                    Duration::from_millis(random.below(150)),
+                );
                 of_source += 1;
             }
             source = Source::start(&original, port, &arguments);
@@ -92,13 +99,20 @@ fn nothing_is_lost_torn_or_invented_by_kills_at_random() {
     let seen = seen.lock().unwrap();
     assert!(seen.len() > 50, "only {} changes were seen", seen.len());
     for (time, change) in seen.iter() {
-        assert_eq!(log.get(time), Some(change), "an acknowledged change of {time} is lost or altered");
+        assert_eq!(
+            log.get(time),
+            Some(change),
+            "an acknowledged change of {time} is lost or altered"
+        );
     }
     catch_up(&url, &original, &copy, &["--max-delete", "100%"]);
     assert_whole(&copy);
 }
 
-pub(crate) fn spawn(mut work: impl FnMut() + Send + 'static, stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
+pub(crate) fn spawn(
+    mut work: impl FnMut() + Send + 'static,
+    stop: &Arc<AtomicBool>,
+) -> std::thread::JoinHandle<()> {
     let stop = Arc::clone(stop);
     std::thread::spawn(move || {
         while !stop.load(Ordering::Relaxed) {
@@ -163,8 +177,10 @@ fn assert_whole(copy: &Path) -> u64 {
     let files = files(copy);
     for (path, bytes) in &files {
         let text = String::from_utf8_lossy(bytes);
-        let (body, sum) =
-            text.trim_end().rsplit_once('\n').unwrap_or_else(|| panic!("{} is torn: {text:?}", path.display()));
+        let (body, sum) = text
+            .trim_end()
+            .rsplit_once('\n')
+            .unwrap_or_else(|| panic!("{} is torn: {text:?}", path.display()));
         assert_eq!(md5_hex(body), sum, "{} is torn", path.display());
     }
     files.len() as u64
@@ -175,7 +191,9 @@ fn path_of(folder: &Path, number: u64) -> PathBuf {
 }
 
 fn content(number: u64, version: u64) -> String {
-    let body = format!("file {number}, version {version}\n").repeat(1 + (number * version % 97) as usize) + "end";
+    let body = format!("file {number}, version {version}\n")
+        .repeat(1 + (number * version % 97) as usize)
+        + "end";
     let sum = md5_hex(&body);
     format!("{body}\n{sum}\n")
 }
@@ -215,7 +233,9 @@ pub(crate) fn change_lists(source: &Source) -> Option<Vec<Document>> {
     let top = fetch(&source.address, "/set/changelist.xml")?;
     match top.head.root {
         Root::UrlSet => Some(vec![top]),
-        Root::SitemapIndex => top.entries.iter().map(|entry| fetch(&source.address, &path_in(&entry.loc))).collect(),
+        Root::SitemapIndex => {
+            top.entries.iter().map(|entry| fetch(&source.address, &path_in(&entry.loc))).collect()
+        }
     }
 }
 
@@ -228,8 +248,9 @@ pub(crate) fn recorded(source: &Source, original: &Path) {
 
 /// The base is 60 files of version 0; the log says what became of them.
 fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
-    let mut table: BTreeMap<String, String> =
-        (0..60).map(|number| (format!("f{number:03}.txt"), format!("md5:{}", md5_hex(content(number, 0))))).collect();
+    let mut table: BTreeMap<String, String> = (0..60)
+        .map(|number| (format!("f{number:03}.txt"), format!("md5:{}", md5_hex(content(number, 0)))))
+        .collect();
     for entry in change_lists(source)?.into_iter().flat_map(|list| list.entries) {
         let name = entry.loc.rsplit('/').next().unwrap().to_owned();
         match entry.change? {
@@ -243,6 +264,8 @@ fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
 fn digests(folder: &Path) -> BTreeMap<String, String> {
     files(folder)
         .into_iter()
-        .map(|(path, bytes)| (path.to_string_lossy().into_owned(), format!("md5:{}", md5_hex(bytes))))
+        .map(|(path, bytes)| {
+            (path.to_string_lossy().into_owned(), format!("md5:{}", md5_hex(bytes)))
+        })
         .collect()
 }

@@ -1,4 +1,5 @@
-//! Damage to the files of kept contents is reported by `abreast check`, and repaired by `abreast repair`.
+//! Damage to the files of kept contents is reported by `abreast check`, and repaired by `abreast
+//! repair`.
 
 use crate::world::abreast;
 use abreast_contents::{Contents, Limits, View};
@@ -31,8 +32,15 @@ fn write(data: &Path) {
     log.keep_versions(set, true).unwrap();
     let changes = (0..SMALL + LARGE).map(|number| {
         let content = contents.put_bytes(&body(number)).unwrap();
-        let state = State { length: Some(content.length()), content: Some(content.id()), ..State::default() };
-        Change::put(format!("r{}", number % 50), State { media_type: Some(format!("text/{number}")), ..state })
+        let state = State {
+            length: Some(content.length()),
+            content: Some(content.id()),
+            ..State::default()
+        };
+        Change::put(
+            format!("r{}", number % 50),
+            State { media_type: Some(format!("text/{number}")), ..state },
+        )
     });
     let changes: Vec<Change> = changes.collect();
     contents.sync().unwrap();
@@ -41,7 +49,11 @@ fn write(data: &Path) {
 
 fn tool(words: &[&str], data: &Path) -> (Option<i32>, String) {
     let output = run(abreast().args(&words[..1]).arg(data).args(&words[1..]));
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     (output.status.code(), text)
 }
 
@@ -50,7 +62,8 @@ fn check(data: &Path) -> BTreeSet<String> {
     let (code, text) = tool(&["check", "--read-data", "--json"], data);
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let errors = lines.filter(|line| line["type"] == "finding" && line["severity"] == "error");
-    let codes: BTreeSet<String> = errors.map(|line| line["code"].as_str().unwrap().to_owned()).collect();
+    let codes: BTreeSet<String> =
+        errors.map(|line| line["code"].as_str().unwrap().to_owned()).collect();
     assert_eq!(code, Some(i32::from(!codes.is_empty())), "{text}");
     codes
 }
@@ -83,13 +96,21 @@ fn edit(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 const CASES: &[Case] = &[
-    ("a segment is lost", |data| fs::remove_file(&files(data, "segment")[1]).unwrap(), &["contents.missing"]),
+    (
+        "a segment is lost",
+        |data| fs::remove_file(&files(data, "segment")[1]).unwrap(),
+        &["contents.missing"],
+    ),
     (
         "a segment is cut off",
         |data| edit(&files(data, "segment")[1], |bytes| bytes.truncate(9_999)),
         &["contents.missing"],
     ),
-    ("a segment is empty", |data| edit(&files(data, "segment")[0], Vec::clear), &["contents.missing"]),
+    (
+        "a segment is empty",
+        |data| edit(&files(data, "segment")[0], Vec::clear),
+        &["contents.missing"],
+    ),
     (
         "a part of a segment is overwritten",
         |data| edit(&files(data, "segment")[0], |bytes| bytes[5_000..6_000].fill(0x5a)),
@@ -109,8 +130,16 @@ const CASES: &[Case] = &[
         },
         &["contents.index"],
     ),
-    ("the index is lost", |data| files(data, "index").iter().for_each(|path| fs::remove_file(path).unwrap()), &[]),
-    ("the index is overwritten", |data| edit(&files(data, "index")[0], |bytes| bytes.fill(0)), &["contents.index"]),
+    (
+        "the index is lost",
+        |data| files(data, "index").iter().for_each(|path| fs::remove_file(path).unwrap()),
+        &[],
+    ),
+    (
+        "the index is overwritten",
+        |data| edit(&files(data, "index")[0], |bytes| bytes.fill(0)),
+        &["contents.index"],
+    ),
     (
         "a large content is another",
         |data| {
@@ -120,7 +149,11 @@ const CASES: &[Case] = &[
         },
         &["contents.digest"],
     ),
-    ("all contents are lost", |data| fs::remove_dir_all(data.join("contents")).unwrap(), &["contents.missing"]),
+    (
+        "all contents are lost",
+        |data| fs::remove_dir_all(data.join("contents")).unwrap(),
+        &["contents.missing"],
+    ),
 ];
 
 #[test]

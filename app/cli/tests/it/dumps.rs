@@ -1,4 +1,5 @@
-//! Dumps as the built program makes them: read by others, whole over kills, and equal to the Source.
+//! Dumps as the built program makes them: read by others, whole over kills, and equal to the
+//! Source.
 
 use crate::world::{Source, get};
 use abreast_resourcesync::package::member_name;
@@ -34,7 +35,8 @@ fn unpack(source: &Source, entry: &Entry) -> Option<BTreeMap<String, String>> {
     let bytes = source.get(&path_in(&entry.loc))?;
     assert_eq!(entry.length, Some(bytes.len() as u64), "a package is sent whole");
     assert_eq!(entry.digests.md5, Some(Md5::digest(&bytes).into()));
-    let contents = source.get(&path_in(&entry.links.iter().find(|ln| ln.has_rel("contents"))?.href))?;
+    let contents =
+        source.get(&path_in(&entry.links.iter().find(|ln| ln.has_rel("contents"))?.href))?;
     let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
     let mut member = |name: &str| {
         let mut bytes = Vec::new();
@@ -57,7 +59,8 @@ fn name_of(url: &str) -> String {
     url.rsplit('/').next().unwrap().to_owned()
 }
 
-/// The newest dump, read whole and checked; `None` while there is none, or it was replaced meanwhile.
+/// The newest dump, read whole and checked; `None` while there is none, or it was replaced
+/// meanwhile.
 fn dump(source: &Source) -> Option<(Document, BTreeMap<String, String>)> {
     let document = read(&source.address, "/set/resourcedump.xml")?;
     let mut found = BTreeMap::new();
@@ -72,7 +75,10 @@ pub(crate) fn changes(source: &Source) -> Vec<Entry> {
     match top.head.root {
         Root::UrlSet => top.entries,
         Root::SitemapIndex => {
-            let pages = top.entries.iter().map(|entry| read(&source.address, &path_in(&entry.loc)).unwrap());
+            let pages = top
+                .entries
+                .iter()
+                .map(|entry| read(&source.address, &path_in(&entry.loc)).unwrap());
             pages.flat_map(|page| page.entries).collect()
         }
     }
@@ -86,7 +92,8 @@ fn dump_survives_kills_and_with_changes_equals_the_source() {
     fs::create_dir(&folder).unwrap();
     let mut random = Random::new(seed);
     for number in 0..120 {
-        fs::write(folder.join(format!("f{number:03}")), format!("{number} ").repeat(1_000)).unwrap();
+        fs::write(folder.join(format!("f{number:03}")), format!("{number} ").repeat(1_000))
+            .unwrap();
     }
     for number in 0..3 {
         fs::write(folder.join(format!("large{number}")), vec![number; 3_000_000]).unwrap();
@@ -106,7 +113,11 @@ fn dump_survives_kills_and_with_changes_equals_the_source() {
                 if random.below(5) == 0 {
                     let _ = fs::remove_file(path);
                 } else {
-                    fs::write(path, format!("version {version} ").repeat(1 + random.below(3_000) as usize)).unwrap();
+                    fs::write(
+                        path,
+                        format!("version {version} ").repeat(1 + random.below(3_000) as usize),
+                    )
+                    .unwrap();
                 }
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -147,11 +158,15 @@ fn dump_survives_kills_and_with_changes_equals_the_source() {
     writer.join().unwrap();
     let (document, base) = taken.unwrap();
     let at = document.head.at.unwrap().instant;
-    let original: BTreeMap<_, _> =
-        files(&folder).into_iter().map(|(path, bytes)| (path.to_string_lossy().into_owned(), digest(&bytes))).collect();
+    let original: BTreeMap<_, _> = files(&folder)
+        .into_iter()
+        .map(|(path, bytes)| (path.to_string_lossy().into_owned(), digest(&bytes)))
+        .collect();
     eventually_ok("the Source is what the dump and the changes after it say", || {
         let mut copy = base.clone();
-        for entry in changes(&source).into_iter().filter(|entry| entry.datetime.unwrap().instant > at) {
+        for entry in
+            changes(&source).into_iter().filter(|entry| entry.datetime.unwrap().instant > at)
+        {
             match entry.change.unwrap() {
                 Change::Deleted => drop(copy.remove(&name_of(&entry.loc))),
                 _ => drop(copy.insert(name_of(&entry.loc), entry.digests.to_string())),
@@ -204,11 +219,13 @@ fn every_change_is_packaged_also_of_a_file_that_changed_twice() {
                 bytes
             };
             let manifest = Document::from_slice(&member("manifest.xml")).unwrap();
-            found.extend(
-                manifest.entries.iter().map(|entry| {
-                    entry.path.as_deref().map(|path| digest(&member(member_name(path)))).unwrap_or_default()
-                }),
-            );
+            found.extend(manifest.entries.iter().map(|entry| {
+                entry
+                    .path
+                    .as_deref()
+                    .map(|path| digest(&member(member_name(path))))
+                    .unwrap_or_default()
+            }));
         }
         found.len() == wanted.len()
     });
@@ -235,12 +252,17 @@ fn python_reads_packages_as_they_are() {
     eventually("the change is known", || changes(&source).len() == 1);
     let resources = read(&source.address, "/set/resourcedump.xml").unwrap().entries.remove(0).loc;
     let mut names = Vec::new();
-    for (name, path) in [("all.zip", path_in(&resources)), ("since.zip", "/set/changedump/since?position=0".into())] {
+    for (name, path) in
+        [("all.zip", path_in(&resources)), ("since.zip", "/set/changedump/since?position=0".into())]
+    {
         fs::write(temporary.path().join(name), source.get(&path).unwrap()).unwrap();
         names.push(temporary.path().join(name));
     }
     let output = run(Command::new(python).args(["-X", "utf8", "-c", SCRIPT]).args(names));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let told = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(told, "manifest.xml|resources/empty|resources/sub folder/é %.txt\nchanges/1/new|manifest.xml\n");
+    assert_eq!(
+        told,
+        "manifest.xml|resources/empty|resources/sub folder/é %.txt\nchanges/1/new|manifest.xml\n"
+    );
 }

@@ -38,9 +38,14 @@ fn text(bytes: &[u8]) -> String {
 /// The names of commands in a help text.
 fn commands_in(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let lines =
-        lines.take_while(|line| !line.is_empty()).filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    lines.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").map(str::to_owned).collect()
+    let lines = lines
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    lines
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
 }
 
 /// All commands that have `--json`.
@@ -49,7 +54,9 @@ fn with_json() -> BTreeSet<String> {
     let mut commands = vec![Vec::new()];
     while let Some(words) = commands.pop() {
         let help = text(&run(abreast().args(&words).arg("--help")).stdout);
-        commands.extend(commands_in(&help).into_iter().map(|name: String| [&words[..], &[name]].concat()));
+        commands.extend(
+            commands_in(&help).into_iter().map(|name: String| [&words[..], &[name]].concat()),
+        );
         if help.lines().any(|line| line.trim_start().starts_with("--json")) {
             found.insert(words.join(" "));
         }
@@ -74,10 +81,15 @@ fn a_command_with_json_that_fails_prints_an_object() {
         assert!(code != 0 && !out.is_empty(), "{told}");
         let lines: Vec<serde_json::Value> = out
             .lines()
-            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {told}")))
+            .map(|line| {
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {told}"))
+            })
             .collect();
         if words[0] == "doctor" {
-            assert!(lines.iter().any(|line| line["ok"] == false && line["help"].is_string()), "{told}");
+            assert!(
+                lines.iter().any(|line| line["ok"] == false && line["help"].is_string()),
+                "{told}"
+            );
             continue;
         }
         let errors: Vec<_> = lines.iter().filter(|line| line["type"] == "error").collect();
@@ -127,7 +139,15 @@ fn a_server_that_cannot_start_leaves_nothing_behind() {
         &["serve", &path("papers/a.txt")],
         &["serve", "--config", &path("two.toml")],
         &["hub", "--listen", &taken, "--data", &path("hub")],
-        &["build", &papers, "--out", &path("papers/site"), "--base-url", "https://example.org/", "--copy"],
+        &[
+            "build",
+            &papers,
+            "--out",
+            &path("papers/site"),
+            "--base-url",
+            "https://example.org/",
+            "--copy",
+        ],
     ];
     for words in cases {
         let output: Output = run(abreast().args(words));
@@ -147,9 +167,11 @@ fn a_server_that_cannot_start_leaves_nothing_behind() {
 fn a_server_reports_the_one_error_there_is() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("a.txt"), "x").unwrap();
-    let mirrors = "[[mirror]]\nname = \"one\"\nsource = \"https://example.org/\"\nfolder = \"copy\"\n";
+    let mirrors =
+        "[[mirror]]\nname = \"one\"\nsource = \"https://example.org/\"\nfolder = \"copy\"\n";
     fs::write(place.path().join("mirrors.toml"), mirrors).unwrap();
-    fs::write(place.path().join("mirrors-too.toml"), format!("listen = \"0.0.0.0:0\"\n{mirrors}")).unwrap();
+    fs::write(place.path().join("mirrors-too.toml"), format!("listen = \"0.0.0.0:0\"\n{mirrors}"))
+        .unwrap();
     let path = |name: &str| place.path().join(name).display().to_string();
     let cases: [(&[&str], &str); 4] = [
         (&["serve", &path("a.txt")], "is not a folder"),
@@ -162,7 +184,11 @@ fn a_server_reports_the_one_error_there_is() {
         let output = run(command.args(words).env("ABREAST_LOG_FORMAT", "text"));
         let error = text(&output.stderr);
         assert!(error.contains(cause) && !error.contains("tokens"), "{words:?}: {error}");
-        assert_eq!(error.matches("help:").count() + error.matches("because:").count(), 1, "{words:?}: {error}");
+        assert_eq!(
+            error.matches("help:").count() + error.matches("because:").count(),
+            1,
+            "{words:?}: {error}"
+        );
     }
 }
 
@@ -174,13 +200,21 @@ fn one_is_written_in_the_singular() {
     fs::write(papers.join("a.txt"), "x").unwrap();
     let (site, data) = (place.path().join("site"), place.path().join("site/.abreast"));
     let mut command = abreast();
-    command.arg("build").arg(&papers).arg("--out").arg(&site).args(["--base-url", "https://example.org/", "--copy"]);
+    command.arg("build").arg(&papers).arg("--out").arg(&site).args([
+        "--base-url",
+        "https://example.org/",
+        "--copy",
+    ]);
     let mut shown = text(&run(&mut command).stdout);
     shown += &text(&run(abreast().arg("check").arg(&data)).stdout);
-    shown += &text(&run(abreast().arg("backup").arg(&data).arg(place.path().join("backups"))).stdout);
-    for part in
-        ["1 file, 0 changes", "1 resource copied", "set papers: 1 resource, up to position 0", "1 resource, up to"]
-    {
+    shown +=
+        &text(&run(abreast().arg("backup").arg(&data).arg(place.path().join("backups"))).stdout);
+    for part in [
+        "1 file, 0 changes",
+        "1 resource copied",
+        "set papers: 1 resource, up to position 0",
+        "1 resource, up to",
+    ] {
         assert!(shown.contains(part), "`{part}` is not in:\n{shown}");
     }
 }

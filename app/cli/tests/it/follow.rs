@@ -1,4 +1,5 @@
-//! A copy that follows is told of changes by a Source with its hub: by events and by callback, over kills of the Source.
+//! A copy that follows is told of changes by a Source with its hub: by events and by callback, over
+//! kills of the Source.
 
 use crate::world::{Source, abreast};
 use abreast_testkit::folder::{files, same};
@@ -40,7 +41,9 @@ impl Following {
     /// Waits for a notice.
     fn tells(&self, code: &str) {
         let end = Instant::now() + Duration::from_secs(60);
-        while self.notices.recv_timeout(end.saturating_duration_since(Instant::now())).unwrap() != code {}
+        while self.notices.recv_timeout(end.saturating_duration_since(Instant::now())).unwrap()
+            != code
+        {}
     }
 
     fn stop(mut self) -> Option<i32> {

@@ -1,4 +1,5 @@
-//! A Destination that takes resources out of the Source's packages, killed again and again, ends with the Source.
+//! A Destination that takes resources out of the Source's packages, killed again and again, ends
+//! with the Source.
 
 use crate::dumps::changes;
 use crate::world::{Source, abreast, audit, get, sync};
@@ -19,11 +20,17 @@ fn copy_from_packages_survives_kills_with_few_requests() {
     for number in 0..3_000 {
         let folder = original.join(format!("d{}", number % 10));
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(format!("f{number:04}")), format!("{number} ").repeat(1 + number % 700)).unwrap();
+        fs::write(
+            folder.join(format!("f{number:04}")),
+            format!("{number} ").repeat(1 + number % 700),
+        )
+        .unwrap();
     }
     fs::write(original.join("large"), vec![7; 3_000_000]).unwrap();
     let source = Source::start(&original, 0, &["--dumps", "1d", "--dump-part-size", "2MiB"]);
-    eventually("the dump is there", || matches!(get(&source.address, "/set/resourcedump.xml"), Some((200, _))));
+    eventually("the dump is there", || {
+        matches!(get(&source.address, "/set/resourcedump.xml"), Some((200, _)))
+    });
     let url = source.url();
     let mut random = Random::new(seed(7));
     for _ in 0..kills(KILLS) {
@@ -53,7 +60,8 @@ fn copy_from_packages_survives_kills_with_few_requests() {
 fn many_changes_come_in_one_package_that_is_made_for_who_asks() {
     const CHANGED: usize = 300;
     let temporary = tempfile::tempdir().unwrap();
-    let [original, copy, other] = ["original", "copy", "other"].map(|name| temporary.path().join(name));
+    let [original, copy, other] =
+        ["original", "copy", "other"].map(|name| temporary.path().join(name));
     fs::create_dir_all(&original).unwrap();
     let write = |number: usize, content: &str| {
         // Never seen half-written, so that there is one change of each.
@@ -74,7 +82,9 @@ fn many_changes_come_in_one_package_that_is_made_for_who_asks() {
     eventually("the next changes are known", || changes(&source).len() == 3 + CHANGED - 1);
     fs::remove_file(original.join("f007")).unwrap();
     let is_gone = |number| {
-        changes(&source).iter().any(|entry| entry.loc.ends_with(number) && entry.change == Some(Change::Deleted))
+        changes(&source)
+            .iter()
+            .any(|entry| entry.loc.ends_with(number) && entry.change == Some(Change::Deleted))
     };
     eventually("the changes are known", || is_gone("f007"));
     let one_by_one = sync(&url, &other, 0, &["--dumps", "never"]);
@@ -84,7 +94,11 @@ fn many_changes_come_in_one_package_that_is_made_for_who_asks() {
         assert_eq!(audit(&url, folder), 0);
     }
     let count = |summary: &serde_json::Value, what: &str| summary[what].as_u64().unwrap();
-    assert_eq!((count(&summary, "updated"), count(&summary, "deleted")), (CHANGED as u64 - 1, 1), "{summary}");
+    assert_eq!(
+        (count(&summary, "updated"), count(&summary, "deleted")),
+        (CHANGED as u64 - 1, 1),
+        "{summary}"
+    );
     assert!(count(&one_by_one, "requests") >= CHANGED as u64 - 1, "{one_by_one}");
     // The Change List, the Capability List, the package, and what was asked to find them.
     assert!(count(&summary, "requests") < 10, "{summary}");

@@ -1,4 +1,5 @@
-//! Names and texts of strangers, fed to every command: nothing that is printed may steer a terminal.
+//! Names and texts of strangers, fed to every command: nothing that is printed may steer a
+//! terminal.
 
 use crate::world::{Source, abreast};
 use abreast_testkit::http::{Request, Server, send, unused_address};
@@ -12,7 +13,8 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-/// Clears the screen, rings, turns the text around, and begins a line as messages of this program begin.
+/// Clears the screen, rings, turns the text around, and begins a line as messages of this program
+/// begin.
 const EVIL: &str = "x\u{1b}[2J\u{7}\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}\u{7f}\u{8}\r\nabreast: FORGED\nINFO FORGED";
 /// What of it XML allows.
 const EVIL_XML: &str = "x\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}\u{7f}";
@@ -38,11 +40,14 @@ impl Seen {
 
     fn check(&mut self, arguments: &[&str], output: &Output) {
         for bytes in [&output.stdout, &output.stderr] {
-            let text = std::str::from_utf8(bytes).unwrap_or_else(|_| panic!("{arguments:?} prints no UTF-8"));
+            let text = std::str::from_utf8(bytes)
+                .unwrap_or_else(|_| panic!("{arguments:?} prints no UTF-8"));
             if let Some(found) = text.chars().find(|c| is_control(*c) && *c != '\n') {
                 panic!("{arguments:?} prints {found:?}: {text:?}");
             }
-            if let Some(line) = text.lines().find(|line| FORGED.iter().any(|forged| line.starts_with(forged))) {
+            if let Some(line) =
+                text.lines().find(|line| FORGED.iter().any(|forged| line.starts_with(forged)))
+            {
                 panic!("{arguments:?} prints a line of others: {line:?} in {text:?}");
             }
             if text.contains("\\u202e") || text.contains("\\u{202e}") || text.contains("FORGED") {
@@ -72,10 +77,12 @@ fn answer(request: &Request, stream: &mut TcpStream) {
         "dead_letters": [{"first": 1, "last": 2, "time": EVIL, "error": EVIL}],
     });
     let (status, kind, body) = match path {
-        _ if path.starts_with("/api/v1/hub/topics?") => {
-            json(serde_json::json!({"topics": [{"id": 1, "url": EVIL, "head": 1, "trimmed": 0}], "next": null}))
+        _ if path.starts_with("/api/v1/hub/topics?") => json(
+            serde_json::json!({"topics": [{"id": 1, "url": EVIL, "head": 1, "trimmed": 0}], "next": null}),
+        ),
+        _ if path.starts_with("/api/v1/hub/topics/") => {
+            json(serde_json::json!({"targets": [target], "next": null}))
         }
-        _ if path.starts_with("/api/v1/hub/topics/") => json(serde_json::json!({"targets": [target], "next": null})),
         _ if path.starts_with("/api/v1/hub/") => json(target),
         _ if path.starts_with("/api/v1/sets/log/") => {
             json(serde_json::json!({"changes": [{"position": 1, "uri": EVIL}], "next": 1}))
@@ -95,12 +102,17 @@ fn answer(request: &Request, stream: &mut TcpStream) {
             ("200 OK", "application/xml", text)
         }
         "/broken.xml" => ("200 OK", "application/xml", format!("<urlset><{EVIL_XML}>{EVIL}")),
-        "/page" => ("200 OK", "text/html", format!("<html><link rel=\"resourcesync\" href=\"{EVIL}\">{EVIL}</html>")),
+        "/page" => (
+            "200 OK",
+            "text/html",
+            format!("<html><link rel=\"resourcesync\" href=\"{EVIL}\">{EVIL}</html>"),
+        ),
         "/robots.txt" => ("404 Not Found", "text/plain", String::new()),
         _ => ("200 OK", "text/plain", EVIL.to_owned()),
     };
-    let headers =
-        format!("Content-Type: {kind}\r\nLink: <{EVIL_HEADER}>; rel=\"resourcesync\"\r\nConnection: close\r\n");
+    let headers = format!(
+        "Content-Type: {kind}\r\nLink: <{EVIL_HEADER}>; rel=\"resourcesync\"\r\nConnection: close\r\n"
+    );
     send(stream, status, &headers, body.as_bytes());
 }
 
@@ -147,7 +159,15 @@ fn no_command_prints_what_steers_a_terminal() {
         seen.run(&["explore", &url(source), "--retries", "0", "--json"]);
         seen.run(&["subscribe", &url(source), "--limit", "1", "--max-time", "5s"]);
     }
-    seen.run(&["sync", &url("list.xml"), text(&copy), "--retries", "0", "--immutable", "--lenient"]);
+    seen.run(&[
+        "sync",
+        &url("list.xml"),
+        text(&copy),
+        "--retries",
+        "0",
+        "--immutable",
+        "--lenient",
+    ]);
     seen.run(&["sync", &url("list.xml"), "-", "--state", text(&path("state")), "--retries", "0"]);
     for more in [&[][..], &["--json"], &["--full"]] {
         seen.run(&[&["audit", &url("list.xml"), text(&copy), "--retries", "0"], more].concat());
@@ -159,7 +179,9 @@ fn no_command_prints_what_steers_a_terminal() {
     // Files that a stranger named, and files that are gone.
     fs::write(copy.join(EVIL), "extra").unwrap();
     seen.run(&["audit", &url("list.xml"), text(&copy), "--retries", "0"]);
-    for entry in fs::read_dir(&copy).unwrap().flatten().filter(|entry| entry.file_name() != ".abreast") {
+    for entry in
+        fs::read_dir(&copy).unwrap().flatten().filter(|entry| entry.file_name() != ".abreast")
+    {
         let _ = fs::remove_file(entry.path());
     }
     for more in [&[][..], &["--json"], &["--read-data"]] {
@@ -172,7 +194,9 @@ fn no_command_prints_what_steers_a_terminal() {
     let lines = path("lines.ndjson");
     fs::write(&lines, "{\"uri\":\"http://example.org/a\"}\n").unwrap();
     seen.run(&["import", "set", text(&lines), "--server", &base]);
-    for (name, content) in [("a.ndjson", EVIL), ("b.csv", EVIL), ("c.xml", EVIL_XML), ("d.xml", &list(&base))] {
+    for (name, content) in
+        [("a.ndjson", EVIL), ("b.csv", EVIL), ("c.xml", EVIL_XML), ("d.xml", &list(&base))]
+    {
         fs::write(path(name), content).unwrap();
         seen.run(&["import", "set", text(&path(name)), "--dry-run"]);
         seen.run(&["import", "set", text(&path(name)), "--dry-run", "--json"]);
@@ -199,7 +223,8 @@ fn no_command_prints_what_steers_a_terminal() {
     std::os::unix::fs::symlink(EVIL, folder.join("link")).unwrap();
     let out = path("out");
     for more in [&[][..], &["--json"]] {
-        let build = ["build", text(&folder), "--base-url", "http://example.org/", "--out", text(&out)];
+        let build =
+            ["build", text(&folder), "--base-url", "http://example.org/", "--out", text(&out)];
         seen.run(&[&build, more].concat());
     }
     let data = path("data");
@@ -224,7 +249,8 @@ fn no_command_prints_what_steers_a_terminal() {
         format!("[[mirror]]\nname = {0}\nurl = {0}\nfolder = {0}\nexclude = [{0}]\n", toml(EVIL)),
     ] {
         fs::write(&config, text_of).unwrap();
-        for command in [&["config", "check", text(&config)][..], &["config", "show", text(&config)]] {
+        for command in [&["config", "check", text(&config)][..], &["config", "show", text(&config)]]
+        {
             seen.run(command);
         }
         seen.run(&["serve", "--config", text(&config), "--listen", EVIL]);
@@ -242,11 +268,29 @@ fn no_command_prints_what_steers_a_terminal() {
     seen.run(&["demo"]);
 
     for command in commands() {
-        assert!(seen.commands.contains(&command), "`{command}` is not tried with hostile text: extend this test");
+        assert!(
+            seen.commands.contains(&command),
+            "`{command}` is not tried with hostile text: extend this test"
+        );
     }
     // Hidden text is no proof: each of these has to have shown some.
-    for command in ["sync", "audit", "validate", "explore", "import", "log", "hub", "subscribe", "check", "build"] {
-        assert!(seen.shown.contains(command), "`{command}` showed no hostile text: {:?}", seen.shown);
+    for command in [
+        "sync",
+        "audit",
+        "validate",
+        "explore",
+        "import",
+        "log",
+        "hub",
+        "subscribe",
+        "check",
+        "build",
+    ] {
+        assert!(
+            seen.shown.contains(command),
+            "`{command}` showed no hostile text: {:?}",
+            seen.shown
+        );
     }
 }
 
@@ -257,7 +301,8 @@ fn encoded() -> String {
 
 /// A string of TOML.
 fn toml(text: &str) -> String {
-    let escaped = text.chars().fold(String::new(), |out, c| format!("{out}\\U{:08x}", u32::from(c)));
+    let escaped =
+        text.chars().fold(String::new(), |out, c| format!("{out}\\U{:08x}", u32::from(c)));
     format!("\"{escaped}\"")
 }
 
@@ -274,7 +319,12 @@ fn serve(seen: &mut Seen, folder: &Path, data: &Path, format: &str) {
     let address = unused_address().to_string();
     let mut command = abreast();
     command.env("ABREAST_LOG_FORMAT", format).env("ABREAST_LOG", "debug");
-    command.arg("serve").arg(folder).arg("--data").arg(data).args(["--listen", &address, "--name", "set"]);
+    command
+        .arg("serve")
+        .arg(folder)
+        .arg("--data")
+        .arg(data)
+        .args(["--listen", &address, "--name", "set"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = rustix::process::Pid::from_child(&child);
     std::thread::spawn({
@@ -285,7 +335,10 @@ fn serve(seen: &mut Seen, folder: &Path, data: &Path, format: &str) {
             });
             for request in [
                 format!("GET /{EVIL_XML} HTTP/1.1\r\nHost: {EVIL_XML}\r\n\r\n"),
-                format!("GET /set/{} HTTP/1.1\r\nHost: x\r\nUser-Agent: {EVIL_XML}\r\n\r\n", encoded()),
+                format!(
+                    "GET /set/{} HTTP/1.1\r\nHost: x\r\nUser-Agent: {EVIL_XML}\r\n\r\n",
+                    encoded()
+                ),
                 format!("{EVIL}\r\n\r\n"),
             ] {
                 let mut stream = TcpStream::connect(&address).unwrap();
@@ -293,8 +346,10 @@ fn serve(seen: &mut Seen, folder: &Path, data: &Path, format: &str) {
                 let _ = stream.write_all(request.as_bytes());
                 let _ = stream.read(&mut [0; 512]);
             }
-            let form =
-                format!("hub.mode=subscribe&hub.topic={0}&hub.callback=http%3A%2F%2F127.0.0.1%3A9%2F{0}", encoded());
+            let form = format!(
+                "hub.mode=subscribe&hub.topic={0}&hub.callback=http%3A%2F%2F127.0.0.1%3A9%2F{0}",
+                encoded()
+            );
             let mut stream = TcpStream::connect(&address).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
             let _ = write!(
@@ -328,11 +383,16 @@ fn a_server_whose_log_is_json_prints_nothing_else() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.stdout.is_empty() && !text.is_empty());
     for line in text.lines() {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        let line: serde_json::Value =
+            serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         assert_eq!(line["level"], "ERROR", "{line}");
     }
     let source = Source::start(place.path(), 0, &[]);
-    assert_eq!(source.stop(), Some(0), "with ABREAST_LOG_FORMAT=text it says on standard output where it listens");
+    assert_eq!(
+        source.stop(),
+        Some(0),
+        "with ABREAST_LOG_FORMAT=text it says on standard output where it listens"
+    );
 }
 
 #[test]
@@ -351,7 +411,8 @@ fn a_log_entry_of_a_stranger_stays_one_entry() {
     let mut text = String::new();
     child.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
     assert!(
-        !text.is_empty() && !text.lines().any(|line| FORGED.iter().any(|forged| line.starts_with(forged))),
+        !text.is_empty()
+            && !text.lines().any(|line| FORGED.iter().any(|forged| line.starts_with(forged))),
         "{text}"
     );
 }

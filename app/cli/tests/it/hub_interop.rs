@@ -1,5 +1,5 @@
-//! The hub and others' programs: Flask-WebSub as a subscriber, as a publisher and as another hub; publishers that say no
-//! more than which topic changed, in both ways they do it.
+//! The hub and others' programs: Flask-WebSub as a subscriber, as a publisher and as another hub;
+//! publishers that say no more than which topic changed, in both ways they do it.
 
 use crate::world::{Source, abreast};
 use abreast_testkit::{Running, eventually, provided};
@@ -59,16 +59,21 @@ impl Peer {
 
     /// The next thing it says, which must be that.
     fn heard(&self, event: &str) -> Value {
-        let said = self.says.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("it did not say `{event}`"));
+        let said =
+            self.says.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("it did not say `{event}`"));
         assert_eq!(said["event"], event, "{said}");
         said
     }
 
-    /// Finds the hub that a topic names, subscribes there with a secret, and tells the subscription's name.
+    /// Finds the hub that a topic names, subscribes there with a secret, and tells the
+    /// subscription's name.
     fn subscribe(&self, topic: &str) -> String {
         let id = self.post("/subscribe", &format!("url={topic}&secret=between+us"));
         let heard = self.heard("subscribe");
-        assert_eq!((heard["id"].as_str(), heard["topic"].as_str()), (Some(id.as_str()), Some(topic)));
+        assert_eq!(
+            (heard["id"].as_str(), heard["topic"].as_str()),
+            (Some(id.as_str()), Some(topic))
+        );
         id
     }
 
@@ -81,7 +86,13 @@ impl Peer {
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-fn request(address: &str, method: &str, path: &str, content_type: &str, body: &str) -> (u16, String) {
+fn request(
+    address: &str,
+    method: &str,
+    path: &str,
+    content_type: &str,
+    body: &str,
+) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let length = body.len();
@@ -115,7 +126,11 @@ fn serve(place: &Path, hub: &str) -> Source {
 fn flask_websub_subscribes_verifies_renews_and_unsubscribes() {
     let temporary = tempfile::tempdir().unwrap();
     let place = temporary.path();
-    let Some(peer) = Peer::start("Flask-WebSub subscribes", &place.join("peer"), "http://127.0.0.1:1/") else { return };
+    let Some(peer) =
+        Peer::start("Flask-WebSub subscribes", &place.join("peer"), "http://127.0.0.1:1/")
+    else {
+        return;
+    };
     let source = serve(place, "signature = \"sha512\"");
     let topic = format!("{}set/notify/change", source.url());
     let id = peer.subscribe(&topic);
@@ -124,7 +139,11 @@ fn flask_websub_subscribes_verifies_renews_and_unsubscribes() {
         // Its listeners hear only what is signed as it should be.
         let told = peer.heard("told");
         let body = told["body"].as_str().unwrap();
-        assert!(body.contains("capability=\"change-notification\"") && body.contains(&format!("/{name}<")), "{body}");
+        assert!(
+            body.contains("capability=\"change-notification\"")
+                && body.contains(&format!("/{name}<")),
+            "{body}"
+        );
         assert_eq!(told["topic"].as_str(), Some(topic.as_str()));
     };
     change("one");
@@ -134,7 +153,8 @@ fn flask_websub_subscribes_verifies_renews_and_unsubscribes() {
     peer.post("/unsubscribe", &format!("id={id}"));
     peer.heard("unsubscribe");
     eventually("nobody is subscribed", || {
-        let page = source.get("/hub").map(|page| String::from_utf8(page).unwrap()).unwrap_or_default();
+        let page =
+            source.get("/hub").map(|page| String::from_utf8(page).unwrap()).unwrap_or_default();
         page.contains("targets: 0.")
     });
 }
@@ -145,7 +165,9 @@ fn our_hub_delivers_flask_websub_topics_for_any_publish_form() {
     let place = temporary.path();
     let source = serve(place, "open = true");
     let hub = format!("{}hub", source.url());
-    let Some(peer) = Peer::start("Flask-WebSub publishes", &place.join("peer"), &hub) else { return };
+    let Some(peer) = Peer::start("Flask-WebSub publishes", &place.join("peer"), &hub) else {
+        return;
+    };
     let topic = peer.url("/topic");
     peer.subscribe(&topic);
     for (content, form) in [
@@ -157,7 +179,10 @@ fn our_hub_delivers_flask_websub_topics_for_any_publish_form() {
         let (status, body) = request(&source.address, "POST", "/hub", FORM, &form);
         assert_eq!(status, 202, "{body}");
         let told = peer.heard("told");
-        assert_eq!((told["topic"].as_str(), told["body"].as_str()), (Some(topic.as_str()), Some(content)));
+        assert_eq!(
+            (told["topic"].as_str(), told["body"].as_str()),
+            (Some(topic.as_str()), Some(content))
+        );
     }
 }
 
@@ -165,7 +190,11 @@ fn our_hub_delivers_flask_websub_topics_for_any_publish_form() {
 fn flask_websub_as_another_hub_passes_our_changes_on() {
     let temporary = tempfile::tempdir().unwrap();
     let place = temporary.path();
-    let Some(peer) = Peer::start("Flask-WebSub is a hub", &place.join("peer"), "http://127.0.0.1:1/") else { return };
+    let Some(peer) =
+        Peer::start("Flask-WebSub is a hub", &place.join("peer"), "http://127.0.0.1:1/")
+    else {
+        return;
+    };
     // The only hub is the other one: it is told that the topic changed, and fetches it.
     let hub = peer.url("/hub");
     let source = serve(place, &format!("enabled = false\nhubs = [{hub:?}]\nsubmit = \"form\""));
@@ -175,6 +204,10 @@ fn flask_websub_as_another_hub_passes_our_changes_on() {
         fs::write(place.join("folder").join(name), name).unwrap();
         let told = peer.heard("told");
         let body = told["body"].as_str().unwrap();
-        assert!(body.contains("capability=\"change-notification\"") && body.contains(&format!("/{name}<")), "{body}");
+        assert!(
+            body.contains("capability=\"change-notification\"")
+                && body.contains(&format!("/{name}<")),
+            "{body}"
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! A hub is killed at random, again and again, while publishers publish and subscribers answer as they like: what was
-//! accepted comes to every subscriber, in order, and only what was not recorded yet comes twice.
+//! A hub is killed at random, again and again, while publishers publish and subscribers answer as
+//! they like: what was accepted comes to every subscriber, in order, and only what was not recorded
+//! yet comes twice.
 //!
-//! Each subscriber looks at each delivery (`receiver.rs`): after one that was taken comes the next one, after one that
-//! was not taken comes the same one, and only after a kill an earlier one, from which it goes on again without a gap.
+//! Each subscriber looks at each delivery (`receiver.rs`): after one that was taken comes the next
+//! one, after one that was not taken comes the same one, and only after a kill an earlier one, from
+//! which it goes on again without a gap.
 
 mod receiver;
 
@@ -40,13 +42,15 @@ fn accepted_notifications_arrive_in_order_over_random_kills() {
     let hub = Arc::new(Hub { address: source.address.clone(), token });
     let receiver = Arc::new(Receiver::start(seed));
 
-    let mut subscriptions: Vec<_> =
-        (0..SUBSCRIBERS[many]).map(|number| Subscription { number, topic: number % TOPICS }).collect();
+    let mut subscriptions: Vec<_> = (0..SUBSCRIBERS[many])
+        .map(|number| Subscription { number, topic: number % TOPICS })
+        .collect();
     let subscribe = |subscription| hub.subscribe(subscription, &receiver.callback(subscription));
     for subscription in &subscriptions {
         assert_eq!(subscribe(*subscription), Some(202), "{subscription:?}");
     }
-    // A subscription counts from the moment its callback was asked: something is said until everybody heard it.
+    // A subscription counts from the moment its callback was asked: something is said until
+    // everybody heard it.
     within(PATIENCE, "everybody heard something", || {
         for topic in 0..TOPICS {
             assert!(matches!(hub.publish(topic, "hello"), Some(Ok(_))));
@@ -60,13 +64,16 @@ fn accepted_notifications_arrive_in_order_over_random_kills() {
     let first = subscriptions.clone();
     let publishers: Vec<JoinHandle<()>> = (0..PUBLISHERS[many])
         .map(|publisher| {
-            let (hub, receiver, accepted, stop) = (hub.clone(), receiver.clone(), accepted.clone(), stop.clone());
-            let listeners: Vec<_> = first.iter().copied().filter(|one| one.topic == publisher % TOPICS).collect();
+            let (hub, receiver, accepted, stop) =
+                (hub.clone(), receiver.clone(), accepted.clone(), stop.clone());
+            let listeners: Vec<_> =
+                first.iter().copied().filter(|one| one.topic == publisher % TOPICS).collect();
             std::thread::spawn(move || {
                 let topic = publisher % TOPICS;
                 let (mut number, mut last) = (0, 0_u64);
                 while !stop.load(SeqCst) {
-                    let slowest = listeners.iter().filter_map(|one| receiver.taken(*one)).min().unwrap_or(0);
+                    let slowest =
+                        listeners.iter().filter_map(|one| receiver.taken(*one)).min().unwrap_or(0);
                     if last.saturating_sub(slowest) > BEHIND {
                         std::thread::sleep(Duration::from_millis(10));
                         continue;
@@ -90,7 +97,10 @@ fn accepted_notifications_arrive_in_order_over_random_kills() {
         let life = if random.below(40) == 39 { 8_000 } else { random.below(350) };
         std::thread::sleep(Duration::from_millis(life));
         // Somebody new, or a renewal, a moment before.
-        let new = Subscription { number: subscriptions.len(), topic: random.below(TOPICS as u64) as usize };
+        let new = Subscription {
+            number: subscriptions.len(),
+            topic: random.below(TOPICS as u64) as usize,
+        };
         let one = match random.below(3) {
             0 => Some(new),
             1 => Some(subscriptions[random.below(subscriptions.len() as u64) as usize]),
@@ -145,7 +155,11 @@ fn accepted_notifications_arrive_in_order_over_random_kills() {
     for one in &first {
         assert!(
             receiver.first(*one).unwrap()
-                <= *accepted.keys().find(|(topic, _)| *topic == one.topic).map(|(_, offset)| offset).unwrap()
+                <= *accepted
+                    .keys()
+                    .find(|(topic, _)| *topic == one.topic)
+                    .map(|(_, offset)| offset)
+                    .unwrap()
         );
     }
 
@@ -165,9 +179,12 @@ fn accepted_notifications_arrive_in_order_over_random_kills() {
     assert_eq!(source.stop(), Some(0));
 }
 
-/// What was accepted is what was delivered, nothing is there twice, and what one publisher said after something else
-/// comes after it.
-fn check_messages(delivered: &BTreeMap<(usize, u64), String>, accepted: &BTreeMap<(usize, u64), String>) {
+/// What was accepted is what was delivered, nothing is there twice, and what one publisher said
+/// after something else comes after it.
+fn check_messages(
+    delivered: &BTreeMap<(usize, u64), String>,
+    accepted: &BTreeMap<(usize, u64), String>,
+) {
     for (place, message) in accepted {
         assert_eq!(delivered.get(place), Some(message), "{place:?} was accepted");
     }
@@ -177,7 +194,10 @@ fn check_messages(delivered: &BTreeMap<(usize, u64), String>, accepted: &BTreeMa
         assert!(known.insert(message), "{message} is there twice");
         let number: u64 = number.parse().unwrap();
         let before = furthest.insert(publisher, number);
-        assert!(before < Some(number), "{message} at {offset} of topic {topic} comes after {before:?}");
+        assert!(
+            before < Some(number),
+            "{message} at {offset} of topic {topic} comes after {before:?}"
+        );
     }
 }
 
@@ -223,13 +243,15 @@ impl Hub {
     /// The answer's status; `None` when there was none.
     fn subscribe(&self, subscription: Subscription, callback: &str) -> Option<u16> {
         let topic = topic_url(subscription.topic);
-        let secret = subscription.secret().map(|secret| format!("&hub.secret={secret}")).unwrap_or_default();
+        let secret =
+            subscription.secret().map(|secret| format!("&hub.secret={secret}")).unwrap_or_default();
         let form = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={callback}{secret}");
         let headers = "Content-Type: application/x-www-form-urlencoded\r\n";
         self.post(headers, &form).map(|(status, _)| status)
     }
 
-    /// The number of a notification that was accepted, or the status of another answer; `None` when there was none.
+    /// The number of a notification that was accepted, or the status of another answer; `None` when
+    /// there was none.
     fn publish(&self, topic: usize, message: &str) -> Option<Result<u64, u16>> {
         let headers = format!(
             "Content-Type: text/plain\r\nAuthorization: Bearer {}\r\nLink: <{}>; rel=\"self\"\r\n",
@@ -240,9 +262,9 @@ impl Hub {
         if status != 200 {
             return Some(Err(status));
         }
-        let number = head
-            .lines()
-            .find_map(|line| line.to_ascii_lowercase().strip_prefix("abreast-offset:")?.trim().parse().ok());
+        let number = head.lines().find_map(|line| {
+            line.to_ascii_lowercase().strip_prefix("abreast-offset:")?.trim().parse().ok()
+        });
         Some(Ok(number.expect("an accepted notification has a number")))
     }
 

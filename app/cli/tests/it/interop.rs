@@ -26,11 +26,13 @@ fn resync_copies_our_source_and_loses_no_change() {
         fs::create_dir_all(original.join("sub")).unwrap();
         fs::create_dir_all(&copy).unwrap();
         for number in 0..50 {
-            fs::write(original.join(format!("sub/f{number}.txt")), format!("content {number}")).unwrap();
+            fs::write(original.join(format!("sub/f{number}.txt")), format!("content {number}"))
+                .unwrap();
         }
         // A file with a history: its Last-Modified is long ago when it is renamed below.
         let old = fs::File::options().write(true).open(original.join("sub/f1.txt")).unwrap();
-        old.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000)).unwrap();
+        old.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000))
+            .unwrap();
         drop(old);
         let source = Source::start(&original, 0, &[]);
         let mapping = format!("{}set/r={}", source.url(), copy.display());
@@ -57,10 +59,15 @@ fn resync_copies_our_source_and_loses_no_change() {
         let from = now_as_resync_wants_it();
         for number in 0..10 {
             fs::remove_file(original.join(format!("sub/f{}.txt", number + 20))).unwrap();
-            fs::write(original.join(format!("sub/f{number}.txt")), format!("another content {number}")).unwrap();
+            fs::write(
+                original.join(format!("sub/f{number}.txt")),
+                format!("another content {number}"),
+            )
+            .unwrap();
             fs::write(original.join(format!("new{number}.txt")), "new").unwrap();
         }
-        fs::rename(original.join("sub/f15.txt"), original.join("renamed-with-its-old-time.txt")).unwrap();
+        fs::rename(original.join("sub/f15.txt"), original.join("renamed-with-its-old-time.txt"))
+            .unwrap();
         eventually("the Source has recorded them", || {
             source
                 .get("/set/changelist.xml")

@@ -1,4 +1,5 @@
-//! Stores and copies are looked at, mended, backed up and restored, also while they are used and while killed.
+//! Stores and copies are looked at, mended, backed up and restored, also while they are used and
+//! while killed.
 
 use crate::crash::{spawn, write_version, writer};
 use crate::world::{Source, abreast, catch_up, sync};
@@ -76,7 +77,11 @@ fn world(files: u64) -> World {
 
 impl World {
     fn serve(&self, port: u16) -> Source {
-        Source::start(&self.original, port, &["--data", self.data.to_str().unwrap(), "--versions", "all"])
+        Source::start(
+            &self.original,
+            port,
+            &["--data", self.data.to_str().unwrap(), "--versions", "all"],
+        )
     }
 }
 
@@ -158,7 +163,10 @@ fn backups_under_load_have_all_changes_and_contents() {
         let text = tool(&["check", "--read-data", "--json"], &[&restored], 0);
         assert!(text.contains("\"sound\":true"), "{text}");
         let log = run(abreast().args(["log", "set", "--data"]).arg(&restored));
-        assert!(String::from_utf8_lossy(&log.stdout).contains(&name), "{name} was acknowledged before the backup");
+        assert!(
+            String::from_utf8_lossy(&log.stdout).contains(&name),
+            "{name} was acknowledged before the backup"
+        );
         // Beside the server, whatever it is doing.
         tool(&["check", "--read-data-subset", "50%"], &[&world.data], 0);
     }
@@ -174,13 +182,15 @@ fn damage_in_a_store_is_found_and_repaired() {
     let source = world.serve(0);
     put(&world.original, "f001.txt", "another version");
     put(&world.original, "large.txt", &"large ".repeat(20_000));
-    eventually("the changes are published", || lists(&source, "f001.txt") && lists(&source, "large.txt"));
+    eventually("the changes are published", || {
+        lists(&source, "f001.txt") && lists(&source, "large.txt")
+    });
     let (port, url) = (source.port(), source.url());
     sync(&url, &world.copy, 0, &[]);
     source.stop();
     assert!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 0)).is_empty());
-    // A packed content with a flipped bit, one whose record has one, a large content that is gone, a dump that was never
-    // completed, a count that is wrong.
+    // A packed content with a flipped bit, one whose record has one, a large content that is gone,
+    // a dump that was never completed, a count that is wrong.
     let segment = world.data.join("contents/packed/0000000001.segment");
     let mut bytes = fs::read(&segment).unwrap();
     let content = bytes.windows(15).position(|window| window == b"another version").unwrap();
@@ -188,17 +198,29 @@ fn damage_in_a_store_is_found_and_repaired() {
     bytes[30] ^= 1;
     fs::write(&segment, bytes).unwrap();
     let files: Vec<PathBuf> = files_below(&world.data.join("contents"));
-    let large: Vec<&PathBuf> = files.iter().filter(|path| path.file_name().unwrap().len() == 62).collect();
+    let large: Vec<&PathBuf> =
+        files.iter().filter(|path| path.file_name().unwrap().len() == 62).collect();
     assert_eq!(large.len(), 1, "{files:?}");
     fs::remove_file(large[0]).unwrap();
     fs::create_dir_all(world.data.join("dumps/set/resources/making-resources-x")).unwrap();
     let json = tool(&["check", "--read-data", "--json"], &[&world.data], 1);
     let mut found = codes(&json);
     found.sort();
-    assert_eq!(found, ["contents.digest", "contents.missing", "contents.record", "dumps.unfinished"], "{json}");
+    assert_eq!(
+        found,
+        ["contents.digest", "contents.missing", "contents.record", "dumps.unfinished"],
+        "{json}"
+    );
     let planned = tool(&["repair", "--dry-run", "--read-data"], &[&world.data], 0);
-    assert!(planned.contains("drop 2 kept contents") && planned.contains("write 1 kept contents"), "{planned}");
-    assert_eq!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 1)).len(), 4, "a dry run does nothing");
+    assert!(
+        planned.contains("drop 2 kept contents") && planned.contains("write 1 kept contents"),
+        "{planned}"
+    );
+    assert_eq!(
+        codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 1)).len(),
+        4,
+        "a dry run does nothing"
+    );
     tool(&["repair", "--read-data"], &[&world.data], 0);
     assert!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 0)).is_empty());
     // The index of packed contents: something else has the name of one of its files.
@@ -216,7 +238,9 @@ fn damage_in_a_store_is_found_and_repaired() {
         *byte = 0x5a;
     }
     fs::write(&database, bytes).unwrap();
-    assert!(codes(&tool(&["check", "--json"], &[&world.data], 1)).contains(&"store.damaged".to_owned()));
+    assert!(
+        codes(&tool(&["check", "--json"], &[&world.data], 1)).contains(&"store.damaged".to_owned())
+    );
     let steps = tool(&["repair"], &[&world.data], 0);
     assert!(steps.contains("source.db.damaged-1") && steps.contains("restart the log"), "{steps}");
     assert!(world.data.join("source.db.damaged-1").is_file());
@@ -244,8 +268,12 @@ fn hub_is_checked_backed_up_repaired_and_restarted() {
     let (store, topic) = open(&world.data);
     for body in ["first notification", "second notification", "third notification"] {
         let payload = Payload::Bytes(Arc::from(body.as_bytes()));
-        publish(&store, topic, NewNotification { media_type: "text/plain".into(), links: String::new(), payload })
-            .unwrap();
+        publish(
+            &store,
+            topic,
+            NewNotification { media_type: "text/plain".into(), links: String::new(), payload },
+        )
+        .unwrap();
     }
     drop(store);
     let sound = tool(&["check"], &[&world.data], 0);
@@ -259,7 +287,11 @@ fn hub_is_checked_backed_up_repaired_and_restarted() {
     assert_eq!(codes(&tool(&["check", "--json"], &[&world.data], 1)), ["hub.notification"]);
     assert!(tool(&["backup"], &[&world.data, &world.backups], 1).contains("is damaged"));
     assert!(tool(&["repair", "--dry-run"], &[&world.data], 0).contains("hub: keep of each topic"));
-    assert_eq!(codes(&tool(&["check", "--json"], &[&world.data], 1)), ["hub.notification"], "a dry run does nothing");
+    assert_eq!(
+        codes(&tool(&["check", "--json"], &[&world.data], 1)),
+        ["hub.notification"],
+        "a dry run does nothing"
+    );
     tool(&["repair"], &[&world.data], 0);
     tool(&["check"], &[&world.data], 0);
     let (store, topic) = open(&world.data);
@@ -272,7 +304,8 @@ fn hub_is_checked_backed_up_repaired_and_restarted() {
     tool(&["restore"], &[&world.backups, &world.data], 0);
     tool(&["check"], &[&world.data], 0);
     let (store, topic) = open(&world.data);
-    let offsets: Vec<u64> = store.read(topic, Offset(0), 10).unwrap().iter().map(|one| one.offset.0).collect();
+    let offsets: Vec<u64> =
+        store.read(topic, Offset(0), 10).unwrap().iter().map(|one| one.offset.0).collect();
     assert_eq!(offsets, [1, 2, 3].map(|number| OFFSETS_APART + number));
 }
 
@@ -289,8 +322,14 @@ fn incomplete_check_does_not_report_success() {
     assert!(!text.lines().any(|line| line == "no damage found"), "{text}");
     assert!(text.contains("not checked to the end"), "{text}");
     let json = output(&["check", "--json"], &[&world.data]);
-    let last: Value = serde_json::from_slice(json.stdout.split(|byte| *byte == b'\n').rev().nth(1).unwrap()).unwrap();
-    assert_eq!((&last["sound"], &last["complete"]), (&Value::Bool(false), &Value::Bool(false)), "{last}");
+    let last: Value =
+        serde_json::from_slice(json.stdout.split(|byte| *byte == b'\n').rev().nth(1).unwrap())
+            .unwrap();
+    assert_eq!(
+        (&last["sound"], &last["complete"]),
+        (&Value::Bool(false), &Value::Bool(false)),
+        "{last}"
+    );
 }
 
 #[test]
@@ -341,13 +380,19 @@ fn damage_in_a_copy_is_found_and_fetched_again() {
     for target in ["", "warc:"] {
         let copy = world.copy.with_extension(target.trim_end_matches(':'));
         let named = PathBuf::from(format!("{target}{}", copy.display()));
-        let synced = || assert_eq!(run(abreast().args(["sync", &source.url()]).arg(&named)).status.code(), Some(0));
+        let synced = || {
+            assert_eq!(
+                run(abreast().args(["sync", &source.url()]).arg(&named)).status.code(),
+                Some(0)
+            )
+        };
         synced();
         assert!(codes(&tool(&["check", "--read-data", "--json"], &[&named], 0)).is_empty());
         if target.is_empty() {
             // Other bytes of the same length and time, and a file that is gone.
             let path = copy.join("f001.txt");
-            let (mut bytes, modified) = (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap());
+            let (mut bytes, modified) =
+                (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap());
             bytes[3] ^= 4;
             fs::write(&path, bytes).unwrap();
             fs::File::options().append(true).open(&path).unwrap().set_modified(modified).unwrap();
@@ -361,7 +406,10 @@ fn damage_in_a_copy_is_found_and_fetched_again() {
             let middle = bytes.len() / 2;
             bytes[middle] ^= 8;
             fs::write(&segment, bytes).unwrap();
-            assert_eq!(codes(&tool(&["check", "--read-data", "--json"], &[&named], 1)), ["copy.digest"]);
+            assert_eq!(
+                codes(&tool(&["check", "--read-data", "--json"], &[&named], 1)),
+                ["copy.digest"]
+            );
         }
         tool(&["repair", "--read-data", "--dry-run"], &[&named], 0);
         tool(&["repair", "--read-data"], &[&named], 0);
@@ -405,7 +453,13 @@ fn killed_backup_restore_and_repair_leave_old_or_new() {
                 ("repair", vec![&world.data])
             }
         };
-        let mut child = abreast().arg(word).args(&paths).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = abreast()
+            .arg(word)
+            .args(&paths)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_millis(random.below(60)));
         if child.try_wait().unwrap().is_none() {
             child.kill().unwrap();
@@ -445,11 +499,18 @@ fn killed_backup_restore_and_repair_leave_old_or_new() {
 fn doctor_reports_problems() {
     let world = world(1);
     let source = world.serve(0);
-    let output = run(abreast().args(["doctor", &source.url(), "--json", "--listen", &source.address]));
+    let output =
+        run(abreast().args(["doctor", &source.url(), "--json", "--listen", &source.address]));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let of = |code: &str| lines.iter().find(|line| line["code"] == code).unwrap_or_else(|| panic!("{code}: {text}"));
-    assert_eq!((of("port")["ok"].clone(), of("answer")["ok"].clone()), (false.into(), true.into()), "{text}");
+    let of = |code: &str| {
+        lines.iter().find(|line| line["code"] == code).unwrap_or_else(|| panic!("{code}: {text}"))
+    };
+    assert_eq!(
+        (of("port")["ok"].clone(), of("answer")["ok"].clone()),
+        (false.into(), true.into()),
+        "{text}"
+    );
     assert!(of("port")["help"].as_str().unwrap().contains("--listen"));
     assert_eq!(output.status.code(), Some(1));
     let text = tool(&["doctor", "--json", "--listen", "127.0.0.1:0"], &[&world.original], 0);
@@ -463,7 +524,9 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             found.extend(files_below(&path));
-        } else if path.extension().is_none_or(|extension| extension == "gz") && !path.ends_with("lock") {
+        } else if path.extension().is_none_or(|extension| extension == "gz")
+            && !path.ends_with("lock")
+        {
             found.push(path);
         }
     }
@@ -479,7 +542,9 @@ fn a_copy_with_its_state_elsewhere_is_checked_and_repaired() {
         let copy = world.copy.with_extension(target.trim_end_matches(':'));
         let named = PathBuf::from(format!("{target}{}", copy.display()));
         let state = world.copy.with_file_name(format!("state-{}", target.trim_end_matches(':')));
-        let sync = || tool(&["sync"], &[Path::new(&source.url()), &named, Path::new("--state"), &state], 0);
+        let sync = || {
+            tool(&["sync"], &[Path::new(&source.url()), &named, Path::new("--state"), &state], 0)
+        };
         sync();
         for given in [&named, &state] {
             let text = tool(&["check", "--read-data"], &[given], 0);
@@ -488,8 +553,11 @@ fn a_copy_with_its_state_elsewhere_is_checked_and_repaired() {
                 "{given:?}: {text}"
             );
         }
-        let damage =
-            if target.is_empty() { copy.join("f001.txt") } else { files_below(&copy.join("archive")).remove(0) };
+        let damage = if target.is_empty() {
+            copy.join("f001.txt")
+        } else {
+            files_below(&copy.join("archive")).remove(0)
+        };
         for given in [&named, &state] {
             fs::write(&damage, "").unwrap();
             let found = codes(&tool(&["check", "--json"], &[given], 1));

@@ -1,4 +1,5 @@
-//! Very many names in one folder, and folders very deep: handled without recursion, within limits, and told.
+//! Very many names in one folder, and folders very deep: handled without recursion, within limits,
+//! and told.
 
 use crate::world::{Source, sync};
 use abreast_folder::{Dir, Folder};
@@ -51,7 +52,10 @@ impl Drop for Deep<'_> {
 
 #[test]
 fn many_names_and_deep_folders_are_published_and_copied() {
-    let names = std::env::var("ABREAST_TEST_NAMES").ok().and_then(|names| names.parse().ok()).unwrap_or(NAMES);
+    let names = std::env::var("ABREAST_TEST_NAMES")
+        .ok()
+        .and_then(|names| names.parse().ok())
+        .unwrap_or(NAMES);
     let temporary = tempfile::tempdir().unwrap();
     let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
     let many = original.join("many");
@@ -77,10 +81,16 @@ fn many_names_and_deep_folders_are_published_and_copied() {
     // One change among them costs one request for what changed.
     fs::write(many.join("0000000"), "changed").unwrap();
     abreast_testkit::eventually("the change is published", || {
-        source.get("/set/changelist.xml").is_some_and(|list| String::from_utf8_lossy(&list).contains("0000000"))
+        source
+            .get("/set/changelist.xml")
+            .is_some_and(|list| String::from_utf8_lossy(&list).contains("0000000"))
     });
     let summary = sync(&source.url(), &copy, 0, &[]);
-    assert_eq!((&summary["updated"], &summary["mode"]), (&1.into(), &"incremental".into()), "{summary}");
+    assert_eq!(
+        (&summary["updated"], &summary["mode"]),
+        (&1.into(), &"incremental".into()),
+        "{summary}"
+    );
     drop(source);
     drop(Deep(&copied_top));
 }
@@ -92,9 +102,19 @@ fn the_threads_of_a_server_share_few_heaps() {
     let source = Source::start(place.path(), 0, &[]);
     let process = format!("/proc/{}", source.pid());
     let environment = std::fs::read_to_string(format!("{process}/environ")).unwrap();
-    assert!(environment.split('\0').any(|variable| variable == "MALLOC_ARENA_MAX=2"), "{environment}");
+    assert!(
+        environment.split('\0').any(|variable| variable == "MALLOC_ARENA_MAX=2"),
+        "{environment}"
+    );
     let arguments = std::fs::read_to_string(format!("{process}/cmdline")).unwrap();
-    assert!(arguments.starts_with(env!("CARGO_BIN_EXE_abreast")) && arguments.contains("\0serve\0"), "{arguments}");
-    assert_eq!(std::fs::read_to_string(format!("{process}/comm")).unwrap().trim(), "abreast", "as `ps` shows it");
+    assert!(
+        arguments.starts_with(env!("CARGO_BIN_EXE_abreast")) && arguments.contains("\0serve\0"),
+        "{arguments}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(format!("{process}/comm")).unwrap().trim(),
+        "abreast",
+        "as `ps` shows it"
+    );
     assert_eq!(source.stop(), Some(0));
 }

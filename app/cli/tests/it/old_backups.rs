@@ -8,8 +8,9 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Made by the last version that kept each content as a file, with `abreast serve --versions all` and `abreast backup`:
-/// three resources, three changes, six contents, of which one has 96,001 bytes.
+/// Made by the last version that kept each content as a file, with `abreast serve --versions all`
+/// and `abreast backup`: three resources, three changes, six contents, of which one has 96,001
+/// bytes.
 const FORMAT_1: &[u8] = include_bytes!("../fixtures/backup_format_1.zip");
 
 fn unpack(to: &Path) {
@@ -26,7 +27,11 @@ fn unpack(to: &Path) {
 
 fn code(words: &[&str], paths: &[&Path]) -> (Option<i32>, String) {
     let output = run(abreast().args(&words[..1]).args(paths).args(&words[1..]));
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     (output.status.code(), text)
 }
 
@@ -50,11 +55,22 @@ fn backup_with_a_file_for_each_content_is_restored() {
         Ok(())
     })
     .unwrap();
-    let expected =
-        ["first text of 1\n", "first text of 2\n", "first text of 3\n", "second text of 1", "third text of 1\n"];
-    assert_eq!(texts, expected.iter().chain(&["a large content "]).map(|text| (*text).to_owned()).collect());
+    let expected = [
+        "first text of 1\n",
+        "first text of 2\n",
+        "first text of 3\n",
+        "second text of 1",
+        "third text of 1\n",
+    ];
+    assert_eq!(
+        texts,
+        expected.iter().chain(&["a large content "]).map(|text| (*text).to_owned()).collect()
+    );
     let packed = folder::paths(&data.join("contents/packed"));
-    assert!(packed.iter().any(|path| path.extension().is_some_and(|extension| extension == "segment")), "{packed:?}");
+    assert!(
+        packed.iter().any(|path| path.extension().is_some_and(|extension| extension == "segment")),
+        "{packed:?}"
+    );
 
     // The next backup is made beside the former ones, and restored too.
     let (done, text) = code(&["backup"], &[&data, &backups]);

@@ -19,10 +19,15 @@ type Archived = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Reads every segment. A torn record may stand only at the end of a file; says how many there are.
 fn read_archive(copy: &Path) -> (Archived, usize) {
-    let mut paths: Vec<_> =
-        fs::read_dir(copy.join("archive")).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let mut paths: Vec<_> = fs::read_dir(copy.join("archive"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path())
+        .collect();
     paths.sort();
-    let (mut found, mut by_date, mut torn) = (Archived::new(), BTreeMap::<(String, String), Vec<u8>>::new(), 0);
+    let (mut found, mut by_date, mut torn) =
+        (Archived::new(), BTreeMap::<(String, String), Vec<u8>>::new(), 0);
     for path in paths {
         let bytes = fs::read(&path).unwrap();
         let mut input = bytes.as_slice();
@@ -103,7 +108,8 @@ fn killed_run_leaves_a_readable_archive_that_is_completed() {
         let text = match random.below(30) {
             0 => format!("large {number} ").repeat(150_000),
             1..8 => "the same in many places ".repeat(30),
-            _ => format!("{number} {} ", random.below(1_000_000)).repeat(random.below(300) as usize + 1),
+            _ => format!("{number} {} ", random.below(1_000_000))
+                .repeat(random.below(300) as usize + 1),
         };
         fs::write(&aside, text).unwrap();
         fs::rename(aside, original.join(format!("f{number:03}.txt"))).unwrap();
@@ -125,8 +131,11 @@ fn killed_run_leaves_a_readable_archive_that_is_completed() {
             }
         }
         let more = ["--segment-size", "300K", "--compress", if round % 2 == 0 { "0" } else { "1" }];
-        let mut child =
-            sync_packed(&source.url(), &copy, &more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = sync_packed(&source.url(), &copy, &more)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let until = Instant::now() + Duration::from_millis(random.below(60));
         while Instant::now() < until && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(1));
@@ -182,8 +191,10 @@ fn archive_programs_read_a_packed_copy_and_its_index() {
 
     // Every digest is right.
     let archive = copy.join("archive");
-    let segments: Vec<_> = fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let check = run(Command::new(&python).args(["-m", "warcio.cli", "check", "-v"]).args(&segments));
+    let segments: Vec<_> =
+        fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let check =
+        run(Command::new(&python).args(["-m", "warcio.cli", "check", "-v"]).args(&segments));
     let told = String::from_utf8_lossy(&check.stdout).into_owned();
     assert!(check.status.success() && told.contains("digest pass"), "{told}");
     assert!(!told.contains("digest failed") && !told.contains("not chunked"), "{told}");
@@ -211,6 +222,8 @@ fn captures(index: &str) -> Vec<(String, serde_json::Value)> {
         // What says that a resource is gone is no capture of it.
         .filter(|(_, fields): &(_, serde_json::Value)| fields["mime"] != "application/warc-fields")
         .collect();
-    lines.sort_by(|one, other| (&one.0, one.1["offset"].as_str()).cmp(&(&other.0, other.1["offset"].as_str())));
+    lines.sort_by(|one, other| {
+        (&one.0, one.1["offset"].as_str()).cmp(&(&other.0, other.1["offset"].as_str()))
+    });
     lines
 }

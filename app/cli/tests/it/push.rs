@@ -1,4 +1,5 @@
-//! A Source with its hub, and hubs alone: who subscribed is told of every change, in order, over restarts and kills.
+//! A Source with its hub, and hubs alone: who subscribed is told of every change, in order, over
+//! restarts and kills.
 
 use crate::world::{Source, abreast, stop};
 use abreast_resourcesync::v1_1::Document;
@@ -25,9 +26,13 @@ impl Callback {
         let got = Arc::<Mutex<BTreeMap<u64, Vec<u8>>>>::default();
         let kept = Arc::clone(&got);
         let server = Server::new(move |request, stream| {
-            let challenge = request.target().split(['?', '&']).find_map(|part| part.strip_prefix("hub.challenge="));
+            let challenge = request
+                .target()
+                .split(['?', '&'])
+                .find_map(|part| part.strip_prefix("hub.challenge="));
             if challenge.is_none() {
-                let offset = request.header("abreast-offset").map_or(0, |offset| offset.parse().unwrap());
+                let offset =
+                    request.header("abreast-offset").map_or(0, |offset| offset.parse().unwrap());
                 let before = kept.lock().unwrap().insert(offset, request.body.clone());
                 assert!(before.is_none_or(|before| before == request.body), "a repeat is the same");
             }
@@ -92,7 +97,8 @@ const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 
 fn subscribe(source: &Source, callback: &Callback) {
     let topic = encode(&format!("{}set/notify/change", source.url()));
-    let body = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", encode(&callback.url()));
+    let body =
+        format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", encode(&callback.url()));
     assert_eq!(post(&source.address, FORM, &body), 202);
     let asked = format!("/hub?callback={}", encode(&callback.url()));
     eventually("the subscription counts", || source.get(&asked).is_some());
@@ -132,7 +138,9 @@ fn subscribers_get_each_change_once_over_restarts_and_kills() {
     expected.sort();
     assert_eq!(names, expected, "each change once");
     fs::remove_file(folder.join("before")).unwrap();
-    eventually("the deletion arrives", || callback.changes().last() == Some(&("before".into(), "deleted".into())));
+    eventually("the deletion arrives", || {
+        callback.changes().last() == Some(&("before".into(), "deleted".into()))
+    });
     assert_eq!(source.stop(), Some(0));
 }
 
@@ -143,7 +151,10 @@ fn follower_of_the_stream_resumes() {
     let source = Source::start(folder, 0, &[]);
     let port = source.port();
     let mut command = abreast();
-    command.args(["subscribe", &source.url(), "--from", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(["subscribe", &source.url(), "--from", "0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut child = Running(command.spawn().unwrap());
     let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let mut lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
@@ -180,7 +191,9 @@ fn hub(data: &str, more: &[&str]) -> (Running, String) {
     let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let address = lines
         .map_while(Result::ok)
-        .find_map(|line| Some(line.trim().strip_prefix("listening on")?.trim().trim_end_matches('/').to_owned()))
+        .find_map(|line| {
+            Some(line.trim().strip_prefix("listening on")?.trim().trim_end_matches('/').to_owned())
+        })
         .expect("it tells where it listens");
     (child, address.trim_start_matches("http://").to_owned())
 }
@@ -191,23 +204,31 @@ fn standalone_hub_accepts_foreign_topics_and_is_inspected() {
     let data = place.path().join("hub");
     std::fs::create_dir(&data).unwrap();
     let data = data.to_str().unwrap();
-    let token = run(abreast().args(["token", "create", "--name", "a", "--scope", "admin", "--data", data]));
+    let token =
+        run(abreast().args(["token", "create", "--name", "a", "--scope", "admin", "--data", data]));
     let token = String::from_utf8(token.stdout).unwrap().trim().to_owned();
     let (child, address) = hub(data, &[]);
     let say = |text: &str| {
         let topic = "Link: <https://museum.example/topic>; rel=\"self\"\r\n";
-        let headers = format!("Content-Type: text/plain\r\nAuthorization: Bearer {token}\r\n{topic}");
+        let headers =
+            format!("Content-Type: text/plain\r\nAuthorization: Bearer {token}\r\n{topic}");
         assert_eq!(post(&address, &headers, text), 200);
     };
     say("one");
     say("two");
     let callback = Callback::new();
     let topic = encode("https://museum.example/topic");
-    let form = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", encode(&callback.url()));
+    let form =
+        format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", encode(&callback.url()));
     assert_eq!(post(&address, FORM, &form), 202);
     let server = format!("http://{address}/");
     let look = |words: &[&str], place: &[&str], code: i32| {
-        let output = run(abreast().arg("hub").args(words).args(place).args(["--json"]).env("ABREAST_TOKEN", &token));
+        let output = run(abreast()
+            .arg("hub")
+            .args(words)
+            .args(place)
+            .args(["--json"])
+            .env("ABREAST_TOKEN", &token));
         let problem = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{words:?} {problem}");
         let lines = String::from_utf8(output.stdout).unwrap();
@@ -216,22 +237,31 @@ fn standalone_hub_accepts_foreign_topics_and_is_inspected() {
     let of_server = ["--server", server.as_str()];
     assert_eq!(look(&["topics"], &of_server, 0)[0]["head"], 2);
     eventually("the subscription counts", || look(&["targets"], &of_server, 0).len() == 1);
-    let target = look(&["targets", "https://museum.example/topic"], &of_server, 0)[0]["id"].to_string();
+    let target =
+        look(&["targets", "https://museum.example/topic"], &of_server, 0)[0]["id"].to_string();
     look(&["targets", "https://museum.example/other"], &of_server, 2);
     assert!(callback.got.lock().unwrap().is_empty(), "who subscribes is told of what comes");
     look(&["replay", &target, "--after", "0"], &of_server, 0);
     eventually("both come", || callback.got.lock().unwrap().len() == 2);
-    eventually("that is recorded", || look(&["attempts", &target], &of_server, 0)[0]["cursor"] == 2);
+    eventually("that is recorded", || {
+        look(&["attempts", &target], &of_server, 0)[0]["cursor"] == 2
+    });
     let of_store = ["--data", data];
     look(&["topics"], &of_store, 10);
     let second = run(abreast().args(["hub", "--listen", "127.0.0.1:0", "--data", data]));
     assert_eq!(second.status.code(), Some(1), "one server a store");
     let config = place.path().join("hub.toml");
-    for (hub, code) in
-        [("allow_topics = [\"https://museum.example/\"]", 0), ("lease = \"1s\"", 2), ("hubs = [\"http://x/\"]", 2)]
-    {
+    for (hub, code) in [
+        ("allow_topics = [\"https://museum.example/\"]", 0),
+        ("lease = \"1s\"", 2),
+        ("hubs = [\"http://x/\"]", 2),
+    ] {
         fs::write(&config, format!("data = {data:?}\n[hub]\n{hub}\n")).unwrap();
-        assert_eq!(run(abreast().args(["config", "check"]).arg(&config)).status.code(), Some(code), "{hub}");
+        assert_eq!(
+            run(abreast().args(["config", "check"]).arg(&config)).status.code(),
+            Some(code),
+            "{hub}"
+        );
     }
     assert_eq!(stop(child), Some(0));
     assert_eq!(look(&["topics"], &of_store, 0)[0]["head"], 2);
@@ -247,8 +277,18 @@ fn callbacks_are_not_written_to_the_log() {
     let place = tempfile::tempdir().unwrap();
     let log = place.path().join("log");
     let mut command = abreast();
-    command.args(["hub", "--listen", "127.0.0.1:0", "--allow-topic", "https://museum.example/", "--data"]);
-    command.arg(place.path().join("hub")).stdout(Stdio::piped()).stderr(fs::File::create(&log).unwrap());
+    command.args([
+        "hub",
+        "--listen",
+        "127.0.0.1:0",
+        "--allow-topic",
+        "https://museum.example/",
+        "--data",
+    ]);
+    command
+        .arg(place.path().join("hub"))
+        .stdout(Stdio::piped())
+        .stderr(fs::File::create(&log).unwrap());
     let mut child = Running(command.spawn().unwrap());
     let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let address = lines.map_while(Result::ok).find_map(|line| {
@@ -283,7 +323,8 @@ fn callbacks_are_not_written_to_the_log() {
 fn config(place: &Path, sets: &[&str], hub: &str) -> String {
     use std::fmt::Write as _;
     let data = place.join("data");
-    let mut text = format!("data = \"{}\"\n[hub]\n{hub}\n[notify]\ndebounce = \"10ms\"\n", data.display());
+    let mut text =
+        format!("data = \"{}\"\n[hub]\n{hub}\n[notify]\ndebounce = \"10ms\"\n", data.display());
     for set in sets {
         let folder = place.join(set);
         fs::create_dir_all(&folder).unwrap();
@@ -308,7 +349,11 @@ fn the_end_of_a_removed_set_passes_a_hub_that_verifies() {
         let topic = encode(&format!("{url}{set}/notify/framework"));
         let mut stream = TcpStream::connect(&other).unwrap();
         stream.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
-        write!(stream, "GET /hub/events?topic={topic} HTTP/1.1\r\nHost: h\r\nLast-Event-ID: 0\r\n\r\n").unwrap();
+        write!(
+            stream,
+            "GET /hub/events?topic={topic} HTTP/1.1\r\nHost: h\r\nLast-Event-ID: 0\r\n\r\n"
+        )
+        .unwrap();
         let (mut text, mut part) = (Vec::new(), [0; 4_096]);
         // Everything that was published so far comes at once.
         while let Ok(read @ 1..) = stream.read(&mut part) {
@@ -319,7 +364,9 @@ fn the_end_of_a_removed_set_passes_a_hub_that_verifies() {
         }
         String::from_utf8_lossy(&text).into_owned()
     };
-    eventually("both sets are known there", || ["kept", "gone"].into_iter().all(|set| last(set).contains("<loc>")));
+    eventually("both sets are known there", || {
+        ["kept", "gone"].into_iter().all(|set| last(set).contains("<loc>"))
+    });
     assert_eq!(source.stop(), Some(0));
     let source = Source::start_config_at(&config(place.path(), &["kept"], &hubs), port);
     eventually("its end is known there", || {
@@ -328,18 +375,25 @@ fn the_end_of_a_removed_set_passes_a_hub_that_verifies() {
     });
     let end = String::from_utf8(source.get("/gone/notify/framework").unwrap()).unwrap();
     assert!(end.contains("change=\"deleted\""), "{end}");
-    assert!(source.get("/gone/notify/change").is_none() && source.get("/never/notify/framework").is_none());
+    assert!(
+        source.get("/gone/notify/change").is_none()
+            && source.get("/never/notify/framework").is_none()
+    );
     assert_eq!(source.stop(), Some(0));
-    let targets = run(abreast().args(["hub", "targets", "--json", "--data"]).arg(place.path().join("data")));
+    let targets =
+        run(abreast().args(["hub", "targets", "--json", "--data"]).arg(place.path().join("data")));
     let targets = String::from_utf8(targets.stdout).unwrap();
     assert!(targets.contains("/kept/notify/") && !targets.contains("/gone/notify/"), "{targets}");
     // A hub that is no longer configured is not notified, and one is notified in one way.
     for (hub, kinds) in [(format!("submit = \"form\"\n{hubs}"), "form"), (String::new(), "")] {
         let source = Source::start_config_at(&config(place.path(), &["kept"], &hub), port);
         assert_eq!(source.stop(), Some(0));
-        let targets = run(abreast().args(["hub", "targets", "--json", "--data"]).arg(place.path().join("data")));
+        let targets = run(abreast()
+            .args(["hub", "targets", "--json", "--data"])
+            .arg(place.path().join("data")));
         let targets = String::from_utf8(targets.stdout).unwrap();
-        let found: Vec<Value> = targets.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let found: Vec<Value> =
+            targets.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(found.len(), if kinds.is_empty() { 0 } else { 2 }, "{targets}");
         assert!(found.iter().all(|target| target["kind"] == kinds), "{targets}");
     }
@@ -355,14 +409,21 @@ fn refusing_hub_is_shown_in_log_metrics_and_api() {
     let hubs = format!("hubs = [\"http://{other}/hub\"]");
     let source = Source::start_config(&config(place.path(), &["set"], &hubs));
     put(&place.path().join("set"), "new");
-    let text = |path: &str| source.get(path).map(|body| String::from_utf8(body).unwrap()).unwrap_or_default();
+    let text = |path: &str| {
+        source.get(path).map(|body| String::from_utf8(body).unwrap()).unwrap_or_default()
+    };
     eventually("it is shown", || text("/readyz").contains("401"));
     let ready = text("/readyz");
-    assert!(ready.starts_with("ready\n") && ready.contains(&other) && ready.contains("hub.hubs"), "{ready}");
+    assert!(
+        ready.starts_with("ready\n") && ready.contains(&other) && ready.contains("hub.hubs"),
+        "{ready}"
+    );
     let overview: Value = serde_json::from_str(&text("/api/v1/hub")).unwrap();
     assert!(overview["failing_hubs"][0].as_str().unwrap().contains("refuses"), "{overview}");
     assert!(
-        text("/metrics").lines().any(|line| line.starts_with("abreast_hub_failing_hubs ") && !line.ends_with(" 0"))
+        text("/metrics")
+            .lines()
+            .any(|line| line.starts_with("abreast_hub_failing_hubs ") && !line.ends_with(" 0"))
     );
     assert_eq!(source.stop(), Some(0));
     let targets = run(abreast().args(["hub", "targets", "--data"]).arg(place.path().join("data")));

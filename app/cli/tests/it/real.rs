@@ -39,7 +39,12 @@ fn five_releases_of_brick_arrive_one_after_the_other() {
     copy_files(&releases.join("1.1"), &original);
     let source = Source::start(&original, 0, &[]);
     let mut follower = abreast();
-    follower.args(["sync", &source.url()]).arg(&copy).args(["--follow", "--interval", "50ms", "--quiet"]);
+    follower.args(["sync", &source.url()]).arg(&copy).args([
+        "--follow",
+        "--interval",
+        "50ms",
+        "--quiet",
+    ]);
     let _follower = Running(follower.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     eventually_ok("the first release is mirrored", || same(&files(&original), &files(&copy)));
     for release in ["1.2", "1.3", "1.4", "1.5"] {

@@ -32,7 +32,9 @@ const RULES: [&str; 4] = ["--exclude", "*.tmp", "--exclude", "/drafts/"];
 fn excluded_files_are_published_nowhere() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("original");
-    for name in ["a.xml", "b.tmp", "drafts/x.xml", "drafts/deep/y.xml", "papers/z.tmp", "papers/z.xml"] {
+    for name in
+        ["a.xml", "b.tmp", "drafts/x.xml", "drafts/deep/y.xml", "papers/z.tmp", "papers/z.xml"]
+    {
         write(&folder, name, "<draft/>");
     }
     // So many that no deletion by the rules is held.
@@ -43,14 +45,21 @@ fn excluded_files_are_published_nowhere() {
     symlink("drafts/x.xml", folder.join("link.xml")).unwrap();
     symlink("drafts", folder.join("linked")).unwrap();
     symlink("a.xml", folder.join("good.xml")).unwrap();
-    let more = ["--versions", "all", "--follow-links", "--api-write", "--dumps", "1s", "--change-dumps"];
+    let more =
+        ["--versions", "all", "--follow-links", "--api-write", "--dumps", "1s", "--change-dumps"];
     let all = Source::start(&folder, 0, &more);
     eventually("everything is published", || listed(&all, LIST).len() == 20);
     write(&folder, "drafts/x.xml", "<draft>second</draft>");
     eventually("a change is recorded", || listed(&all, CHANGES).contains("drafts/x.xml"));
     let timemap = |source: &Source| format!("/timemap/json/{}set/r/drafts/x.xml", source.url());
     let map: serde_json::Value = serde_json::from_slice(&all.get(&timemap(&all)).unwrap()).unwrap();
-    let memento = map["mementos"]["list"][0]["uri"].as_str().unwrap().splitn(4, '/').nth(3).unwrap().to_owned();
+    let memento = map["mementos"]["list"][0]["uri"]
+        .as_str()
+        .unwrap()
+        .splitn(4, '/')
+        .nth(3)
+        .unwrap()
+        .to_owned();
     assert_eq!(status(&all, &format!("/{memento}")), 200);
     let port = all.port();
     assert_eq!(all.stop(), Some(0));
@@ -59,7 +68,8 @@ fn excluded_files_are_published_nowhere() {
     let taken = ["a.xml", "good.xml", "papers/z.xml"].map(str::to_owned).into_iter().chain(kept);
     let taken: BTreeSet<String> = taken.collect();
     // At once under the URLs, in the lists when the first scan has ended.
-    let hidden = ["drafts/x.xml", "drafts/deep/y.xml", "b.tmp", "papers/z.tmp", "link.xml", "linked/x.xml"];
+    let hidden =
+        ["drafts/x.xml", "drafts/deep/y.xml", "b.tmp", "papers/z.tmp", "link.xml", "linked/x.xml"];
     for name in hidden {
         assert_eq!(status(&some, &format!("/set/r/{name}")), 404, "{name}");
         assert_eq!(status(&some, &format!("/api/v1/sets/set/content/{name}")), 404, "{name}");
@@ -86,8 +96,10 @@ fn excluded_files_are_published_nowhere() {
     assert_eq!((put("drafts/put.xml").as_str(), put("put.xml").as_str()), ("422", "201"));
     assert!(!folder.join("drafts/put.xml").exists());
     eventually("the dump names what the rules take", || {
-        let list = String::from_utf8(some.get("/set/resourcedump.xml").unwrap_or_default()).unwrap();
-        let Some(package) = list.split("<loc>").nth(1).and_then(|rest| rest.split("</loc>").next()) else {
+        let list =
+            String::from_utf8(some.get("/set/resourcedump.xml").unwrap_or_default()).unwrap();
+        let Some(package) = list.split("<loc>").nth(1).and_then(|rest| rest.split("</loc>").next())
+        else {
             return false;
         };
         let path = format!("/{}", package.splitn(4, '/').nth(3).unwrap());
@@ -98,7 +110,9 @@ fn excluded_files_are_published_nowhere() {
     assert_eq!(some.stop(), Some(0));
 
     let again = Source::start(&folder, port, &more);
-    eventually("what the rules left out comes back", || listed(&again, LIST).contains("drafts/new.xml"));
+    eventually("what the rules left out comes back", || {
+        listed(&again, LIST).contains("drafts/new.xml")
+    });
     assert_eq!(status(&again, "/set/r/drafts/x.xml"), 200);
     assert_eq!(again.stop(), Some(0));
 }
@@ -112,7 +126,13 @@ fn a_built_site_has_what_the_rules_take() {
     }
     let build = |rules: &[&str]| {
         let mut command = abreast();
-        command.arg("build").arg(&folder).args(["--base-url", "https://example.org/", "--copy", "--json", "--out"]);
+        command.arg("build").arg(&folder).args([
+            "--base-url",
+            "https://example.org/",
+            "--copy",
+            "--json",
+            "--out",
+        ]);
         let output = run(command.arg(&site).args(rules));
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), text)
@@ -133,10 +153,16 @@ fn a_built_site_has_what_the_rules_take() {
     assert!(code == Some(2) && error.contains("`uri:`") && error.contains("help:"), "{error}");
     assert_eq!(build(&["--filter", "nonsense"]).0, Some(2));
     let config = place.path().join("abreast.toml");
-    let text = format!("[[set]]\nfolder = {:?}\nexclude = [\"*.tmp\"]\n", folder.display().to_string());
+    let text =
+        format!("[[set]]\nfolder = {:?}\nexclude = [\"*.tmp\"]\n", folder.display().to_string());
     fs::write(&config, text + "filter = [\"- drafts/\"]\n").unwrap();
     let mut command = abreast();
-    command.arg("build").arg("--config").arg(&config).args(["--base-url", "https://example.org/", "--copy", "--out"]);
+    command.arg("build").arg("--config").arg(&config).args([
+        "--base-url",
+        "https://example.org/",
+        "--copy",
+        "--out",
+    ]);
     assert_eq!(run(command.arg(&site)).status.code(), Some(0));
     assert_eq!(copied(), ["a.pdf", "b.xml"]);
 }
@@ -162,11 +188,18 @@ fn newly_excluded_files_are_served_while_held() {
         ready.1.contains("deletion")
     });
     let cause = "the deletion of 8 of 12 resources is held: the include and exclude patterns leave them out";
-    assert!(ready.0 == 503 && ready.1.contains(cause) && ready.1.contains("scope `admin`"), "{ready:?}");
+    assert!(
+        ready.0 == 503 && ready.1.contains(cause) && ready.1.contains("scope `admin`"),
+        "{ready:?}"
+    );
     assert_eq!(listed(&some, LIST).len(), 12);
     for path in listed(&some, LIST) {
         assert_eq!(status(&some, &format!("/set/r/{path}")), 200, "{path} is listed");
-        assert_eq!(status(&some, &format!("/api/v1/sets/set/content/{path}")), 200, "{path} is listed");
+        assert_eq!(
+            status(&some, &format!("/api/v1/sets/set/content/{path}")),
+            200,
+            "{path} is listed"
+        );
     }
     assert_eq!(status(&some, "/set/r/never.tmp"), 404, "it is in no list");
     assert_eq!(audit(&some.url(), &copy), 0);
@@ -174,8 +207,11 @@ fn newly_excluded_files_are_served_while_held() {
     sync(&some.url(), &place.path().join("second"), 0, &[]);
 
     let data = folder.join(".abreast");
-    let create =
-        |data: &Path| run(abreast().args(["token", "create", "--name", "a", "--scope", "admin", "--data"]).arg(data));
+    let create = |data: &Path| {
+        run(abreast()
+            .args(["token", "create", "--name", "a", "--scope", "admin", "--data"])
+            .arg(data))
+    };
     let refused = create(&folder);
     let help = format!("name the store of this published folder: --data {}", data.display());
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -185,7 +221,14 @@ fn newly_excluded_files_are_served_while_held() {
     eventually("the token is known", || {
         let header = format!("Authorization: Bearer {}", token.trim());
         let mut curl = std::process::Command::new("curl");
-        curl.args(["-s", "-X", "POST", "-H", &header, &format!("{}api/v1/sets/set/deletions", some.url())]);
+        curl.args([
+            "-s",
+            "-X",
+            "POST",
+            "-H",
+            &header,
+            &format!("{}api/v1/sets/set/deletions", some.url()),
+        ]);
         answer = serde_json::from_slice(&run(&mut curl).stdout).unwrap_or_default();
         answer["status"] != 401
     });
@@ -216,11 +259,21 @@ fn a_build_names_why_deletions_are_held() {
     };
     assert_eq!(build(&[]).0, 0);
     let (code, text) = build(&["--exclude", "*.tmp"]);
-    assert!(code == 7 && text.contains("8 of 12") && text.contains("patterns leave them out"), "{text}");
-    assert!(text.contains("if the patterns are as intended, run it again with --confirm-deletions"), "{text}");
+    assert!(
+        code == 7 && text.contains("8 of 12") && text.contains("patterns leave them out"),
+        "{text}"
+    );
+    assert!(
+        text.contains("if the patterns are as intended, run it again with --confirm-deletions"),
+        "{text}"
+    );
     fs::remove_file(folder.join("0.tmp")).unwrap();
     let (code, text) = build(&["--exclude", "*.tmp"]);
-    assert!(code == 7 && text.contains("1 file is gone, and the include and exclude patterns leave out 7"), "{text}");
+    assert!(
+        code == 7
+            && text.contains("1 file is gone, and the include and exclude patterns leave out 7"),
+        "{text}"
+    );
     (1..7).for_each(|number| fs::remove_file(folder.join(format!("{number}.tmp"))).unwrap());
     let (code, text) = build(&[]);
     assert!(code == 7 && text.contains("7 of 12") && text.contains("the files are gone"), "{text}");

@@ -12,19 +12,32 @@ fn a_folder_is_published_mirrored_kept_in_sync_and_audited() {
     let temporary = tempfile::tempdir().unwrap();
     let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
     fs::create_dir_all(original.join("deep/er")).unwrap();
-    for (path, content) in
-        [("one.txt", "1"), ("deep/er/two words & more.ttl", "2"), ("deep/100%.txt", "3"), ("empty", "")]
-    {
+    for (path, content) in [
+        ("one.txt", "1"),
+        ("deep/er/two words & more.ttl", "2"),
+        ("deep/100%.txt", "3"),
+        ("empty", ""),
+    ] {
         fs::write(original.join(path), content).unwrap();
     }
     let source = Source::start(&original, 0, &[]);
     let url = source.url();
 
     let summary = sync(&url, &copy, 0, &[]);
-    assert_eq!((summary["mode"].as_str(), summary["created"].as_u64()), (Some("baseline"), Some(4)));
+    assert_eq!(
+        (summary["mode"].as_str(), summary["created"].as_u64()),
+        (Some("baseline"), Some(4))
+    );
     assert_equal(&original, &copy);
-    let mtime =
-        |path| fs::metadata(path).unwrap().modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let mtime = |path| {
+        fs::metadata(path)
+            .unwrap()
+            .modified()
+            .unwrap()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_secs()
+    };
     assert_eq!(mtime(original.join("one.txt")), mtime(copy.join("one.txt")));
     assert_eq!(audit(&url, &copy), 0);
 
@@ -53,7 +66,12 @@ fn a_file_that_follows_a_change_list_gets_its_own_time() {
     // Restored from somewhere: new here, but last modified long ago.
     fs::write(original.join(".b"), "2").unwrap();
     let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
-    fs::File::options().write(true).open(original.join(".b")).unwrap().set_modified(long_ago).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(original.join(".b"))
+        .unwrap()
+        .set_modified(long_ago)
+        .unwrap();
     fs::rename(original.join(".b"), original.join("b")).unwrap();
     eventually("the copy follows", || {
         sync(&source.url(), &copy, 0, &[]);
@@ -66,7 +84,9 @@ fn a_file_that_follows_a_change_list_gets_its_own_time() {
 
 fn audit_after_change(source: &Source, copy: &std::path::Path) -> i32 {
     eventually("the Source has seen the edit", || {
-        source.get("/set/changelist.xml").is_some_and(|list| String::from_utf8_lossy(&list).contains("one.txt"))
+        source
+            .get("/set/changelist.xml")
+            .is_some_and(|list| String::from_utf8_lossy(&list).contains("one.txt"))
     });
     audit(&source.url(), copy)
 }
@@ -89,7 +109,8 @@ fn changes_made_while_the_source_was_down_are_found() {
     eventually_ok("the copy follows", || {
         let summary = sync(&source.url(), &copy, 0, &[]);
         assert_ne!(summary["mode"], "baseline", "no change was missed, so no new baseline is due");
-        same(&files(&original), &files(&copy)).map_err(|why| format!("{why}; the last run: {summary}"))
+        same(&files(&original), &files(&copy))
+            .map_err(|why| format!("{why}; the last run: {summary}"))
     });
 }
 
@@ -101,8 +122,14 @@ fn following_applies_changes_as_they_come() {
     fs::write(original.join("a"), "1").unwrap();
     let source = Source::start(&original, 0, &[]);
     let mut follower = abreast();
-    follower.args(["sync", &source.url()]).arg(&copy).args(["--follow", "--interval", "100ms", "--json"]);
-    let mut follower = Running(follower.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    follower.args(["sync", &source.url()]).arg(&copy).args([
+        "--follow",
+        "--interval",
+        "100ms",
+        "--json",
+    ]);
+    let mut follower =
+        Running(follower.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     eventually_ok("the copy is made", || same(&files(&original), &files(&copy)));
     fs::write(original.join("b"), "2").unwrap();
     fs::remove_file(original.join("a")).unwrap();
@@ -138,8 +165,17 @@ fn another_folder_in_the_same_place_is_read_and_served() {
 fn the_demo_ends_well() {
     let output = run(abreast().arg("demo"));
     let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("6. An audit compares copy and museum") && text.contains("   equal: 241 files"), "{text}");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        text.contains("6. An audit compares copy and museum")
+            && text.contains("   equal: 241 files"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -149,7 +185,8 @@ fn the_demo_stays_when_asked() {
     demo.args(["demo", "--keep", "--dir"]).arg(temporary.path());
     let mut demo = Running(demo.stdout(Stdio::piped()).spawn().unwrap());
     let lines = BufReader::new(demo.0.stdout.take().unwrap()).lines();
-    let addresses = lines.map(Result::unwrap).find(|line| line.trim_start().starts_with("addresses")).unwrap();
+    let addresses =
+        lines.map(Result::unwrap).find(|line| line.trim_start().starts_with("addresses")).unwrap();
     assert!(addresses.contains("/.well-known/resourcesync"), "{addresses}");
     let pid = rustix::process::Pid::from_child(&demo.0);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -184,7 +221,10 @@ fn one_store_has_one_source_and_one_copy_has_one_run() {
     let _source = Source::start(&original, 0, &[]);
     let second = run(abreast().arg("serve").arg(&original).args(["--listen", "127.0.0.1:0"]));
     assert_eq!(second.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&second.stderr).contains("another abreast is serving"), "{second:?}");
+    assert!(
+        String::from_utf8_lossy(&second.stderr).contains("another abreast is serving"),
+        "{second:?}"
+    );
 }
 
 #[test]
@@ -194,14 +234,29 @@ fn wrong_usage_is_code_2_with_help() {
     assert_eq!(output.status.code(), Some(2));
     let output = run(abreast().args(["sync", "localhost:8080", "copy"]).current_dir(place.path()));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), told.contains("for example https://example.org/")), (Some(2), true), "{told}");
-    let output =
-        run(abreast().args(["sync", "http://127.0.0.1:9/", "copy", "--retries", "0"]).current_dir(place.path()));
+    assert_eq!(
+        (output.status.code(), told.contains("for example https://example.org/")),
+        (Some(2), true),
+        "{told}"
+    );
+    let output = run(abreast()
+        .args(["sync", "http://127.0.0.1:9/", "copy", "--retries", "0"])
+        .current_dir(place.path()));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), told.matches("cannot fetch").count()), (Some(5), 1), "told once: {told}");
-    let output = run(abreast().args(["serve", ".", "--listen", "127.0.0.1"]).current_dir(place.path()));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("`listen`: `127.0.0.1` is not an address"), "{output:?}");
+    assert_eq!(
+        (output.status.code(), told.matches("cannot fetch").count()),
+        (Some(5), 1),
+        "told once: {told}"
+    );
+    let output =
+        run(abreast().args(["serve", ".", "--listen", "127.0.0.1"]).current_dir(place.path()));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("`listen`: `127.0.0.1` is not an address"),
+        "{output:?}"
+    );
     let output = run(abreast().args(["serve", "/nowhere/at/all"]));
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("`folder`: cannot open `/nowhere/at/all`"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("`folder`: cannot open `/nowhere/at/all`")
+    );
 }

@@ -30,7 +30,10 @@ impl World {
         for set in sets {
             let folder = self.set(set);
             let folder = folder.display();
-            let _ = writeln!(text, "[[set]]\nname = \"{set}\"\ndebounce = \"30ms\"\nfolder = \"{folder}\"");
+            let _ = writeln!(
+                text,
+                "[[set]]\nname = \"{set}\"\ndebounce = \"30ms\"\nfolder = \"{folder}\""
+            );
         }
         fs::write(self.path("abreast.toml"), text).unwrap();
     }
@@ -70,13 +73,18 @@ fn the_set_that_is_named_is_copied_and_audited() {
     let source = world.serve();
     let root = source.url();
     let copy = world.path("copy");
-    for address in [root.clone(), format!("{root}.well-known/resourcesync"), format!("{root}about.html")] {
+    for address in
+        [root.clone(), format!("{root}.well-known/resourcesync"), format!("{root}about.html")]
+    {
         for command in ["sync", "audit"] {
             fs::create_dir_all(&copy).unwrap();
             for more in [&[][..], &["--set", "nothing"]] {
                 let (code, _, errors) = told(&[&[command, address.as_str()], more].concat(), &copy);
                 assert_eq!(code, 2, "{command} {address} {more:?}: {errors}");
-                assert!(errors.contains("/maps/capabilitylist.xml") && errors.contains("/papers/"), "{errors}");
+                assert!(
+                    errors.contains("/maps/capabilitylist.xml") && errors.contains("/papers/"),
+                    "{errors}"
+                );
             }
         }
     }
@@ -97,7 +105,11 @@ fn two_jobs_on_one_root_copy_two_sets() {
     let source = world.serve();
     let job = |set: &str| {
         let folder = world.path(&format!("copy-of-{set}"));
-        format!("[[mirror]]\nurl = \"{}\"\nset = \"{set}\"\nfolder = \"{}\"\n", source.url(), folder.display())
+        format!(
+            "[[mirror]]\nurl = \"{}\"\nset = \"{set}\"\nfolder = \"{}\"\n",
+            source.url(),
+            folder.display()
+        )
     };
     let file = world.path("mirrors.toml");
     fs::write(&file, job("maps") + &job("papers")).unwrap();
@@ -158,10 +170,17 @@ fn all_sets_are_copied_each_into_its_own_folder() {
     let (code, lines, _) = audit();
     assert_eq!(code, 1, "the new set has no copy yet: {lines:?}");
     let outcome = of_type(&lines, "audit")[0];
-    assert_eq!((&outcome["missing"], &outcome["missing_sets"]), (&0.into(), &1.into()), "sets are no resources");
+    assert_eq!(
+        (&outcome["missing"], &outcome["missing_sets"]),
+        (&0.into(), &1.into()),
+        "sets are no resources"
+    );
     let output = run(abreast().args(["audit", &root]).arg(&copy).arg("--all-sets"));
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("1 sets without a copy") && text.contains("--all-sets` copies the sets"), "{text}");
+    assert!(
+        text.contains("1 sets without a copy") && text.contains("--all-sets` copies the sets"),
+        "{text}"
+    );
     let (code, lines, errors) = sync();
     assert_eq!(code, 0, "{errors}");
     let notices = of_type(&lines, "notice");
@@ -198,8 +217,14 @@ fn all_sets_are_followed_by_one_command() {
     let source = world.serve();
     let copy = world.path("copy");
     let mut command = abreast();
-    command.args(["sync", &source.url()]).arg(&copy).args(["--all-sets", "--follow", "--interval", "100ms"]);
-    let mut following = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    command.args(["sync", &source.url()]).arg(&copy).args([
+        "--all-sets",
+        "--follow",
+        "--interval",
+        "100ms",
+    ]);
+    let mut following =
+        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let set = |name: &str| (world.set(name), copy.join(name));
     for (number, name) in ["maps", "papers", "maps"].into_iter().enumerate() {
         let (original, copied) = set(name);
@@ -227,7 +252,10 @@ fn the_folder_of_all_sets_is_not_taken_for_a_copy() {
         let words = [&[command[0], root.as_str(), "--set", "maps"], &command[1..]].concat();
         let (code, _, errors) = told(&words, &copy);
         assert_eq!(code, 2, "{words:?} {errors}");
-        assert!(errors.contains("copies of all sets") && errors.contains("use `--all-sets`"), "{errors}");
+        assert!(
+            errors.contains("copies of all sets") && errors.contains("use `--all-sets`"),
+            "{errors}"
+        );
     }
     assert_eq!(files(&copy), before);
     // Its advice repeats the option.
@@ -245,23 +273,36 @@ fn check_and_repair_go_through_all_sets() {
     let (other, state) = (world.path("other"), world.path("state"));
     let state_word = state.display().to_string();
     let beside = ["--state", state_word.as_str()];
-    // With the state in the copies; elsewhere, checked by the folder of the copies; elsewhere, checked by that of the state.
-    for (copy, given, more) in [(&copy, &copy, &[][..]), (&other, &other, &beside), (&other, &state, &beside)] {
+    // With the state in the copies; elsewhere, checked by the folder of the copies; elsewhere,
+    // checked by that of the state.
+    for (copy, given, more) in
+        [(&copy, &copy, &[][..]), (&other, &other, &beside), (&other, &state, &beside)]
+    {
         let sync = || told(&[&["sync", root.as_str(), "--all-sets"], more].concat(), copy).0;
         let on_copies = |words: &[&str]| {
             let output = run(abreast().args(words).arg(given));
-            let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+            let text = String::from_utf8(output.stdout).unwrap()
+                + &String::from_utf8(output.stderr).unwrap();
             (output.status.code().unwrap(), text)
         };
         assert_eq!(sync(), 0);
         let (code, text) = on_copies(&["check"]);
         assert_eq!(code, 0, "{text}");
-        assert!(text.contains("maps: copy: 1 resource,") && text.contains("papers: copy: 1 resource,"), "{text}");
+        assert!(
+            text.contains("maps: copy: 1 resource,") && text.contains("papers: copy: 1 resource,"),
+            "{text}"
+        );
         fs::remove_file(copy.join("papers/of-papers.txt")).unwrap();
         let (code, text) = on_copies(&["check"]);
-        assert!(code == 1 && text.contains("[copy.missing]") && text.contains("of-papers.txt"), "{code} {text}");
+        assert!(
+            code == 1 && text.contains("[copy.missing]") && text.contains("of-papers.txt"),
+            "{code} {text}"
+        );
         let (code, text) = on_copies(&["repair"]);
-        assert!(code == 0 && text.contains("papers: fetch ") && !text.contains("maps:"), "{code} {text}");
+        assert!(
+            code == 0 && text.contains("papers: fetch ") && !text.contains("maps:"),
+            "{code} {text}"
+        );
         assert_eq!(sync(), 0);
         assert_eq!(on_copies(&["check"]).0, 0);
         if given == copy {
@@ -271,12 +312,16 @@ fn check_and_repair_go_through_all_sets() {
             fs::rename(&elsewhere, copy.join("maps")).unwrap();
         }
     }
-    // An audit finds the states that the copies name; a run is refused, since the user knows why they are there.
+    // An audit finds the states that the copies name; a run is refused, since the user knows why
+    // they are there.
     let before = paths(&other);
     let (code, lines, errors) = told(&["audit", &root, "--all-sets"], &other);
     assert_eq!((code, &of_type(&lines, "audit")[0]["same"]), (0, &2.into()), "{errors}");
     let (code, _, errors) = told(&["sync", &root, "--all-sets"], &other);
-    assert!(code == 2 && errors.contains(&format!("help: give `--state {state_word}`")), "{code} {errors}");
+    assert!(
+        code == 2 && errors.contains(&format!("help: give `--state {state_word}`")),
+        "{code} {errors}"
+    );
     assert_eq!(paths(&other), before);
 }
 
@@ -288,7 +333,11 @@ fn a_copy_that_is_followed_is_locked_between_polls() {
     assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
     let follow = |words: &[&str], folder: &Path| {
         let mut command = abreast();
-        command.args(["sync", &root]).arg(folder).args(["--follow", "--interval", "1h"]).args(words);
+        command
+            .args(["sync", &root])
+            .arg(folder)
+            .args(["--follow", "--interval", "1h"])
+            .args(words);
         Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     };
     let is_locked = |words: &[&str], folder: &Path, pid: u32| {
@@ -334,13 +383,18 @@ fn a_first_run_that_fails_leaves_nothing_behind() {
     for url in [&missing, &refused] {
         for more in [&[][..], &["--all-sets"], &["--follow"], &["--state", "STATE"]] {
             let (new, state) = (world.path("deep/new"), world.path("state/of"));
-            let more: Vec<_> =
-                more.iter().map(|word| if *word == "STATE" { state.to_str().unwrap() } else { word }).collect();
+            let more: Vec<_> = more
+                .iter()
+                .map(|word| if *word == "STATE" { state.to_str().unwrap() } else { word })
+                .collect();
             for target in [new.display().to_string(), warc(&new)] {
                 let words = [&["sync", url.as_str(), "--retries", "0"], &more[..]].concat();
                 let output = run(abreast().args(words).arg(&target));
                 assert!(!output.status.success());
-                assert!(!world.path("deep").exists() && !world.path("state").exists(), "{url} {more:?} {target}");
+                assert!(
+                    !world.path("deep").exists() && !world.path("state").exists(),
+                    "{url} {more:?} {target}"
+                );
             }
             // What was there stays.
             let own = world.path("own");
@@ -348,7 +402,8 @@ fn a_first_run_that_fails_leaves_nothing_behind() {
             fs::write(own.join("mine"), "mine").unwrap();
             let words = [&["sync", url.as_str(), "--retries", "0"], &more[..]].concat();
             assert!(!run(abreast().args(words).arg(&own)).status.success());
-            let mut names: Vec<_> = fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            let mut names: Vec<_> =
+                fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             names.sort();
             assert_eq!(names, ["empty", "mine"], "{url} {more:?}");
             fs::remove_dir_all(own).unwrap();
@@ -373,5 +428,8 @@ fn audit_explains_what_to_do_about_files_of_others() {
     let output = run(abreast().args(["audit", &root]).arg(&copy));
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("all others are your own: keep them") && !text.contains("--baseline"), "{text}");
+    assert!(
+        text.contains("all others are your own: keep them") && !text.contains("--baseline"),
+        "{text}"
+    );
 }

@@ -30,7 +30,17 @@ fn lively(folder: &Path, data: &Path) -> Source {
     fs::create_dir(folder.join("a b")).unwrap();
     fs::write(folder.join("a b/ü&<>%.html"), "<!DOCTYPE html>").unwrap();
     let data = data.to_str().unwrap();
-    let more = ["--data", data, "--changes-per-list", "10", "--dumps", "1s", "--change-dumps", "--digests", "both"];
+    let more = [
+        "--data",
+        data,
+        "--changes-per-list",
+        "10",
+        "--dumps",
+        "1s",
+        "--change-dumps",
+        "--digests",
+        "both",
+    ];
     let source = Source::start(folder, 0, &more);
     for number in 0..12 {
         fs::write(folder.join(format!("{number}.txt")), format!("changed {number}")).unwrap();
@@ -54,9 +64,14 @@ fn documents_of_serve_break_no_rule() {
     assert_eq!((&summary["errors"], &summary["warnings"]), (&0.into(), &0.into()), "{report:#?}");
     assert_eq!(summary["sampled"], 30, "{summary}");
     let names: Vec<_> = report.iter().filter_map(|line| line["name"].as_str()).collect();
-    for name in
-        ["Source Description", "Capability List", "Resource List", "Change List Index", "Change List", "package"]
-    {
+    for name in [
+        "Source Description",
+        "Capability List",
+        "Resource List",
+        "Change List Index",
+        "Change List",
+        "package",
+    ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
 }
@@ -76,7 +91,8 @@ fn topics_keep_to_every_rule_before_and_after_changes() {
         eventually("the change is told", || {
             source.get(topic).is_some_and(|body| String::from_utf8_lossy(&body).contains(&name))
         });
-        let topics: Vec<_> = judged().into_iter().filter(|line| line["found_by"] == "topic").collect();
+        let topics: Vec<_> =
+            judged().into_iter().filter(|line| line["found_by"] == "topic").collect();
         assert!(topics.len() == 2 && topics[0]["name"] == "Change Notification", "{topics:#?}");
     }
     let file = folder.path().join(".notification.xml");
@@ -97,12 +113,18 @@ fn explore_shows_the_tree_from_any_address_to_any_depth() {
     let tree = explore(&[]);
     let first: Vec<_> = tree.lines().take(3).collect();
     assert!(first[0].starts_with("Source Description http://"), "{tree}");
-    assert!(first[1].starts_with("└─ Capability List ") && first[2].contains("├─ Resource List "), "{tree}");
+    assert!(
+        first[1].starts_with("└─ Capability List ") && first[2].contains("├─ Resource List "),
+        "{tree}"
+    );
     assert!(tree.contains("  ├─ Change List http") && tree.contains("until 20"), "{tree}");
     let documents = lines(&explore(&["--json", "--depth", "1"]));
     let names: Vec<_> = documents.iter().map(|line| line["name"].as_str().unwrap()).collect();
     // What was given is shown whatever its depth, and the index that it links to.
-    assert_eq!(names, ["Source Description", "Capability List", "Change List Index", "Change List"]);
+    assert_eq!(
+        names,
+        ["Source Description", "Capability List", "Change List Index", "Change List"]
+    );
     assert_eq!(documents[1]["parent"], documents[0]["url"]);
 }
 
@@ -122,32 +144,55 @@ fn files_are_checked_and_exit_codes_show_the_result() {
     write("deleted\" length=\"5");
     validate(&[name], 0);
     let text = validate(&[name, "--fail-on", "warning"], 1);
-    assert!(text.contains("warning line 5, column 1:") && text.contains("(RS-7-deleted) [rs-core §7]"), "{text}");
+    assert!(
+        text.contains("warning line 5, column 1:") && text.contains("(RS-7-deleted) [rs-core §7]"),
+        "{text}"
+    );
     write("<b>");
     assert!(validate(&[name], 1).contains("(XML-2.1-well-formed)"));
     write("&lt;b>");
     let text = validate(&[name], 1);
-    assert!(text.contains("error   line 5, column 37: `change` is \"<b>\" (RS-12.1-change-value)"), "{text}");
-    assert!(text.contains("help: use one of the three") && text.contains("1 error, 0 warnings"), "{text}");
+    assert!(
+        text.contains("error   line 5, column 37: `change` is \"<b>\" (RS-12.1-change-value)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("help: use one of the three") && text.contains("1 error, 0 warnings"),
+        "{text}"
+    );
     let page = validate(&[name, "--format", "html"], 1);
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("&quot;&lt;b&gt;&quot;"), "{page}");
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.contains("&quot;&lt;b&gt;&quot;"),
+        "{page}"
+    );
     let nowhere = folder.path().join("nothing.xml");
     for command in ["validate", "explore"] {
         let output = run(abreast().arg(command).arg(&nowhere));
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
-        assert!(shown(&output).contains("no such file: `") && shown(&output).contains("help:"), "{}", shown(&output));
+        assert!(
+            shown(&output).contains("no such file: `") && shown(&output).contains("help:"),
+            "{}",
+            shown(&output)
+        );
     }
     let text = validate(&["http://127.0.0.1:1/", "--retries", "0"], 5);
     assert!(text.contains("help: check the address, and that its server is running"), "{text}");
     assert_eq!(run(abreast().args(["validate"])).status.code(), Some(2));
-    assert_eq!(run(abreast().args(["validate", name, "--strict", "--lenient"])).status.code(), Some(2));
-    assert_eq!(run(abreast().args(["explore", "http://127.0.0.1:1/", "--retries", "0"])).status.code(), Some(5));
+    assert_eq!(
+        run(abreast().args(["validate", name, "--strict", "--lenient"])).status.code(),
+        Some(2)
+    );
+    assert_eq!(
+        run(abreast().args(["explore", "http://127.0.0.1:1/", "--retries", "0"])).status.code(),
+        Some(5)
+    );
 }
 
 #[test]
 fn invalid_access_options_are_wrong_usage() {
     for command in ["validate", "explore"] {
-        let output = run(abreast().args([command, "http://127.0.0.1:1/", "--token-file", "/nothing/there"]));
+        let output =
+            run(abreast().args([command, "http://127.0.0.1:1/", "--token-file", "/nothing/there"]));
         assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
         assert!(shown(&output).contains("/nothing/there"), "{}", shown(&output));
     }

@@ -18,7 +18,8 @@ const KILLS: u64 = 40;
 const FILES: u64 = 90;
 const KEPT: usize = 3;
 
-/// Asks for the version of a resource at each date, as `memento_client` finds it, one JSON object a line.
+/// Asks for the version of a resource at each date, as `memento_client` finds it, one JSON object a
+/// line.
 const MEMENTO_CLIENT: &str = r#"
 import json, sys
 from memento_client import MementoClient
@@ -49,7 +50,10 @@ fn timemap(source: &Source, name: &str) -> Option<BTreeMap<String, Option<String
         versions
             .map(|version| {
                 let uri = path_in(version["uri"].as_str().unwrap());
-                (version["datetime"].as_str().unwrap().to_owned(), version["deleted"].is_null().then_some(uri))
+                (
+                    version["datetime"].as_str().unwrap().to_owned(),
+                    version["deleted"].is_null().then_some(uri),
+                )
             })
             .collect(),
     )
@@ -89,12 +93,16 @@ fn memento_client_finds_the_version_of_each_date() {
     let asked: Vec<String> = dates.iter().map(|date| http_date(date)).collect();
     let url = format!("{}set/r/{in_url}", source.url());
     let mut command = Command::new(python);
-    let output = run(command.args(["-c", MEMENTO_CLIENT, &url, "Thu, 01 Jan 2015 00:00:00 GMT"]).args(&asked));
+    let output = run(command
+        .args(["-c", MEMENTO_CLIENT, &url, "Thu, 01 Jan 2015 00:00:00 GMT"])
+        .args(&asked));
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
-    let found: Vec<serde_json::Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let text =
-        |found: &serde_json::Value, which: &str| String::from_utf8(source.get(&path_in(found[which].as_str()?))?).ok();
+    let found: Vec<serde_json::Value> =
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let text = |found: &serde_json::Value, which: &str| {
+        String::from_utf8(source.get(&path_in(found[which].as_str()?))?).ok()
+    };
     assert_eq!(found.len(), 4);
     for (found, number) in found.iter().zip([0, 0, 1, 2]) {
         assert_eq!(found["timegate"], format!("{}timegate/{url}", source.url()));
@@ -129,7 +137,12 @@ fn kills_lose_no_version_that_is_kept_and_tear_none() {
         std::thread::sleep(Duration::from_millis(random.below(150)));
         source.kill();
         if random.below(4) == 0 {
-            Source::kill_at_start(&original, port, &arguments, Duration::from_millis(random.below(150)));
+            Source::kill_at_start(
+                &original,
+                port,
+                &arguments,
+                Duration::from_millis(random.below(150)),
+            );
         }
         source = Source::start(&original, port, &arguments);
     }
@@ -141,22 +154,31 @@ fn kills_lose_no_version_that_is_kept_and_tear_none() {
     assert!(seen.len() > 20, "only {} versions were read", seen.len());
     recorded(&source, &original);
 
-    // Every file has the newest of its versions that the log knows, as many as are kept, with the bytes recorded.
+    // Every file has the newest of its versions that the log knows, as many as are kept, with the
+    // bytes recorded.
     let expected = newest_versions(&source);
     let mut listed = BTreeMap::new();
     eventually("what is beyond the count is dropped", || {
-        listed = names().filter_map(|name| Some((name.clone(), timemap(&source, &name)?))).collect();
+        listed =
+            names().filter_map(|name| Some((name.clone(), timemap(&source, &name)?))).collect();
         listed.values().all(|versions: &BTreeMap<_, _>| versions.len() <= KEPT)
     });
     let mut contents = BTreeSet::new();
     for (name, versions) in &listed {
         // The base is in no Change List.
         let from = expected[name].keys().next();
-        let recorded: BTreeMap<_, _> = versions.range(from.cloned().unwrap_or_default()..).collect();
-        assert_eq!(recorded.keys().copied().collect::<Vec<_>>(), expected[name].keys().collect::<Vec<_>>(), "{name}");
+        let recorded: BTreeMap<_, _> =
+            versions.range(from.cloned().unwrap_or_default()..).collect();
+        assert_eq!(
+            recorded.keys().copied().collect::<Vec<_>>(),
+            expected[name].keys().collect::<Vec<_>>(),
+            "{name}"
+        );
         for (time, uri) in versions {
             let Some(uri) = uri else { continue };
-            let body = source.get(uri).unwrap_or_else(|| panic!("{name} of {time} is listed and not there"));
+            let body = source
+                .get(uri)
+                .unwrap_or_else(|| panic!("{name} of {time} is listed and not there"));
             let digest = digest(&body);
             assert!(seen.get(uri).is_none_or(|before| *before == digest), "{uri} changed");
             if let Some(of_record) = expected[name].get(time) {
@@ -165,7 +187,12 @@ fn kills_lose_no_version_that_is_kept_and_tear_none() {
             contents.insert(digest);
         }
     }
-    assert!(listed.len() > 80 && contents.len() > 100, "{} files, {} contents", listed.len(), contents.len());
+    assert!(
+        listed.len() > 80 && contents.len() > 100,
+        "{} files, {} contents",
+        listed.len(),
+        contents.len()
+    );
     // What killed processes left behind is found, and nothing else is removed.
     let folder = original.join(".abreast/contents");
     eventually("only what is needed is kept", || count(&folder) == contents.len());
@@ -191,7 +218,11 @@ fn newest_versions(source: &Source) -> BTreeMap<String, BTreeMap<String, Option<
 }
 
 /// Reads versions all the time: an address means the same bytes for ever, whatever is killed.
-fn reader(address: String, seed: u64, seen: Arc<Mutex<BTreeMap<String, String>>>) -> impl FnMut() + Send {
+fn reader(
+    address: String,
+    seed: u64,
+    seen: Arc<Mutex<BTreeMap<String, String>>>,
+) -> impl FnMut() + Send {
     let mut random = Random::new(seed + 2_000);
     move || {
         std::thread::sleep(Duration::from_millis(2));

@@ -97,13 +97,15 @@ impl Source {
         for line in out.lines() {
             let line = line.unwrap();
             if let Some(url) = line.trim().strip_prefix("listening on") {
-                address = Some(url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned());
+                address =
+                    Some(url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned());
             } else if let Some(command) = line.trim().strip_prefix("to mirror it") {
                 hint = Some(command.trim().to_owned());
                 break;
             }
         }
-        let (address, hint) = address.zip(hint).expect("serve prints its address and how to mirror it");
+        let (address, hint) =
+            address.zip(hint).expect("serve prints its address and how to mirror it");
         Self { child: Running(child), address, hint }
     }
 
@@ -161,8 +163,9 @@ pub(crate) fn get(address: &str, path: &str) -> Option<(u16, Vec<u8>)> {
     stream.read_to_end(&mut answer).ok()?;
     let split = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&answer[..split]).into_owned();
-    let length: usize =
-        head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok())?;
+    let length: usize = head.lines().find_map(|line| {
+        line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok()
+    })?;
     let body = answer.split_off(split + 4);
     (body.len() == length).then_some(())?;
     Some((head.split(' ').nth(1)?.parse().ok()?, body))
@@ -187,13 +190,17 @@ pub(crate) fn sync(url: &str, folder: &Path, code: i32, more: &[&str]) -> serde_
 
 /// Runs `abreast audit --full`, and tells its exit code.
 pub(crate) fn audit(url: &str, folder: &Path) -> i32 {
-    run(abreast().args(["audit", url]).arg(folder).args(["--full", "--quiet"])).status.code().unwrap()
+    run(abreast().args(["audit", url]).arg(folder).args(["--full", "--quiet"]))
+        .status
+        .code()
+        .unwrap()
 }
 
 /// Runs `abreast sync` until the copy is as the original.
 pub(crate) fn catch_up(url: &str, original: &Path, copy: &Path, more: &[&str]) {
     eventually_ok("the copy follows", || {
         let summary = sync(url, copy, 0, more);
-        same(&files(original), &files(copy)).map_err(|why| format!("{why}; the last run: {summary}"))
+        same(&files(original), &files(copy))
+            .map_err(|why| format!("{why}; the last run: {summary}"))
     });
 }

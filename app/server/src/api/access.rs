@@ -9,7 +9,8 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Request};
 
 /// Names of query parameters that would carry a token.
-const TOKEN_NAMES: &[&str] = &["token", "access_token", "api_key", "apikey", "key", "authorization", "bearer"];
+const TOKEN_NAMES: &[&str] =
+    &["token", "access_token", "api_key", "apikey", "key", "authorization", "bearer"];
 
 /// Headers added by proxies.
 const FORWARDED: &[&str] =
@@ -35,7 +36,11 @@ impl VisibleSets {
 }
 
 /// Checks a request before anything of it is read, and returns what it sees.
-pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request<B>) -> Result<VisibleSets, Problem> {
+pub(super) fn check<B>(
+    context: &Context<'_>,
+    call: &Call<'_>,
+    request: &Request<B>,
+) -> Result<VisibleSets, Problem> {
     refuse_tokens_in_url(request.uri().query().unwrap_or_default())?;
     let Some(scope) = context.operation.scope else { return Ok(VisibleSets::All) };
     let options = &context.api.options;
@@ -46,11 +51,13 @@ pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request
     let set = set_of(call);
     let headers = request.headers();
     let Some(secret) = secret(headers)? else {
-        return anonymous(context, scope, reveals_addresses(call), headers).map(|()| VisibleSets::All);
+        return anonymous(context, scope, reveals_addresses(call), headers)
+            .map(|()| VisibleSets::All);
     };
     let Some(token) = context.api.tokens.find(secret) else {
-        return Err(Problem::new(ProblemKind::TokenRefused, "there is no such token")
-            .help("`abreast token list` shows which there are; `abreast token create` makes a new one"));
+        return Err(Problem::new(ProblemKind::TokenRefused, "there is no such token").help(
+            "`abreast token list` shows which there are; `abreast token create` makes a new one",
+        ));
     };
     // The list of sets is for anyone who may read any of them.
     let lists = scope == Scope::Read && set.is_none() && !reveals_addresses(call);
@@ -71,7 +78,8 @@ pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request
     Ok(if public { VisibleSets::All } else { VisibleSets::Only(token.sets) })
 }
 
-/// May anyone who sends these headers publish at the hub? `None` without a token: the hub has other ways to know.
+/// May anyone who sends these headers publish at the hub? `None` without a token: the hub has other
+/// ways to know.
 pub(crate) fn may_publish(site: &Site, headers: &HeaderMap) -> Option<bool> {
     if !headers.contains_key(AUTHORIZATION) {
         return None;
@@ -113,7 +121,8 @@ fn set_of<'p>(call: &Call<'p>) -> Option<&'p str> {
     }
 }
 
-/// Callbacks are known to nobody but their subscribers: who knows one could deliver something else to it.
+/// Callbacks are known to nobody but their subscribers: who knows one could deliver something else
+/// to it.
 const fn reveals_addresses(call: &Call<'_>) -> bool {
     matches!(call, Call::HubTargets(_) | Call::HubTarget(_))
 }
@@ -123,7 +132,10 @@ fn secret(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         if headers.contains_key(AUTHORIZATION) {
-            return Err(Problem::new(ProblemKind::TokenRefused, "there are two Authorization headers"));
+            return Err(Problem::new(
+                ProblemKind::TokenRefused,
+                "there are two Authorization headers",
+            ));
         }
         return Ok(None);
     };
@@ -131,17 +143,29 @@ fn secret(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let (scheme, secret) = value.split_once(' ').unwrap_or((value, ""));
     let secret = secret.trim();
     if !scheme.eq_ignore_ascii_case("bearer") || secret.is_empty() || secret.len() > 256 {
-        return Err(Problem::new(ProblemKind::TokenRefused, "the Authorization header is not `Bearer TOKEN`"));
+        return Err(Problem::new(
+            ProblemKind::TokenRefused,
+            "the Authorization header is not `Bearer TOKEN`",
+        ));
     }
     Ok(Some(secret))
 }
 
-/// Without a token: reading, where all may read; writing for programs on this machine, until the first token is made.
-fn anonymous(context: &Context<'_>, scope: Scope, private: bool, headers: &HeaderMap) -> Result<(), Problem> {
+/// Without a token: reading, where all may read; writing for programs on this machine, until the
+/// first token is made.
+fn anonymous(
+    context: &Context<'_>,
+    scope: Scope,
+    private: bool,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
     let options = &context.api.options;
     let missing = || {
-        Problem::new(ProblemKind::TokenMissing, "this needs a token in the header `Authorization: Bearer TOKEN`")
-            .help("`abreast token create` makes one")
+        Problem::new(
+            ProblemKind::TokenMissing,
+            "this needs a token in the header `Authorization: Bearer TOKEN`",
+        )
+        .help("`abreast token create` makes one")
     };
     if scope == Scope::Read && options.readers == Readers::Anyone && !private {
         return Ok(());
@@ -149,14 +173,18 @@ fn anonymous(context: &Context<'_>, scope: Scope, private: bool, headers: &Heade
     if scope == Scope::Admin || !options.local || context.api.tokens.ever() {
         return Err(missing());
     }
-    // A page in a browser on this machine is not one of its programs, whatever name it gave this address.
+    // A page in a browser on this machine is not one of its programs, whatever name it gave this
+    // address.
     let from_page = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
     // Nor is who comes through a proxy on this machine.
     let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if from_page || forwarded || !is_local_host(host) {
-        return Err(Problem::new(ProblemKind::Browser, "without a token only programs on this machine are served")
-            .help("`abreast token create` makes a token"));
+        return Err(Problem::new(
+            ProblemKind::Browser,
+            "without a token only programs on this machine are served",
+        )
+        .help("`abreast token create` makes a token"));
     }
     Ok(())
 }
@@ -182,7 +210,8 @@ fn refuse_tokens_in_url(query: &str) -> Result<(), Problem> {
         TOKEN_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
     });
     // The rest of a URI may well hold the program's name.
-    let is_token = |rest: &str| rest.bytes().take_while(|byte| is_token_byte(*byte)).count() >= TOKEN_LENGTH;
+    let is_token =
+        |rest: &str| rest.bytes().take_while(|byte| is_token_byte(*byte)).count() >= TOKEN_LENGTH;
     let shown = query.split(super::PREFIX).skip(1).any(is_token);
     if named || shown {
         return Err(Problem::new(
@@ -205,9 +234,14 @@ mod tests {
         for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:80", "[::1]:8080", "127.9.9.9"] {
             assert!(is_local_host(host), "{host}");
         }
-        for host in
-            ["", "example.org", "localhost.example.org:80", "127.0.0.1.example.org", "10.0.0.1", "[2001:db8::1]"]
-        {
+        for host in [
+            "",
+            "example.org",
+            "localhost.example.org:80",
+            "127.0.0.1.example.org",
+            "10.0.0.1",
+            "[2001:db8::1]",
+        ] {
             assert!(!is_local_host(host), "{host}");
         }
     }

@@ -42,14 +42,21 @@ struct ChangesAnswer {
     head: u64,
 }
 
-pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<Incoming>) -> Result<Answer, Problem> {
+pub(super) async fn read(
+    context: &Context<'_>,
+    slug: &str,
+    request: &Request<Incoming>,
+) -> Result<Answer, Problem> {
     const KNOWN: &[&str] = &["after", "since", "limit", "wait"];
     let target = context.target(slug)?;
     let query = request.uri().query();
     let number = |name: &str| -> Result<Option<u64>, Problem> {
         let Some(text) = parameter(query, KNOWN, name)? else { return Ok(None) };
-        let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
-        number.map(Some).ok_or_else(|| Problem::new(ProblemKind::Query, format!("`{name}` is not a number")))
+        let number =
+            text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+        number
+            .map(Some)
+            .ok_or_else(|| Problem::new(ProblemKind::Query, format!("`{name}` is not a number")))
     };
     let (after, limit, wait) = (number("after")?, number("limit")?, number("wait")?.unwrap_or(0));
     let since = match parameter(query, KNOWN, "since")? {
@@ -61,14 +68,21 @@ pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<In
         ),
     };
     if after.is_some() && since.is_some() {
-        return Err(Problem::new(ProblemKind::Query, "both `after` and `since` set the start").help("leave one out"));
+        return Err(Problem::new(ProblemKind::Query, "both `after` and `since` set the start")
+            .help("leave one out"));
     }
     let limit = limit.unwrap_or(READ as u64);
     if !(1..=MAX_READ as u64).contains(&limit) {
-        return Err(Problem::new(ProblemKind::Query, format!("`limit` is not between 1 and {MAX_READ}")));
+        return Err(Problem::new(
+            ProblemKind::Query,
+            format!("`limit` is not between 1 and {MAX_READ}"),
+        ));
     }
     if wait > MAX_WAIT {
-        return Err(Problem::new(ProblemKind::Query, format!("`wait` is more than {MAX_WAIT} seconds")));
+        return Err(Problem::new(
+            ProblemKind::Query,
+            format!("`wait` is more than {MAX_WAIT} seconds"),
+        ));
     }
     let resources = target.published.urls.resources();
     let log = Arc::clone(context.site.publisher.log());
@@ -84,7 +98,10 @@ pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<In
     if after.is_some() {
         let log = Arc::clone(&log);
         if !blocking(move || Ok(is_known(&*log, id, start)?)).await? {
-            let message = format!("position {} is of an earlier log: the log was restarted since then", start.0);
+            let message = format!(
+                "position {} is of an earlier log: the log was restarted since then",
+                start.0
+            );
             return Err(Problem::new(ProblemKind::Conflict, message)
                 .help("read the set's resources again, then follow the log from its head"));
         }
@@ -93,7 +110,8 @@ pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<In
     if wait > 0 {
         context.heads.wait_behind(id, start, until).await;
     }
-    let page = blocking(move || Ok(page(&*log, id, start, since, limit as usize, &resources)?)).await?;
+    let page =
+        blocking(move || Ok(page(&*log, id, start, since, limit as usize, &resources)?)).await?;
     let lines = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
     if lines.is_some_and(|accept| accept.contains("application/x-ndjson")) {
         let mut text = Vec::new();
@@ -134,7 +152,8 @@ fn page(
     Ok(page)
 }
 
-/// True if a client may have received this position. After a restart of the log, positions of the lost part are recognised.
+/// True if a client may have received this position. After a restart of the log, positions of the
+/// lost part are recognised.
 fn is_known(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<bool, LogError> {
     let begins = log.pages(set, 1, 1)?.first().map_or(0, |page| page.after.0);
     // Within what the log has, every position has its change.
@@ -149,7 +168,11 @@ fn is_known(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<bool,
     Ok(known)
 }
 
-pub(super) async fn record(context: &Context<'_>, slug: &str, request: Request<Incoming>) -> Result<Answer, Problem> {
+pub(super) async fn record(
+    context: &Context<'_>,
+    slug: &str,
+    request: Request<Incoming>,
+) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
     let log = Arc::clone(context.site.publisher.log());
     context.not_importing(target.published.id).await?;
@@ -157,7 +180,8 @@ pub(super) async fn record(context: &Context<'_>, slug: &str, request: Request<I
     let Ok(_place) = context.api.batches.acquire().await else {
         return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
     };
-    let body = intake::whole(request.into_body(), MAX_BATCH_BYTES, context.api.options.body_time).await?;
+    let body =
+        intake::whole(request.into_body(), MAX_BATCH_BYTES, context.api.options.body_time).await?;
     let digest: [u8; 32] = Sha256::digest(&body).into();
     if let Some(name) = &name {
         check_reuse(context.api, target.published.id, name, digest)?;
@@ -189,7 +213,8 @@ pub(super) fn idempotency_key<B>(request: &Request<B>) -> Result<Option<String>,
     let mut values = request.headers().get_all("idempotency-key").iter();
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim_matches('"');
-    let refused = |reason: &str| Problem::new(ProblemKind::Query, format!("Idempotency-Key: {reason}"));
+    let refused =
+        |reason: &str| Problem::new(ProblemKind::Query, format!("Idempotency-Key: {reason}"));
     if values.next().is_some() {
         return Err(refused("given twice"));
     }
@@ -198,7 +223,12 @@ pub(super) fn idempotency_key<B>(request: &Request<B>) -> Result<Option<String>,
 }
 
 /// Was this key used for another request?
-pub(super) fn check_reuse(api: &Api, set: SetId, name: &str, digest: [u8; 32]) -> Result<(), Problem> {
+pub(super) fn check_reuse(
+    api: &Api,
+    set: SetId,
+    name: &str,
+    digest: [u8; 32],
+) -> Result<(), Problem> {
     let mut keys = api.keys.lock().unwrap_or_else(PoisonError::into_inner);
     if keys.len() >= MAX_KEYS {
         keys.clear();
@@ -216,8 +246,11 @@ pub(super) fn check_reuse(api: &Api, set: SetId, name: &str, digest: [u8; 32]) -
 /// A JSON array, or one JSON object a line.
 pub(crate) fn records_of(body: &[u8]) -> Result<Vec<RecordRequest>, Problem> {
     let too_many = |count: usize| {
-        Problem::new(ProblemKind::TooLarge, format!("{count} changes; at most {MAX_BATCH} are recorded at once"))
-            .help("send them in several batches")
+        Problem::new(
+            ProblemKind::TooLarge,
+            format!("{count} changes; at most {MAX_BATCH} are recorded at once"),
+        )
+        .help("send them in several batches")
     };
     let records: Vec<RecordRequest> = if body.trim_ascii_start().first() == Some(&b'[') {
         intake::parse(body)?
@@ -230,7 +263,10 @@ pub(crate) fn records_of(body: &[u8]) -> Result<Vec<RecordRequest>, Problem> {
             if records.len() == MAX_BATCH {
                 return Err(too_many(body.split(|byte| *byte == b'\n').count()));
             }
-            records.push(serde_json::from_slice(line).map_err(|error| unreadable(&error, Some(number + 1)))?);
+            records.push(
+                serde_json::from_slice(line)
+                    .map_err(|error| unreadable(&error, Some(number + 1)))?,
+            );
         }
         records
     };
@@ -256,7 +292,9 @@ fn changes_of(
     for (number, record) in records.iter().enumerate() {
         match change_of(record, resources, log, set, folder) {
             Ok(change) => changes.push(change),
-            Err(detail) if faults.len() < MAX_FAULTS => faults.push(FieldError { change: number + 1, detail }),
+            Err(detail) if faults.len() < MAX_FAULTS => {
+                faults.push(FieldError { change: number + 1, detail })
+            }
             Err(_) => {}
         }
     }

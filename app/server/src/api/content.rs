@@ -29,8 +29,11 @@ pub(super) async fn read(
     if !target.published.representations.has_folder() {
         return Err(elsewhere_only());
     }
-    let answer = resource::answer(context.site, target, path, request.method(), request.headers()).await;
-    answer.map_err(|error| Problem::new(ProblemKind::Store, format!("the file cannot be read: {error}")))
+    let answer =
+        resource::answer(context.site, target, path, request.method(), request.headers()).await;
+    answer.map_err(|error| {
+        Problem::new(ProblemKind::Store, format!("the file cannot be read: {error}"))
+    })
 }
 
 #[derive(Serialize)]
@@ -49,7 +52,9 @@ pub(super) async fn put(
     let target = context.target(slug)?;
     let (deposit, folder) = place(target)?;
     context.not_importing(target.published.id).await?;
-    for (name, why) in [(CONTENT_RANGE, "a part of a content"), (CONTENT_ENCODING, "an encoded content")] {
+    for (name, why) in
+        [(CONTENT_RANGE, "a part of a content"), (CONTENT_ENCODING, "an encoded content")]
+    {
         if request.headers().contains_key(&name) {
             return Err(Problem::new(ProblemKind::Query, format!("{why} cannot be put"))
                 .help(format!("send the whole as it is, without `{name}`")));
@@ -58,8 +63,11 @@ pub(super) async fn put(
     let path = path_in(path)?;
     let limit = context.api.options.max_content;
     if request.body().size_hint().lower() > limit {
-        return Err(Problem::new(ProblemKind::TooLarge, format!("more than {limit} bytes are not taken"))
-            .help("set `max_content` under `[api]` higher"));
+        return Err(Problem::new(
+            ProblemKind::TooLarge,
+            format!("more than {limit} bytes are not taken"),
+        )
+        .help("set `max_content` under `[api]` higher"));
     }
     let Ok(_place) = context.api.uploads.acquire().await else {
         return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
@@ -86,8 +94,10 @@ pub(super) async fn put(
     }
     (upload, _) = write(upload, chunk).await?;
     let (done, receiver) = waiting();
-    let (state, stat) =
-        blocking(move || deposit.finish(&folder, upload, &condition, done).map_err(|error| refused(&error))).await?;
+    let (state, stat) = blocking(move || {
+        deposit.finish(&folder, upload, &condition, done).map_err(|error| refused(&error))
+    })
+    .await?;
     let appended = durable(receiver).await?;
     let resources = target.published.urls.resources();
     let resource = RecordAnswer::of_state(&key, appended.head.0, &state, &resources);
@@ -125,10 +135,17 @@ pub(super) async fn delete(
 }
 
 /// Removes a file of the folder.
-pub(super) async fn remove(target: &ServedSet, path: Vec<u8>, condition: Condition) -> Result<Answer, Problem> {
+pub(super) async fn remove(
+    target: &ServedSet,
+    path: Vec<u8>,
+    condition: Condition,
+) -> Result<Answer, Problem> {
     let (deposit, folder) = place(target)?;
     let (done, receiver) = waiting();
-    blocking(move || deposit.remove(&folder, &path, &condition, done).map_err(|error| refused(&error))).await?;
+    blocking(move || {
+        deposit.remove(&folder, &path, &condition, done).map_err(|error| refused(&error))
+    })
+    .await?;
     Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
 }
 
@@ -149,14 +166,20 @@ fn path_in(path: &str) -> Result<Vec<u8>, Problem> {
 pub(super) fn condition(headers: &HeaderMap) -> Condition {
     let tags = |name| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).map(|tag| tag.trim().to_owned()).collect::<Vec<_>>()
+        values
+            .flat_map(|value| value.split(','))
+            .map(|tag| tag.trim().to_owned())
+            .collect::<Vec<_>>()
     };
     let (wanted, unwanted) = (tags(IF_MATCH), tags(IF_NONE_MATCH));
     Condition {
         absent: unwanted.iter().any(|tag| tag == "*"),
         present: wanted.iter().any(|tag| tag == "*"),
         // A weak comparison here, unlike above.
-        other_than: unwanted.iter().map(|tag| tag.strip_prefix("W/").unwrap_or(tag).to_owned()).collect(),
+        other_than: unwanted
+            .iter()
+            .map(|tag| tag.strip_prefix("W/").unwrap_or(tag).to_owned())
+            .collect(),
         tags: (!wanted.is_empty() && !wanted.iter().any(|tag| tag == "*")).then_some(wanted),
     }
 }
@@ -167,16 +190,21 @@ pub(super) fn refused(error: &DepositError) -> Problem {
     match error {
         DepositError::Name(why) => Problem::new(ProblemKind::Field, why.as_str()),
         DepositError::Links(why) => Problem::new(ProblemKind::Field, format!("`links`: {why}")),
-        DepositError::NotFound => Problem::new(ProblemKind::NotFound, "the set has no such resource"),
-        DepositError::InTheWay(why) => Problem::new(ProblemKind::Conflict, why.as_str()),
-        DepositError::Precondition => {
-            Problem::new(ProblemKind::Precondition, error.to_string()).help("read it again, then retry")
+        DepositError::NotFound => {
+            Problem::new(ProblemKind::NotFound, "the set has no such resource")
         }
+        DepositError::InTheWay(why) => Problem::new(ProblemKind::Conflict, why.as_str()),
+        DepositError::Precondition => Problem::new(ProblemKind::Precondition, error.to_string())
+            .help("read it again, then retry"),
         DepositError::Folder(inner) => match inner.kind() {
             ErrorKind::Full => full(),
-            ErrorKind::Denied => Problem::new(ProblemKind::Conflict, "the server may not write in its folder")
-                .help("give the user it runs as the right to write there"),
-            ErrorKind::Name | ErrorKind::TooLong => Problem::new(ProblemKind::Field, inner.to_string()),
+            ErrorKind::Denied => {
+                Problem::new(ProblemKind::Conflict, "the server may not write in its folder")
+                    .help("give the user it runs as the right to write there")
+            }
+            ErrorKind::Name | ErrorKind::TooLong => {
+                Problem::new(ProblemKind::Field, inner.to_string())
+            }
             _ => failed(error),
         },
         DepositError::Io(inner) if inner.kind() == std::io::ErrorKind::StorageFull => full(),
@@ -185,10 +213,14 @@ pub(super) fn refused(error: &DepositError) -> Problem {
 }
 
 fn full() -> Problem {
-    Problem::new(ProblemKind::Disk, "the disk is full; nothing was changed").help("free space, and send it again")
+    Problem::new(ProblemKind::Disk, "the disk is full; nothing was changed")
+        .help("free space, and send it again")
 }
 
 fn failed(error: &DepositError) -> Problem {
     tracing::error!("the folder failed for a request of the API: {error}");
-    Problem::new(ProblemKind::Store, "the folder could not be written; the server's log has the reason")
+    Problem::new(
+        ProblemKind::Store,
+        "the folder could not be written; the server's log has the reason",
+    )
 }

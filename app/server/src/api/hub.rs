@@ -19,14 +19,21 @@ const PAGE: u64 = 100;
 const MAX_PAGE: u64 = 1_000;
 
 fn hub(context: &Context<'_>) -> Result<Hub, Problem> {
-    let hub = context.site.hub.as_ref().ok_or_else(|| Problem::new(ProblemKind::NotFound, "this server has no hub"))?;
+    let hub = context
+        .site
+        .hub
+        .as_ref()
+        .ok_or_else(|| Problem::new(ProblemKind::NotFound, "this server has no hub"))?;
     Ok(hub.hub.clone())
 }
 
 fn number(query: Option<&str>, known: &[&str], name: &str) -> Result<Option<u64>, Problem> {
     let wrong = || Problem::new(ProblemKind::Query, format!("`{name}` is not a whole number"));
     let text = parameter(query, known, name)?;
-    text.map(|text| text.parse().ok().filter(|number| i64::try_from(*number).is_ok()).ok_or_else(wrong)).transpose()
+    text.map(|text| {
+        text.parse().ok().filter(|number| i64::try_from(*number).is_ok()).ok_or_else(wrong)
+    })
+    .transpose()
 }
 
 /// `after` and `limit` of a page.
@@ -35,13 +42,17 @@ fn page(query: Option<&str>) -> Result<(i64, usize), Problem> {
     let after = number(query, KNOWN, "after")?.unwrap_or_default();
     let limit = number(query, KNOWN, "limit")?.unwrap_or(PAGE);
     if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Problem::new(ProblemKind::Query, format!("`limit` is not between 1 and {MAX_PAGE}")));
+        return Err(Problem::new(
+            ProblemKind::Query,
+            format!("`limit` is not between 1 and {MAX_PAGE}"),
+        ));
     }
     Ok((after.cast_signed(), limit as usize))
 }
 
 fn no_target() -> Problem {
-    Problem::new(ProblemKind::NotFound, "there is no such target").help("it may have ended, or never existed")
+    Problem::new(ProblemKind::NotFound, "there is no such target")
+        .help("it may have ended, or never existed")
 }
 
 pub(super) async fn overview(context: &Context<'_>) -> Result<Answer, Problem> {
@@ -110,7 +121,10 @@ pub(super) async fn topics(context: &Context<'_>, query: Option<&str>) -> Result
     .await?;
     found.truncate(limit);
     let next = found.last().map(|topic| topic.id.0).filter(|_| found.len() == limit);
-    Ok(json(StatusCode::OK, &Topics { topics: found.into_iter().map(TopicAnswer::from).collect(), next }))
+    Ok(json(
+        StatusCode::OK,
+        &Topics { topics: found.into_iter().map(TopicAnswer::from).collect(), next },
+    ))
 }
 
 /// URLs of the topics that a request sees, when it does not see all.
@@ -123,7 +137,11 @@ fn own_topics(context: &Context<'_>) -> Option<Vec<String>> {
     Some(seen.flat_map(|set| publisher.topic_urls(set)).collect())
 }
 
-pub(super) async fn targets(context: &Context<'_>, topic: i64, query: Option<&str>) -> Result<Answer, Problem> {
+pub(super) async fn targets(
+    context: &Context<'_>,
+    topic: i64,
+    query: Option<&str>,
+) -> Result<Answer, Problem> {
     #[derive(Serialize)]
     struct Targets {
         targets: Vec<TargetAnswer>,
@@ -134,18 +152,25 @@ pub(super) async fn targets(context: &Context<'_>, topic: i64, query: Option<&st
     let answer = blocking(move || {
         let topic = hub.store().topic(TopicId(topic))?;
         let topic = topic.ok_or_else(|| {
-            Problem::new(ProblemKind::NotFound, "there is no such topic").help("GET /api/v1/hub/topics lists them")
+            Problem::new(ProblemKind::NotFound, "there is no such topic")
+                .help("GET /api/v1/hub/topics lists them")
         })?;
         let found = hub.targets(Some(topic.id), TargetId(after), limit)?;
         let next = (found.len() == limit).then(|| found.last().map(|target| target.id.0)).flatten();
-        let targets = found.into_iter().map(|target| TargetAnswer::of(hub.store(), target, &topic.url, topic.head));
+        let targets = found
+            .into_iter()
+            .map(|target| TargetAnswer::of(hub.store(), target, &topic.url, topic.head));
         let targets = targets.collect::<Result<_, _>>()?;
         Ok(Targets { targets, next })
     });
     Ok(json(StatusCode::OK, &answer.await?))
 }
 
-pub(super) async fn target(context: &Context<'_>, id: i64, query: Option<&str>) -> Result<Answer, Problem> {
+pub(super) async fn target(
+    context: &Context<'_>,
+    id: i64,
+    query: Option<&str>,
+) -> Result<Answer, Problem> {
     let hub = hub(context)?;
     let dead_after = Offset(number(query, &["dead_after"], "dead_after")?.unwrap_or_default());
     let found = blocking(move || {
@@ -155,11 +180,18 @@ pub(super) async fn target(context: &Context<'_>, id: i64, query: Option<&str>) 
     Ok(json(StatusCode::OK, &found.await?))
 }
 
-pub(super) async fn replay(context: &Context<'_>, id: i64, query: Option<&str>) -> Result<Answer, Problem> {
+pub(super) async fn replay(
+    context: &Context<'_>,
+    id: i64,
+    query: Option<&str>,
+) -> Result<Answer, Problem> {
     let hub = hub(context)?;
     let after = number(query, &["after"], "after")?.ok_or_else(|| {
-        Problem::new(ProblemKind::Query, "`after` is the last notification that is not delivered again")
-            .help("?after=0 is everything that is kept")
+        Problem::new(
+            ProblemKind::Query,
+            "`after` is the last notification that is not delivered again",
+        )
+        .help("?after=0 is everything that is kept")
     })?;
     let replayed = blocking(move || {
         let target = hub.replay(TargetId(id), Offset(after))?.ok_or_else(no_target)?;
@@ -168,7 +200,11 @@ pub(super) async fn replay(context: &Context<'_>, id: i64, query: Option<&str>) 
     Ok(json(StatusCode::OK, &replayed.await?))
 }
 
-pub(super) async fn end(context: &Context<'_>, id: i64, query: Option<&str>) -> Result<Answer, Problem> {
+pub(super) async fn end(
+    context: &Context<'_>,
+    id: i64,
+    query: Option<&str>,
+) -> Result<Answer, Problem> {
     let hub = hub(context)?;
     let reason = parameter(query, &["reason"], "reason")?;
     let ended = blocking(move || {

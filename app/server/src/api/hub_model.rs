@@ -1,7 +1,9 @@
 //! A hub's data in JSON. Secrets are left out; only their presence is stated.
 
 use abreast_core::{LogError, Offset};
-use abreast_store::hub::{Attempt, DeadLetter, EndedTarget, Ending, HubStore, Target, TargetKind, Topic};
+use abreast_store::hub::{
+    Attempt, DeadLetter, EndedTarget, Ending, HubStore, Target, TargetKind, Topic,
+};
 use serde::Serialize;
 
 /// Dead letters in one response.
@@ -81,7 +83,8 @@ impl TargetAnswer {
     /// When the store fails.
     pub fn read(store: &HubStore, target: Target) -> Result<Self, LogError> {
         let topic = store.topic(target.topic)?;
-        let (url, head) = topic.map_or_else(|| (String::new(), target.cursor), |topic| (topic.url, topic.head));
+        let (url, head) =
+            topic.map_or_else(|| (String::new(), target.cursor), |topic| (topic.url, topic.head));
         Self::of(store, target, &url, head)
     }
 
@@ -89,7 +92,12 @@ impl TargetAnswer {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn of(store: &HubStore, target: Target, topic: &str, head: Offset) -> Result<Self, LogError> {
+    pub fn of(
+        store: &HubStore,
+        target: Target,
+        topic: &str,
+        head: Offset,
+    ) -> Result<Self, LogError> {
         let (id, is_failing) = (target.id, target.attempts > 0);
         let mut answer = Self::new(target, topic, head);
         if is_failing {
@@ -146,7 +154,11 @@ impl TargetDetails {
         Ok(Self {
             target: TargetAnswer::read(store, target)?,
             last_attempts: store.attempts(id)?.into_iter().map(Into::into).collect(),
-            dead_letters: store.dead_letters(id, dead_after, DEAD_LETTERS)?.into_iter().map(Into::into).collect(),
+            dead_letters: store
+                .dead_letters(id, dead_after, DEAD_LETTERS)?
+                .into_iter()
+                .map(Into::into)
+                .collect(),
         })
     }
 }

@@ -1,7 +1,8 @@
-//! Reading of records, one at a time, from lines of JSON and from tables, as `abreast import` takes them.
+//! Reading of records, one at a time, from lines of JSON and from tables, as `abreast import` takes
+//! them.
 //!
-//! `csv-core` reads what is quoted. Lines are counted here: an error names the line that an editor shows, whatever ends
-//! the lines and however many of them are empty.
+//! `csv-core` reads what is quoted. Lines are counted here: an error names the line that an editor
+//! shows, whatever ends the lines and however many of them are empty.
 
 use super::model::{ChangeWord, RecordRequest};
 use abreast_source::links::{explain, nearest};
@@ -81,7 +82,8 @@ impl<R: Read> JsonLines<R> {
         Ok(Self { input: without_bom(input)?, line: Vec::new(), number: 0 })
     }
 
-    /// The next record and its line, `None` at the end. What follows an error is not to be asked for.
+    /// The next record and its line, `None` at the end. What follows an error is not to be asked
+    /// for.
     ///
     /// # Errors
     /// The line is no record, or is longer than [`MAX_LINE`]; the input could not be read.
@@ -90,7 +92,8 @@ impl<R: Read> JsonLines<R> {
             self.line.clear();
             self.number += 1;
             let number = self.number;
-            let read = self.input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut self.line)?;
+            let read =
+                self.input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut self.line)?;
             if read == 0 {
                 return Ok(None);
             }
@@ -102,11 +105,13 @@ impl<R: Read> JsonLines<R> {
                 None => continue,
                 Some(b'{') => {}
                 Some(_) => {
-                    let message = "no JSON object: one stands on each line, without an array around them";
+                    let message =
+                        "no JSON object: one stands on each line, without an array around them";
                     return Err(wrong(&format!("line {number}"), message));
                 }
             }
-            let record = serde_json::from_slice(line).map_err(|error| wrong_json(number, &error))?;
+            let record =
+                serde_json::from_slice(line).map_err(|error| wrong_json(number, &error))?;
             return Ok(Some((number, record)));
         }
     }
@@ -128,7 +133,8 @@ pub struct Table<R> {
     /// Of the next byte that is read, counted from 1.
     line: u64,
     fields: Vec<u8>,
-    /// Where each field ends. It and `fields` have room for one more than a row may have: full is too much.
+    /// Where each field ends. It and `fields` have room for one more than a row may have: full is
+    /// too much.
     ends: [usize; MAX_FIELDS + 1],
     /// `None`: not yet read.
     columns: Option<Vec<&'static str>>,
@@ -144,15 +150,22 @@ impl<R: Read> Table<R> {
         // The mark is taken away here: the parser does so only when all of it comes at once.
         parser.read_record(b"\n", &mut [0], &mut [0]);
         let input = without_bom(input)?;
-        Ok(Self { input, parser, line: 1, fields: vec![0; 1 << 10], ends: [0; MAX_FIELDS + 1], columns: None })
+        Ok(Self {
+            input,
+            parser,
+            line: 1,
+            fields: vec![0; 1 << 10],
+            ends: [0; MAX_FIELDS + 1],
+            columns: None,
+        })
     }
 
-    /// The next record and the line where its row begins, `None` at the end. What follows an error is not to be asked
-    /// for.
+    /// The next record and the line where its row begins, `None` at the end. What follows an error
+    /// is not to be asked for.
     ///
     /// # Errors
-    /// The names are not those of columns; the row is no record, or longer than [`MAX_LINE`]; the input could not be
-    /// read.
+    /// The names are not those of columns; the row is no record, or longer than [`MAX_LINE`]; the
+    /// input could not be read.
     pub fn read(&mut self) -> Result<Option<(u64, RecordRequest)>, ReadError> {
         let columns = if let Some(columns) = self.columns.take() {
             columns
@@ -195,11 +208,16 @@ impl<R: Read> Table<R> {
                 return Err(too_long(begun));
             }
             if count > MAX_FIELDS {
-                return Err(wrong(&format!("line {begun}"), &format!("more than {MAX_FIELDS} fields")));
+                return Err(wrong(
+                    &format!("line {begun}"),
+                    &format!("more than {MAX_FIELDS} fields"),
+                ));
             }
             match result {
                 ReadRecordResult::InputEmpty | ReadRecordResult::OutputEndsFull => {}
-                ReadRecordResult::OutputFull => self.fields.resize((self.fields.len() * 2).min(MAX_LINE + 1), 0),
+                ReadRecordResult::OutputFull => {
+                    self.fields.resize((self.fields.len() * 2).min(MAX_LINE + 1), 0)
+                }
                 ReadRecordResult::Record => return Ok(Some((begun, count))),
                 ReadRecordResult::End => return Ok(None),
             }
@@ -227,17 +245,27 @@ fn columns_of(line: u64, names: &[&str]) -> Result<Vec<&'static str>, ReadError>
                 return Err(wrong(&place, "a column has no name"));
             }
             let nearest = nearest(name, &COLUMNS);
-            return Err(wrong(&place, &format!("unknown column `{}`; did you mean `{nearest}`?", excerpt(name))));
+            return Err(wrong(
+                &place,
+                &format!("unknown column `{}`; did you mean `{nearest}`?", excerpt(name)),
+            ));
         };
         if columns.contains(column) {
             return Err(wrong(&place, &format!("the column `{column}` is there twice")));
         }
         columns.push(*column);
     }
-    if columns.contains(&"uri") { Ok(columns) } else { Err(wrong(&place, "no column is named `uri`")) }
+    if columns.contains(&"uri") {
+        Ok(columns)
+    } else {
+        Err(wrong(&place, "no column is named `uri`"))
+    }
 }
 
-fn record_of<'r>(line: u64, fields: impl Iterator<Item = (&'static str, &'r str)>) -> Result<RecordRequest, ReadError> {
+fn record_of<'r>(
+    line: u64,
+    fields: impl Iterator<Item = (&'static str, &'r str)>,
+) -> Result<RecordRequest, ReadError> {
     let place = format!("line {line}");
     let mut record = RecordRequest::default();
     for (column, value) in fields.filter(|(_, value)| !value.is_empty()) {
@@ -250,7 +278,10 @@ fn record_of<'r>(line: u64, fields: impl Iterator<Item = (&'static str, &'r str)
                     "updated" => ChangeWord::Updated,
                     "deleted" => ChangeWord::Deleted,
                     _ => {
-                        let message = format!("`change`: `{}` is none of created, updated, deleted", excerpt(value));
+                        let message = format!(
+                            "`change`: `{}` is none of created, updated, deleted",
+                            excerpt(value)
+                        );
                         return Err(wrong(&place, &message));
                     }
                 });
@@ -280,7 +311,9 @@ mod tests {
         let mut records = Vec::new();
         loop {
             match table.read() {
-                Ok(Some((line, record))) => records.push((line, serde_json::to_string(&record).unwrap())),
+                Ok(Some((line, record))) => {
+                    records.push((line, serde_json::to_string(&record).unwrap()))
+                }
                 Ok(None) => return Ok(records),
                 Err(error) => return Err(error.to_string()),
             }
@@ -301,12 +334,21 @@ mod tests {
 
     #[test]
     fn a_row_is_on_the_line_that_an_editor_shows() {
-        let uris =
-            |numbers: &[u64]| numbers.iter().map(|number| (*number, "{\"uri\":\"a\"}".to_owned())).collect::<Vec<_>>();
+        let uris = |numbers: &[u64]| {
+            numbers.iter().map(|number| (*number, "{\"uri\":\"a\"}".to_owned())).collect::<Vec<_>>()
+        };
         assert_eq!(table(b"uri,type\na,\na,"), Ok(uris(&[2, 3])));
-        assert_eq!(table(b"uri,type\r\na,\r\na,\r\n"), Ok(uris(&[2, 3])), "not a line less for each carriage return");
+        assert_eq!(
+            table(b"uri,type\r\na,\r\na,\r\n"),
+            Ok(uris(&[2, 3])),
+            "not a line less for each carriage return"
+        );
         assert_eq!(table(b"\n\nuri,type\n\n\na,\n"), Ok(uris(&[6])), "empty lines are lines");
-        assert_eq!(table(b"type,uri\n\"\n\n\",a\n,a"), Ok(uris(&[2, 5])), "a field of several lines");
+        assert_eq!(
+            table(b"type,uri\n\"\n\n\",a\n,a"),
+            Ok(uris(&[2, 5])),
+            "a field of several lines"
+        );
         assert_eq!(table(b"\xef\xbb\xbf\"uri\" , type \na,\n"), Ok(uris(&[2])));
         assert_eq!(table(b""), Ok(Vec::new()));
         let full = [b"uri\n".as_slice(), &vec![b'a'; MAX_LINE], b"\n"].concat();
@@ -324,8 +366,14 @@ mod tests {
             (b"url\na\n", "line 1: unknown column `url`; did you mean `uri`?"),
             (b"uri,length\r\na,1\r\nb,one\r\n", "line 3: `length`: `one` is not a number of bytes"),
             (b"uri,length\na,+1\n", "line 2: `length`: `+1` is not a number of bytes"),
-            (b"uri,length\na,\"\x1b[31m\"\n", "line 2: `length`: `\\u{1b}[31m` is not a number of bytes"),
-            (b"uri,change\na,gone\n", "line 2: `change`: `gone` is none of created, updated, deleted"),
+            (
+                b"uri,length\na,\"\x1b[31m\"\n",
+                "line 2: `length`: `\\u{1b}[31m` is not a number of bytes",
+            ),
+            (
+                b"uri,change\na,gone\n",
+                "line 2: `change`: `gone` is none of created, updated, deleted",
+            ),
             (b"uri,type\n\na\n", "line 3: 1 fields, where the names are 2"),
             (b"uri\n\xff\n", "line 2: not in UTF-8"),
             (&unclosed, "line 2: longer than 1048576 bytes"),

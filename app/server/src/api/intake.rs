@@ -15,7 +15,8 @@ pub(super) const MAX_RECORD_BYTES: u64 = 256 * 1024;
 const SLOWEST: u64 = 4 * 1024;
 
 fn too_large(limit: u64) -> Problem {
-    Problem::new(ProblemKind::TooLarge, format!("more than {limit} bytes are not taken")).help("send less at once")
+    Problem::new(ProblemKind::TooLarge, format!("more than {limit} bytes are not taken"))
+        .help("send less at once")
 }
 
 /// A whole body in memory.
@@ -55,7 +56,8 @@ impl Pieces {
                 return Err(Problem::new(ProblemKind::TooSlow, "the body did not come in time"));
             };
             let Some(frame) = frame else { return Ok(None) };
-            let frame = frame.map_err(|_| Problem::new(ProblemKind::Syntax, "the body ended before its end"))?;
+            let frame = frame
+                .map_err(|_| Problem::new(ProblemKind::Syntax, "the body ended before its end"))?;
             let Ok(data) = frame.into_data() else { continue };
             self.read += data.len() as u64;
             if self.read > self.limit {
@@ -81,22 +83,30 @@ pub(super) fn unreadable(error: &serde_json::Error, line: Option<usize>) -> Prob
 }
 
 /// The value of a query parameter, decoded; `+` stays as it is, being a character of URIs.
-pub(super) fn parameter(query: Option<&str>, known: &[&str], name: &str) -> Result<Option<String>, Problem> {
+pub(super) fn parameter(
+    query: Option<&str>,
+    known: &[&str],
+    name: &str,
+) -> Result<Option<String>, Problem> {
     let mut found = None;
     for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         if !known.contains(&key) {
             let shown: String = key.chars().take(40).collect();
             let nearest = abreast_source::links::nearest(key, known);
-            return Err(Problem::new(ProblemKind::Query, format!("unknown parameter `{}`", shown.escape_debug()))
-                .help(format!("did you mean `{nearest}`?")));
+            return Err(Problem::new(
+                ProblemKind::Query,
+                format!("unknown parameter `{}`", shown.escape_debug()),
+            )
+            .help(format!("did you mean `{nearest}`?")));
         }
         if key == name {
             if found.is_some() {
                 return Err(Problem::new(ProblemKind::Query, format!("`{name}` is given twice")));
             }
             let decoded = percent_encoding::percent_decode_str(value).decode_utf8();
-            let decoded = decoded.map_err(|_| Problem::new(ProblemKind::Query, format!("`{name}` is not UTF-8")))?;
+            let decoded = decoded
+                .map_err(|_| Problem::new(ProblemKind::Query, format!("`{name}` is not UTF-8")))?;
             found = Some(decoded.into_owned());
         }
     }

@@ -1,6 +1,7 @@
 //! `/api/v1`: reading the log, and recording changes, over HTTP. `openapi.json` describes it.
 //!
-//! A change is durable before it is answered. Requests that come together share one commit of the store.
+//! A change is durable before it is answered. Requests that come together share one commit of the
+//! store.
 
 mod access;
 mod changes;
@@ -30,7 +31,9 @@ use crate::heads::Heads;
 use crate::respond::Answer;
 use crate::site::{ServedSet, Site};
 use abreast_core::{AppendDone, Appended, Head, LogError, SetId};
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use operations::{Call, Operation, find};
@@ -71,7 +74,8 @@ pub struct ApiOptions {
     pub readers: Readers,
     /// The file of tokens.
     pub tokens: PathBuf,
-    /// Only programs on this machine can connect: until the first token is made, they may write without one.
+    /// Only programs on this machine can connect: until the first token is made, they may write
+    /// without one.
     pub local: bool,
     /// Largest content taken in, in bytes.
     pub max_content: u64,
@@ -150,8 +154,11 @@ impl<'s> Context<'s> {
     /// Refuses changes of a set that is being read for the first time.
     async fn not_importing(&self, set: SetId) -> Result<(), Problem> {
         if self.head(set).await?.importing {
-            return Err(Problem::new(ProblemKind::Importing, "the set is being read for the first time")
-                .help("send it again in a while"));
+            return Err(Problem::new(
+                ProblemKind::Importing,
+                "the set is being read for the first time",
+            )
+            .help("send it again in a while"));
         }
         Ok(())
     }
@@ -180,7 +187,11 @@ pub(crate) async fn answer(site: &Arc<Site>, heads: &Heads, request: Request<Inc
     answer
 }
 
-async fn respond(site: &Arc<Site>, heads: &Heads, request: Request<Incoming>) -> Result<Answer, Problem> {
+async fn respond(
+    site: &Arc<Site>,
+    heads: &Heads,
+    request: Request<Incoming>,
+) -> Result<Answer, Problem> {
     let Some(api) = &site.api else {
         return Err(Problem::new(ProblemKind::NotFound, "this server has no API"));
     };
@@ -195,14 +206,24 @@ async fn respond(site: &Arc<Site>, heads: &Heads, request: Request<Incoming>) ->
             Err(problem) => problem.answer().status(),
         };
         let documented = operation.statuses.contains(&status.as_u16());
-        debug_assert!(documented, "{} {} answers {status}, which is not documented", operation.method, operation.path);
+        debug_assert!(
+            documented,
+            "{} {} answers {status}, which is not documented",
+            operation.method, operation.path
+        );
     }
     answer
 }
 
-async fn run(context: &Context<'_>, call: Call<'_>, request: Request<Incoming>) -> Result<Answer, Problem> {
+async fn run(
+    context: &Context<'_>,
+    call: Call<'_>,
+    request: Request<Incoming>,
+) -> Result<Answer, Problem> {
     match call {
-        Call::OpenApi => Ok(typed("application/json", openapi(context.site.publisher.urls().base()))),
+        Call::OpenApi => {
+            Ok(typed("application/json", openapi(context.site.publisher.urls().base())))
+        }
         Call::Tokens => Ok(sets::tokens(context)),
         Call::Hub => hub::overview(context).await,
         Call::HubTopics => hub::topics(context, request.uri().query()).await,
@@ -233,8 +254,8 @@ fn json<T: Serialize>(status: StatusCode, value: &T) -> Answer {
     answer
 }
 
-/// The document that describes this interface, with the address at which it is here: behind a proxy there may be a path
-/// before it.
+/// The document that describes this interface, with the address at which it is here: behind a proxy
+/// there may be a path before it.
 fn openapi(base: &str) -> String {
     let url = serde_json::to_string(base.trim_end_matches('/')).unwrap_or_default();
     OPENAPI.replacen("\"url\": \"/\"", &format!("\"url\": {url}"), 1)
@@ -276,19 +297,27 @@ fn waiting() -> (AppendDone, oneshot::Receiver<Result<Appended, LogError>>) {
 }
 
 /// Waits until the log has it. However long that takes: an answer before would be a guess.
-async fn durable(receiver: oneshot::Receiver<Result<Appended, LogError>>) -> Result<Appended, Problem> {
+async fn durable(
+    receiver: oneshot::Receiver<Result<Appended, LogError>>,
+) -> Result<Appended, Problem> {
     match receiver.await {
         Ok(result) => Ok(result?),
-        Err(_) => {
-            Err(Problem::new(ProblemKind::Store, "the store ended before it answered; read the log to see what it has"))
-        }
+        Err(_) => Err(Problem::new(
+            ProblemKind::Store,
+            "the store ended before it answered; read the log to see what it has",
+        )),
     }
 }
 
 /// Runs blocking work.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(_) => Err(Problem::new(ProblemKind::Store, "an internal error; the server's log has the reason")),
+        Err(_) => Err(Problem::new(
+            ProblemKind::Store,
+            "an internal error; the server's log has the reason",
+        )),
     }
 }

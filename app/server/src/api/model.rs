@@ -25,8 +25,9 @@ pub enum ChangeWord {
     Deleted,
 }
 
-/// One resource, as a writer states it. What the log adds when it is read (`position`, `datetime`) may be there, and
-/// is not checked: records that were read can be sent to another server unchanged.
+/// One resource, as a writer states it. What the log adds when it is read (`position`, `datetime`)
+/// may be there, and is not checked: records that were read can be sent to another server
+/// unchanged.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordRequest {
@@ -70,7 +71,13 @@ impl RecordRequest {
     ///
     /// # Errors
     /// The error, with the field's name; or the error of the log.
-    pub fn to_change(&self, key: &str, resources: &str, log: &dyn ChangeLog, set: SetId) -> Result<Change, String> {
+    pub fn to_change(
+        &self,
+        key: &str,
+        resources: &str,
+        log: &dyn ChangeLog,
+        set: SetId,
+    ) -> Result<Change, String> {
         let mut change = if self.change == Some(ChangeWord::Deleted) {
             if self.links.is_some() || self.hash.is_some() || self.length.is_some() {
                 return Err(
@@ -88,14 +95,22 @@ impl RecordRequest {
         Ok(change)
     }
 
-    fn state(&self, key: &str, resources: &str, log: &dyn ChangeLog, set: SetId) -> Result<State, String> {
+    fn state(
+        &self,
+        key: &str,
+        resources: &str,
+        log: &dyn ChangeLog,
+        set: SetId,
+    ) -> Result<State, String> {
         let mut state = State { length: self.length, ..State::default() };
         if self.length.is_some_and(|length| i64::try_from(length).is_err()) {
             return Err("`length`: beyond 2^63 bytes".to_owned());
         }
         for (name, value) in [("type", &self.media_type), ("encoding", &self.encoding)] {
             let sound = |value: &String| {
-                !value.is_empty() && value.len() <= MAX_NAME && value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+                !value.is_empty()
+                    && value.len() <= MAX_NAME
+                    && value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
             };
             if value.as_ref().is_some_and(|value| !sound(value)) {
                 return Err(format!("`{name}`: not 1 to {MAX_NAME} printable ASCII characters"));
@@ -112,15 +127,21 @@ impl RecordRequest {
             state.digests = digests;
         }
         if let Some(records) = &self.links {
-            let records: Vec<LinkRecord> = records.iter().map(|record| relative(record, resources)).collect();
-            state.links = read_links(key, &records).map_err(|reason| format!("`links`: {reason}"))?;
+            let records: Vec<LinkRecord> =
+                records.iter().map(|record| relative(record, resources)).collect();
+            state.links =
+                read_links(key, &records).map_err(|reason| format!("`links`: {reason}"))?;
         }
         state.modified = if let Some(text) = &self.lastmod {
-            W3cDatetime::parse(text.as_bytes()).map_err(|error| format!("`lastmod`: {error}"))?.instant
+            W3cDatetime::parse(text.as_bytes())
+                .map_err(|error| format!("`lastmod`: {error}"))?
+                .instant
         } else {
             let known = log.resource(set, key).map_err(|error| error.to_string())?;
             match known.map(|known| known.state) {
-                Some(known) if (State { modified: known.modified, ..state.clone() }) == known => known.modified,
+                Some(known) if (State { modified: known.modified, ..state.clone() }) == known => {
+                    known.modified
+                }
                 _ => Timestamp::from_seconds(SystemClock.now().as_seconds()),
             }
         };
@@ -139,8 +160,9 @@ pub(crate) fn relative(record: &LinkRecord, resources: &str) -> LinkRecord {
 
 /// Is this a writer's name for a request or a change?
 pub(crate) fn check_idempotency_key(name: &str) -> Result<(), String> {
-    let sound =
-        !name.is_empty() && name.len() <= MAX_IDEMPOTENCY_KEY && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let sound = !name.is_empty()
+        && name.len() <= MAX_IDEMPOTENCY_KEY
+        && name.bytes().all(|byte| byte.is_ascii_graphic());
     if sound {
         Ok(())
     } else {
@@ -161,8 +183,10 @@ pub fn key_of_uri(uri: &str, resources: &str) -> Result<String, String> {
         absolute_uri(uri).map_err(|reason| format!("`uri`: {reason}"))?;
         return Ok(key.to_owned());
     }
-    let path: Vec<Vec<u8>> =
-        key.split('/').map(|segment| abreast_webtypes::decode_segment(segment.as_bytes())).collect();
+    let path: Vec<Vec<u8>> = key
+        .split('/')
+        .map(|segment| abreast_webtypes::decode_segment(segment.as_bytes()))
+        .collect();
     let mut canonical = String::with_capacity(key.len());
     for (number, name) in path.iter().enumerate() {
         if name.is_empty() || name == b"." || name == b".." {
@@ -266,9 +290,17 @@ mod tests {
         ] {
             assert_eq!(key_of_uri(uri, base).as_deref(), Ok(key), "{uri}");
         }
-        for uri in
-            ["", "https://", "a//b", "../a", "a/%2e%2e/b", "http://a b/", "https://example.org/s/r/", "x:\"", "1:x"]
-        {
+        for uri in [
+            "",
+            "https://",
+            "a//b",
+            "../a",
+            "a/%2e%2e/b",
+            "http://a b/",
+            "https://example.org/s/r/",
+            "x:\"",
+            "1:x",
+        ] {
             assert!(key_of_uri(uri, base).is_err(), "{uri}");
         }
         assert!(key_of_uri(&format!("http://x/{}", "a".repeat(MAX_KEY)), base).is_err());

@@ -62,12 +62,27 @@ pub(crate) static OPERATIONS: [Operation; 19] = [
     operation("GET", "/api/v1/hub/topics", READ, &[200, 400, 401, 403, 404, 500]),
     operation("GET", "/api/v1/hub/topics/{topic}/targets", READ, &[200, 400, 401, 403, 404, 500]),
     operation("GET", "/api/v1/hub/targets/{target}", READ, &[200, 400, 401, 403, 404, 500]),
-    operation("POST", "/api/v1/hub/targets/{target}/end", ADMIN, &[200, 400, 401, 403, 404, 500, 503]),
-    operation("POST", "/api/v1/hub/targets/{target}/replay", ADMIN, &[200, 400, 401, 403, 404, 500, 503]),
+    operation(
+        "POST",
+        "/api/v1/hub/targets/{target}/end",
+        ADMIN,
+        &[200, 400, 401, 403, 404, 500, 503],
+    ),
+    operation(
+        "POST",
+        "/api/v1/hub/targets/{target}/replay",
+        ADMIN,
+        &[200, 400, 401, 403, 404, 500, 503],
+    ),
     operation("GET", "/api/v1/sets", READ, &[200, 400, 401, 403, 500]),
     operation("GET", "/api/v1/sets/{set}", READ, &[200, 400, 401, 403, 404, 500]),
     operation("GET", "/api/v1/sets/{set}/changes", READ, &[200, 400, 401, 403, 404, 409, 500]),
-    operation("POST", "/api/v1/sets/{set}/changes", WRITE, &[200, 400, 401, 403, 404, 408, 409, 413, 422, 500, 503]),
+    operation(
+        "POST",
+        "/api/v1/sets/{set}/changes",
+        WRITE,
+        &[200, 400, 401, 403, 404, 408, 409, 413, 422, 500, 503],
+    ),
     operation("POST", "/api/v1/sets/{set}/deletions", ADMIN, &[200, 400, 401, 403, 404, 409, 500]),
     operation("GET", "/api/v1/sets/{set}/resource", READ, &[200, 400, 401, 403, 404, 500]),
     operation(
@@ -76,7 +91,12 @@ pub(crate) static OPERATIONS: [Operation; 19] = [
         WRITE,
         &[200, 400, 401, 403, 404, 408, 409, 413, 422, 500, 503, 507],
     ),
-    operation("DELETE", "/api/v1/sets/{set}/resource", WRITE, &[200, 400, 401, 403, 404, 409, 412, 422, 500, 503, 507]),
+    operation(
+        "DELETE",
+        "/api/v1/sets/{set}/resource",
+        WRITE,
+        &[200, 400, 401, 403, 404, 409, 412, 422, 500, 503, 507],
+    ),
     operation(
         "GET",
         "/api/v1/sets/{set}/content/{path}",
@@ -98,8 +118,14 @@ pub(crate) static OPERATIONS: [Operation; 19] = [
 ];
 
 /// The operation that a request asks for.
-pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Result<(&'static Operation, Call<'p>), Problem> {
-    let nothing = || Problem::new(ProblemKind::NotFound, "nothing is at this address").help("see /api/v1/openapi.json");
+pub(crate) fn find<'p>(
+    method: &Method,
+    path: &'p str,
+) -> Result<(&'static Operation, Call<'p>), Problem> {
+    let nothing = || {
+        Problem::new(ProblemKind::NotFound, "nothing is at this address")
+            .help("see /api/v1/openapi.json")
+    };
     let rest = path.strip_prefix("/api/v1/").ok_or_else(nothing)?;
     let mut parts = rest.splitn(3, '/');
     let head = parts.next().unwrap_or_default();
@@ -114,11 +140,16 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Result<(&'static Opera
             _ => "GET, HEAD, PUT, DELETE",
         };
         let (name, call) = call.ok_or_else(|| {
-            Problem::new(ProblemKind::Method, format!("`{}` means nothing here", method.as_str().escape_debug()))
-                .allow(allow)
+            Problem::new(
+                ProblemKind::Method,
+                format!("`{}` means nothing here", method.as_str().escape_debug()),
+            )
+            .allow(allow)
         })?;
-        let operation =
-            OPERATIONS.iter().find(|one| one.method == *name && one.path == template).ok_or_else(nothing)?;
+        let operation = OPERATIONS
+            .iter()
+            .find(|one| one.method == *name && one.path == template)
+            .ok_or_else(nothing)?;
         Ok((operation, *call))
     };
     match (head, slug, tail) {
@@ -127,15 +158,20 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Result<(&'static Opera
         ("hub", what, of) => hub_call(what, of, &choose).unwrap_or_else(|| Err(nothing())),
         ("sets", None, None) => choose("/api/v1/sets", &[("GET", Call::Sets)]),
         ("sets", Some(set), None) => choose("/api/v1/sets/{set}", &[("GET", Call::Set(set))]),
-        ("sets", Some(set), Some("changes")) => {
-            choose("/api/v1/sets/{set}/changes", &[("GET", Call::ReadChanges(set)), ("POST", Call::RecordChanges(set))])
-        }
+        ("sets", Some(set), Some("changes")) => choose(
+            "/api/v1/sets/{set}/changes",
+            &[("GET", Call::ReadChanges(set)), ("POST", Call::RecordChanges(set))],
+        ),
         ("sets", Some(set), Some("deletions")) => {
             choose("/api/v1/sets/{set}/deletions", &[("POST", Call::ConfirmDeletions(set))])
         }
         ("sets", Some(set), Some("resource")) => choose(
             "/api/v1/sets/{set}/resource",
-            &[("GET", Call::ReadRecord(set)), ("PUT", Call::PutRecord(set)), ("DELETE", Call::DeleteRecord(set))],
+            &[
+                ("GET", Call::ReadRecord(set)),
+                ("PUT", Call::PutRecord(set)),
+                ("DELETE", Call::DeleteRecord(set)),
+            ],
         ),
         ("sets", Some(set), Some(tail)) => {
             let path = tail.strip_prefix("content/").ok_or_else(nothing)?;
@@ -157,9 +193,14 @@ type Choice<'p> = Result<(&'static Operation, Call<'p>), Problem>;
 type Choose<'c, 'p> = dyn Fn(&'static str, &[(&str, Call<'p>)]) -> Choice<'p> + 'c;
 
 /// Operations below `/api/v1/hub`.
-fn hub_call<'p>(what: Option<&str>, of: Option<&str>, choose: &Choose<'_, 'p>) -> Option<Choice<'p>> {
+fn hub_call<'p>(
+    what: Option<&str>,
+    of: Option<&str>,
+    choose: &Choose<'_, 'p>,
+) -> Option<Choice<'p>> {
     // Numbers are given by the store: from 1, without a sign.
-    let number = |text: &str| text.parse().ok().filter(|number| *number > 0 && !text.starts_with('+'));
+    let number =
+        |text: &str| text.parse().ok().filter(|number| *number > 0 && !text.starts_with('+'));
     Some(match (what, of) {
         (None, None) => choose("/api/v1/hub", &[("GET", Call::Hub)]),
         (Some("topics"), None) => choose("/api/v1/hub/topics", &[("GET", Call::HubTopics)]),
@@ -169,7 +210,10 @@ fn hub_call<'p>(what: Option<&str>, of: Option<&str>, choose: &Choose<'_, 'p>) -
         }
         (Some("targets"), Some(of)) => {
             if let Some(of) = of.strip_suffix("/replay") {
-                choose("/api/v1/hub/targets/{target}/replay", &[("POST", Call::HubReplay(number(of)?))])
+                choose(
+                    "/api/v1/hub/targets/{target}/replay",
+                    &[("POST", Call::HubReplay(number(of)?))],
+                )
             } else if let Some(of) = of.strip_suffix("/end") {
                 choose("/api/v1/hub/targets/{target}/end", &[("POST", Call::HubEnd(number(of)?))])
             } else {
@@ -191,9 +235,15 @@ mod tests {
         assert_eq!(document["openapi"], "3.1.0");
         let mut told = Vec::new();
         for (path, item) in document["paths"].as_object().unwrap() {
-            for (method, operation) in item.as_object().unwrap().iter().filter(|(name, _)| *name != "parameters") {
-                let mut statuses: Vec<u16> =
-                    operation["responses"].as_object().unwrap().keys().map(|status| status.parse().unwrap()).collect();
+            for (method, operation) in
+                item.as_object().unwrap().iter().filter(|(name, _)| *name != "parameters")
+            {
+                let mut statuses: Vec<u16> = operation["responses"]
+                    .as_object()
+                    .unwrap()
+                    .keys()
+                    .map(|status| status.parse().unwrap())
+                    .collect();
                 statuses.sort_unstable();
                 let open = operation["security"].as_array().is_some_and(Vec::is_empty);
                 told.push((method.to_uppercase(), path.clone(), open, statuses));
@@ -202,7 +252,14 @@ mod tests {
         told.sort();
         let mut known: Vec<_> = OPERATIONS
             .iter()
-            .map(|one| (one.method.to_owned(), one.path.to_owned(), one.scope.is_none(), one.statuses.to_vec()))
+            .map(|one| {
+                (
+                    one.method.to_owned(),
+                    one.path.to_owned(),
+                    one.scope.is_none(),
+                    one.statuses.to_vec(),
+                )
+            })
             .collect();
         known.sort();
         assert_eq!(told, known);
@@ -225,7 +282,10 @@ mod tests {
         walk(&document, &mut references);
         assert!(!references.is_empty());
         for reference in references {
-            assert!(document.pointer(reference.strip_prefix('#').unwrap()).is_some(), "{reference}");
+            assert!(
+                document.pointer(reference.strip_prefix('#').unwrap()).is_some(),
+                "{reference}"
+            );
         }
     }
 
@@ -237,9 +297,25 @@ mod tests {
             let found = find(&operation.method.parse().unwrap(), &path).unwrap().0;
             assert_eq!(found, operation);
         }
-        let others = ["", "topics/1", "topics/x/targets", "targets", "targets/0", "targets/+1", "targets/1/x"];
+        let others = [
+            "",
+            "topics/1",
+            "topics/x/targets",
+            "targets",
+            "targets/0",
+            "targets/+1",
+            "targets/1/x",
+        ];
         let others = others.map(|path| format!("/api/v1/hub/{path}"));
-        let known = ["/api", "/api/v1", "/api/v1/", "/api/v2/sets", "/api/v1/sets/s/", "/api/v1/sets/s/x", "/api/v1/x"];
+        let known = [
+            "/api",
+            "/api/v1",
+            "/api/v1/",
+            "/api/v2/sets",
+            "/api/v1/sets/s/",
+            "/api/v1/sets/s/x",
+            "/api/v1/x",
+        ];
         for path in known.into_iter().chain(others.iter().map(String::as_str)) {
             assert!(find(&Method::GET, path).is_err(), "{path}");
         }

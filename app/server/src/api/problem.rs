@@ -2,7 +2,9 @@
 
 use crate::body::ResponseBody;
 use crate::respond::Answer;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
@@ -35,24 +37,48 @@ impl ProblemKind {
     const fn parts(self) -> (&'static str, StatusCode, &'static str) {
         match self {
             Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is no such thing"),
-            Self::Method => ("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not for this address"),
+            Self::Method => {
+                ("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not for this address")
+            }
             Self::Query => ("query", StatusCode::BAD_REQUEST, "The query is wrong"),
-            Self::TokenInUrl => ("token-in-url", StatusCode::BAD_REQUEST, "A token does not belong in a URL"),
+            Self::TokenInUrl => {
+                ("token-in-url", StatusCode::BAD_REQUEST, "A token does not belong in a URL")
+            }
             Self::TokenMissing => ("token-missing", StatusCode::UNAUTHORIZED, "A token is needed"),
-            Self::TokenRefused => ("token-refused", StatusCode::UNAUTHORIZED, "The token is not valid"),
+            Self::TokenRefused => {
+                ("token-refused", StatusCode::UNAUTHORIZED, "The token is not valid")
+            }
             Self::Scope => ("scope", StatusCode::FORBIDDEN, "The token does not allow this"),
-            Self::Browser => ("browser", StatusCode::FORBIDDEN, "Pages of browsers do not write without a token"),
-            Self::WritingOff => ("writing-off", StatusCode::FORBIDDEN, "This server takes nothing in"),
+            Self::Browser => {
+                ("browser", StatusCode::FORBIDDEN, "Pages of browsers do not write without a token")
+            }
+            Self::WritingOff => {
+                ("writing-off", StatusCode::FORBIDDEN, "This server takes nothing in")
+            }
             Self::Syntax => ("syntax", StatusCode::BAD_REQUEST, "The body cannot be read"),
-            Self::Field => ("field", StatusCode::UNPROCESSABLE_ENTITY, "A value is wrong; nothing was recorded"),
-            Self::Precondition => ("precondition", StatusCode::PRECONDITION_FAILED, "The resource is in another state"),
+            Self::Field => (
+                "field",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "A value is wrong; nothing was recorded",
+            ),
+            Self::Precondition => (
+                "precondition",
+                StatusCode::PRECONDITION_FAILED,
+                "The resource is in another state",
+            ),
             Self::Conflict => ("conflict", StatusCode::CONFLICT, "The set does not allow this"),
             Self::TooLarge => ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
-            Self::TooSlow => ("too-slow", StatusCode::REQUEST_TIMEOUT, "The body did not come in time"),
-            Self::KeyReused => {
-                ("key-reused", StatusCode::UNPROCESSABLE_ENTITY, "The idempotency key was used for something else")
+            Self::TooSlow => {
+                ("too-slow", StatusCode::REQUEST_TIMEOUT, "The body did not come in time")
             }
-            Self::Importing => ("importing", StatusCode::SERVICE_UNAVAILABLE, "The set is being read"),
+            Self::KeyReused => (
+                "key-reused",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "The idempotency key was used for something else",
+            ),
+            Self::Importing => {
+                ("importing", StatusCode::SERVICE_UNAVAILABLE, "The set is being read")
+            }
             Self::Busy => ("busy", StatusCode::SERVICE_UNAVAILABLE, "Too much is waiting"),
             Self::Store => ("store", StatusCode::INTERNAL_SERVER_ERROR, "The store failed"),
             Self::Disk => ("disk", StatusCode::INSUFFICIENT_STORAGE, "There is no space left"),

@@ -23,44 +23,66 @@ fn key_in<B>(target: &ServedSet, request: &Request<B>) -> Result<String, Problem
         Problem::new(ProblemKind::Query, "`uri` names the resource")
             .help("for example ?uri=https%3A%2F%2Fexample.org%2Fx")
     })?;
-    key_of_uri(&uri, &target.published.urls.resources()).map_err(|reason| Problem::new(ProblemKind::Query, reason))
+    key_of_uri(&uri, &target.published.urls.resources())
+        .map_err(|reason| Problem::new(ProblemKind::Query, reason))
 }
 
-pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<Incoming>) -> Result<Answer, Problem> {
+pub(super) async fn read(
+    context: &Context<'_>,
+    slug: &str,
+    request: &Request<Incoming>,
+) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
     let key = key_in(target, request)?;
     let (log, id) = (Arc::clone(context.site.publisher.log()), target.published.id);
     let resources = target.published.urls.resources();
     let found = blocking(move || Ok(log.resource(id, &key)?)).await?;
-    let found = found.ok_or_else(|| Problem::new(ProblemKind::NotFound, "the set has no such resource"))?;
-    Ok(json(StatusCode::OK, &RecordAnswer::of_state(&found.key, found.position.0, &found.state, &resources)))
+    let found =
+        found.ok_or_else(|| Problem::new(ProblemKind::NotFound, "the set has no such resource"))?;
+    Ok(json(
+        StatusCode::OK,
+        &RecordAnswer::of_state(&found.key, found.position.0, &found.state, &resources),
+    ))
 }
 
-pub(super) async fn put(context: &Context<'_>, slug: &str, request: Request<Incoming>) -> Result<Answer, Problem> {
+pub(super) async fn put(
+    context: &Context<'_>,
+    slug: &str,
+    request: Request<Incoming>,
+) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
     let key = key_in(target, &request)?;
     let log = Arc::clone(context.site.publisher.log());
     context.not_importing(target.published.id).await?;
     no_condition(request.headers())?;
     let name = idempotency_key(&request)?;
-    let body = intake::whole(request.into_body(), MAX_RECORD_BYTES, context.api.options.body_time).await?;
+    let body =
+        intake::whole(request.into_body(), MAX_RECORD_BYTES, context.api.options.body_time).await?;
     let name = named(context, target, name, &[b"PUT", key.as_bytes(), &body])?;
     let record: RecordRequest = intake::parse(&body)?;
     let resources = target.published.urls.resources();
     if record.change == Some(ChangeWord::Deleted) {
-        return Err(Problem::new(ProblemKind::Field, "`change`: what is put is not deleted").help("use DELETE"));
+        return Err(Problem::new(ProblemKind::Field, "`change`: what is put is not deleted")
+            .help("use DELETE"));
     }
-    let other = record.uri.as_deref().is_some_and(|uri| key_of_uri(uri, &resources).as_deref() != Ok(key.as_str()));
+    let other = record
+        .uri
+        .as_deref()
+        .is_some_and(|uri| key_of_uri(uri, &resources).as_deref() != Ok(key.as_str()));
     if other {
-        return Err(Problem::new(ProblemKind::Field, "`uri`: not the resource that the address names"));
+        return Err(Problem::new(
+            ProblemKind::Field,
+            "`uri`: not the resource that the address names",
+        ));
     }
     if Naming::is_own(&key) {
         return links(target, &key, record).await;
     }
     let id = target.published.id;
     let receiver = blocking(move || {
-        let mut change =
-            record.to_change(&key, &resources, &*log, id).map_err(|detail| Problem::new(ProblemKind::Field, detail))?;
+        let mut change = record
+            .to_change(&key, &resources, &*log, id)
+            .map_err(|detail| Problem::new(ProblemKind::Field, detail))?;
         change.idempotency_key = change.idempotency_key.or(name);
         let (done, receiver) = waiting();
         log.append_then(id, vec![change], done);
@@ -72,7 +94,9 @@ pub(super) async fn put(context: &Context<'_>, slug: &str, request: Request<Inco
 
 /// The links of a file: the only metadata that can be set for it.
 async fn links(target: &ServedSet, key: &str, record: RecordRequest) -> Result<Answer, Problem> {
-    let Some((deposit, folder)) = target.deposit.as_ref().zip(target.published.representations.folder()) else {
+    let Some((deposit, folder)) =
+        target.deposit.as_ref().zip(target.published.representations.folder())
+    else {
         return Err(elsewhere_only());
     };
     let stated = [
@@ -83,14 +107,18 @@ async fn links(target: &ServedSet, key: &str, record: RecordRequest) -> Result<A
         ("hash", record.hash.is_some()),
     ];
     if let Some((name, _)) = stated.iter().find(|(_, stated)| *stated) {
-        return Err(Problem::new(ProblemKind::Field, format!("`{name}`: determined by the file itself"))
-            .help("only `links` can be set for a file of the folder; PUT its content to change it"));
+        return Err(Problem::new(
+            ProblemKind::Field,
+            format!("`{name}`: determined by the file itself"),
+        )
+        .help("only `links` can be set for a file of the folder; PUT its content to change it"));
     }
     let Some(records) = record.links else {
         return Err(Problem::new(ProblemKind::Field, "`links` is missing"));
     };
     let resources = target.published.urls.resources();
-    let records: Vec<LinkRecord> = records.iter().map(|record| relative(record, &resources)).collect();
+    let records: Vec<LinkRecord> =
+        records.iter().map(|record| relative(record, &resources)).collect();
     let deposit = Arc::clone(deposit);
     let path = Naming::path(key).ok_or_else(elsewhere_only)?;
     let receiver = blocking(move || {
@@ -102,7 +130,11 @@ async fn links(target: &ServedSet, key: &str, record: RecordRequest) -> Result<A
     Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
 }
 
-pub(super) async fn delete(context: &Context<'_>, slug: &str, request: &Request<Incoming>) -> Result<Answer, Problem> {
+pub(super) async fn delete(
+    context: &Context<'_>,
+    slug: &str,
+    request: &Request<Incoming>,
+) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
     let key = key_in(target, request)?;
     let log = Arc::clone(context.site.publisher.log());
@@ -124,8 +156,9 @@ pub(super) async fn delete(context: &Context<'_>, slug: &str, request: &Request<
     Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
 }
 
-/// The name of a request's one change: the Idempotency-Key, with a digest of what is asked. So a key that is used again
-/// for something else hides that from nobody, also when it was forgotten here.
+/// The name of a request's one change: the Idempotency-Key, with a digest of what is asked. So a
+/// key that is used again for something else hides that from nobody, also when it was forgotten
+/// here.
 fn named(
     context: &Context<'_>,
     target: &ServedSet,
@@ -142,14 +175,20 @@ fn named(
 fn no_condition(headers: &HeaderMap) -> Result<(), Problem> {
     for name in [IF_MATCH, IF_NONE_MATCH] {
         if headers.contains_key(&name) {
-            return Err(Problem::new(ProblemKind::Query, format!("`{name}` has no meaning for a record"))
-                .help("only the content of files has an ETag; leave it out"));
+            return Err(Problem::new(
+                ProblemKind::Query,
+                format!("`{name}` has no meaning for a record"),
+            )
+            .help("only the content of files has an ETag; leave it out"));
         }
     }
     Ok(())
 }
 
 pub(super) fn elsewhere_only() -> Problem {
-    Problem::new(ProblemKind::Conflict, "this set has records of resources elsewhere, and no content of its own")
-        .help("name the resource by its absolute URI")
+    Problem::new(
+        ProblemKind::Conflict,
+        "this set has records of resources elsewhere, and no content of its own",
+    )
+    .help("name the resource by its absolute URI")
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long the confirmation of deletions waits until they are recorded; after that the answer is `confirmed`.
+/// How long the confirmation of deletions waits until they are recorded; after that the answer is
+/// `confirmed`.
 const RECORDING: Duration = Duration::from_secs(10);
 /// How often it checks.
 const CHECK: Duration = Duration::from_millis(50);
@@ -30,8 +31,8 @@ struct SetAnswer<'s> {
     datetime: String,
     created: String,
     count: u64,
-    /// `ready`, `importing`, `vanished` (the folder), `held` (deletions), `confirmed` (deletions that are being recorded)
-    /// or `failed` (the store).
+    /// `ready`, `importing`, `vanished` (the folder), `held` (deletions), `confirmed` (deletions
+    /// that are being recorded) or `failed` (the store).
     state: &'static str,
     /// Resources whose deletion is held.
     held_deletions: u64,
@@ -42,7 +43,8 @@ pub(super) async fn all(context: &Context<'_>) -> Result<Answer, Problem> {
     struct Sets<'s> {
         sets: Vec<SetAnswer<'s>>,
     }
-    let seen = context.site.sets.all().iter().filter(|set| context.seen.has(&set.published.slug)).cloned();
+    let seen =
+        context.site.sets.all().iter().filter(|set| context.seen.has(&set.published.slug)).cloned();
     let (log, seen) = (Arc::clone(context.site.publisher.log()), seen.collect::<Vec<_>>());
     let answer = move || {
         let sets: Result<_, _> = seen.iter().map(|set| describe(&*log, set)).collect();
@@ -52,7 +54,8 @@ pub(super) async fn all(context: &Context<'_>) -> Result<Answer, Problem> {
 }
 
 pub(super) async fn one(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
-    let (log, target) = (Arc::clone(context.site.publisher.log()), Arc::clone(context.target(slug)?));
+    let (log, target) =
+        (Arc::clone(context.site.publisher.log()), Arc::clone(context.target(slug)?));
     blocking(move || Ok(json(StatusCode::OK, &describe(&*log, &target)?))).await
 }
 
@@ -83,9 +86,12 @@ fn describe<'s>(log: &dyn ChangeLog, set: &'s ServedSet) -> Result<SetAnswer<'s>
     })
 }
 
-/// Confirms that the deletions that are held are intended. They are recorded by a scan that begins now; its end is awaited
-/// within a limit.
-pub(super) async fn confirm_deletions(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
+/// Confirms that the deletions that are held are intended. They are recorded by a scan that begins
+/// now; its end is awaited within a limit.
+pub(super) async fn confirm_deletions(
+    context: &Context<'_>,
+    slug: &str,
+) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
     if target.watch.held().is_none() {
         return Err(Problem::new(ProblemKind::Conflict, "no deletion of this set is held"));
@@ -114,7 +120,12 @@ pub(super) fn tokens(context: &Context<'_>) -> Answer {
     let known = context.api.tokens.current();
     let tokens = known
         .iter()
-        .map(|token| One { name: &token.name, scope: token.scope, sets: &token.sets, created: &token.created })
+        .map(|token| One {
+            name: &token.name,
+            scope: token.scope,
+            sets: &token.sets,
+            created: &token.created,
+        })
         .collect();
     json(StatusCode::OK, &All { tokens })
 }

@@ -1,6 +1,7 @@
 //! API tokens, known by the digest of their random bytes only.
 //!
-//! The file holds no secret: anyone who reads it cannot make a token of it. It is read again when it changes.
+//! The file holds no secret: anyone who reads it cannot make a token of it. It is read again when
+//! it changes.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -52,7 +53,9 @@ pub struct Token {
 impl Token {
     /// Whether it allows this, for this set or independent of a set.
     pub fn allows(&self, scope: Scope, set: Option<&str>) -> bool {
-        self.scope >= scope && (self.sets.is_empty() || set.is_some_and(|set| self.sets.iter().any(|own| own == set)))
+        self.scope >= scope
+            && (self.sets.is_empty()
+                || set.is_some_and(|set| self.sets.iter().any(|own| own == set)))
     }
 }
 
@@ -72,8 +75,9 @@ pub fn read_tokens(path: &Path) -> io::Result<Vec<Token>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let file: TokenFile = serde_json::from_slice(&text)
-        .map_err(|error| io::Error::other(format!("`{}` is not a file of tokens: {error}", path.display())))?;
+    let file: TokenFile = serde_json::from_slice(&text).map_err(|error| {
+        io::Error::other(format!("`{}` is not a file of tokens: {error}", path.display()))
+    })?;
     Ok(file.tokens)
 }
 
@@ -88,10 +92,17 @@ pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(&TokenFile { tokens: tokens.to_vec() })?;
     text.push(b'\n');
     let temporary = path.with_extension(format!("{}.new", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)?;
     file.write_all(&text).and_then(|()| file.sync_all())?;
-    // Anyone who writes it, root perhaps, the server must be able to read it: else a token revoked would stay good.
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Anyone who writes it, root perhaps, the server must be able to read it: else a token revoked
+    // would stay good.
+    let folder =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (own, wanted) = (file.metadata()?, fs::metadata(path).or_else(|_| fs::metadata(folder))?);
     if (own.uid(), own.gid()) != (wanted.uid(), wanted.gid()) {
         // Others than root may not, and need not.
@@ -105,11 +116,17 @@ pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
 ///
 /// # Errors
 /// The system has no random bytes.
-pub fn new_token(name: &str, scope: Scope, sets: Vec<String>, created: &str) -> io::Result<(String, Token)> {
+pub fn new_token(
+    name: &str,
+    scope: Scope,
+    sets: Vec<String>,
+    created: &str,
+) -> io::Result<(String, Token)> {
     use base64::Engine as _;
     let mut random = [0; RANDOM_BYTES];
     fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
-    let secret = format!("{PREFIX}{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random));
+    let secret =
+        format!("{PREFIX}{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random));
     let sha256 = digest_of(&secret);
     Ok((secret, Token { name: name.to_owned(), sha256, scope, sets, created: created.to_owned() }))
 }
@@ -142,7 +159,8 @@ impl Tokens {
         Ok(Self { path, known: Mutex::new(LoadedTokens { looked: Instant::now(), seen, tokens }) })
     }
 
-    /// The tokens as the file has them. One that cannot be read any more leaves those that were known.
+    /// The tokens as the file has them. One that cannot be read any more leaves those that were
+    /// known.
     pub(crate) fn current(&self) -> Arc<Vec<Token>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.looked.elapsed() >= LOOK {
@@ -154,7 +172,9 @@ impl Tokens {
                         known.tokens = Arc::new(tokens);
                         known.seen = now;
                     }
-                    Err(error) => tracing::error!("cannot read the tokens again: {error}; those known stay"),
+                    Err(error) => {
+                        tracing::error!("cannot read the tokens again: {error}; those known stay")
+                    }
                 }
             }
         }
@@ -179,7 +199,11 @@ impl Tokens {
 
 fn seen(path: &Path) -> Option<(u64, u64, i128)> {
     let stat = fs::metadata(path).ok()?;
-    Some((stat.ino(), stat.len(), i128::from(stat.mtime()) * 1_000_000_000 + i128::from(stat.mtime_nsec())))
+    Some((
+        stat.ino(),
+        stat.len(),
+        i128::from(stat.mtime()) * 1_000_000_000 + i128::from(stat.mtime_nsec()),
+    ))
 }
 
 #[cfg(test)]
@@ -191,7 +215,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("tokens.json");
         assert!(read_tokens(&path).unwrap().is_empty());
-        let (secret, token) = new_token("n", Scope::Write, vec!["a".into()], "2026-01-01T00:00:00Z").unwrap();
+        let (secret, token) =
+            new_token("n", Scope::Write, vec!["a".into()], "2026-01-01T00:00:00Z").unwrap();
         write_tokens(&path, &[token]).unwrap();
         assert!(!fs::read_to_string(&path).unwrap().contains(&secret[PREFIX.len()..]));
         let tokens = Tokens::open(path.clone()).unwrap();
@@ -199,7 +224,10 @@ mod tests {
         assert!(found.allows(Scope::Write, Some("a")) && found.allows(Scope::Read, Some("a")));
         assert!(!found.allows(Scope::Write, Some("b")) && !found.allows(Scope::Admin, Some("a")));
         assert!(!found.allows(Scope::Read, None), "a token of one set is none for all");
-        assert!(tokens.find(&secret[..secret.len() - 1]).is_none() && tokens.find(&found.sha256).is_none());
+        assert!(
+            tokens.find(&secret[..secret.len() - 1]).is_none()
+                && tokens.find(&found.sha256).is_none()
+        );
         let mode = fs::metadata(&path).unwrap().mode();
         assert_eq!(mode & 0o077, 0);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);

@@ -58,7 +58,9 @@ pub(crate) async fn answer(hub: &SiteHub, asked: SubscriptionQuery, headers: &He
     let hub = hub.hub.clone();
     let found = match tokio::task::spawn_blocking(move || find(&hub, &asked)).await {
         Ok(Ok(found)) => found,
-        Ok(Err(error)) => return try_later(&format!("the subscriptions cannot be read: {error}"), 10),
+        Ok(Err(error)) => {
+            return try_later(&format!("the subscriptions cannot be read: {error}"), 10);
+        }
         Err(error) => return try_later(&format!("the subscriptions cannot be read: {error}"), 10),
     };
     if found.subscriptions.is_empty() && found.ended.is_empty() {
@@ -92,7 +94,9 @@ fn find(hub: &Hub, asked: &SubscriptionQuery) -> Result<Diagnosis, LogError> {
     for topic in &topics {
         let target = hub.store().find_target(*topic, &asked.callback, TargetKind::Subscription)?;
         // Where it stands at this moment.
-        let Some(target) = target.map(|target| hub.target(target.id)).transpose()?.flatten() else { continue };
+        let Some(target) = target.map(|target| hub.target(target.id)).transpose()?.flatten() else {
+            continue;
+        };
         subscriptions.push(TargetDetails::read(hub.store(), target, Offset(0))?);
         if subscriptions.len() == MOST_TOLD {
             break;
@@ -128,16 +132,23 @@ fn describe(found: &Diagnosis) -> String {
         }
         let _ = writeln!(text, "  {}", if target.signed { "signed" } else { "not signed" });
         if let Some(next) = &target.next_at {
-            let _ = writeln!(text, "  {} failed attempts, the next not before {next}", target.attempts);
+            let _ =
+                writeln!(text, "  {} failed attempts, the next not before {next}", target.attempts);
         }
         for attempt in last_attempts {
-            let status = attempt.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+            let status =
+                attempt.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
             let error = attempt.error.as_deref().unwrap_or("taken");
             let (time, offset, took) = (&attempt.time, attempt.offset, attempt.took_ms);
-            let _ = writeln!(text, "  {time}  notification {offset}: {status}, {error} ({took} ms)");
+            let _ =
+                writeln!(text, "  {time}  notification {offset}: {status}, {error} ({took} ms)");
         }
         for dead in dead_letters {
-            let _ = writeln!(text, "  {}  {} to {} given up: {}", dead.time, dead.first, dead.last, dead.error);
+            let _ = writeln!(
+                text,
+                "  {}  {} to {} given up: {}",
+                dead.time, dead.first, dead.last, dead.error
+            );
         }
         text.push('\n');
     }

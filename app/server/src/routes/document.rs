@@ -8,8 +8,8 @@ use abreast_folder::Stat;
 use abreast_source::publish::{Body, Document, Freshness, PublishError};
 use abreast_webtypes::Timestamp;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, IF_MODIFIED_SINCE, LINK, RETRY_AFTER,
-    VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, IF_MODIFIED_SINCE,
+    LINK, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::collections::HashMap;
@@ -28,7 +28,10 @@ pub(crate) async fn answer(
     method: &Method,
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
-    let wanted = DocumentRequest { path: path.into(), gzip: [false, true].map(|worth| accepts_gzip(headers, worth)) };
+    let wanted = DocumentRequest {
+        path: path.into(),
+        gzip: [false, true].map(|worth| accepts_gzip(headers, worth)),
+    };
     let ready = match wanted.obtain(site, single_flight).await {
         Ok(ready) => ready,
         Err(error) => return Ok(refusal(&error)),
@@ -53,7 +56,8 @@ impl SingleFlight {
     }
 }
 
-/// A document, and whether the reader takes gzip for one that is too small to be worth it, and for any other.
+/// A document, and whether the reader takes gzip for one that is too small to be worth it, and for
+/// any other.
 struct DocumentRequest {
     path: Arc<str>,
     gzip: [bool; 2],
@@ -73,7 +77,11 @@ impl DocumentRequest {
     }
 
     /// The document from memory, or made now.
-    async fn obtain(self, site: &Arc<Site>, single_flight: &SingleFlight) -> Result<Ready, PublishError> {
+    async fn obtain(
+        self,
+        site: &Arc<Site>,
+        single_flight: &SingleFlight,
+    ) -> Result<Ready, PublishError> {
         if let Some(ready) = self.ready(site) {
             return Ok(ready);
         }
@@ -148,8 +156,8 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
     })
 }
 
-/// Last-Modified of a document, in seconds since 1970. A document that may change has none in the second in which it became
-/// what it is, so that a date is never sent with two states of it.
+/// Last-Modified of a document, in seconds since 1970. A document that may change has none in the
+/// second in which it became what it is, so that a date is never sent with two states of it.
 fn modified_of(document: &Document, now: Timestamp) -> Option<i64> {
     let seconds = document.modified?.as_seconds();
     (document.freshness == Freshness::Immutable || seconds < now.as_seconds()).then_some(seconds)
@@ -193,8 +201,8 @@ fn refusal(error: &PublishError) -> Answer {
     }
 }
 
-/// Should the answer be gzip? Its weight must not be below that of the bytes as they are [rfc9110 §12.5.3]; with
-/// equal weights, `worth` decides.
+/// Should the answer be gzip? Its weight must not be below that of the bytes as they are [rfc9110
+/// §12.5.3]; with equal weights, `worth` decides.
 fn accepts_gzip(headers: &HeaderMap, worth: bool) -> bool {
     let (mut gzip, mut identity, mut any) = (None, None, None);
     let fields = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
@@ -233,9 +241,14 @@ mod tests {
             let headers = [(ACCEPT_ENCODING, value.parse().unwrap())].into_iter().collect();
             accepts_gzip(&headers, worth)
         };
-        for accepted in
-            ["gzip", "GZIP;q=0.1", "br, x-gzip", "*", "deflate,gzip;q=1.0,*;q=0.5", "identity;q=0, gzip;q=0.001"]
-        {
+        for accepted in [
+            "gzip",
+            "GZIP;q=0.1",
+            "br, x-gzip",
+            "*",
+            "deflate,gzip;q=1.0,*;q=0.5",
+            "identity;q=0, gzip;q=0.001",
+        ] {
             assert!(of(accepted, true), "{accepted}");
         }
         for refused in [

@@ -1,7 +1,8 @@
 //! Files of projections, such as packages: opened, or made, on a thread that may block.
 //!
-//! A file with an address of its own never changes there, so it may be cached permanently and requested in parts. An address
-//! whose bytes follow the changes of a set is answered with the address at which these bytes stay.
+//! A file with an address of its own never changes there, so it may be cached permanently and
+//! requested in parts. An address whose bytes follow the changes of a set is answered with the
+//! address at which these bytes stay.
 
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
@@ -57,9 +58,13 @@ fn refusal(error: &FileError) -> Answer {
         FileError::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE, &detail),
         FileError::Later { seconds, .. } => try_later(&detail, *seconds),
         _ => {
-            let cause = std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
+            let cause = std::error::Error::source(error)
+                .map_or(String::new(), |cause| format!(": {cause}"));
             tracing::error!("cannot make a file that was asked for: {error}{cause}");
-            problem(StatusCode::INTERNAL_SERVER_ERROR, &format!("{detail}; the server's log has the reason"))
+            problem(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                &format!("{detail}; the server's log has the reason"),
+            )
         }
     }
 }

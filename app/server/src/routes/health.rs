@@ -1,4 +1,5 @@
-//! `/livez`, `/readyz`, `/metrics`: whether the server lives, whether it can serve, and its figures.
+//! `/livez`, `/readyz`, `/metrics`: whether the server lives, whether it can serve, and its
+//! figures.
 
 use super::topic;
 use crate::respond::{Answer, text, try_later};
@@ -14,7 +15,8 @@ pub(crate) fn live() -> Answer {
     text("text/plain; charset=utf-8", "alive\n")
 }
 
-/// Ready when every set can be published: its store records, its first reading is complete, and no deletion is held.
+/// Ready when every set can be published: its store records, its first reading is complete, and no
+/// deletion is held.
 pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     if stopping {
         return try_later("stopping", 10);
@@ -30,7 +32,9 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
             Err(error) => return try_later(&format!("set `{slug}`: {error}"), 10),
         }
         match set.watch.state() {
-            WatchState::Vanished(reason) => return try_later(&format!("set `{slug}`: {reason}"), 10),
+            WatchState::Vanished(reason) => {
+                return try_later(&format!("set `{slug}`: {reason}"), 10);
+            }
             WatchState::Failed(reason) => {
                 return try_later(&format!("set `{slug}`: cannot record changes: {reason}"), 10);
             }
@@ -38,7 +42,10 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         }
         if let Some(held) = set.watch.held() {
             if set.watch.is_confirming() {
-                return try_later(&format!("set `{slug}`: {held}; it was confirmed and is being recorded"), 2);
+                return try_later(
+                    &format!("set `{slug}`: {held}; it was confirmed and is being recorded"),
+                    2,
+                );
             }
             let help = format!(
                 "if {}, POST /api/v1/sets/{slug}/deletions with a token of scope `admin` confirms it",
@@ -66,7 +73,8 @@ pub(crate) fn metrics(site: &Site) -> Answer {
         let slug = &set.published.slug;
         if let Ok(head) = site.publisher.log().head(set.published.id) {
             gauge!("abreast_log_head_position", "set" => slug.clone()).set(head.position.0 as f64);
-            gauge!("abreast_log_head_time_seconds", "set" => slug.clone()).set(head.time.as_micros() as f64 / 1e6);
+            gauge!("abreast_log_head_time_seconds", "set" => slug.clone())
+                .set(head.time.as_micros() as f64 / 1e6);
             gauge!("abreast_resources", "set" => slug.clone()).set(head.resources as f64);
         }
         let watching = !set.published.representations.has_folder()
@@ -74,9 +82,11 @@ pub(crate) fn metrics(site: &Site) -> Answer {
         gauge!("abreast_source_watching", "set" => slug.clone()).set(f64::from(u8::from(watching)));
         let held = set.watch.held().map_or(0, |held| held.missing);
         gauge!("abreast_source_held_deletions", "set" => slug.clone()).set(held as f64);
-        gauge!("abreast_source_unreadable_files", "set" => slug.clone()).set(set.watch.problems() as f64);
+        gauge!("abreast_source_unreadable_files", "set" => slug.clone())
+            .set(set.watch.problems() as f64);
         if let Some(at) = set.watch.last_scan() {
-            gauge!("abreast_source_last_scan_time_seconds", "set" => slug.clone()).set(at.as_micros() as f64 / 1e6);
+            gauge!("abreast_source_last_scan_time_seconds", "set" => slug.clone())
+                .set(at.as_micros() as f64 / 1e6);
         }
     }
     if let Some(hub) = &site.hub {

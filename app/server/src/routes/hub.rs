@@ -1,4 +1,5 @@
-//! `/hub`: subscriptions and notifications come in; `/hub/events` streams a topic to clients without a callback.
+//! `/hub`: subscriptions and notifications come in; `/hub/events` streams a topic to clients
+//! without a callback.
 
 use super::diagnosis;
 use super::topic::events_of;
@@ -36,23 +37,36 @@ pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>, client:
             None => text("text/plain; charset=utf-8", page(hub)),
         },
         _ => {
-            let mut answer = problem(StatusCode::METHOD_NOT_ALLOWED, "a hub answers GET, HEAD and POST");
+            let mut answer =
+                problem(StatusCode::METHOD_NOT_ALLOWED, "a hub answers GET, HEAD and POST");
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
             answer
         }
     }
 }
 
-async fn post(site: &Arc<Site>, hub: &SiteHub, request: Request<Incoming>, client: IpAddr) -> Answer {
+async fn post(
+    site: &Arc<Site>,
+    hub: &SiteHub,
+    request: Request<Incoming>,
+    client: IpAddr,
+) -> Answer {
     let publisher = match api::may_publish(site, request.headers()) {
         Some(true) => Publisher::Token,
         Some(false) => {
-            return refused(StatusCode::UNAUTHORIZED, "the token is not known, or does not permit to publish");
+            return refused(
+                StatusCode::UNAUTHORIZED,
+                "the token is not known, or does not permit to publish",
+            );
         }
         None => Publisher::Anonymous,
     };
     let content_type = header(request.headers(), &CONTENT_TYPE);
-    let links = request.headers().get_all(LINK).iter().filter_map(|value| value.to_str().ok().map(str::to_owned));
+    let links = request
+        .headers()
+        .get_all(LINK)
+        .iter()
+        .filter_map(|value| value.to_str().ok().map(str::to_owned));
     let links = links.collect();
     let most = hub.hub.options().max_body.max(MAX_FORM_LENGTH);
     let body = Limited::new(request.into_body(), most).collect();
@@ -63,13 +77,21 @@ async fn post(site: &Arc<Site>, hub: &SiteHub, request: Request<Incoming>, clien
             return refused(StatusCode::PAYLOAD_TOO_LARGE, &detail);
         }
         Ok(Err(_)) => return refused(StatusCode::BAD_REQUEST, "the request broke off"),
-        Err(_) => return refused(StatusCode::REQUEST_TIMEOUT, "the request's body did not come within a minute"),
+        Err(_) => {
+            return refused(
+                StatusCode::REQUEST_TIMEOUT,
+                "the request's body did not come within a minute",
+            );
+        }
     };
     let told = hub.hub.handle(HubRequest { content_type, links, body, publisher, client }).await;
     let mut answer = text("text/plain; charset=utf-8", told.body);
-    *answer.status_mut() = StatusCode::from_u16(told.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *answer.status_mut() =
+        StatusCode::from_u16(told.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in told.headers {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value)) {
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value))
+        {
             answer.headers_mut().insert(name, value);
         }
     }
@@ -114,7 +136,10 @@ pub(crate) async fn events(
     };
     let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let Some((_, topic)) = pairs.find(|(name, _)| name == "topic") else {
-        return problem(StatusCode::BAD_REQUEST, "which topic? Ask for /hub/events?topic=URL, the URL percent-encoded");
+        return problem(
+            StatusCode::BAD_REQUEST,
+            "which topic? Ask for /hub/events?topic=URL, the URL percent-encoded",
+        );
     };
     events_of(hub, &topic, method, headers, stop).await
 }

@@ -1,8 +1,8 @@
 //! `/{set}/m/{time}/…`: a resource as it was since that time [rfc7089 §2.1.1].
 //!
-//! The address of a version means the same bytes forever. A version that is no resource (it was deleted then) is
-//! answered 410, and is a version all the same [rfc7089 §4.5.5]. The time has microseconds; one to the second, as people write it,
-//! leads to the version that was there then.
+//! The address of a version means the same bytes forever. A version that is no resource (it was
+//! deleted then) is answered 410, and is a version all the same [rfc7089 §4.5.5]. The time has
+//! microseconds; one to the second, as people write it, leads to the version that was there then.
 
 use crate::conditional::http_date;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
@@ -32,7 +32,11 @@ pub(crate) async fn answer(
     let Some((time, exact)) = at_stamp(stamp) else { return Ok(nothing()) };
     let Some(asked) = VersionedResource::of(set, key_of_path(path)) else { return Ok(nothing()) };
     let found = asked.find(site, move |log, set, key| {
-        if exact { History::exactly(log, set, key, time) } else { History::at(log, set, key, time.as_seconds()) }
+        if exact {
+            History::exactly(log, set, key, time)
+        } else {
+            History::at(log, set, key, time.as_seconds())
+        }
     });
     match found.await? {
         Ok(Some(history)) if exact => represent(&asked, &history, method, headers).await,
@@ -70,14 +74,17 @@ impl VersionedResource {
         }
     }
 
-    /// Asks the log, on a thread that may block; `None` for a resource that is not shown. What cannot be answered now is
-    /// refused.
+    /// Asks the log, on a thread that may block; `None` for a resource that is not shown. What
+    /// cannot be answered now is refused.
     pub(crate) async fn find<T: Send + 'static>(
         &self,
         site: &Site,
-        read: impl FnOnce(&dyn abreast_core::ChangeLog, SetId, &str) -> Result<Option<T>, LogError> + Send + 'static,
+        read: impl FnOnce(&dyn abreast_core::ChangeLog, SetId, &str) -> Result<Option<T>, LogError>
+        + Send
+        + 'static,
     ) -> io::Result<Result<Option<T>, Answer>> {
-        let (log, set, key) = (Arc::clone(site.publisher.log()), Arc::clone(&self.set), self.key.clone());
+        let (log, set, key) =
+            (Arc::clone(site.publisher.log()), Arc::clone(&self.set), self.key.clone());
         let read = move || {
             if !set.shows(&*log, &key) {
                 return Ok(Some(None));
@@ -102,7 +109,8 @@ impl VersionedResource {
     }
 }
 
-/// The Link headers of an original resource; of one that is not there, only if it was [rfc7089 §4.5.2].
+/// The Link headers of an original resource; of one that is not there, only if it was [rfc7089
+/// §4.5.2].
 pub(crate) async fn link_original(
     site: &Site,
     set: &Arc<ServedSet>,
@@ -113,7 +121,9 @@ pub(crate) async fn link_original(
         return Ok(());
     }
     let Some(asked) = VersionedResource::of(set, key_of_path(path)) else { return Ok(()) };
-    if answer.status() == StatusCode::NOT_FOUND && !matches!(asked.find(site, History::newest).await?, Ok(Some(_))) {
+    if answer.status() == StatusCode::NOT_FOUND
+        && !matches!(asked.find(site, History::newest).await?, Ok(Some(_)))
+    {
         return Ok(());
     }
     let links = format!(
@@ -140,15 +150,23 @@ async fn represent(
     let Some(state) = state else {
         more.push(datetime);
         return Ok(with(
-            problem(StatusCode::GONE, "the resource was deleted then, and not there until its next version"),
+            problem(
+                StatusCode::GONE,
+                "the resource was deleted then, and not there until its next version",
+            ),
             more,
         ));
     };
     let (set, kept_state) = (Arc::clone(&asked.set), state.clone());
-    let opened = tokio::task::spawn_blocking(move || open(&set, &kept_state)).await.map_err(io::Error::other)??;
+    let opened = tokio::task::spawn_blocking(move || open(&set, &kept_state))
+        .await
+        .map_err(io::Error::other)??;
     let Some((id, (length, content))) = state.content.as_ref().zip(opened) else {
         // Dropped between the two reads, or never kept.
-        return Ok(with(problem(StatusCode::NOT_FOUND, "the bytes of this version are not kept"), more));
+        return Ok(with(
+            problem(StatusCode::NOT_FOUND, "the bytes of this version are not kept"),
+            more,
+        ));
     };
     more.push(datetime);
     more.extend([
@@ -183,7 +201,8 @@ fn open(set: &ServedSet, state: &State) -> io::Result<Option<(u64, Content)>> {
 }
 
 fn media_type(state: &State) -> HeaderValue {
-    let known = state.media_type.as_deref().and_then(|media_type| HeaderValue::from_str(media_type).ok());
+    let known =
+        state.media_type.as_deref().and_then(|media_type| HeaderValue::from_str(media_type).ok());
     known.unwrap_or(HeaderValue::from_static("application/octet-stream"))
 }
 
@@ -217,6 +236,7 @@ pub(crate) fn key_of_path(path: &str) -> Option<String> {
 }
 
 fn absolute(uri: &str) -> Option<String> {
-    let sound = uri.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"'));
+    let sound =
+        uri.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"'));
     (sound && uri.contains("://")).then(|| uri.to_owned())
 }

@@ -1,7 +1,8 @@
 //! `/{set}/r/…`: the resources themselves, straight from the published folder.
 //!
-//! A path is opened beneath the folder's handle, through no symbolic link, and only if every name on it would be
-//! published. Length, tag and time are those of the opened file; a file written while it is sent ends the connection.
+//! A path is opened beneath the folder's handle, through no symbolic link, and only if every name
+//! on it would be published. Length, tag and time are those of the opened file; a file written
+//! while it is sent ends the connection.
 
 use crate::body::unchanged;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
@@ -17,7 +18,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::Arc;
 
-/// Files up to this size are read at once, on the thread that answers: they are in the page cache or cost one read.
+/// Files up to this size are read at once, on the thread that answers: they are in the page cache
+/// or cost one read.
 const READ_AT_ONCE: u64 = 64 * 1024;
 
 pub(crate) async fn answer(
@@ -59,7 +61,9 @@ pub(crate) async fn answer(
     ];
     if set.links.active() {
         let links = set.links.headers(&folder, &relative);
-        more.extend(links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))));
+        more.extend(
+            links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))),
+        );
     }
     Ok(Representation {
         content,
@@ -74,7 +78,8 @@ pub(crate) async fn answer(
     .answer(method, headers))
 }
 
-/// Whether the deletion of a resource that the rules leave out is held; asks the store only while any is.
+/// Whether the deletion of a resource that the rules leave out is held; asks the store only while
+/// any is.
 async fn holds(site: &Site, set: &Arc<ServedSet>, key: String) -> io::Result<bool> {
     if !set.holds_any() {
         return Ok(false);
@@ -97,8 +102,14 @@ pub(crate) fn relative_path(path: &str) -> Option<Vec<u8>> {
     let mut relative = Vec::with_capacity(path.len());
     let encoded = path.contains('%');
     for segment in path.split('/') {
-        let name = if encoded { Cow::Owned(decode_segment(segment.as_bytes())) } else { segment.as_bytes().into() };
-        if !abreast_source::is_published_name(&name) || name.iter().any(|byte| matches!(byte, b'/' | 0)) {
+        let name = if encoded {
+            Cow::Owned(decode_segment(segment.as_bytes()))
+        } else {
+            segment.as_bytes().into()
+        };
+        if !abreast_source::is_published_name(&name)
+            || name.iter().any(|byte| matches!(byte, b'/' | 0))
+        {
             return None;
         }
         if !relative.is_empty() {
@@ -116,9 +127,18 @@ mod tests {
     #[test]
     fn paths_stay_inside_and_published() {
         assert_eq!(relative_path("a/b%20c/%FF"), Some(b"a/b c/\xff".to_vec()));
-        for path in
-            ["", "a//b", "../x", "%2e%2e/x", "..%2fx", "a/%2e%2e%2fx", ".git/config", "a/.abreast/x", "a%00b", "a/b~"]
-        {
+        for path in [
+            "",
+            "a//b",
+            "../x",
+            "%2e%2e/x",
+            "..%2fx",
+            "a/%2e%2e%2fx",
+            ".git/config",
+            "a/.abreast/x",
+            "a%00b",
+            "a/b~",
+        ] {
             assert_eq!(relative_path(path), None, "{path}");
         }
     }

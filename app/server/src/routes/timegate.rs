@@ -1,7 +1,7 @@
 //! `/timegate/{URI}`: from a date to the version of that date [rfc7089 §4.2.1].
 //!
-//! Without a date it is the newest version; before the first one it is the first. A date that is not one is refused with
-//! 400, since the intended version is unknown [rfc7089 §4.5.3].
+//! Without a date it is the newest version; before the first one it is the first. A date that is
+//! not one is refused with 400, since the intended version is unknown [rfc7089 §4.5.3].
 
 use crate::conditional::seconds;
 use crate::respond::{Answer, problem};
@@ -44,7 +44,10 @@ pub(crate) async fn answer(site: &Arc<Site>, uri: &str, headers: &HeaderMap) -> 
             Err(refusal) => return Ok(refusal),
         }
     }
-    Ok(with(problem(StatusCode::NOT_FOUND, "no version of such a resource is kept here"), vec![vary]))
+    Ok(with(
+        problem(StatusCode::NOT_FOUND, "no version of such a resource is kept here"),
+        vec![vary],
+    ))
 }
 
 /// A URI in a path: some intermediaries make one slash of two.

@@ -1,5 +1,6 @@
-//! `/timemap/{URI}`: all versions of a resource [rfc7089 §5], a thousand in a page; `/timemap/{time}/{URI}` is the page
-//! that begins with the version of that time, and `/timemap/json/…` states the same in JSON.
+//! `/timemap/{URI}`: all versions of a resource [rfc7089 §5], a thousand in a page;
+//! `/timemap/{time}/{URI}` is the page that begins with the version of that time, and
+//! `/timemap/json/…` states the same in JSON.
 
 use crate::respond::{Answer, Content, Representation, problem};
 use crate::routes::memento::VersionedResource;
@@ -12,7 +13,12 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io;
 use std::sync::Arc;
 
-pub(crate) async fn answer(site: &Arc<Site>, rest: &str, method: &Method, headers: &HeaderMap) -> io::Result<Answer> {
+pub(crate) async fn answer(
+    site: &Arc<Site>,
+    rest: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> io::Result<Answer> {
     let (json, rest) = rest.strip_prefix("json/").map_or((false, rest), |rest| (true, rest));
     let page = rest.split_once('/').and_then(|(stamp, uri)| Some((at_stamp(stamp)?, uri)));
     let (from, uri) = match page {

@@ -37,13 +37,17 @@ pub(crate) async fn answer(
     headers: &HeaderMap,
     stop: watch::Receiver<bool>,
 ) -> Answer {
-    let not_there = || problem(StatusCode::NOT_FOUND, "no notifications are published for this set");
+    let not_there =
+        || problem(StatusCode::NOT_FOUND, "no notifications are published for this set");
     let Some(hub) = &site.hub else { return not_there() };
     if wants_events(headers) {
         return events_of(hub, &published.url, method, headers, stop).await;
     }
     let (reader, topics) = (Arc::clone(site), Arc::clone(hub.hub.store()));
-    let read = tokio::task::spawn_blocking(move || reader.publisher.last_notification(&*topics, &published)).await;
+    let read = tokio::task::spawn_blocking(move || {
+        reader.publisher.last_notification(&*topics, &published)
+    })
+    .await;
     let document = match read {
         Ok(Ok(document)) => document,
         Ok(Err(PublishError::NotFound)) => return not_there(),
@@ -53,14 +57,22 @@ pub(crate) async fn answer(
     answer_with(document, method, headers)
 }
 
-/// The last notification of a removed set: its removal. Hubs that verify notifications find it here.
-pub(crate) async fn removed(site: &Arc<Site>, path: &str, method: &Method, headers: &HeaderMap) -> Answer {
+/// The last notification of a removed set: its removal. Hubs that verify notifications find it
+/// here.
+pub(crate) async fn removed(
+    site: &Arc<Site>,
+    path: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Answer {
     let not_there = || problem(StatusCode::NOT_FOUND, "there is no such set");
     let Some(hub) = &site.hub else { return not_there() };
     let url = format!("{}{path}", site.publisher.urls().base());
     let Some(topic) = hub.hub.topic(&url) else { return not_there() };
     let (reader, topics) = (Arc::clone(site), Arc::clone(hub.hub.store()));
-    match tokio::task::spawn_blocking(move || reader.publisher.removed_topic(&*topics, topic, &url)).await {
+    match tokio::task::spawn_blocking(move || reader.publisher.removed_topic(&*topics, topic, &url))
+        .await
+    {
         Ok(Ok(document)) => answer_with(document, method, headers),
         Ok(Err(PublishError::NotFound)) => not_there(),
         Ok(Err(error)) => try_later(&format!("the topic cannot be read: {error}"), 10),
@@ -69,8 +81,10 @@ pub(crate) async fn removed(site: &Arc<Site>, path: &str, method: &Method, heade
 }
 
 fn answer_with(document: TopicDocument, method: &Method, headers: &HeaderMap) -> Answer {
-    let mut more =
-        vec![(CACHE_CONTROL, HeaderValue::from_static("no-cache")), (VARY, HeaderValue::from_static("Accept"))];
+    let mut more = vec![
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (VARY, HeaderValue::from_static("Accept")),
+    ];
     more.extend(HeaderValue::from_str(&document.links).ok().map(|links| (LINK, links)));
     Representation {
         length: document.body.len() as u64,
@@ -88,7 +102,9 @@ fn answer_with(document: TopicDocument, method: &Method, headers: &HeaderMap) ->
 fn wants_events(headers: &HeaderMap) -> bool {
     headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
         value.split(',').any(|kind| {
-            kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+            kind.split(';')
+                .next()
+                .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
         })
     })
 }
@@ -105,15 +121,19 @@ pub(crate) async fn events_of(
     if abreast_websub::check_topic(topic).is_err() {
         return problem(StatusCode::NOT_FOUND, "this hub knows no such topic");
     }
-    let after = match headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default().trim()) {
-        None | Some("") => None,
-        Some(id) => match id.parse() {
-            Ok(offset) => Some(Offset(offset)),
-            Err(_) => {
-                return problem(StatusCode::BAD_REQUEST, "Last-Event-ID is not a number that this server gave");
-            }
-        },
-    };
+    let after =
+        match headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default().trim()) {
+            None | Some("") => None,
+            Some(id) => match id.parse() {
+                Ok(offset) => Some(Offset(offset)),
+                Err(_) => {
+                    return problem(
+                        StatusCode::BAD_REQUEST,
+                        "Last-Event-ID is not a number that this server gave",
+                    );
+                }
+            },
+        };
     let (asked, topic) = (hub.hub.clone(), topic.to_owned());
     let events = match tokio::task::spawn_blocking(move || asked.events(&topic, after)).await {
         Ok(Ok(Some(events))) => events,
@@ -125,7 +145,10 @@ pub(crate) async fn events_of(
         ResponseBody::empty()
     } else {
         let Ok(place) = STREAMS.try_acquire() else {
-            return try_later("too many readers follow topics here; a callback at the hub takes no place", 60);
+            return try_later(
+                "too many readers follow topics here; a callback at the hub takes no place",
+                60,
+            );
         };
         event_stream(events, stop, place)
     };
@@ -149,9 +172,13 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// The stream's bytes. The current offset comes first, so that a reader that is disconnected before the first notification
-/// still knows where to continue.
-fn event_stream(events: Events, stop: watch::Receiver<bool>, place: SemaphorePermit<'static>) -> ResponseBody {
+/// The stream's bytes. The current offset comes first, so that a reader that is disconnected before
+/// the first notification still knows where to continue.
+fn event_stream(
+    events: Events,
+    stop: watch::Receiver<bool>,
+    place: SemaphorePermit<'static>,
+) -> ResponseBody {
     let mut first = Vec::new();
     write_retry(&mut first, RETRY);
     first.extend_from_slice(format!("id: {}\n\n", events.after().0).as_bytes());

@@ -57,24 +57,42 @@ impl ApiWorld {
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("old.txt"), "old").unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let log: Arc<dyn ChangeLog> = Arc::new(SqliteLog::open(&temporary.path().join("source.db"), clock).unwrap());
+        let log: Arc<dyn ChangeLog> =
+            Arc::new(SqliteLog::open(&temporary.path().join("source.db"), clock).unwrap());
         let page_rule = PageRule { changes: 50, ..PageRule::default() };
-        let open = |slug: &str| log.open_set(&NewSet { slug: slug.into(), page_rule, ..NewSet::default() }).unwrap().id;
+        let open = |slug: &str| {
+            log.open_set(&NewSet { slug: slug.into(), page_rule, ..NewSet::default() }).unwrap().id
+        };
         let (files, records) = (open("set"), open("records"));
         log.complete_import(records).unwrap();
         let urls = SourceUrls::new(BASE);
         let rule = RuleOptions {
             pattern: "*.pdf".into(),
-            link: LinkRecord { rel: "describedby".into(), href: "{stem}.xml".into(), ..LinkRecord::default() },
+            link: LinkRecord {
+                rel: "describedby".into(),
+                href: "{stem}.xml".into(),
+                ..LinkRecord::default()
+            },
             if_exists: true,
         };
         let links = Arc::new(Links::new(&[rule], &urls.set("set").resources()).unwrap());
-        let ingest = IngestOptions { settle: Duration::ZERO, links: Arc::clone(&links), ..IngestOptions::default() };
+        let ingest = IngestOptions {
+            settle: Duration::ZERO,
+            links: Arc::clone(&links),
+            ..IngestOptions::default()
+        };
         let deposit = Deposit::new(Arc::clone(&log), files, ingest.clone());
-        let options = WatchOptions { ingest, debounce: Duration::from_millis(20), ..WatchOptions::new(&folder) };
+        let options = WatchOptions {
+            ingest,
+            debounce: Duration::from_millis(20),
+            ..WatchOptions::new(&folder)
+        };
         let watch = Watch::start(options, Arc::clone(&log), files);
-        let link = |slug: &str| abreast_server::resourcesync_link(&urls.set(slug).capability_list()).unwrap();
-        let representations = Representations::of_folder(Folder::open(&folder).unwrap(), Arc::clone(watch.status()));
+        let link = |slug: &str| {
+            abreast_server::resourcesync_link(&urls.set(slug).capability_list()).unwrap()
+        };
+        let representations =
+            Representations::of_folder(Folder::open(&folder).unwrap(), Arc::clone(watch.status()));
         let published = [
             PublishedSet { representations, ..PublishedSet::new(files, "set", urls.set("set")) },
             PublishedSet::new(records, "records", urls.set("records")),
@@ -110,9 +128,17 @@ impl ApiWorld {
             body_time: settings.body_time,
             ..ApiOptions::new(temporary.path().join("tokens.json"))
         });
-        let site = Site { publisher, sets, api: Some(api.unwrap()), hub: None, metrics: Box::new(String::new) };
+        let site = Site {
+            publisher,
+            sets,
+            api: Some(api.unwrap()),
+            hub: None,
+            metrics: Box::new(String::new),
+        };
         let served = Served::start(site, ServerOptions::default());
-        eventually("the folder is watched", || matches!(watch.status().state(), WatchState::Watching));
+        eventually("the folder is watched", || {
+            matches!(watch.status().state(), WatchState::Watching)
+        });
         Self { temporary, folder, log, files, records, served, _watch: watch }
     }
 
@@ -150,7 +176,14 @@ impl ApiWorld {
 
 impl Served {
     /// A request with a body and a token.
-    pub(crate) fn send(&self, method: &str, target: &str, token: &str, more: &[(&str, &str)], body: &[u8]) -> Reply {
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        target: &str,
+        token: &str,
+        more: &[(&str, &str)],
+        body: &[u8],
+    ) -> Reply {
         let mut client = self.connect();
         write_request(&mut client, method, target, token, more, body);
         client.reply(method).unwrap().unwrap()
@@ -198,7 +231,10 @@ fn records_are_published_with_all_their_metadata() {
         ],
     });
     let put = world.served.send("PUT", &target, &token, &[], record.to_string().as_bytes());
-    assert_eq!((put.status, json_of(&put)), (200, json!({"head": 1, "recorded": 1, "unchanged": 0})));
+    assert_eq!(
+        (put.status, json_of(&put)),
+        (200, json!({"head": 1, "recorded": 1, "unchanged": 0}))
+    );
     let again = world.served.send("PUT", &target, &token, &[], record.to_string().as_bytes());
     assert_eq!(json_of(&again), json!({"head": 1, "recorded": 0, "unchanged": 1}));
 
@@ -208,20 +244,23 @@ fn records_are_published_with_all_their_metadata() {
 
     let list = world.served.get("/records/resourcelist.xml").text();
     assert!(list.contains(&format!("<loc>{ELSEWHERE}</loc>")), "{list}");
-    let mirror =
-        "<rs:ln href=\"http://mirror.example.com/1\" modified=\"2026-02-03T04:05:06Z\" pri=\"1\" rel=\"duplicate\"/>";
+    let mirror = "<rs:ln href=\"http://mirror.example.com/1\" modified=\"2026-02-03T04:05:06Z\" pri=\"1\" rel=\"duplicate\"/>";
     assert!(list.contains(mirror) && list.contains("rel=\"collection\""), "{list}");
     assert!(!list.contains("terms/patch\" type"), "patches belong to changes: {list}");
     let changes = world.served.get("/records/changelist.xml").text();
     assert!(
-        changes.contains(mirror) && changes.contains("rel=\"http://www.openarchives.org/rs/terms/patch\""),
+        changes.contains(mirror)
+            && changes.contains("rel=\"http://www.openarchives.org/rs/terms/patch\""),
         "{changes}"
     );
 
     let deleted = world.served.send("DELETE", &target, &token, &[], b"");
     assert_eq!(json_of(&deleted)["recorded"], 1);
     assert_eq!(world.served.get(&target).status, 404);
-    assert_eq!(world.changes(world.records), [format!("Create {ELSEWHERE}"), format!("Delete {ELSEWHERE}")]);
+    assert_eq!(
+        world.changes(world.records),
+        [format!("Create {ELSEWHERE}"), format!("Delete {ELSEWHERE}")]
+    );
 }
 
 #[test]
@@ -230,13 +269,16 @@ fn records_read_from_the_log_can_be_sent_unchanged() {
     let token = world.token(Scope::Write, &[]);
     let line = |n: u64| format!("{{\"uri\":\"https://a.example/{n}\",\"length\":{n}}}");
     let lines = (0..120).map(line).collect::<Vec<_>>().join("\n");
-    let sent = world.served.send("POST", "/api/v1/sets/records/changes", &token, &[], lines.as_bytes());
+    let sent =
+        world.served.send("POST", "/api/v1/sets/records/changes", &token, &[], lines.as_bytes());
     assert_eq!(json_of(&sent)["recorded"], 120);
 
     let mut after = 0;
     let mut seen = Vec::new();
     loop {
-        let page = json_of(&world.served.get(&format!("/api/v1/sets/records/changes?after={after}&limit=50")));
+        let page = json_of(
+            &world.served.get(&format!("/api/v1/sets/records/changes?after={after}&limit=50")),
+        );
         after = page["next"].as_u64().unwrap();
         assert_eq!(page["head"], 120);
         let changes = page["changes"].as_array().unwrap().clone();
@@ -246,18 +288,35 @@ fn records_read_from_the_log_can_be_sent_unchanged() {
         seen.extend(changes);
     }
     assert_eq!(seen.len(), 120);
-    let positions: Vec<_> = seen.iter().map(|change| change["position"].as_u64().unwrap()).collect();
+    let positions: Vec<_> =
+        seen.iter().map(|change| change["position"].as_u64().unwrap()).collect();
     assert_eq!(positions, (1..=120).collect::<Vec<_>>());
     // From an instant on: exactly what came after it, on whatever page.
     for at in [1, 50, 51, 77, 119] {
         let since = seen[at - 1]["datetime"].as_str().unwrap();
-        let page = json_of(&world.served.get(&format!("/api/v1/sets/records/changes?since={since}&limit=1")));
+        let page = json_of(
+            &world.served.get(&format!("/api/v1/sets/records/changes?since={since}&limit=1")),
+        );
         assert_eq!(page["changes"][0]["position"].as_u64(), Some(at as u64 + 1));
     }
-    let again =
-        world.served.send("POST", "/api/v1/sets/records/changes", &token, &[], json!(seen).to_string().as_bytes());
-    assert_eq!((again.status, json_of(&again)["recorded"].as_u64()), (200, Some(0)), "{}", again.text());
-    let lines = world.served.ask("GET", "/api/v1/sets/records/changes", &[("Accept", "application/x-ndjson")]);
+    let again = world.served.send(
+        "POST",
+        "/api/v1/sets/records/changes",
+        &token,
+        &[],
+        json!(seen).to_string().as_bytes(),
+    );
+    assert_eq!(
+        (again.status, json_of(&again)["recorded"].as_u64()),
+        (200, Some(0)),
+        "{}",
+        again.text()
+    );
+    let lines = world.served.ask(
+        "GET",
+        "/api/v1/sets/records/changes",
+        &[("Accept", "application/x-ndjson")],
+    );
     assert_eq!(lines.text().lines().count(), 120);
     assert_eq!(lines.header("content-type"), "application/x-ndjson");
 }
@@ -267,8 +326,15 @@ fn waiting_reader_gets_the_next_change() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| json_of(&world.served.get("/api/v1/sets/records/changes?after=0&wait=20")));
-        world.served.send("POST", "/api/v1/sets/records/changes", &token, &[], br#"[{"uri":"urn:x:1"}]"#);
+        let waiting = scope
+            .spawn(|| json_of(&world.served.get("/api/v1/sets/records/changes?after=0&wait=20")));
+        world.served.send(
+            "POST",
+            "/api/v1/sets/records/changes",
+            &token,
+            &[],
+            br#"[{"uri":"urn:x:1"}]"#,
+        );
         assert_eq!(waiting.join().unwrap()["changes"][0]["uri"], "urn:x:1");
     });
 }
@@ -280,7 +346,10 @@ fn a_batch_is_recorded_whole_or_not_at_all() {
     let batch = br#"[{"uri":"urn:x:1"},{"uri":"urn:x:2","lastmod":"soon"},{"uri":"b","length":1}]"#;
     let reply = world.served.send("POST", "/api/v1/sets/records/changes", &token, &[], batch);
     let problem = json_of(&reply);
-    assert_eq!((reply.status, reply.header("content-type").as_str()), (422, "application/problem+json"));
+    assert_eq!(
+        (reply.status, reply.header("content-type").as_str()),
+        (422, "application/problem+json")
+    );
     assert_eq!(problem["errors"][0]["change"], 2);
     assert!(problem["errors"][0]["detail"].as_str().unwrap().starts_with("`lastmod`"), "{problem}");
     assert_eq!(problem["errors"][1]["change"], 3);
@@ -293,15 +362,27 @@ fn concurrent_use_of_an_idempotency_key_records_once() {
     let token = world.token(Scope::Write, &[]);
     let body: &[u8] = br#"[{"uri":"urn:x:1","length":1},{"uri":"urn:x:1","length":2}]"#;
     let post = |key: &str, body: &[u8]| {
-        world.served.send("POST", "/api/v1/sets/records/changes", &token, &[("Idempotency-Key", key)], body)
+        world.served.send(
+            "POST",
+            "/api/v1/sets/records/changes",
+            &token,
+            &[("Idempotency-Key", key)],
+            body,
+        )
     };
     let recorded: u64 = std::thread::scope(|scope| {
         let senders: Vec<_> = (0..8).map(|_| scope.spawn(|| post("one", body))).collect();
-        senders.into_iter().map(|sender| json_of(&sender.join().unwrap())["recorded"].as_u64().unwrap()).sum()
+        senders
+            .into_iter()
+            .map(|sender| json_of(&sender.join().unwrap())["recorded"].as_u64().unwrap())
+            .sum()
     });
     assert_eq!((recorded, world.positions(world.records)), (2, 2));
     let other = post("one", br#"[{"uri":"urn:x:2"}]"#);
-    assert_eq!((other.status, json_of(&other)["type"].as_str().unwrap().ends_with("key-reused")), (422, true));
+    assert_eq!(
+        (other.status, json_of(&other)["type"].as_str().unwrap().ends_with("key-reused")),
+        (422, true)
+    );
     assert_eq!(json_of(&post("two", br#"[{"uri":"urn:x:2"}]"#))["recorded"], 1);
     // A change's own key holds over requests.
     let own: &[u8] = br#"[{"uri":"urn:x:3","length":1,"idempotency_key":"mine"}]"#;
@@ -324,8 +405,13 @@ fn an_idempotency_key_used_for_another_resource_hides_nothing() {
     assert_eq!(json_of(&send("DELETE", 1, "gone"))["recorded"], 1);
     assert_eq!(json_of(&send("DELETE", 1, "gone"))["recorded"], 0);
     let other = send("DELETE", 2, "gone");
-    assert_eq!((other.status, world.positions(world.records)), (422, 3), "it was for another resource");
-    // Nor does the log take one for the other, when the server has forgotten, or as here never knew.
+    assert_eq!(
+        (other.status, world.positions(world.records)),
+        (422, 3),
+        "it was for another resource"
+    );
+    // Nor does the log take one for the other, when the server has forgotten, or as here never
+    // knew.
     let own: &[u8] = br#"[{"uri":"urn:x:3","length":1,"idempotency_key":"mine"}]"#;
     world.served.send("POST", "/api/v1/sets/records/changes", &token, &[], own);
     assert_eq!(json_of(&send("DELETE", 3, "mine"))["recorded"], 1);
@@ -349,7 +435,10 @@ fn uploads_are_complete_and_recorded_once_in_a_watched_folder() {
         assert_eq!(std::fs::read(world.folder.join("new folder/a.pdf")).unwrap(), *body);
         client.request("GET", "/set/r/new%20folder/a.pdf", &[]);
         let read = client.reply("GET").unwrap().unwrap();
-        assert_eq!((read.body.as_slice(), read.header("etag")), (body.as_slice(), reply.header("etag")));
+        assert_eq!(
+            (read.body.as_slice(), read.header("etag")),
+            (body.as_slice(), reply.header("etag"))
+        );
     }
     // A file that the watch sees after them: by then it has seen those, and recorded nothing.
     std::fs::write(world.folder.join("seen.txt"), "x").unwrap();
@@ -400,14 +489,29 @@ fn links_of_a_file_are_kept_beside_it_and_stated_everywhere() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);
     let put = |body: Value| {
-        world.served.send("PUT", "/api/v1/sets/set/resource?uri=old.txt", &token, &[], body.to_string().as_bytes())
+        world.served.send(
+            "PUT",
+            "/api/v1/sets/set/resource?uri=old.txt",
+            &token,
+            &[],
+            body.to_string().as_bytes(),
+        )
     };
     let own = format!("{BASE}set/r/other.xml");
-    let reply = put(json!({"links": [{"rel": "describedby", "href": own, "type": "application/xml"}]}));
-    assert_eq!((reply.status, json_of(&reply)["recorded"].as_u64()), (200, Some(1)), "{}", reply.text());
+    let reply =
+        put(json!({"links": [{"rel": "describedby", "href": own, "type": "application/xml"}]}));
+    assert_eq!(
+        (reply.status, json_of(&reply)["recorded"].as_u64()),
+        (200, Some(1)),
+        "{}",
+        reply.text()
+    );
     assert!(world.folder.join(".old.txt.links.json").exists());
     let header = world.served.get("/set/r/old.txt").header("link");
-    assert!(header.contains(&format!("<{own}>; rel=\"describedby\"; type=\"application/xml\"")), "{header}");
+    assert!(
+        header.contains(&format!("<{own}>; rel=\"describedby\"; type=\"application/xml\"")),
+        "{header}"
+    );
     assert!(world.served.get("/set/resourcelist.xml").text().contains("rel=\"describedby\""));
     assert_eq!(world.served.get("/set/r/.old.txt.links.json").status, 404);
 
@@ -428,7 +532,9 @@ fn links_of_a_file_are_kept_beside_it_and_stated_everywhere() {
 fn a_link_to_what_must_exist_comes_and_goes_with_it() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);
-    let put = |path: &str| world.served.send("PUT", &format!("/api/v1/sets/set/content/{path}"), &token, &[], b"x");
+    let put = |path: &str| {
+        world.served.send("PUT", &format!("/api/v1/sets/set/content/{path}"), &token, &[], b"x")
+    };
     put("d/a.pdf");
     assert_eq!(world.served.get("/set/r/d/a.pdf").header("link").matches("rel=").count(), 1);
     put("d/a.xml");
@@ -462,7 +568,14 @@ fn api_write_is_never_overtaken_by_an_older_scan() {
     let mut last = 0;
     for version in 0..150_u64 {
         let body = version.to_string();
-        write_request(&mut client, "PUT", "/api/v1/sets/set/content/hot.txt", &token, &[], body.as_bytes());
+        write_request(
+            &mut client,
+            "PUT",
+            "/api/v1/sets/set/content/hot.txt",
+            &token,
+            &[],
+            body.as_bytes(),
+        );
         let reply = client.reply("PUT").unwrap().unwrap();
         assert!(reply.status < 300, "{}", reply.text());
         last = json_of(&reply)["head"].as_u64().unwrap();
@@ -482,13 +595,20 @@ fn api_write_is_never_overtaken_by_an_older_scan() {
 fn sets_and_the_openapi_document_are_served() {
     let world = ApiWorld::new(&Settings::default());
     let sets = json_of(&world.served.get("/api/v1/sets"));
-    assert_eq!((&sets["sets"][0]["kind"], &sets["sets"][1]["kind"]), (&json!("folder"), &json!("records")));
+    assert_eq!(
+        (&sets["sets"][0]["kind"], &sets["sets"][1]["kind"]),
+        (&json!("folder"), &json!("records"))
+    );
     assert_eq!(sets["sets"][0]["capability_list"], format!("{BASE}set/capabilitylist.xml"));
     assert_eq!(json_of(&world.served.get("/api/v1/sets/records"))["count"], 0);
     let document = world.served.get("/api/v1/openapi.json");
     assert_eq!(json_of(&document)["openapi"], "3.1.0");
     let server = json_of(&document)["servers"][0]["url"].as_str().unwrap().to_owned();
-    assert_eq!(format!("{server}/"), BASE, "paths begin behind the public address, whatever prefix it has");
+    assert_eq!(
+        format!("{server}/"),
+        BASE,
+        "paths begin behind the public address, whatever prefix it has"
+    );
     assert_eq!(world.served.ask("HEAD", "/api/v1/sets", &[]).status, 200);
     let admin = world.token(Scope::Admin, &[]);
     let tokens = world.served.send("GET", "/api/v1/tokens", &admin, &[], b"").text();
@@ -505,7 +625,9 @@ fn held_deletions_make_the_server_not_ready_until_confirmed() {
     let set = || json_of(&world.served.get("/api/v1/sets/set"));
     eventually("all are recorded", || set()["count"] == 13);
     let admin = world.token(Scope::Admin, &[]);
-    let confirm = |token: &str| world.served.send("POST", "/api/v1/sets/set/deletions", token, &[], b"").status;
+    let confirm = |token: &str| {
+        world.served.send("POST", "/api/v1/sets/set/deletions", token, &[], b"").status
+    };
     assert_eq!(confirm(&admin), 409, "nothing is held");
     for key in &keys {
         std::fs::remove_file(world.folder.join(key)).unwrap();
@@ -513,7 +635,10 @@ fn held_deletions_make_the_server_not_ready_until_confirmed() {
     eventually("it is not ready", || world.served.get("/readyz").status == 503);
     let told = world.served.get("/readyz").text();
     assert!(told.contains(" of 13 resources is held: the files are gone"), "{told}");
-    assert!(told.contains("POST /api/v1/sets/set/deletions with a token of scope `admin`"), "{told}");
+    assert!(
+        told.contains("POST /api/v1/sets/set/deletions with a token of scope `admin`"),
+        "{told}"
+    );
     assert_eq!(set()["state"], "held");
     assert!(set()["held_deletions"].as_u64() > Some(6), "{}", set());
     assert_eq!(confirm(&world.token(Scope::Write, &[])), 403);

@@ -54,9 +54,12 @@ fn a_token_in_a_url_is_refused_even_if_it_is_right() {
         assert!(reply.text().contains("revoke"));
         assert!(!reply.text().contains(&token), "it is not said again");
     }
-    let target =
-        "/api/v1/sets/records/resource?uri=https%3A%2F%2Fexample.org%2Fabreast_notes_of_the_second_quarter.txt";
-    assert_eq!(world.served.send("PUT", target, &token, &[], b"{}").status, 200, "not all that begins so is a token");
+    let target = "/api/v1/sets/records/resource?uri=https%3A%2F%2Fexample.org%2Fabreast_notes_of_the_second_quarter.txt";
+    assert_eq!(
+        world.served.send("PUT", target, &token, &[], b"{}").status,
+        200,
+        "not all that begins so is a token"
+    );
 }
 
 #[test]
@@ -65,11 +68,18 @@ fn reading_can_be_closed_to_those_without_a_token() {
     assert_eq!(kind(&world.served.get("/api/v1/sets")), "token-missing");
     let token = world.token(Scope::Read, &["records"]);
     assert_eq!(world.served.send("GET", CHANGES, &token, &[], b"").status, 200);
-    assert_eq!(kind(&world.served.send("GET", "/api/v1/sets/set/changes", &token, &[], b"")), "scope");
+    assert_eq!(
+        kind(&world.served.send("GET", "/api/v1/sets/set/changes", &token, &[], b"")),
+        "scope"
+    );
     let sets = world.served.send("GET", "/api/v1/sets", &token, &[], b"").text();
     assert!(sets.contains("\"records\"") && !sets.contains("\"set\""), "{sets}");
     assert_eq!(world.served.get("/api/v1/openapi.json").status, 200);
-    assert_eq!(world.served.get("/records/changelist.xml").status, 200, "what is published stays public");
+    assert_eq!(
+        world.served.get("/records/changelist.xml").status,
+        200,
+        "what is published stays public"
+    );
 }
 
 #[test]
@@ -77,24 +87,49 @@ fn pages_of_browsers_do_not_write_where_programs_need_no_token() {
     let world = ApiWorld::new(&Settings { local: true, ..Settings::default() });
     let body: &[u8] = br#"[{"uri":"urn:x:1"}]"#;
     let post = |host: &str, more: &str| {
-        let head = format!("POST {CHANGES} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {}\r\n{more}\r\n", body.len());
+        let head = format!(
+            "POST {CHANGES} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {}\r\n{more}\r\n",
+            body.len()
+        );
         world.served.answers_to(&[head.as_bytes(), body].concat()).remove(0)
     };
     assert_eq!(kind(&post("rebound.example.org:8080", "Connection: close\r\n")), "browser");
-    assert_eq!(kind(&post("127.0.0.1", "Origin: https://evil.example\r\nConnection: close\r\n")), "browser");
-    assert_eq!(kind(&post("127.0.0.1", "Sec-Fetch-Site: cross-site\r\nConnection: close\r\n")), "browser");
-    for added in ["X-Forwarded-For: 203.0.113.9", "Forwarded: for=203.0.113.9", "X-Real-IP: 203.0.113.9", "Via: 1.1 p"]
-    {
-        assert_eq!(kind(&post("127.0.0.1", &format!("{added}\r\nConnection: close\r\n"))), "browser", "{added}");
+    assert_eq!(
+        kind(&post("127.0.0.1", "Origin: https://evil.example\r\nConnection: close\r\n")),
+        "browser"
+    );
+    assert_eq!(
+        kind(&post("127.0.0.1", "Sec-Fetch-Site: cross-site\r\nConnection: close\r\n")),
+        "browser"
+    );
+    for added in [
+        "X-Forwarded-For: 203.0.113.9",
+        "Forwarded: for=203.0.113.9",
+        "X-Real-IP: 203.0.113.9",
+        "Via: 1.1 p",
+    ] {
+        assert_eq!(
+            kind(&post("127.0.0.1", &format!("{added}\r\nConnection: close\r\n"))),
+            "browser",
+            "{added}"
+        );
     }
     assert_eq!(world.positions(world.records), 0);
     assert_eq!(post("localhost:8080", "Connection: close\r\n").status, 200);
     let path = world.temporary.path().join("tokens.json");
     std::fs::write(&path, "half a fi").unwrap();
-    assert_eq!(kind(&post("localhost", "Connection: close\r\n")), "token-missing", "nobody knows whom it would let in");
+    assert_eq!(
+        kind(&post("localhost", "Connection: close\r\n")),
+        "token-missing",
+        "nobody knows whom it would let in"
+    );
     std::fs::remove_file(path).unwrap();
     world.token(Scope::Read, &[]);
-    assert_eq!(kind(&post("localhost", "Connection: close\r\n")), "token-missing", "with the first token all need one");
+    assert_eq!(
+        kind(&post("localhost", "Connection: close\r\n")),
+        "token-missing",
+        "with the first token all need one"
+    );
 }
 
 #[test]
@@ -112,7 +147,11 @@ fn wrong_bodies_are_refused_with_what_is_wrong_and_where() {
     let token = world.token(Scope::Write, &[]);
     let post = |body: &[u8]| world.served.send("POST", CHANGES, &token, &[], body);
     for (body, status, part) in [
-        (&br#"[{"uri":"urn:x:1","lenght":5}]"#[..], 422, "unknown field `lenght`; did you mean `length`?"),
+        (
+            &br#"[{"uri":"urn:x:1","lenght":5}]"#[..],
+            422,
+            "unknown field `lenght`; did you mean `length`?",
+        ),
         (br#"[{"uri":"urn:x:1","links":[{"rel":"up","hef":"x"}]}]"#, 422, "did you mean `href`?"),
         (br#"[{"uri":"urn:x:1","length":"5"}]"#, 422, "invalid type"),
         (br#"[{"uri":"urn:x:1","length":-5}]"#, 422, "invalid value"),
@@ -138,7 +177,11 @@ fn wrong_bodies_are_refused_with_what_is_wrong_and_where() {
         let reply = post(body);
         let shown = String::from_utf8_lossy(body);
         assert_eq!(reply.status, status, "{shown}: {}", reply.text());
-        assert!(json_of(&reply)["detail"].as_str().unwrap().contains(part), "{shown}: {}", reply.text());
+        assert!(
+            json_of(&reply)["detail"].as_str().unwrap().contains(part),
+            "{shown}: {}",
+            reply.text()
+        );
     }
     assert_eq!(world.positions(world.records), 0);
     let deep = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
@@ -177,11 +220,16 @@ fn too_much_is_refused_before_it_is_read() {
         let _ = client.send(&chunk);
     }
     assert_eq!(client.reply("PUT").unwrap().unwrap().status, 413);
-    let many = (0..10_001).map(|n| format!("{{\"uri\":\"urn:x:{n}\"}}")).collect::<Vec<_>>().join("\n");
+    let many =
+        (0..10_001).map(|n| format!("{{\"uri\":\"urn:x:{n}\"}}")).collect::<Vec<_>>().join("\n");
     assert_eq!(world.served.send("POST", CHANGES, &token, &[], many.as_bytes()).status, 413);
     assert!(!world.folder.join("x").exists());
     assert_eq!((world.positions(world.records), world.positions(world.files)), (0, 0));
-    assert_eq!(std::fs::read_dir(&world.folder).unwrap().count(), 1, "nothing is left of what was refused");
+    assert_eq!(
+        std::fs::read_dir(&world.folder).unwrap().count(),
+        1,
+        "nothing is left of what was refused"
+    );
 }
 
 #[test]
@@ -238,7 +286,8 @@ fn a_body_that_ends_early_leaves_nothing() {
 
 #[test]
 fn a_body_that_does_not_come_is_not_waited_for() {
-    let world = ApiWorld::new(&Settings { body_time: Duration::from_millis(300), ..Settings::default() });
+    let world =
+        ApiWorld::new(&Settings { body_time: Duration::from_millis(300), ..Settings::default() });
     let token = world.token(Scope::Write, &[]);
     for (method, target) in [("POST", CHANGES), ("PUT", "/api/v1/sets/set/content/x")] {
         let mut client = world.served.connect();
@@ -314,7 +363,14 @@ fn wrong_queries_are_refused_with_the_nearest_name() {
         let reply = world.served.ask("PATCH", target, &[]);
         assert_eq!((reply.status, reply.header("allow").as_str()), (405, allow));
     }
-    for target in ["/api", "/api/", "/api/v1", "/api/v2/sets", "/api/v1/sets/none", "/api/v1/sets/none/changes"] {
+    for target in [
+        "/api",
+        "/api/",
+        "/api/v1",
+        "/api/v2/sets",
+        "/api/v1/sets/none",
+        "/api/v1/sets/none/changes",
+    ] {
         assert_eq!(world.served.get(target).status, 404, "{target}");
     }
 }
@@ -323,8 +379,15 @@ fn wrong_queries_are_refused_with_the_nearest_name() {
 fn answers_are_no_pages() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);
-    world.served.send("PUT", "/api/v1/sets/set/content/a.html", &token, &[], b"<script>alert(1)</script>");
-    for target in ["/api/v1/sets", "/api/v1/sets/none", "/api/v1/sets/set/content/a.html", CHANGES] {
+    world.served.send(
+        "PUT",
+        "/api/v1/sets/set/content/a.html",
+        &token,
+        &[],
+        b"<script>alert(1)</script>",
+    );
+    for target in ["/api/v1/sets", "/api/v1/sets/none", "/api/v1/sets/set/content/a.html", CHANGES]
+    {
         let reply = world.served.get(target);
         assert!(reply.header("content-security-policy").contains("sandbox"), "{target}");
         assert_eq!(reply.header("x-content-type-options"), "nosniff", "{target}");

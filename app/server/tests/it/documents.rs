@@ -33,7 +33,12 @@ fn unpacked(reply: &Reply) -> Vec<u8> {
 #[test]
 fn each_encoding_is_a_representation_of_its_own() {
     let (_world, served) = world();
-    for target in ["/set/resourcelist.xml", "/set/changelist.xml", "/set/changelist/1.xml", "/set/sitemap/1.xml"] {
+    for target in [
+        "/set/resourcelist.xml",
+        "/set/changelist.xml",
+        "/set/changelist/1.xml",
+        "/set/sitemap/1.xml",
+    ] {
         let plain = served.get(target);
         let packed = served.ask("GET", target, &[("Accept-Encoding", "br, gzip;q=0.8")]);
         assert_eq!((plain.status, packed.status), (200, 200), "{target}");
@@ -45,19 +50,31 @@ fn each_encoding_is_a_representation_of_its_own() {
         for (coding, reply) in [("identity", &plain), ("gzip", &packed)] {
             assert_eq!(reply.header("vary"), "Accept-Encoding", "{target}");
             let tag = reply.header("etag");
-            let again = served.ask("GET", target, &[("Accept-Encoding", coding), ("If-None-Match", &tag)]);
+            let again =
+                served.ask("GET", target, &[("Accept-Encoding", coding), ("If-None-Match", &tag)]);
             assert_eq!((again.status, again.body.len()), (304, 0), "{target} {coding}");
-            assert_eq!((again.header("etag"), again.header("vary")), (tag, "Accept-Encoding".into()));
+            assert_eq!(
+                (again.header("etag"), again.header("vary")),
+                (tag, "Accept-Encoding".into())
+            );
             assert_eq!(again.header("cache-control"), reply.header("cache-control"));
         }
         let crossed = [("Accept-Encoding", "identity"), ("If-None-Match", &*packed.header("etag"))];
         let crossed = served.ask("GET", target, &crossed).status;
-        assert_eq!(crossed, if plain.header("etag") == packed.header("etag") { 304 } else { 200 }, "{target}");
+        assert_eq!(
+            crossed,
+            if plain.header("etag") == packed.header("etag") { 304 } else { 200 },
+            "{target}"
+        );
     }
     let ranged = [("Accept-Encoding", "gzip"), ("Range", "bytes=0-9")];
     let ranged = served.ask("GET", "/set/changelist/1.xml", &ranged);
     let packed = served.ask("GET", "/set/changelist/1.xml", &[("Accept-Encoding", "gzip")]);
-    assert_eq!((ranged.status, &ranged.body[..]), (206, &packed.body[..10]), "ranges are of the encoded bytes");
+    assert_eq!(
+        (ranged.status, &ranged.body[..]),
+        (206, &packed.body[..10]),
+        "ranges are of the encoded bytes"
+    );
 }
 
 #[test]
@@ -71,7 +88,9 @@ fn gzip_is_sent_to_those_who_take_it() {
     for accepted in ["gzip", "*", "identity;q=0, gzip", "gzip;q=0.001", "deflate, GZIP"] {
         assert_eq!(encoding(accepted), "gzip", "{accepted}");
     }
-    for refused in ["", "identity", "gzip;q=0", "gzip;q=0, *;q=1", "*;q=0", "br", "gzip;q=0.2, identity;q=0.9"] {
+    for refused in
+        ["", "identity", "gzip;q=0", "gzip;q=0, *;q=1", "*;q=0", "br", "gzip;q=0.2, identity;q=0.9"]
+    {
         assert_eq!(encoding(refused), "", "{refused}");
     }
 }
@@ -82,7 +101,12 @@ fn closed_change_lists_are_immutable_open_ones_revalidated() {
     let kept = |target: &str| served.get(target).header("cache-control");
     assert!(kept("/set/changelist/1.xml").contains("immutable"));
     assert!(kept("/set/changelist/1.xml").contains("max-age=31536000"));
-    for target in ["/set/changelist/3.xml", "/set/changelist.xml", "/set/resourcelist.xml", "/set/capabilitylist.xml"] {
+    for target in [
+        "/set/changelist/3.xml",
+        "/set/changelist.xml",
+        "/set/resourcelist.xml",
+        "/set/capabilitylist.xml",
+    ] {
         assert_eq!(kept(target), "no-cache", "{target}");
     }
     assert_eq!(served.get("/set/changelist/4.xml").status, 404);
@@ -108,7 +132,11 @@ fn crawlers_find_the_way() {
     let (_world, served) = world();
     let robots = served.get("/robots.txt");
     assert!(robots.header("content-type").starts_with("text/plain"));
-    assert!(robots.text().contains("Sitemap: https://example.org/sitemap.xml"), "{}", robots.text());
+    assert!(
+        robots.text().contains("Sitemap: https://example.org/sitemap.xml"),
+        "{}",
+        robots.text()
+    );
     let sitemap = served.get("/sitemap.xml");
     assert!(sitemap.header("content-type").starts_with("application/xml"));
     let address = sitemap.text();
@@ -146,7 +174,8 @@ fn documents_have_dates_that_distinguish_their_states() {
         });
         date
     };
-    let since = |target: &str, date: &str| served.ask("GET", target, &[("If-Modified-Since", date)]).status;
+    let since =
+        |target: &str, date: &str| served.ask("GET", target, &[("If-Modified-Since", date)]).status;
     for target in [
         "/.well-known/resourcesync",
         "/set/capabilitylist.xml",
@@ -161,7 +190,11 @@ fn documents_have_dates_that_distinguish_their_states() {
         let date = dated(target);
         assert_eq!(since(target, &date), 304, "{target}");
         for other in ["Sat, 01 Jan 2000 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT", "soon"] {
-            assert_eq!(since(target, other), 200, "{target}: only the date that was sent says that it is known");
+            assert_eq!(
+                since(target, other),
+                200,
+                "{target}: only the date that was sent says that it is known"
+            );
         }
         let tagged = [("If-None-Match", "\"x\""), ("If-Modified-Since", date.as_str())];
         assert_eq!(served.ask("GET", target, &tagged).status, 200, "{target}: tags come first");
@@ -170,7 +203,11 @@ fn documents_have_dates_that_distinguish_their_states() {
     for number in 0..20 {
         world.write(&format!("new{number}"), "1");
         world.publish();
-        assert_eq!(since("/set/resourcelist.xml", &list), 200, "not even for changes within a second");
+        assert_eq!(
+            since("/set/resourcelist.xml", &list),
+            200,
+            "not even for changes within a second"
+        );
         let date = served.get("/set/resourcelist.xml").header("last-modified");
         assert!(date.is_empty() || date != list);
     }
@@ -182,7 +219,11 @@ fn documents_have_dates_that_distinguish_their_states() {
 #[test]
 fn many_readers_of_a_large_list_keep_nobody_waiting() {
     let mut world = World::new();
-    let resource = |number| Imported { key: format!("f{number}"), state: State::default(), witness: Vec::new() };
+    let resource = |number| Imported {
+        key: format!("f{number}"),
+        state: State::default(),
+        witness: Vec::new(),
+    };
     world.log.import(world.set, (0..5_000).map(resource).collect()).unwrap();
     world.log.complete_import(world.set).unwrap();
     let held = Arc::new(HeldLog::new(Arc::clone(&world.log)));
@@ -197,7 +238,12 @@ fn many_readers_of_a_large_list_keep_nobody_waiting() {
         })
         .collect();
     eventually("the list is being made", || held.scans() == 1);
-    for small in ["/set/capabilitylist.xml", "/set/changelist.xml", "/.well-known/resourcesync", "/set/about.html"] {
+    for small in [
+        "/set/capabilitylist.xml",
+        "/set/changelist.xml",
+        "/.well-known/resourcesync",
+        "/set/about.html",
+    ] {
         assert_eq!(served.get(small).status, 200, "{small}");
     }
     // Those who leave take nothing with them.
@@ -251,7 +297,8 @@ fn requests_that_wait_for_the_store_take_no_thread_from_others() {
         client
     });
     let mut writer = served.connect();
-    let request = "POST /api/v1/sets/set/changes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n[]";
+    let request =
+        "POST /api/v1/sets/set/changes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n[]";
     writer.send(request.as_bytes()).unwrap();
     eventually("all of them wait", || held.waiting() == paths.len() + 1);
     assert_eq!(served.get("/livez").status, 200);
@@ -259,7 +306,11 @@ fn requests_that_wait_for_the_store_take_no_thread_from_others() {
     for (path, mut reader) in paths.iter().zip(readers) {
         assert_eq!(reader.reply("GET").unwrap().unwrap().status, 200, "{path}");
     }
-    assert_eq!(writer.reply("POST").unwrap().unwrap().status, 400, "there are no changes in the body");
+    assert_eq!(
+        writer.reply("POST").unwrap().unwrap().status,
+        400,
+        "there are no changes in the body"
+    );
 }
 
 #[test]
@@ -267,7 +318,8 @@ fn documents_of_another_projection_are_served_like_all_others() {
     let world = World::new();
     world.write("a", "1");
     world.publish();
-    let served = world.serve_publisher(ServerOptions::default(), |publisher| publisher.with_projection(Csv));
+    let served =
+        world.serve_publisher(ServerOptions::default(), |publisher| publisher.with_projection(Csv));
     let first = served.get("/set/changes.csv");
     assert_eq!((first.status, first.header("content-type").as_str()), (200, "text/csv"));
     let tag = first.header("etag");

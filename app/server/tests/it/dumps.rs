@@ -59,7 +59,12 @@ fn a_package_is_sent_whole_in_part_and_not_twice() {
     world.publish();
     let served = world.serve();
     let reply = served.get("/set/resourcedump.xml");
-    assert_eq!((reply.status, reply.header("retry-after")), (202, "10".to_owned()), "{}", reply.text());
+    assert_eq!(
+        (reply.status, reply.header("retry-after")),
+        (202, "10".to_owned()),
+        "{}",
+        reply.text()
+    );
     assert!(!served.get("/set/capabilitylist.xml").text().contains("resourcedump"));
     let making = make(&world, &dumps);
     eventually("the dump is complete", || served.get("/set/resourcedump.xml").status == 200);
@@ -69,7 +74,10 @@ fn a_package_is_sent_whole_in_part_and_not_twice() {
     assert_eq!((reply.status, &reply.body[..2]), (200, &b"PK"[..]));
     assert_eq!(reply.header("content-type"), "application/zip");
     assert_eq!(reply.header("cache-control"), "public, max-age=31536000, immutable");
-    assert!(reply.header("link").contains("rel=\"resourcesync\"") && !reply.header("last-modified").is_empty());
+    assert!(
+        reply.header("link").contains("rel=\"resourcesync\"")
+            && !reply.header("last-modified").is_empty()
+    );
     let tag = reply.header("etag");
     assert_eq!(served.ask("GET", &package, &[("If-None-Match", &tag)]).status, 304);
     let part = served.ask("GET", &package, &[("Range", "bytes=2-9"), ("If-Range", &tag)]);
@@ -77,9 +85,17 @@ fn a_package_is_sent_whole_in_part_and_not_twice() {
     let dump = served.get("/set/resourcedump.xml").text();
     assert_eq!(attribute(&dump, " length"), reply.body.len().to_string());
     let manifest = served.get(&contents);
-    assert_eq!((manifest.status, manifest.header("content-type")), (200, "application/xml".to_owned()));
-    assert!(reply.body.windows(manifest.body.len()).any(|window| window == manifest.body), "it is the one inside");
-    for absent in ["/set/dump/resources-x-1.zip", "/set/dump/record.xml", "/set/dump/../x.zip", "/set/dump/"] {
+    assert_eq!(
+        (manifest.status, manifest.header("content-type")),
+        (200, "application/xml".to_owned())
+    );
+    assert!(
+        reply.body.windows(manifest.body.len()).any(|window| window == manifest.body),
+        "it is the one inside"
+    );
+    for absent in
+        ["/set/dump/resources-x-1.zip", "/set/dump/record.xml", "/set/dump/../x.zip", "/set/dump/"]
+    {
         assert_eq!(served.get(absent).status, 404, "{absent}");
     }
     drop(making);
@@ -87,7 +103,8 @@ fn a_package_is_sent_whole_in_part_and_not_twice() {
 
 #[test]
 fn changes_since_a_point_are_answered_or_refused_with_help() {
-    let (world, _dumps) = world(DumpOptions { part_size: 100, patience: Duration::ZERO, ..DumpOptions::default() });
+    let (world, _dumps) =
+        world(DumpOptions { part_size: 100, patience: Duration::ZERO, ..DumpOptions::default() });
     world.publish();
     for content in ["one", "two"] {
         world.write("a", content);
@@ -105,12 +122,17 @@ fn changes_since_a_point_are_answered_or_refused_with_help() {
     assert_eq!(served.get(location.strip_prefix("https://example.org").unwrap()).body, reply.body);
     let gone = ask("?position=0");
     assert_eq!(gone.status, 410);
-    assert!(gone.text().contains("change 1 ") && gone.text().contains("Change List"), "{}", gone.text());
+    assert!(
+        gone.text().contains("change 1 ") && gone.text().contains("Change List"),
+        "{}",
+        gone.text()
+    );
     assert_eq!(ask("?position=3").status, 400);
     assert_eq!(ask("").status, 400);
     // What is announced takes the last change of each, of which there are the bytes.
     let list = served.get("/set/capabilitylist.xml").text();
-    let link = list.split('<').find(|tag| tag.contains("rel=\"urn:abreast:rel:changes-since\"")).unwrap();
+    let link =
+        list.split('<').find(|tag| tag.contains("rel=\"urn:abreast:rel:changes-since\"")).unwrap();
     let address = attribute(link, " href").strip_prefix("https://example.org").unwrap();
     let last = served.get(&format!("{address}&position=0"));
     assert_eq!((last.status, &last.body[..2]), (200, &b"PK"[..]), "{}", last.text());
@@ -120,7 +142,11 @@ fn changes_since_a_point_are_answered_or_refused_with_help() {
     world.publish();
     let large = ask("?position=2");
     assert_eq!(large.status, 413);
-    assert!(large.text().contains("100 bytes") && large.text().contains("Resource List"), "{}", large.text());
+    assert!(
+        large.text().contains("100 bytes") && large.text().contains("Resource List"),
+        "{}",
+        large.text()
+    );
     // The log knows nothing of this yet.
     world.write("a", "six");
     assert_eq!(ask("?position=3").status, 200);
@@ -132,9 +158,12 @@ fn a_set_without_dumps_has_none() {
     world.publish();
     let served = world.serve();
     assert!(!served.get("/set/capabilitylist.xml").text().contains("changes-since"));
-    for path in
-        ["/set/resourcedump.xml", "/set/changedump.xml", "/set/changedump/since?position=0", "/set/dump/x-1.zip"]
-    {
+    for path in [
+        "/set/resourcedump.xml",
+        "/set/changedump.xml",
+        "/set/changedump/since?position=0",
+        "/set/dump/x-1.zip",
+    ] {
         assert_eq!(served.get(path).status, 404, "{path}");
     }
 }

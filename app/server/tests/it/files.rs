@@ -33,7 +33,16 @@ fn hard_links_are_files_like_others() {
 fn odd_names_are_found_by_their_encoded_form() {
     use std::os::unix::ffi::OsStrExt as _;
     let world = World::new();
-    for name in [&b"new\nline"[..], b"<&\"'>", b"100%", b"%41", b"\xff\xfe", b"a b", b"?x#y", b"back\\slash"] {
+    for name in [
+        &b"new\nline"[..],
+        b"<&\"'>",
+        b"100%",
+        b"%41",
+        b"\xff\xfe",
+        b"a b",
+        b"?x#y",
+        b"back\\slash",
+    ] {
         std::fs::write(world.folder.join(std::ffi::OsStr::from_bytes(name)), name).unwrap();
     }
     let served = world.serve();
@@ -64,10 +73,19 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
     client.request("GET", "/set/r/large", &[]);
     let head = client.head().unwrap().unwrap();
     assert_eq!(head.header("content-length"), LARGE.to_string());
-    std::fs::File::options().write(true).open(world.folder.join("large")).unwrap().set_len(1_000).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(world.folder.join("large"))
+        .unwrap()
+        .set_len(1_000)
+        .unwrap();
     let mut body = Vec::new();
     let end = std::io::Read::read_to_end(&mut client.stream, &mut body);
-    assert!(body.len() < LARGE && body.iter().all(|byte| *byte == b'x'), "{} bytes, {end:?}", body.len());
+    assert!(
+        body.len() < LARGE && body.iter().all(|byte| *byte == b'x'),
+        "{} bytes, {end:?}",
+        body.len()
+    );
 }
 
 #[test]
@@ -83,7 +101,11 @@ fn a_file_written_while_it_is_sent_never_arrives_whole() {
     let mut body = Vec::new();
     let _ = std::io::Read::read_to_end(&mut client.stream, &mut body);
     assert!(body.len() < LARGE, "{} bytes", body.len());
-    assert_eq!(served.get("/set/r/large").body, vec![b'y'; LARGE], "the next one is of the new state");
+    assert_eq!(
+        served.get("/set/r/large").body,
+        vec![b'y'; LARGE],
+        "the next one is of the new state"
+    );
 }
 
 #[test]

@@ -16,7 +16,11 @@ fn alive_at_once_and_ready_when_the_import_is_complete() {
     assert_eq!(served.get("/livez").status, 200);
     let waiting = served.get("/readyz");
     assert_eq!(waiting.status, 503);
-    assert!(waiting.text().contains("set `set` is being read for the first time"), "{}", waiting.text());
+    assert!(
+        waiting.text().contains("set `set` is being read for the first time"),
+        "{}",
+        waiting.text()
+    );
     assert!(!waiting.header("retry-after").is_empty());
     world.publish();
     assert_eq!(served.get("/readyz").status, 200);
@@ -53,7 +57,8 @@ fn not_ready_while_the_store_is_gone() {
     world.publish();
     let served = world.serve();
     assert_eq!(served.get("/readyz").status, 200);
-    let (store, aside) = (world.temporary.path().join("source.db"), world.temporary.path().join("aside.db"));
+    let (store, aside) =
+        (world.temporary.path().join("source.db"), world.temporary.path().join("aside.db"));
     std::fs::rename(&store, &aside).unwrap();
     let reply = served.get("/readyz");
     assert_eq!(reply.status, 503);

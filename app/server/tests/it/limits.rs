@@ -16,9 +16,11 @@ fn serve(options: ServerOptions) -> (World, Served) {
 
 #[test]
 fn two_hundred_slow_clients_do_not_keep_others_waiting() {
-    let options = ServerOptions { header_timeout: Duration::from_secs(2), ..ServerOptions::default() };
+    let options =
+        ServerOptions { header_timeout: Duration::from_secs(2), ..ServerOptions::default() };
     let (_world, served) = serve(options);
-    let mut slow: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(served.address).unwrap()).collect();
+    let mut slow: Vec<TcpStream> =
+        (0..200).map(|_| TcpStream::connect(served.address).unwrap()).collect();
     let begun = Instant::now();
     let mut answered = 0;
     let mut rounds = 0;
@@ -46,7 +48,8 @@ fn two_hundred_slow_clients_do_not_keep_others_waiting() {
 
 #[test]
 fn an_idle_connection_is_closed() {
-    let options = ServerOptions { header_timeout: Duration::from_millis(200), ..ServerOptions::default() };
+    let options =
+        ServerOptions { header_timeout: Duration::from_millis(200), ..ServerOptions::default() };
     let (_world, served) = serve(options);
     let mut client = served.connect();
     client.request("GET", "/set/r/a", &[]);
@@ -65,7 +68,11 @@ fn more_connections_than_allowed_take_the_place_of_idle_ones() {
     }
     let begun = Instant::now();
     for _ in 0..100 {
-        assert_eq!(served.get("/set/r/a").status, 200, "idle connections do not keep others waiting");
+        assert_eq!(
+            served.get("/set/r/a").status,
+            200,
+            "idle connections do not keep others waiting"
+        );
     }
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert!(first.remove(0).is_closed(), "the oldest idle connection");
@@ -82,7 +89,11 @@ fn silent_connections_of_one_client_do_not_keep_others_waiting() {
     }
     let begun = Instant::now();
     assert_eq!(served.get("/set/r/a").body, b"public");
-    assert!(begun.elapsed() < Duration::from_secs(15), "less than the time for a header: {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(15),
+        "less than the time for a header: {:?}",
+        begun.elapsed()
+    );
 }
 
 #[test]
@@ -105,8 +116,11 @@ fn more_requests_in_flight_than_allowed_wait_their_turn() {
 
 #[test]
 fn a_client_that_does_not_read_loses_its_connection() {
-    let options =
-        ServerOptions { connections: 1, stall_timeout: Duration::from_millis(300), ..ServerOptions::default() };
+    let options = ServerOptions {
+        connections: 1,
+        stall_timeout: Duration::from_millis(300),
+        ..ServerOptions::default()
+    };
     let (_world, served) = serve(options);
     let mut deaf = served.connect();
     deaf.request("GET", "/set/r/large", &[]);
@@ -117,8 +131,11 @@ fn a_client_that_does_not_read_loses_its_connection() {
 
 #[test]
 fn client_that_does_not_read_responses_is_disconnected() {
-    let options =
-        ServerOptions { connections: 1, stall_timeout: Duration::from_millis(300), ..ServerOptions::default() };
+    let options = ServerOptions {
+        connections: 1,
+        stall_timeout: Duration::from_millis(300),
+        ..ServerOptions::default()
+    };
     let (world, served) = serve(options);
     world.write("middle", vec![b'x'; 60_000]);
     let mut deaf = served.connect();
@@ -134,7 +151,8 @@ fn client_that_does_not_read_responses_is_disconnected() {
 
 #[test]
 fn a_slow_reader_that_does_read_gets_everything() {
-    let options = ServerOptions { stall_timeout: Duration::from_secs(2), ..ServerOptions::default() };
+    let options =
+        ServerOptions { stall_timeout: Duration::from_secs(2), ..ServerOptions::default() };
     let (_world, served) = serve(options);
     let mut client = served.connect();
     client.request("GET", "/set/r/large", &[]);
@@ -153,11 +171,16 @@ fn a_slow_reader_that_does_read_gets_everything() {
 
 #[test]
 fn a_body_without_end_is_not_waited_for() {
-    let options =
-        ServerOptions { connections: 1, header_timeout: Duration::from_millis(300), ..ServerOptions::default() };
+    let options = ServerOptions {
+        connections: 1,
+        header_timeout: Duration::from_millis(300),
+        ..ServerOptions::default()
+    };
     let (_world, served) = serve(options);
     let mut client = served.connect();
-    client.send(b"POST /set/r/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\nabc").unwrap();
+    client
+        .send(b"POST /set/r/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\nabc")
+        .unwrap();
     assert_eq!(client.reply("POST").unwrap().unwrap().status, 405);
     eventually("the place is free for others", || served.get("/set/r/a").status == 200);
 }

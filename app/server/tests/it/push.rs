@@ -2,7 +2,8 @@
 
 use crate::world::{Client, Reply, Served, World};
 use abreast_core::{
-    LogError, NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog as _, publish,
+    LogError, NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog as _,
+    publish,
 };
 use abreast_hub::{Hub, HubOptions, Payloads};
 use abreast_server::api::{Api, ApiOptions, Readers, Scope, new_token, write_tokens};
@@ -54,12 +55,17 @@ impl Pushing {
         Self::with_readers(Readers::Anyone, server, more)
     }
 
-    pub(crate) fn with_readers(readers: Readers, server: ServerOptions, more: impl FnOnce(&mut HubOptions)) -> Self {
+    pub(crate) fn with_readers(
+        readers: Readers,
+        server: ServerOptions,
+        more: impl FnOnce(&mut HubOptions),
+    ) -> Self {
         let world = World::new();
         world.write("a", "1");
         world.publish();
         let folder = world.temporary.path();
-        let store = Arc::new(HubStore::open(&folder.join("hub.db"), Arc::new(SystemClock)).unwrap());
+        let store =
+            Arc::new(HubStore::open(&folder.join("hub.db"), Arc::new(SystemClock)).unwrap());
         let mut options = HubOptions::new("https://example.org/hub");
         options.allow_topics = vec!["https://elsewhere.example/".to_owned()];
         options.private_callbacks = true;
@@ -77,7 +83,9 @@ impl Pushing {
             ..PublishedSet::new(world.set, "set", set_urls)
         });
         let documents = folder.join("documents");
-        let publisher = Publisher::new(Arc::clone(&world.log), urls, [Arc::clone(&published)], documents).unwrap();
+        let publisher =
+            Publisher::new(Arc::clone(&world.log), urls, [Arc::clone(&published)], documents)
+                .unwrap();
         let sets = [world.served(published, "Set")].into_iter().collect();
         let api = ApiOptions { readers, ..ApiOptions::new(folder.join("tokens.json")) };
         let api = Some(Api::new(api).unwrap());
@@ -109,7 +117,8 @@ impl Pushing {
     /// Says something in the set's topic.
     pub(crate) fn say(&self, text: &str) -> Offset {
         let payload = Payload::Bytes(Arc::from(text.as_bytes()));
-        let new = NewNotification { media_type: "text/plain".to_owned(), links: String::new(), payload };
+        let new =
+            NewNotification { media_type: "text/plain".to_owned(), links: String::new(), payload };
         let offset = publish(&**self.hub.store(), self.topic, new).unwrap();
         self.hub.published(self.topic);
         offset
@@ -128,7 +137,13 @@ impl Pushing {
         self.hub.store().put_target(new).unwrap()
     }
 
-    pub(crate) fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+    pub(crate) fn ask(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Reply {
         let length = body.len().to_string();
         let mut client = self.served.connect();
         let mut headers = headers.to_vec();
@@ -145,7 +160,11 @@ impl Pushing {
         let mut client = self.served.connect();
         client.request("GET", target, headers);
         let head = client.head().unwrap().unwrap();
-        assert_eq!((head.status, head.header("content-type").as_str()), (200, "text/event-stream"), "{head:?}");
+        assert_eq!(
+            (head.status, head.header("content-type").as_str()),
+            (200, "text/event-stream"),
+            "{head:?}"
+        );
         assert_eq!(head.header("cache-control"), "no-store");
         Stream { client, events: EventReader::new() }
     }
@@ -211,11 +230,20 @@ fn topic_answers_with_its_last_notification() {
     pushing.say("one");
     pushing.say("two");
     let last = pushing.served.ask("GET", TOPIC_PATH, &[("If-None-Match", &tag)]);
-    assert_eq!((last.status, last.text().as_str(), last.header("etag").as_str()), (200, "two", "\"2\""));
-    assert_eq!((last.header("content-type").as_str(), last.header("vary").as_str()), ("text/plain", "Accept"));
+    assert_eq!(
+        (last.status, last.text().as_str(), last.header("etag").as_str()),
+        (200, "two", "\"2\"")
+    );
+    assert_eq!(
+        (last.header("content-type").as_str(), last.header("vary").as_str()),
+        ("text/plain", "Accept")
+    );
     assert_eq!(last.header("link"), links);
     let head = pushing.served.ask("HEAD", TOPIC_PATH, &[]);
-    assert_eq!((head.status, head.body.len(), head.header("content-length").as_str()), (200, 0, "3"));
+    assert_eq!(
+        (head.status, head.body.len(), head.header("content-length").as_str()),
+        (200, 0, "3")
+    );
     assert_eq!(head.header("link"), links);
     assert_eq!(pushing.served.ask("HEAD", TOPIC_PATH, &[("If-None-Match", "\"2\"")]).status, 304);
     assert_eq!(pushing.served.get("/set/notify/other").status, 404);
@@ -229,7 +257,8 @@ fn stream_continues_after_the_readers_last_event() {
     pushing.say("one");
     let accept = ("Accept", "text/event-stream");
     let mut from_now = pushing.stream(TOPIC_PATH, &[accept]);
-    let mut of_hub = pushing.stream("/hub/events?topic=https%3A%2F%2Fexample.org%2Fset%2Fnotify%2Fchange", &[]);
+    let mut of_hub =
+        pushing.stream("/hub/events?topic=https%3A%2F%2Fexample.org%2Fset%2Fnotify%2Fchange", &[]);
     assert!(from_now.more() && of_hub.more());
     assert_eq!(from_now.events.last_id(), "1", "where it stands is said before anything happens");
     pushing.say("two");
@@ -260,10 +289,13 @@ fn stream_continues_after_the_readers_last_event() {
 
 #[test]
 fn streams_end_when_the_server_stops() {
-    let pushing =
-        Pushing::with(ServerOptions { stop_timeout: Duration::from_secs(20), ..ServerOptions::default() }, |_| {});
-    let mut streams: Vec<_> =
-        (0..20).map(|_| pushing.stream(TOPIC_PATH, &[("Accept", "text/html, text/event-stream;q=0.9")])).collect();
+    let pushing = Pushing::with(
+        ServerOptions { stop_timeout: Duration::from_secs(20), ..ServerOptions::default() },
+        |_| {},
+    );
+    let mut streams: Vec<_> = (0..20)
+        .map(|_| pushing.stream(TOPIC_PATH, &[("Accept", "text/html, text/event-stream;q=0.9")]))
+        .collect();
     pushing.say("last");
     for stream in &mut streams {
         assert_eq!(stream.next().data, b"last");
@@ -272,7 +304,11 @@ fn streams_end_when_the_server_stops() {
     pushing.served.tell_stop();
     assert!(streams.iter_mut().all(Stream::ends));
     eventually("the server ends", || pushing.served.has_ended());
-    assert!(begun.elapsed() < Duration::from_secs(15), "streams end by themselves: {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(15),
+        "streams end by themselves: {:?}",
+        begun.elapsed()
+    );
 }
 
 #[test]
@@ -280,8 +316,9 @@ fn the_hub_takes_requests_to_subscribe() {
     let pushing = Pushing::new();
     let form = |body: &str| pushing.ask("POST", "/hub", &[("Content-Type", FORM)], body.as_bytes());
     let topic = "https%3A%2F%2Fexample.org%2Fset%2Fnotify%2Fchange";
-    let wish =
-        |topic: &str| format!("hub.mode=subscribe&hub.topic={topic}&hub.callback=http%3A%2F%2F127.0.0.1%3A9%2Fc");
+    let wish = |topic: &str| {
+        format!("hub.mode=subscribe&hub.topic={topic}&hub.callback=http%3A%2F%2F127.0.0.1%3A9%2Fc")
+    };
     assert_eq!(form(&wish(topic)).status, 202);
     let unknown = form(&wish("https%3A%2F%2Fexample.org%2Fother"));
     assert!((400..500).contains(&unknown.status), "{}", unknown.text());
@@ -297,7 +334,8 @@ fn the_hub_takes_requests_to_subscribe() {
 #[test]
 fn strangers_publish_only_the_content_of_their_topics() {
     let pushing = Pushing::new();
-    let links = |topic: &str| format!("<{topic}>; rel=\"self\", <https://example.org/hub>; rel=\"hub\"");
+    let links =
+        |topic: &str| format!("<{topic}>; rel=\"self\", <https://example.org/hub>; rel=\"hub\"");
     let send = |topic: &str, token: &str, body: &[u8]| {
         let link = links(topic);
         let mut headers = vec![("Content-Type", "text/plain"), ("Link", link.as_str())];
@@ -323,8 +361,10 @@ fn strangers_publish_only_the_content_of_their_topics() {
     }
     let accepted = send(ours, &writer, b"second");
     assert_eq!(accepted.header("abreast-offset"), "2");
-    let mut stream =
-        pushing.stream("/hub/events?topic=https%3A%2F%2Felsewhere.example%2Ftopic", &[("Last-Event-ID", "1")]);
+    let mut stream = pushing.stream(
+        "/hub/events?topic=https%3A%2F%2Felsewhere.example%2Ftopic",
+        &[("Last-Event-ID", "1")],
+    );
     assert_eq!(text(&stream.next()), ("2", "second"));
     assert_eq!(pushing.hub.store().head(pushing.topic).unwrap(), Offset(0));
     let said = |topic: &str| {
@@ -340,7 +380,8 @@ fn more_than_the_limit_is_not_read() {
     let pushing = Pushing::with(ServerOptions::default(), |options| options.max_body = 100_000);
     let token = pushing.token("publisher", Scope::Write);
     let link = "<https://elsewhere.example/topic>; rel=\"self\"";
-    let headers = [("Content-Type", "text/plain"), ("Link", link), ("Authorization", token.as_str())];
+    let headers =
+        [("Content-Type", "text/plain"), ("Link", link), ("Authorization", token.as_str())];
     assert_eq!(pushing.ask("POST", "/hub", &headers, &vec![b'x'; 100_000]).status, 200);
     let refused = pushing.ask("POST", "/hub", &headers, &vec![b'x'; 100_001]);
     assert_eq!((refused.status, refused.header("connection").as_str()), (413, "close"));

@@ -45,7 +45,11 @@ fn topics_and_targets_are_paged_without_secrets() {
     for limit in [1, 2, 5, 100] {
         let targets = walk(&path, "targets", limit);
         assert_eq!(targets.len(), 5);
-        assert!(targets.iter().all(|target| target["signed"] == true && target["kind"] == "subscription"));
+        assert!(
+            targets
+                .iter()
+                .all(|target| target["signed"] == true && target["kind"] == "subscription")
+        );
         assert!(!format!("{targets:?}").contains("hush"));
     }
     assert_eq!(json(&get("/api/v1/hub"))["topics"], 6);
@@ -61,11 +65,18 @@ fn topics_and_targets_are_paged_without_secrets() {
 fn a_token_for_one_set_sees_that_sets_topics_only() {
     let pushing = Pushing::with_readers(Readers::Tokens, ServerOptions::default(), |_| {});
     let framework = "https://example.org/set/notify/framework";
-    for url in ["https://example.org/other/notify/change", framework, "https://elsewhere.example/topic"] {
+    for url in
+        ["https://example.org/other/notify/change", framework, "https://elsewhere.example/topic"]
+    {
         pushing.hub.own_topic(url).unwrap();
     }
     let topics = |token: &str, more: &str| -> Vec<String> {
-        let page = json(&pushing.ask("GET", &format!("/api/v1/hub/topics{more}"), &[("Authorization", token)], b""));
+        let page = json(&pushing.ask(
+            "GET",
+            &format!("/api/v1/hub/topics{more}"),
+            &[("Authorization", token)],
+            b"",
+        ));
         let topics = page["topics"].as_array().unwrap();
         topics.iter().map(|topic| topic["url"].as_str().unwrap().to_owned()).collect()
     };
@@ -89,13 +100,21 @@ fn a_target_is_replayed_and_ended_by_administrators_only() {
     let path = format!("/api/v1/hub/targets/{}", target.0);
     let ask = |method: &str, more: &str, token: &str| {
         let headers = [("Authorization", token), ("Content-Length", "0")];
-        pushing.ask(method, &format!("{path}{more}"), &headers[..if method == "GET" { 1 } else { 2 }], b"")
+        pushing.ask(
+            method,
+            &format!("{path}{more}"),
+            &headers[..if method == "GET" { 1 } else { 2 }],
+            b"",
+        )
     };
     assert_eq!(ask("POST", "/replay?after=0", &writer).status, 403);
     assert_eq!(ask("POST", "/end", &writer).status, 403);
     assert_eq!(ask("POST", "/replay", &admin).status, 400);
     let replayed = json(&ask("POST", "/replay?after=0", &admin));
-    assert_eq!((&replayed["cursor"], &replayed["head"], &replayed["state"]), (&0.into(), &2.into(), &"behind".into()));
+    assert_eq!(
+        (&replayed["cursor"], &replayed["head"], &replayed["state"]),
+        (&0.into(), &2.into(), &"behind".into())
+    );
     eventually("it is tried, in vain", || {
         let told = json(&ask("GET", "", &admin));
         told["state"] == "failing" && told["last_attempts"][0]["offset"] == 1
@@ -126,7 +145,11 @@ fn client_with_the_callback_url_sees_the_subscription() {
     assert_eq!(pushing.served.get(&format!("{path}&topic=x")).status, 404);
     assert_eq!(pushing.served.get(&path[..path.len() - 1]).status, 404);
     pushing.hub.end(target.id, None).unwrap();
-    assert!(pushing.served.get(&path).text().contains(": by hand"), "{}", pushing.served.get(&path).text());
+    assert!(
+        pushing.served.get(&path).text().contains(": by hand"),
+        "{}",
+        pushing.served.get(&path).text()
+    );
 }
 
 #[test]
@@ -136,7 +159,9 @@ fn figures_of_the_hub_are_read_when_asked_for() {
     pushing.served.get("/metrics");
     let figures = pushing.served.get("/metrics").text();
     // Other tests of this process write into the same.
-    for name in ["abreast_hub_targets ", "abreast_hub_delivered_total ", "abreast_hub_event_streams "] {
+    for name in
+        ["abreast_hub_targets ", "abreast_hub_delivered_total ", "abreast_hub_event_streams "]
+    {
         assert!(figures.lines().any(|line| line.starts_with(name)), "{name} in {figures}");
     }
 }

@@ -40,7 +40,10 @@ fn one_range_is_answered_with_its_bytes() {
             assert!(reply.body == all[first..=last], "{range}");
         }
         let behind = served.ask("GET", &target, &[("Range", &format!("bytes={length}-"))]);
-        assert_eq!((behind.status, behind.header("content-range")), (416, format!("bytes */{length}")));
+        assert_eq!(
+            (behind.status, behind.header("content-range")),
+            (416, format!("bytes */{length}"))
+        );
     }
     assert_eq!(served.ask("GET", "/set/r/empty.bin", &[("Range", "bytes=0-")]).status, 416);
     assert_eq!(served.ask("GET", "/set/r/empty.bin", &[("Range", "bytes=-1")]).status, 416);
@@ -92,8 +95,10 @@ fn several_ranges_are_answered_in_the_order_asked_for() {
 #[test]
 fn greedy_ranges_are_answered_with_the_whole_once() {
     let (_world, served) = world();
-    let ten_thousand: Vec<_> = (0..10_000).map(|number| format!("{}-{}", number * 2 % 90, number * 2 % 90)).collect();
-    let seventeen: Vec<_> = (0..17).map(|number| format!("{}-{}", number * 2, number * 2)).collect();
+    let ten_thousand: Vec<_> =
+        (0..10_000).map(|number| format!("{}-{}", number * 2 % 90, number * 2 % 90)).collect();
+    let seventeen: Vec<_> =
+        (0..17).map(|number| format!("{}-{}", number * 2, number * 2)).collect();
     for range in [
         format!("bytes={}", ten_thousand.join(",")),
         format!("bytes={}", seventeen.join(",")),
@@ -117,7 +122,9 @@ fn a_range_is_for_the_representation_the_client_knows() {
     let target = "/set/r/large.bin";
     let whole = served.get(target);
     let (tag, date) = (whole.header("etag"), whole.header("last-modified"));
-    let status = |validator: &str| served.ask("GET", target, &[("Range", "bytes=0-1"), ("If-Range", validator)]).status;
+    let status = |validator: &str| {
+        served.ask("GET", target, &[("Range", "bytes=0-1"), ("If-Range", validator)]).status
+    };
     assert!(tag.starts_with('"') && tag.ends_with('"'), "{tag}");
     assert_eq!(status(&tag), 206);
     assert_eq!(status("\"another\""), 200);
@@ -125,7 +132,10 @@ fn a_range_is_for_the_representation_the_client_knows() {
     assert_eq!(status(&date), 200, "nor are dates here");
     assert_eq!(status("soon"), 200);
     // HEAD has no ranges [rfc9110 §14.2].
-    assert_eq!(served.ask("HEAD", target, &[("Range", "bytes=0-1")]).header("content-length"), LARGE.to_string());
+    assert_eq!(
+        served.ask("HEAD", target, &[("Range", "bytes=0-1")]).header("content-length"),
+        LARGE.to_string()
+    );
 }
 
 #[test]
@@ -142,7 +152,11 @@ fn conditions_are_judged_and_bad_dates_ignored() {
     let (early, late) = ("Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT");
     assert_eq!(status(&[("If-None-Match", &tag)]), 304);
     assert_eq!(status(&[("If-None-Match", &format!("W/{tag}"))]), 304);
-    assert_eq!(status(&[("If-None-Match", "\"x\""), ("If-None-Match", &tag)]), 304, "fields are one list");
+    assert_eq!(
+        status(&[("If-None-Match", "\"x\""), ("If-None-Match", &tag)]),
+        304,
+        "fields are one list"
+    );
     assert_eq!(status(&[("If-None-Match", "*")]), 304);
     assert_eq!(status(&[("If-None-Match", "\"x\""), ("If-Modified-Since", late)]), 200);
     assert_eq!(status(&[("If-None-Match", "")]), 200);
@@ -153,7 +167,9 @@ fn conditions_are_judged_and_bad_dates_ignored() {
     assert_eq!(status(&[("If-Match", "\"x\"")]), 412);
     assert_eq!(status(&[("If-Unmodified-Since", early)]), 412);
     assert_eq!(status(&[("If-Unmodified-Since", &date)]), 200);
-    for bad in ["", "0", "-1", "yesterday", "Thu, 01 Jan 1970", "Thu, 99 Foo 1970 25:61:61 GMT", "1e99"] {
+    for bad in
+        ["", "0", "-1", "yesterday", "Thu, 01 Jan 1970", "Thu, 99 Foo 1970 25:61:61 GMT", "1e99"]
+    {
         assert_eq!(status(&[("If-Modified-Since", bad)]), 200, "{bad}");
         assert_eq!(status(&[("If-Unmodified-Since", bad)]), 200, "{bad}");
     }

@@ -1,4 +1,5 @@
-//! Requests on which two servers could disagree: one answer at most, and the connection closed after it.
+//! Requests on which two servers could disagree: one answer at most, and the connection closed
+//! after it.
 
 use crate::world::{Served, World};
 use abreast_server::ServerOptions;
@@ -9,7 +10,10 @@ fn world() -> (World, Served) {
     world.write("a", "public");
     world.publish();
     // Some of these never become a whole request.
-    let served = world.serve_with(ServerOptions { header_timeout: Duration::from_secs(1), ..ServerOptions::default() });
+    let served = world.serve_with(ServerOptions {
+        header_timeout: Duration::from_secs(1),
+        ..ServerOptions::default()
+    });
     (world, served)
 }
 
@@ -41,56 +45,114 @@ fn ambiguous_requests_get_one_refusal_and_no_second_answer() {
         ),
         (
             "two lengths",
-            format!("GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 40\r\n\r\n{SECOND}"),
+            format!(
+                "GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 40\r\n\r\n{SECOND}"
+            ),
         ),
-        ("a list of lengths", format!("GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 0, 40\r\n\r\n{SECOND}")),
-        ("a signed length", format!("GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length: +0\r\n\r\n{SECOND}")),
-        ("a body", format!("GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{SECOND}", SECOND.len())),
+        (
+            "a list of lengths",
+            format!("GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 0, 40\r\n\r\n{SECOND}"),
+        ),
+        (
+            "a signed length",
+            format!("GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length: +0\r\n\r\n{SECOND}"),
+        ),
+        (
+            "a body",
+            format!(
+                "GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{SECOND}",
+                SECOND.len()
+            ),
+        ),
         (
             "a chunked body",
-            format!("GET {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{SECOND}"),
+            format!(
+                "GET {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{SECOND}"
+            ),
         ),
-        ("a body to HEAD", format!("HEAD {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx{SECOND}")),
+        (
+            "a body to HEAD",
+            format!("HEAD {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx{SECOND}"),
+        ),
         (
             "chunked, but not last",
-            format!("GET {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n{SECOND}"),
+            format!(
+                "GET {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n{SECOND}"
+            ),
         ),
         (
             "an odd coding",
-            format!("GET {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n{SECOND}"),
+            format!(
+                "GET {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n{SECOND}"
+            ),
         ),
         (
             "chunks in HTTP/1.0",
-            format!("GET {target} HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{SECOND}"),
+            format!(
+                "GET {target} HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{SECOND}"
+            ),
         ),
-        ("a folded header", format!("GET {target} HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n{SECOND}")),
-        ("a folded length", format!("GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n 0\r\n\r\n{SECOND}")),
-        ("a space before the colon", format!("GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length : 0\r\n\r\n{SECOND}")),
-        ("a space before the first header", format!("GET {target} HTTP/1.1\r\n Host: x\r\n\r\n{SECOND}")),
-        ("a bare line feed after the request line", format!("GET {target} HTTP/1.1\nHost: x\r\n\r\n{SECOND}")),
-        ("a bare line feed after a header", format!("GET {target} HTTP/1.1\r\nHost: x\nX: y\r\n\r\n{SECOND}")),
+        (
+            "a folded header",
+            format!("GET {target} HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n{SECOND}"),
+        ),
+        (
+            "a folded length",
+            format!("GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n 0\r\n\r\n{SECOND}"),
+        ),
+        (
+            "a space before the colon",
+            format!("GET {target} HTTP/1.1\r\nHost: x\r\nContent-Length : 0\r\n\r\n{SECOND}"),
+        ),
+        (
+            "a space before the first header",
+            format!("GET {target} HTTP/1.1\r\n Host: x\r\n\r\n{SECOND}"),
+        ),
+        (
+            "a bare line feed after the request line",
+            format!("GET {target} HTTP/1.1\nHost: x\r\n\r\n{SECOND}"),
+        ),
+        (
+            "a bare line feed after a header",
+            format!("GET {target} HTTP/1.1\r\nHost: x\nX: y\r\n\r\n{SECOND}"),
+        ),
         ("only bare line feeds", format!("GET {target} HTTP/1.1\nHost: x\n\n{SECOND}")),
         ("a bare line feed at the end", format!("GET {target} HTTP/1.1\r\nHost: x\r\n\n{SECOND}")),
         ("a bare line feed before", format!("\nGET {target} HTTP/1.1\r\nHost: x\r\n\r\n{SECOND}")),
-        ("a bare carriage return", format!("GET {target} HTTP/1.1\r\nHost: x\rX: y\r\n\r\n{SECOND}")),
+        (
+            "a bare carriage return",
+            format!("GET {target} HTTP/1.1\r\nHost: x\rX: y\r\n\r\n{SECOND}"),
+        ),
         ("a NUL", format!("GET {target} HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n{SECOND}")),
         ("two hosts", format!("GET {target} HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n{SECOND}")),
-        ("the same host twice", format!("GET {target} HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n{SECOND}")),
+        (
+            "the same host twice",
+            format!("GET {target} HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n{SECOND}"),
+        ),
         ("no host", format!("GET {target} HTTP/1.1\r\n\r\n{SECOND}")),
         ("a host that is a path", format!("GET {target} HTTP/1.1\r\nHost: x/../y\r\n\r\n{SECOND}")),
         ("a host with user", format!("GET {target} HTTP/1.1\r\nHost: u@x\r\n\r\n{SECOND}")),
         ("a host with spaces", format!("GET {target} HTTP/1.1\r\nHost: x y\r\n\r\n{SECOND}")),
-        ("a host with markup", format!("GET {target} HTTP/1.1\r\nHost: \"><script>\r\n\r\n{SECOND}")),
+        (
+            "a host with markup",
+            format!("GET {target} HTTP/1.1\r\nHost: \"><script>\r\n\r\n{SECOND}"),
+        ),
         ("no version", format!("GET {target}\r\nHost: x\r\n\r\n{SECOND}")),
         ("another version", format!("GET {target} HTTP/3.7\r\nHost: x\r\n\r\n{SECOND}")),
         ("two spaces", format!("GET  {target} HTTP/1.1\r\nHost: x\r\n\r\n{SECOND}")),
         ("HTTP/2 without asking", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned()),
         ("TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\u{7f}\x03\x03".to_owned()),
         ("an unknown method", format!("G\u{e9}T {target} HTTP/1.1\r\nHost: x\r\n\r\n{SECOND}")),
-        ("101 headers", format!("GET {target} HTTP/1.1\r\nHost: x\r\n{}\r\n{SECOND}", "X: y\r\n".repeat(101))),
+        (
+            "101 headers",
+            format!("GET {target} HTTP/1.1\r\nHost: x\r\n{}\r\n{SECOND}", "X: y\r\n".repeat(101)),
+        ),
         (
             "headers of a megabyte",
-            format!("GET {target} HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n{SECOND}", "y".repeat(1 << 20)),
+            format!(
+                "GET {target} HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n{SECOND}",
+                "y".repeat(1 << 20)
+            ),
         ),
     ] {
         let replies = served.answers_to(request.as_bytes());
@@ -115,7 +177,11 @@ fn the_named_faults_are_answered_with_400() {
         "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
     ] {
         let replies = served.answers_to(request.as_bytes());
-        assert_eq!(replies.iter().map(|reply| reply.status).collect::<Vec<_>>(), [400], "{request:?}");
+        assert_eq!(
+            replies.iter().map(|reply| reply.status).collect::<Vec<_>>(),
+            [400],
+            "{request:?}"
+        );
         assert_eq!(replies[0].header("connection"), "close", "{request:?}");
     }
 }
@@ -133,21 +199,31 @@ fn line_feed_is_checked_with_the_byte_before_it_over_reads() {
 #[test]
 fn only_get_and_head_are_answered() {
     let (_world, served) = world();
-    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get"] {
+    for method in
+        ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get"]
+    {
         for target in ["/", "/set/r/a", "/set/resourcelist.xml", "/livez", "/metrics", "/nothing"] {
             if method == "CONNECT" && target != "/" {
                 continue;
             }
             let target = if method == "CONNECT" { "example.org:80" } else { target };
             let reply = served.ask(method, target, &[]);
-            assert_eq!((reply.status, reply.header("allow").as_str()), (405, "GET, HEAD"), "{method} {target}");
+            assert_eq!(
+                (reply.status, reply.header("allow").as_str()),
+                (405, "GET, HEAD"),
+                "{method} {target}"
+            );
         }
     }
     let reply = served.ask("POST", "/set/r/a", &[("Content-Length", "0")]);
     assert_eq!(reply.status, 405);
     let mut client = served.connect();
     client.send(b"POST /set/r/a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na\nb").unwrap();
-    assert_eq!(client.reply("POST").unwrap().unwrap().status, 405, "line feeds in a body are not judged");
+    assert_eq!(
+        client.reply("POST").unwrap().unwrap().status,
+        405,
+        "line feeds in a body are not judged"
+    );
 }
 
 #[test]
@@ -206,7 +282,12 @@ fn head_is_answered_with_the_headers_of_get() {
         "/set/r/none",
         "/nothing",
     ] {
-        for headers in [&[][..], &[("Accept-Encoding", "gzip")], &[("If-None-Match", "*")], &[("If-Match", "\"x\"")]] {
+        for headers in [
+            &[][..],
+            &[("Accept-Encoding", "gzip")],
+            &[("If-None-Match", "*")],
+            &[("If-Match", "\"x\"")],
+        ] {
             let get = served.ask("GET", target, headers);
             let mut client = served.connect();
             client.request("HEAD", target, headers);
@@ -218,7 +299,11 @@ fn head_is_answered_with_the_headers_of_get() {
             };
             assert_eq!(without_date(&head), without_date(&get), "{target}");
             client.request("GET", "/livez", &[]);
-            assert_eq!(client.reply("GET").unwrap().unwrap().body, b"alive\n", "{target}: nothing follows a HEAD");
+            assert_eq!(
+                client.reply("GET").unwrap().unwrap().body,
+                b"alive\n",
+                "{target}: nothing follows a HEAD"
+            );
         }
     }
 }
@@ -228,11 +313,14 @@ fn requests_sent_ahead_are_answered_in_order() {
     let (world, served) = world();
     world.write("large", vec![b'x'; 300_000]);
     let mut client = served.connect();
-    let targets = ["/set/r/a", "/set/r/large", "/livez", "/set/r/none", "/set/resourcelist.xml", "/set/r/a"];
+    let targets =
+        ["/set/r/a", "/set/r/large", "/livez", "/set/r/none", "/set/resourcelist.xml", "/set/r/a"];
     let mut all = Vec::new();
     for round in 0..20 {
         for target in targets {
-            all.extend_from_slice(format!("GET {target}?{round} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
+            all.extend_from_slice(
+                format!("GET {target}?{round} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes(),
+            );
         }
     }
     client.send(&all).unwrap();

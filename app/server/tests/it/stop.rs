@@ -14,7 +14,8 @@ const LARGE: usize = 16 << 20;
 fn fifty_downloads_in_flight_are_finished() {
     let world = World::new();
     world.write("large", vec![b'x'; LARGE]);
-    let options = ServerOptions { stop_timeout: Duration::from_secs(60), ..ServerOptions::default() };
+    let options =
+        ServerOptions { stop_timeout: Duration::from_secs(60), ..ServerOptions::default() };
     let served = world.serve_with(options);
     let mut clients: Vec<_> = (0..50).map(|_| served.connect()).collect();
     for client in &mut clients {
@@ -47,7 +48,8 @@ fn fifty_downloads_in_flight_are_finished() {
 fn clients_that_never_finish_are_cut_off_in_time() {
     let world = World::new();
     world.write("large", vec![b'x'; 4 * LARGE]);
-    let options = ServerOptions { stop_timeout: Duration::from_millis(500), ..ServerOptions::default() };
+    let options =
+        ServerOptions { stop_timeout: Duration::from_millis(500), ..ServerOptions::default() };
     let served = world.serve_with(options);
     let mut deaf = served.connect();
     deaf.request("GET", "/set/r/large", &[]);
@@ -74,6 +76,9 @@ fn response_during_shutdown_closes_the_connection() {
     eventually("new connections are refused", || TcpStream::connect(served.address).is_err());
     let mut body = vec![0; LARGE];
     client.stream.read_exact(&mut body).unwrap();
-    assert!(client.is_closed() || client.stream.buffer().is_empty(), "a request sent ahead is not begun");
+    assert!(
+        client.is_closed() || client.stream.buffer().is_empty(),
+        "a request sent ahead is not begun"
+    );
     served.stop();
 }

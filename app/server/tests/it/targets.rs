@@ -65,7 +65,16 @@ const PATHS: &[&str] = &[
 
 fn world() -> World {
     let world = World::new();
-    for name in ["a", "dir/inner", ".git/config", ".hidden", "dir/.hidden", ".abreast/source.db", "draft~", "#draft#"] {
+    for name in [
+        "a",
+        "dir/inner",
+        ".git/config",
+        ".hidden",
+        "dir/.hidden",
+        ".abreast/source.db",
+        "draft~",
+        "#draft#",
+    ] {
         world.write(name, if name.contains(['.', '~', '#']) { SECRET } else { "public" });
     }
     std::os::unix::fs::symlink("/etc", world.folder.join("link")).unwrap();
@@ -77,7 +86,8 @@ fn world() -> World {
 }
 
 fn refused(served: &crate::world::Served, target: &[u8]) {
-    let request = [b"GET ", target, b" HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n"].concat();
+    let request =
+        [b"GET ", target, b" HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n"].concat();
     let shown = String::from_utf8_lossy(&target[..target.len().min(80)]).into_owned();
     let replies = served.answers_to(&request);
     // What is sent after the limit may make the refusal itself be lost.
@@ -85,7 +95,10 @@ fn refused(served: &crate::world::Served, target: &[u8]) {
     assert_eq!(replies.len(), 1, "{shown}");
     assert!(matches!(reply.status, 400 | 403 | 404 | 414 | 431), "{shown}: {}", reply.status);
     let text = reply.text();
-    assert!(!text.contains(SECRET) && !text.contains("root:") && !text.contains("public"), "{shown}: {text}");
+    assert!(
+        !text.contains(SECRET) && !text.contains("root:") && !text.contains("public"),
+        "{shown}: {text}"
+    );
 }
 
 #[test]

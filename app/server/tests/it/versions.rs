@@ -23,7 +23,8 @@ impl Versioned {
         let mut world = World::new();
         let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(START)));
         world.log = Arc::new(MemoryLog::new(Arc::clone(&clock) as _));
-        world.set = world.log.open_set(&NewSet { slug: "set".into(), ..NewSet::default() }).unwrap().id;
+        world.set =
+            world.log.open_set(&NewSet { slug: "set".into(), ..NewSet::default() }).unwrap().id;
         world.log.keep_versions(world.set, true).unwrap();
         world.contents = Some(Contents::open(&world.temporary.path().join("contents")).unwrap());
         world.write("other.txt", "other");
@@ -43,9 +44,13 @@ impl Versioned {
     /// One in the base, two in one second, a deletion, and the current one.
     fn with_history() -> Self {
         let new = Self::new();
-        for (seconds, content) in
-            [(0, Some("one")), (10, Some("two")), (10, Some("three")), (20, None), (30, Some("four"))]
-        {
+        for (seconds, content) in [
+            (0, Some("one")),
+            (10, Some("two")),
+            (10, Some("three")),
+            (20, None),
+            (30, Some("four")),
+        ] {
             new.at(seconds, content);
         }
         new
@@ -72,7 +77,12 @@ fn link(reply: &Reply, rel: &str) -> Option<String> {
 /// Where a date leads.
 fn negotiated(served: &Served, accept: &str) -> Reply {
     let reply = served.ask("GET", TIMEGATE, &[("Accept-Datetime", accept)]);
-    assert_eq!((reply.status, reply.header("vary").as_str()), (302, "Accept-Datetime"), "{accept}: {}", reply.text());
+    assert_eq!(
+        (reply.status, reply.header("vary").as_str()),
+        (302, "Accept-Datetime"),
+        "{accept}: {}",
+        reply.text()
+    );
     assert_eq!(link(&reply, "original").unwrap(), ORIGINAL);
     assert_eq!(link(&reply, "timegate"), None, "a TimeGate is none of itself");
     served.get(&target(&reply.header("location")))
@@ -96,21 +106,35 @@ fn a_date_leads_to_the_version_of_that_date() {
         ("Thursday, 01-Jan-26 00:00:12 GMT".to_owned(), 200, "three", 10),
     ] {
         let reply = negotiated(&served, &accept);
-        assert_eq!((reply.status, reply.header("memento-datetime")), (status, date(since)), "{accept}");
+        assert_eq!(
+            (reply.status, reply.header("memento-datetime")),
+            (status, date(since)),
+            "{accept}"
+        );
         assert!(status != 200 || reply.text() == body, "{accept}: {}", reply.text());
     }
     let newest = served.get(TIMEGATE);
     assert_eq!(newest.status, 302);
-    assert_eq!(served.get(&target(&newest.header("location"))).text(), "four", "without a date, the newest");
+    assert_eq!(
+        served.get(&target(&newest.header("location"))).text(),
+        "four",
+        "without a date, the newest"
+    );
 }
 
 #[test]
 fn a_date_that_is_none_is_refused_with_the_way_out() {
     let versioned = Versioned::with_history();
     let served = versioned.world.serve();
-    for bad in ["", "yesterday", "2026-01-01T00:00:00Z", "Thu, 32 Jan 2026 00:00:00 GMT", "1767225600"] {
+    for bad in
+        ["", "yesterday", "2026-01-01T00:00:00Z", "Thu, 32 Jan 2026 00:00:00 GMT", "1767225600"]
+    {
         let reply = served.ask("GET", TIMEGATE, &[("Accept-Datetime", bad)]);
-        assert_eq!((reply.status, reply.header("vary").as_str()), (400, "Accept-Datetime"), "{bad}");
+        assert_eq!(
+            (reply.status, reply.header("vary").as_str()),
+            (400, "Accept-Datetime"),
+            "{bad}"
+        );
         assert!(reply.text().contains("write it as in"), "{}", reply.text());
     }
 }
@@ -153,14 +177,20 @@ fn versions_of_one_second_have_addresses_of_their_own_that_stay() {
     let part = served.ask("GET", paths[0], &[("Range", "bytes=1-")]);
     assert_eq!((part.status, part.text().as_str()), (206, "wo"));
     let head = served.ask("HEAD", paths[0], &[]);
-    assert_eq!((head.status, head.header("content-length").as_str(), head.body.len()), (200, "3", 0));
+    assert_eq!(
+        (head.status, head.header("content-length").as_str(), head.body.len()),
+        (200, "3", 0)
+    );
     // As people write it, and as another spelling of the same path: both lead there.
     let second = served.get("/set/m/20260101000015/a%20b.txt");
     assert_eq!((second.status, target(&second.header("location")).as_str()), (302, paths[1]));
     assert_eq!(served.get("/set/m/20260101000010000000/%61%20b.txt").text(), "two");
-    for nothing in
-        ["/set/m/20260101000010000002/a%20b.txt", "/set/m/20260101000010/b.txt", "/set/m/2026/a%20b.txt", "/set/m/"]
-    {
+    for nothing in [
+        "/set/m/20260101000010000002/a%20b.txt",
+        "/set/m/20260101000010/b.txt",
+        "/set/m/2026/a%20b.txt",
+        "/set/m/",
+    ] {
         assert_eq!(served.get(nothing).status, 404, "{nothing}");
     }
 }
@@ -174,11 +204,23 @@ fn an_original_names_its_timegate_also_when_it_is_gone() {
     for (path, status) in [("/set/r/other.txt", 200), ("/set/r/a%20b.txt", 404)] {
         let reply = served.get(path);
         assert_eq!(reply.status, status);
-        assert_eq!(link(&reply, "timegate"), Some(format!("{BASE}timegate/{BASE}{}", &path[1..])), "{path}");
-        assert_eq!(link(&reply, "timemap"), Some(format!("{BASE}timemap/{BASE}{}", &path[1..])), "{path}");
+        assert_eq!(
+            link(&reply, "timegate"),
+            Some(format!("{BASE}timegate/{BASE}{}", &path[1..])),
+            "{path}"
+        );
+        assert_eq!(
+            link(&reply, "timemap"),
+            Some(format!("{BASE}timemap/{BASE}{}", &path[1..])),
+            "{path}"
+        );
     }
     let never = served.get("/set/r/never");
-    assert_eq!((never.status, link(&never, "timegate")), (404, None), "what never was has no versions");
+    assert_eq!(
+        (never.status, link(&never, "timegate")),
+        (404, None),
+        "what never was has no versions"
+    );
     assert_eq!(negotiated(&served, &date(5)).text(), "one");
     assert_eq!(negotiated(&served, &date(15)).status, 410);
 }
@@ -188,20 +230,31 @@ fn a_timemap_lists_every_version_in_links_and_in_json() {
     let versioned = Versioned::with_history();
     let served = versioned.world.serve();
     let reply = served.get(TIMEMAP);
-    assert_eq!((reply.status, reply.header("content-type").as_str()), (200, "application/link-format"));
+    assert_eq!(
+        (reply.status, reply.header("content-type").as_str()),
+        (200, "application/link-format")
+    );
     let all = parse_link_header(&reply.text().replace('\n', " ")).unwrap();
     let of = |rel: &str| all.iter().filter(|link| link.has_rel(rel)).collect::<Vec<_>>();
     assert_eq!(of("original")[0].target, ORIGINAL);
     assert_eq!(target(&of("timegate")[0].target), TIMEGATE);
     assert_eq!(target(&of("self")[0].target), TIMEMAP);
-    assert_eq!((of("self")[0].param("from"), of("self")[0].param("until")), (Some(&*date(0)), Some(&*date(30))));
+    assert_eq!(
+        (of("self")[0].param("from"), of("self")[0].param("until")),
+        (Some(&*date(0)), Some(&*date(30)))
+    );
     let mementos = of("memento");
     let contents: Vec<_> = mementos.iter().map(|link| served.get(&target(&link.target))).collect();
-    let told: Vec<_> =
-        contents.iter().map(|reply| if reply.status == 200 { reply.text() } else { "-".into() }).collect();
+    let told: Vec<_> = contents
+        .iter()
+        .map(|reply| if reply.status == 200 { reply.text() } else { "-".into() })
+        .collect();
     assert_eq!(told, ["one", "two", "three", "-", "four"]);
     assert!(mementos[0].has_rel("first") && mementos[4].has_rel("last"));
-    assert_eq!(mementos.iter().filter(|link| link.has_rel("first") || link.has_rel("last")).count(), 2);
+    assert_eq!(
+        mementos.iter().filter(|link| link.has_rel("first") || link.has_rel("last")).count(),
+        2
+    );
     assert_eq!(served.ask("GET", TIMEMAP, &[("If-None-Match", &reply.header("etag"))]).status, 304);
 
     let json = served.get(&TIMEMAP.replace("/timemap/", "/timemap/json/"));
@@ -210,7 +263,10 @@ fn a_timemap_lists_every_version_in_links_and_in_json() {
     assert_eq!(json["original_uri"], ORIGINAL);
     let list = json["mementos"]["list"].as_array().unwrap();
     assert_eq!(list.len(), 5);
-    assert_eq!((&list[2]["datetime"], &list[3]["deleted"]), (&"2026-01-01T00:00:10.000001Z".into(), &true.into()));
+    assert_eq!(
+        (&list[2]["datetime"], &list[3]["deleted"]),
+        (&"2026-01-01T00:00:10.000001Z".into(), &true.into())
+    );
     assert_eq!(json["mementos"]["last"]["uri"], mementos[4].target);
 
     // A page that begins later, and what is no page.
@@ -228,9 +284,15 @@ fn a_timemap_lists_every_version_in_links_and_in_json() {
 #[test]
 fn collected_versions_leave_the_rest_in_order() {
     let versioned = Versioned::with_history();
-    let (world, policy) = (&versioned.world, VersionPolicy { count: Some(3), ..VersionPolicy::default() });
+    let (world, policy) =
+        (&versioned.world, VersionPolicy { count: Some(3), ..VersionPolicy::default() });
     let set = abreast_source::versions::KeptSet { set: world.set, slug: "set".into(), policy };
-    abreast_source::versions::collect_all(Arc::clone(&world.log), world.contents.clone().unwrap(), vec![set]).unwrap();
+    abreast_source::versions::collect_all(
+        Arc::clone(&world.log),
+        world.contents.clone().unwrap(),
+        vec![set],
+    )
+    .unwrap();
     let served = world.serve();
     assert_eq!(served.get("/set/m/20260101000010000000/a%20b.txt").status, 404);
     let first = negotiated(&served, &date(0));
@@ -243,7 +305,14 @@ fn collected_versions_leave_the_rest_in_order() {
 fn nothing_but_versions_is_reached() {
     let versioned = Versioned::with_history();
     let served = versioned.world.serve();
-    for path in ["../secret", "%2e%2e/secret", "..%2fsecret", "/secret", ".git/config", "http://evil.example/x"] {
+    for path in [
+        "../secret",
+        "%2e%2e/secret",
+        "..%2fsecret",
+        "/secret",
+        ".git/config",
+        "http://evil.example/x",
+    ] {
         for target in [
             format!("/set/m/20260101000010000000/{path}"),
             format!("/timegate/https://example.org/set/r/{path}"),

@@ -44,7 +44,10 @@ impl World {
         std::fs::write(temporary.path().join("secret"), SECRET).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(clock));
-        let set = log.open_set(&NewSet { slug: "set".into(), page_rule, ..NewSet::default() }).unwrap().id;
+        let set = log
+            .open_set(&NewSet { slug: "set".into(), page_rule, ..NewSet::default() })
+            .unwrap()
+            .id;
         Self { temporary, folder, log, set, status: Arc::default(), dumps: None, contents: None }
     }
 
@@ -75,16 +78,24 @@ impl World {
     }
 
     /// Serves with a publisher that has more.
-    pub(crate) fn serve_publisher(&self, options: ServerOptions, more: impl FnOnce(Publisher) -> Publisher) -> Served {
+    pub(crate) fn serve_publisher(
+        &self,
+        options: ServerOptions,
+        more: impl FnOnce(Publisher) -> Publisher,
+    ) -> Served {
         let Site { publisher, sets, metrics, .. } = self.site();
-        Served::start(Site { publisher: more(publisher), sets, api: None, hub: None, metrics }, options)
+        Served::start(
+            Site { publisher: more(publisher), sets, api: None, hub: None, metrics },
+            options,
+        )
     }
 
     /// The set as a site.
     pub(crate) fn site(&self) -> Site {
         let urls = SourceUrls::new(BASE);
         let set_urls = urls.set("set");
-        let versions = self.contents.as_ref().map(|_| VersionUrls::new(&urls, "set", &set_urls.resources()));
+        let versions =
+            self.contents.as_ref().map(|_| VersionUrls::new(&urls, "set", &set_urls.resources()));
         let published = Arc::new(PublishedSet {
             representations: self.representations(),
             versions,
@@ -93,7 +104,9 @@ impl World {
             ..PublishedSet::new(self.set, "set", set_urls)
         });
         let documents = self.temporary.path().join("documents");
-        let publisher = Publisher::new(Arc::clone(&self.log), urls, [Arc::clone(&published)], documents).unwrap();
+        let publisher =
+            Publisher::new(Arc::clone(&self.log), urls, [Arc::clone(&published)], documents)
+                .unwrap();
         let served = self.served(published, "A <set>");
         let metrics = Box::new(|| "abreast_test 1\n".into());
         let sets = [served].into_iter().collect();
@@ -102,10 +115,9 @@ impl World {
 
     /// The bytes of the set: its folder, and kept versions.
     pub(crate) fn representations(&self) -> Representations {
-        let kept = self
-            .contents
-            .clone()
-            .map(|contents| -> OpenKept { Arc::new(move |id| contents.open_read(id).map_err(Into::into)) });
+        let kept = self.contents.clone().map(|contents| -> OpenKept {
+            Arc::new(move |id| contents.open_read(id).map_err(Into::into))
+        });
         let folder = Folder::open(&self.folder).unwrap();
         Representations::of_folder(folder, Arc::clone(&self.status)).with_kept(kept)
     }
@@ -142,7 +154,8 @@ impl Served {
         let server = runtime.block_on(Server::bind(([127, 0, 0, 1], 0).into(), options)).unwrap();
         let address = server.address().unwrap();
         let (stop, stopped) = watch::channel(false);
-        let thread = std::thread::spawn(move || runtime.block_on(server.run(Arc::new(site), stopped)));
+        let thread =
+            std::thread::spawn(move || runtime.block_on(server.run(Arc::new(site), stopped)));
         Self { address, stop, thread: Some(thread) }
     }
 
@@ -161,7 +174,8 @@ impl Served {
         self.ask("GET", target, &[])
     }
 
-    /// Sends these bytes and nothing more, and reads all answers until the server closes the connection.
+    /// Sends these bytes and nothing more, and reads all answers until the server closes the
+    /// connection.
     pub(crate) fn answers_to(&self, bytes: &[u8]) -> Vec<Reply> {
         let mut client = self.connect();
         // A server that has seen enough may close before all is written.
@@ -209,8 +223,12 @@ pub(crate) struct Reply {
 impl Reply {
     /// The values of a header, joined; empty when there is none.
     pub(crate) fn header(&self, name: &str) -> String {
-        let values: Vec<_> =
-            self.headers.iter().filter(|(given, _)| given == name).map(|(_, value)| &**value).collect();
+        let values: Vec<_> = self
+            .headers
+            .iter()
+            .filter(|(given, _)| given == name)
+            .map(|(_, value)| &**value)
+            .collect();
         values.join(", ")
     }
 
@@ -235,25 +253,30 @@ impl Client {
     }
 
     pub(crate) fn request(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) {
-        let headers: String = headers.iter().flat_map(|(name, value)| [*name, ": ", *value, "\r\n"]).collect();
+        let headers: String =
+            headers.iter().flat_map(|(name, value)| [*name, ": ", *value, "\r\n"]).collect();
         let request = format!("{method} {target} HTTP/1.1\r\nHost: example.org\r\n{headers}\r\n");
         self.send(request.as_bytes()).unwrap();
     }
 
-    /// The status line and headers of the next answer; `None` when the connection was closed in between.
+    /// The status line and headers of the next answer; `None` when the connection was closed in
+    /// between.
     pub(crate) fn head(&mut self) -> io::Result<Option<Reply>> {
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
             return Ok(None);
         }
         assert!(line.starts_with("HTTP/1.") && line.ends_with("\r\n"), "{line:?}");
-        let mut reply = Reply { status: line[9..12].parse().unwrap(), headers: Vec::new(), body: Vec::new() };
+        let mut reply =
+            Reply { status: line[9..12].parse().unwrap(), headers: Vec::new(), body: Vec::new() };
         loop {
             let mut line = String::new();
             if self.stream.read_line(&mut line)? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            let Some((name, value)) = line.trim_end().split_once(':') else { return Ok(Some(reply)) };
+            let Some((name, value)) = line.trim_end().split_once(':') else {
+                return Ok(Some(reply));
+            };
             reply.headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
     }

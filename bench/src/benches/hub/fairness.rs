@@ -1,4 +1,5 @@
-//! What receivers that hang cost the others: healthy ones, and ones that fail once and get the notification again.
+//! What receivers that hang cost the others: healthy ones, and ones that fail once and get the
+//! notification again.
 
 use super::serving::{AddressLayout, Hub, callback};
 use crate::receiver::Receiver;
@@ -24,8 +25,11 @@ enum StalledSubscribers {
 }
 
 impl StalledSubscribers {
-    const ALL: [(Self, &'static str); 3] =
-        [(Self::Port, "on one port"), (Self::Host, "on one host, a port each"), (Self::Hosts, "on a host each")];
+    const ALL: [(Self, &'static str); 3] = [
+        (Self::Port, "on one port"),
+        (Self::Host, "on one host, a port each"),
+        (Self::Hosts, "on a host each"),
+    ];
 }
 
 /// p99 in milliseconds.
@@ -41,7 +45,8 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
     let count = settings.size(20, 5);
     let mut rows = Vec::new();
     for (crowd, name) in StalledSubscribers::ALL {
-        let mut all: Vec<FairnessFigures> = crowds.iter().map(|_| FairnessFigures::default()).collect();
+        let mut all: Vec<FairnessFigures> =
+            crowds.iter().map(|_| FairnessFigures::default()).collect();
         for round in 0..settings.rounds {
             for (found, hanging) in all.iter_mut().zip(crowds) {
                 let [first, healthy, repeats] = one(settings, program, crowd, *hanging, count)?;
@@ -64,9 +69,19 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
         for (found, hanging) in all.iter().zip(crowds).skip(1) {
             let hanging = number(*hanging as f64);
             let healthy = found.healthy.over(&all[0].healthy);
-            report.at_most(&format!("{hanging} hang {name}: p99 of the others, of that without"), &healthy, 1.5, " ×");
+            report.at_most(
+                &format!("{hanging} hang {name}: p99 of the others, of that without"),
+                &healthy,
+                1.5,
+                " ×",
+            );
             let repeats = found.repeats.over(&all[0].repeats);
-            report.at_most(&format!("{hanging} hang {name}: p99 of repeats, of that without"), &repeats, 1.5, " ×");
+            report.at_most(
+                &format!("{hanging} hang {name}: p99 of repeats, of that without"),
+                &repeats,
+                1.5,
+                " ×",
+            );
         }
     }
     report.text(&format!(
@@ -75,7 +90,10 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
          timed from when it is durable (the answer to the publisher, or the first delivery if that was sooner). A repeat is timed from the failure on, its random pause of 0.1 to 1 s included. \
          At the first notification after the start nobody is known yet."
     ));
-    report.table(&["p99 in ms; those who hang", "of the others", "of repeats", "of the first notification"], &rows);
+    report.table(
+        &["p99 in ms; those who hang", "of the others", "of repeats", "of the first notification"],
+        &rows,
+    );
     Ok(())
 }
 
@@ -89,11 +107,16 @@ fn one(
     let mut receiver = Receiver::start(settings)?;
     let port = receiver.port;
     // Connections are taken by the system, and nobody reads them.
+    let silent = (0..if crowd == StalledSubscribers::Host { hanging } else { 0 })
+        .map(|_| TcpListener::bind("127.0.0.1:0"));
     let silent =
-        (0..if crowd == StalledSubscribers::Host { hanging } else { 0 }).map(|_| TcpListener::bind("127.0.0.1:0"));
-    let silent = silent.collect::<Result<Vec<_>, _>>().context("cannot open a port for each that hangs")?;
-    let ports = silent.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<Vec<_>>>()?;
-    let places = if crowd == StalledSubscribers::Hosts { AddressLayout::Own } else { AddressLayout::One };
+        silent.collect::<Result<Vec<_>, _>>().context("cannot open a port for each that hangs")?;
+    let ports = silent
+        .iter()
+        .map(|listener| Ok(listener.local_addr()?.port()))
+        .collect::<Result<Vec<_>>>()?;
+    let places =
+        if crowd == StalledSubscribers::Hosts { AddressLayout::Own } else { AddressLayout::One };
     let bad = (0..hanging).map(|number| {
         let port = ports.get(number).copied().unwrap_or(port);
         callback(places, port, 'h', 1_000 + number)
@@ -109,6 +132,7 @@ fn one(
     receiver.reset()?;
     hub.reconnect()?;
     let each = hub.spread_with(&mut receiver, HEALTHY, FAILING, count)?;
-    let repeats: Samples = receiver.repeats()?.into_iter().map(|nanos| nanos as f64 / 1e6).collect();
+    let repeats: Samples =
+        receiver.repeats()?.into_iter().map(|nanos| nanos as f64 / 1e6).collect();
     Ok([first.quantile(0.99), each.quantile(0.99), repeats.quantile(0.99)])
 }

@@ -21,7 +21,8 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
     let mut each = Samples::default();
     for round in 0..settings.rounds {
         // Connections are accepted by the system, and nobody reads them.
-        let silent = TcpListener::bind("0.0.0.0:0").context("cannot open a port for the callbacks")?;
+        let silent =
+            TcpListener::bind("0.0.0.0:0").context("cannot open a port for the callbacks")?;
         let port = silent.local_addr()?.port();
         let hub = Hub::start(settings, program, "", std::iter::empty())?;
         settle();
@@ -29,7 +30,12 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
         let before = (unverified(&hub)?, hub.source.server.memory_kib()?);
         subscribe(&hub, port, BEFORE, count)?;
         let after = (unverified(&hub)?, hub.source.server.memory_kib()?);
-        ensure!(after.0 > before.0, "the hub has {} unverified subscriptions, {} before", after.0, before.0);
+        ensure!(
+            after.0 > before.0,
+            "the hub has {} unverified subscriptions, {} before",
+            after.0,
+            before.0
+        );
         let bytes = (after.1 - before.1) * 1024.0 / (after.0 - before.0);
         report.raw(&json!({ "round": round, "unverified": [before.0, after.0], "memory_kib": [before.1, after.1],
             "bytes_each": bytes }));
@@ -49,12 +55,19 @@ fn subscribe(hub: &Hub, port: u16, first: usize, count: usize) -> Result<()> {
     let numbers: Vec<usize> = (first..first + count).collect();
     for (group, numbers) in numbers.chunks(OF_ONE_CLIENT).enumerate() {
         // Another client each: all of 127/8 is this machine.
-        let client = Ipv4Addr::new(127, 0, if first == 0 { 8 } else { 9 }, 1 + u8::try_from(group)?);
+        let client =
+            Ipv4Addr::new(127, 0, if first == 0 { 8 } else { 9 }, 1 + u8::try_from(group)?);
         let mut http = Http::connect_from(client, hub.source.address)?;
         for number in numbers {
             let callback = callback(AddressLayout::Own, port, 'h', *number);
-            let form = format!("hub.mode=subscribe&hub.topic={TOPIC}&hub.callback={callback}&hub.secret={number:032x}");
-            let answer = http.post("/hub", "Content-Type: application/x-www-form-urlencoded\r\n", form.as_bytes())?;
+            let form = format!(
+                "hub.mode=subscribe&hub.topic={TOPIC}&hub.callback={callback}&hub.secret={number:032x}"
+            );
+            let answer = http.post(
+                "/hub",
+                "Content-Type: application/x-www-form-urlencoded\r\n",
+                form.as_bytes(),
+            )?;
             let reply = String::from_utf8_lossy(&answer.body);
             ensure!(answer.status == 202, "the hub answered {}: {reply}", answer.status);
         }

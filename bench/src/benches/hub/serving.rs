@@ -37,7 +37,12 @@ pub(crate) fn callback(places: AddressLayout, port: u16, way: char, number: usiz
         // All of 127/8 is this machine; each address is another host to the hub.
         AddressLayout::Own => {
             let (above, number) = (number / 62_500, number % 62_500);
-            format!("http://127.{}.{}.{}:{port}/{way}/{number}", above + 1, number / 250, number % 250 + 1)
+            format!(
+                "http://127.{}.{}.{}:{port}/{way}/{number}",
+                above + 1,
+                number / 250,
+                number % 250 + 1
+            )
         }
     }
 }
@@ -51,8 +56,8 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    /// Starts one that has these subscriptions: callbacks, and secrets where there are any. `options` are lines of
-    /// `[hub]`.
+    /// Starts one that has these subscriptions: callbacks, and secrets where there are any.
+    /// `options` are lines of `[hub]`.
     pub(crate) fn start(
         settings: &Settings,
         program: &Path,
@@ -73,11 +78,17 @@ impl Hub {
         );
         std::fs::write(&config, text)?;
         let data = data.to_string_lossy();
-        let create = ["token", "create", "--name", "bench", "--scope", "write", "--data", data.as_ref()];
+        let create =
+            ["token", "create", "--name", "bench", "--scope", "write", "--data", data.as_ref()];
         let (_, reply) = timed(program, &create, &place, &log_path(&settings.folder, "token")?)?;
         let token = reply.split_whitespace().find(|word| word.starts_with("abreast_"));
         let token = token.context("`abreast token create` printed no token")?.to_owned();
-        let source = Source::start(settings, program, "serve-hub", &["--config", &config.to_string_lossy()])?;
+        let source = Source::start(
+            settings,
+            program,
+            "serve-hub",
+            &["--config", &config.to_string_lossy()],
+        )?;
         source.wait_ready()?;
         let http = Http::connect(&source.url())?;
         Ok(Self { source, http, token, body: vec![b'x'; BODY] })
@@ -107,11 +118,21 @@ impl Hub {
         let answer = self.http.post("/hub", &headers, &self.body)?;
         let reply = String::from_utf8_lossy(&answer.body);
         ensure!(answer.status == 200, "the hub answered {}: {reply}", answer.status);
-        reply.split_whitespace().last().and_then(|word| word.parse().ok()).context("the hub returned no number")
+        reply
+            .split_whitespace()
+            .last()
+            .and_then(|word| word.parse().ok())
+            .context("the hub returned no number")
     }
 
-    /// Deliveries a second, and a CPU second of the hub: so many notifications at once, to so many subscribers.
-    pub(crate) fn deliver(&mut self, receiver: &mut Receiver, subscribers: usize, count: usize) -> Result<(f64, f64)> {
+    /// Deliveries a second, and a CPU second of the hub: so many notifications at once, to so many
+    /// subscribers.
+    pub(crate) fn deliver(
+        &mut self,
+        receiver: &mut Receiver,
+        subscribers: usize,
+        count: usize,
+    ) -> Result<(f64, f64)> {
         receiver.reset()?;
         self.publish(TOPIC)?;
         receiver.wait(subscribers, LIMIT)?;
@@ -138,8 +159,8 @@ impl Hub {
         Ok(receiver.times()?.into_iter().map(|(_, time)| (time - begun) as f64 / 1e6).collect())
     }
 
-    /// Publishes one notification after another, each when the one before is with everybody: milliseconds until the
-    /// last subscriber has it, and until each has it.
+    /// Publishes one notification after another, each when the one before is with everybody:
+    /// milliseconds until the last subscriber has it, and until each has it.
     pub(crate) fn spread(
         &mut self,
         receiver: &mut Receiver,
@@ -166,9 +187,10 @@ impl Hub {
         Ok((last.into_values().collect(), each))
     }
 
-    /// Publishes one notification after another, each when the one before is with everybody, those that fail once too:
-    /// milliseconds until each subscriber has it. Timed from when it is durable, which the disk decides: from the answer
-    /// to the publisher, or from the first delivery if that was sooner.
+    /// Publishes one notification after another, each when the one before is with everybody, those
+    /// that fail once too: milliseconds until each subscriber has it. Timed from when it is
+    /// durable, which the disk decides: from the answer to the publisher, or from the first
+    /// delivery if that was sooner.
     pub(crate) fn spread_with(
         &mut self,
         receiver: &mut Receiver,

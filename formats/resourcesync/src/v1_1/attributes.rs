@@ -3,7 +3,9 @@
 use super::tolerance::Notes;
 use super::{Capability, Change, Entry, Head, Ln, names::RS};
 use abreast_webtypes::xml::{Attribute, Element, Ns};
-use abreast_webtypes::{Algorithm, Digests, MAX_URI_LENGTH, ParseDatetimeError, W3cDatetime, excerpt};
+use abreast_webtypes::{
+    Algorithm, Digests, MAX_URI_LENGTH, ParseDatetimeError, W3cDatetime, excerpt,
+};
 
 /// Bytes of a media type, a content coding, a datetime, a number.
 pub(super) const MAX_VALUE_LENGTH: usize = 1_024;
@@ -66,7 +68,11 @@ impl StringPool {
 }
 
 /// Reads the `rs:md` of a document.
-pub(super) fn read_head_md(head: &mut Head, element: &Element<'_>, notes: &mut Notes) -> Result<(), Fault> {
+pub(super) fn read_head_md(
+    head: &mut Head,
+    element: &Element<'_>,
+    notes: &mut Notes,
+) -> Result<(), Fault> {
     for attribute in own_attributes(element, notes) {
         match attribute.local().as_bytes() {
             b"capability" => {
@@ -75,7 +81,9 @@ pub(super) fn read_head_md(head: &mut Head, element: &Element<'_>, notes: &mut N
                     let value = excerpt(&attribute.value());
                     notes.add(
                         "rs.capability-case",
-                        format!("`capability` is \"{value}\", not in the letters of the specification"),
+                        format!(
+                            "`capability` is \"{value}\", not in the letters of the specification"
+                        ),
                     );
                 }
                 head.capability = Some(capability);
@@ -90,9 +98,8 @@ pub(super) fn read_head_md(head: &mut Head, element: &Element<'_>, notes: &mut N
     }
     if head.capability.is_none() {
         let message = "the `rs:md` of the document has no `capability`";
-        return Err(
-            Fault::new("rs.capability", message).with_help("without it a list of changes looks like a list of all")
-        );
+        return Err(Fault::new("rs.capability", message)
+            .with_help("without it a list of changes looks like a list of all"));
     }
     check_snapshot(&mut head.at, &mut head.completed, notes)?;
     check_order((head.from, "from"), (head.until, "until"))
@@ -113,7 +120,9 @@ pub(super) fn read_entry_md(
             b"change" => entry.change = Some(change(&attribute)?),
             b"datetime" => entry.datetime = Some(datetime(&attribute, notes)?),
             b"path" => entry.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
-            b"encoding" => entry.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?),
+            b"encoding" => {
+                entry.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?)
+            }
             b"capability" => entry.capability = entry_capability(&attribute, notes),
             b"at" => entry.at = Some(datetime(&attribute, notes)?),
             b"completed" => entry.completed = Some(datetime(&attribute, notes)?),
@@ -128,23 +137,33 @@ pub(super) fn read_entry_md(
 
 /// Reads an `rs:ln`; `None` when it has no `rel` or `href`.
 ///
-/// Lenient: such a link has no meaning and is left out, since a Destination may ignore any link [rs-core §14.1].
-/// A priority that is not one counts as absent.
-pub(super) fn read_ln(element: &Element<'_>, spare: &mut StringPool, notes: &mut Notes) -> Result<Option<Ln>, Fault> {
+/// Lenient: such a link has no meaning and is left out, since a Destination may ignore any link
+/// [rs-core §14.1]. A priority that is not one counts as absent.
+pub(super) fn read_ln(
+    element: &Element<'_>,
+    spare: &mut StringPool,
+    notes: &mut Notes,
+) -> Result<Option<Ln>, Fault> {
     let mut link = Ln::default();
     for attribute in own_attributes(element, notes) {
         match attribute.local().as_bytes() {
             b"rel" => link.rel = short("rel", &attribute, MAX_URI_LENGTH, spare)?,
             b"href" => link.href = short("href", &attribute, MAX_URI_LENGTH, spare)?,
             b"pri" => {
-                link.pri =
-                    attribute.value().trim_ascii().parse().ok().filter(|priority| (1..=999_999).contains(priority));
+                link.pri = attribute
+                    .value()
+                    .trim_ascii()
+                    .parse()
+                    .ok()
+                    .filter(|priority| (1..=999_999).contains(priority));
             }
             b"modified" => link.modified = Some(datetime(&attribute, notes)?),
             b"type" => link.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
             b"length" => link.length = Some(length("length", &attribute.value())?),
             b"hash" => digests(&mut link.digests, &attribute.value(), notes),
-            b"encoding" => link.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?),
+            b"encoding" => {
+                link.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?)
+            }
             b"path" => link.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
             _ => {}
         }
@@ -168,8 +187,12 @@ pub(super) fn read_alpha(
         }
         AlphaField::Fixity(None) => note_unknown(&mut entry.digests, text),
         AlphaField::Size => entry.length = Some(length("rs:size", text)?),
-        AlphaField::MediaType => entry.media_type = Some(checked("rs:mimetype", text, MAX_VALUE_LENGTH, spare)?),
-        AlphaField::Encoding => entry.encoding = Some(checked("rs:contentencoding", text, MAX_VALUE_LENGTH, spare)?),
+        AlphaField::MediaType => {
+            entry.media_type = Some(checked("rs:mimetype", text, MAX_VALUE_LENGTH, spare)?)
+        }
+        AlphaField::Encoding => {
+            entry.encoding = Some(checked("rs:contentencoding", text, MAX_VALUE_LENGTH, spare)?)
+        }
     }
     Ok(())
 }
@@ -191,7 +214,9 @@ impl AlphaField {
     pub(super) fn of(element: &Element<'_>) -> Option<Self> {
         Some(match element.local().as_bytes() {
             b"fixity" => Self::Fixity(
-                element.attribute("type").and_then(|kind| Algorithm::from_token(kind.trim_ascii().as_bytes())),
+                element
+                    .attribute("type")
+                    .and_then(|kind| Algorithm::from_token(kind.trim_ascii().as_bytes())),
             ),
             b"size" => Self::Size,
             b"mimetype" => Self::MediaType,
@@ -209,16 +234,23 @@ fn note_unknown(digests: &mut Digests, text: &str) {
 
 /// Attributes of communities are in other namespaces and ignored [rs-core §7].
 ///
-/// Lenient: those with the prefix of ResourceSync are taken too, before the others, so that the right spelling counts
-/// where both are there.
-fn own_attributes<'a>(element: &Element<'a>, notes: &mut Notes) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
+/// Lenient: those with the prefix of ResourceSync are taken too, before the others, so that the
+/// right spelling counts where both are there.
+fn own_attributes<'a>(
+    element: &Element<'a>,
+    notes: &mut Notes,
+) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
     let prefixed = element.attributes().find(|attribute| attribute.ns() == RS);
     if let Some(attribute) = prefixed {
         let name = attribute.local();
-        notes.add("rs.prefix", format!("attribute `{name}` has a prefix; ResourceSync's have none"));
+        notes
+            .add("rs.prefix", format!("attribute `{name}` has a prefix; ResourceSync's have none"));
     }
     let wrong = prefixed.map(|_| element.attributes().filter(|attribute| attribute.ns() == RS));
-    wrong.into_iter().flatten().chain(element.attributes().filter(|attribute| attribute.ns() == Ns::NONE))
+    wrong
+        .into_iter()
+        .flatten()
+        .chain(element.attributes().filter(|attribute| attribute.ns() == Ns::NONE))
 }
 
 /// Digests in hex, or in base64 as 0.1 and some publishers of 1.1 write them.
@@ -226,22 +258,30 @@ fn digests(into: &mut Digests, value: &str, notes: &mut Notes) {
     into.parse_leniently_into(value.as_bytes());
     // Base64 of every length that a digest has ends so; hex never does.
     if memchr::memchr(b'=', value.as_bytes()).is_some() {
-        notes.add("rs.hash-base64", format!("`hash` is \"{}\", in base64 where hex is due", excerpt(value)));
+        notes.add(
+            "rs.hash-base64",
+            format!("`hash` is \"{}\", in base64 where hex is due", excerpt(value)),
+        );
     }
 }
 
 fn capability(attribute: &Attribute<'_>) -> Result<(Capability, bool), Fault> {
     let value = attribute.value();
     Capability::from_token_leniently(&value).ok_or_else(|| {
-        Fault::new("rs.capability", format!("`capability` is \"{}\", which is unknown", excerpt(&value)))
+        Fault::new(
+            "rs.capability",
+            format!("`capability` is \"{}\", which is unknown", excerpt(&value)),
+        )
     })
 }
 
 fn change(attribute: &Attribute<'_>) -> Result<Change, Fault> {
     let value = attribute.value();
     Change::from_token(value.trim_ascii()).ok_or_else(|| {
-        let message =
-            format!("`change` is \"{}\"; expected created, updated or deleted [rs-core §12.1]", excerpt(&value));
+        let message = format!(
+            "`change` is \"{}\"; expected created, updated or deleted [rs-core §12.1]",
+            excerpt(&value)
+        );
         Fault::new("rs.change", message)
     })
 }
@@ -252,10 +292,16 @@ fn entry_capability(attribute: &Attribute<'_>, notes: &mut Notes) -> Option<Capa
     let read = Capability::from_token_leniently(&value);
     match read {
         None => {
-            notes.add("rs.capability-unknown", format!("`capability` is \"{}\", which is unknown", excerpt(&value)));
+            notes.add(
+                "rs.capability-unknown",
+                format!("`capability` is \"{}\", which is unknown", excerpt(&value)),
+            );
         }
         Some((_, true)) => {
-            let message = format!("`capability` is \"{}\", not in the letters of the specification", excerpt(&value));
+            let message = format!(
+                "`capability` is \"{}\", not in the letters of the specification",
+                excerpt(&value)
+            );
             notes.add("rs.capability-case", message);
         }
         Some((_, false)) => {}
@@ -269,15 +315,20 @@ fn datetime(attribute: &Attribute<'_>, notes: &mut Notes) -> Result<W3cDatetime,
 
 /// Reads a datetime; white space around it does not matter.
 ///
-/// Lenient: a blank for the `T` and an offset without colon mean one thing only. A time without zone is taken for UTC:
-/// conclusions from it must allow for all zones.
-pub(super) fn parse_datetime(name: &str, text: &str, notes: &mut Notes) -> Result<W3cDatetime, Fault> {
+/// Lenient: a blank for the `T` and an offset without colon mean one thing only. A time without
+/// zone is taken for UTC: conclusions from it must allow for all zones.
+pub(super) fn parse_datetime(
+    name: &str,
+    text: &str,
+    notes: &mut Notes,
+) -> Result<W3cDatetime, Fault> {
     let text = text.trim_ascii();
     let cause = match W3cDatetime::parse(text.as_bytes()) {
         Ok(read) => return Ok(read),
         Err(cause) => cause,
     };
-    let fault = |cause| Fault::new("rs.datetime", format!("`{name}` is \"{}\": {cause}", excerpt(text)));
+    let fault =
+        |cause| Fault::new("rs.datetime", format!("`{name}` is \"{}\": {cause}", excerpt(text)));
     let mut mended = text.as_bytes().to_vec();
     if mended.len() > MAX_DATETIME_LENGTH {
         return Err(fault(cause));
@@ -299,17 +350,28 @@ pub(super) fn parse_datetime(name: &str, text: &str, notes: &mut Notes) -> Resul
         Err(_) => return Err(fault(cause)),
     }
     let read = W3cDatetime::parse(&mended).map_err(fault)?;
-    notes.add("rs.zone", format!("`{name}` is \"{}\", without a zone; taken for UTC", excerpt(text)));
+    notes.add(
+        "rs.zone",
+        format!("`{name}` is \"{}\", without a zone; taken for UTC", excerpt(text)),
+    );
     Ok(read)
 }
 
 fn length(name: &str, text: &str) -> Result<u64, Fault> {
     let digits = text.trim_ascii();
-    let number = if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
-    number.ok_or_else(|| Fault::new("rs.length", format!("`{name}` is \"{}\", not a number of bytes", excerpt(text))))
+    let number =
+        if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
+    number.ok_or_else(|| {
+        Fault::new("rs.length", format!("`{name}` is \"{}\", not a number of bytes", excerpt(text)))
+    })
 }
 
-fn short(name: &str, attribute: &Attribute<'_>, most: usize, spare: &mut StringPool) -> Result<String, Fault> {
+fn short(
+    name: &str,
+    attribute: &Attribute<'_>,
+    most: usize,
+    spare: &mut StringPool,
+) -> Result<String, Fault> {
     checked(name, &attribute.value(), most, spare)
 }
 
@@ -325,15 +387,17 @@ fn checked(name: &str, text: &str, most: usize, spare: &mut StringPool) -> Resul
     Ok(spare.string(text))
 }
 
-/// Is there a byte up to `most`, or DEL? Without an early exit, so that many bytes are tested at once.
+/// Is there a byte up to `most`, or DEL? Without an early exit, so that many bytes are tested at
+/// once.
 pub(super) fn has_control_or_less(text: &str, most: u8) -> bool {
     text.bytes().fold(0, |found, byte| found | u8::from(byte <= most) | u8::from(byte == 0x7f)) != 0
 }
 
 /// A snapshot is complete after it was begun [rs-core §7].
 ///
-/// Lenient, on demand: of two times in the wrong order the earlier one is taken for the beginning. That costs changes
-/// that are read twice, and loses none. A span in the wrong order is refused always: it may claim changes that are not in it.
+/// Lenient, on demand: of two times in the wrong order the earlier one is taken for the beginning.
+/// That costs changes that are read twice, and loses none. A span in the wrong order is refused
+/// always: it may claim changes that are not in it.
 fn check_snapshot(
     at: &mut Option<W3cDatetime>,
     completed: &mut Option<W3cDatetime>,
@@ -350,12 +414,16 @@ fn check_snapshot(
 }
 
 /// An interval ends after it begins [rs-core §7].
-fn check_order(begin: (Option<W3cDatetime>, &str), end: (Option<W3cDatetime>, &str)) -> Result<(), Fault> {
+fn check_order(
+    begin: (Option<W3cDatetime>, &str),
+    end: (Option<W3cDatetime>, &str),
+) -> Result<(), Fault> {
     let ((Some(first), first_name), (Some(last), last_name)) = (begin, end) else { return Ok(()) };
     if !is_before(last, first) {
         return Ok(());
     }
-    let message = format!("`{last_name}` {} is before `{first_name}` {}", last.instant, first.instant);
+    let message =
+        format!("`{last_name}` {} is before `{first_name}` {}", last.instant, first.instant);
     Err(Fault::new("time.interval", message))
 }
 

@@ -159,7 +159,10 @@ mod tests {
         for capability in Capability::ALL {
             let token = capability.token();
             assert_eq!(Capability::from_token(token), Some(capability));
-            assert_eq!(Capability::from_token_leniently(&token.to_uppercase()), Some((capability, true)));
+            assert_eq!(
+                Capability::from_token_leniently(&token.to_uppercase()),
+                Some((capability, true))
+            );
             assert_eq!(Capability::from_token_leniently(token), Some((capability, false)));
         }
         assert_eq!(Capability::from_token_leniently("resource-list"), None);

@@ -48,7 +48,8 @@ pub struct Ln {
 }
 
 impl Ln {
-    /// Whether this is one of its relation types. Registered types compare in any letter case [rfc8288 §2.1.1].
+    /// Whether this is one of its relation types. Registered types compare in any letter case
+    /// [rfc8288 §2.1.1].
     pub fn has_rel(&self, rel: &str) -> bool {
         self.rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel))
     }

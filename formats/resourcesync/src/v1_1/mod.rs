@@ -1,4 +1,5 @@
-//! ResourceSync 1.1 (ANSI/NISO Z39.99-2017); reads 1.0 and the 0.1 spelling of resource metadata too.
+//! ResourceSync 1.1 (ANSI/NISO Z39.99-2017); reads 1.0 and the 0.1 spelling of resource metadata
+//! too.
 
 mod attributes;
 mod capability;

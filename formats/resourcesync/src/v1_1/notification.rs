@@ -1,8 +1,9 @@
 //! Notifications: what changed, as it is sent to those who subscribed [rs-change-notification §3]
 //! [rs-framework-notification §3].
 //!
-//! A notification is a [`Document`] like a Change List, with a capability of its own. It is read as every document is;
-//! this module checks whether it is one, and reports deviations from its specification.
+//! A notification is a [`Document`] like a Change List, with a capability of its own. It is read as
+//! every document is; this module checks whether it is one, and reports deviations from its
+//! specification.
 
 use super::{Capability, Change, Document, Entry, Root};
 use std::fmt;
@@ -17,11 +18,13 @@ pub enum NotificationFault {
     Capability(Option<Capability>),
     /// An entry, by its line, has no `change`.
     NoChange(u64),
-    /// An entry of a Framework Notification, by its line, does not state which document it is about.
+    /// An entry of a Framework Notification, by its line, does not state which document it is
+    /// about.
     NoCapability(u64),
     /// An entry, by its line, is older than one before it.
     Order(u64),
-    /// An entry, by its line, has a change that this kind of document does not allow [rs-framework-notification §2.1].
+    /// An entry, by its line, has a change that this kind of document does not allow
+    /// [rs-framework-notification §2.1].
     NoSuchChange(u64, Capability, Change),
 }
 
@@ -31,13 +34,23 @@ impl fmt::Display for NotificationFault {
             Self::Index => f.write_str("a notification is a `urlset`, never a `sitemapindex`"),
             Self::Capability(found) => {
                 let found = found.map_or("none", Capability::token);
-                write!(f, "the capability is {found}; expected change-notification or framework-notification")
+                write!(
+                    f,
+                    "the capability is {found}; expected change-notification or framework-notification"
+                )
             }
             Self::NoChange(line) => write!(f, "line {line}: an entry without `change`"),
-            Self::NoCapability(line) => write!(f, "line {line}: an entry without `capability`: which document is it?"),
+            Self::NoCapability(line) => {
+                write!(f, "line {line}: an entry without `capability`: which document is it?")
+            }
             Self::Order(line) => write!(f, "line {line}: an entry older than one before it"),
             Self::NoSuchChange(line, capability, change) => {
-                write!(f, "line {line}: a {} is never notified as {}", capability.token(), change.token())
+                write!(
+                    f,
+                    "line {line}: a {} is never notified as {}",
+                    capability.token(),
+                    change.token()
+                )
             }
         }
     }
@@ -46,19 +59,24 @@ impl fmt::Display for NotificationFault {
 impl std::error::Error for NotificationFault {}
 
 impl Document {
-    /// Which kind of notification it is: [`Capability::ChangeNotification`] or [`Capability::FrameworkNotification`].
+    /// Which kind of notification it is: [`Capability::ChangeNotification`] or
+    /// [`Capability::FrameworkNotification`].
     ///
     /// # Errors
     /// [`NotificationFault::Index`] or [`NotificationFault::Capability`] when it is none.
     pub fn notification_kind(&self) -> Result<Capability, NotificationFault> {
         match (self.head.root, self.head.capability) {
             (Root::SitemapIndex, _) => Err(NotificationFault::Index),
-            (_, Some(kind @ (Capability::ChangeNotification | Capability::FrameworkNotification))) => Ok(kind),
+            (
+                _,
+                Some(kind @ (Capability::ChangeNotification | Capability::FrameworkNotification)),
+            ) => Ok(kind),
             (_, other) => Err(NotificationFault::Capability(other)),
         }
     }
 
-    /// Everything that is wrong with it as a notification; the entries of one that has faults can be used all the same.
+    /// Everything that is wrong with it as a notification; the entries of one that has faults can
+    /// be used all the same.
     pub fn notification_faults(&self) -> Vec<NotificationFault> {
         let kind = match self.notification_kind() {
             Ok(kind) => kind,
@@ -85,10 +103,14 @@ impl Document {
 
 /// Lists are never notified as deleted, and a Resource Dump is notified as created each time.
 fn framework_fault(entry: &Entry) -> Option<NotificationFault> {
-    let Some(capability) = entry.capability else { return Some(NotificationFault::NoCapability(entry.line)) };
+    let Some(capability) = entry.capability else {
+        return Some(NotificationFault::NoCapability(entry.line));
+    };
     let change = entry.change?;
     let told = match capability {
-        Capability::ResourceList | Capability::ChangeList | Capability::ChangeDump => change != Change::Deleted,
+        Capability::ResourceList | Capability::ChangeList | Capability::ChangeDump => {
+            change != Change::Deleted
+        }
         Capability::ResourceDump => change == Change::Created,
         Capability::ResourceDumpManifest
         | Capability::ChangeDumpManifest
@@ -118,11 +140,20 @@ mod tests {
 
     #[test]
     fn changes_are_notified_oldest_first() {
-        let times = ["2026-01-01T00:00:02Z", "2026-01-01T00:00:02Z", "2026-01-01T00:00:01Z", "2026-01-01T00:00:01.5Z"];
-        let entries: String = times.map(|time| entry(&format!("change='updated' datetime='{time}'"))).concat();
+        let times = [
+            "2026-01-01T00:00:02Z",
+            "2026-01-01T00:00:02Z",
+            "2026-01-01T00:00:01Z",
+            "2026-01-01T00:00:01.5Z",
+        ];
+        let entries: String =
+            times.map(|time| entry(&format!("change='updated' datetime='{time}'"))).concat();
         let read = document("change-notification", &entries);
         assert_eq!(read.notification_kind(), Ok(Capability::ChangeNotification));
-        assert_eq!(read.notification_faults(), [NotificationFault::Order(5), NotificationFault::Order(6)]);
+        assert_eq!(
+            read.notification_faults(),
+            [NotificationFault::Order(5), NotificationFault::Order(6)]
+        );
         let read = document("change-notification", &entry("length='1'"));
         assert_eq!(read.notification_faults(), [NotificationFault::NoChange(3)]);
     }
@@ -158,7 +189,10 @@ mod tests {
     #[test]
     fn other_documents_are_no_notifications() {
         let list = document("changelist", "");
-        assert_eq!(list.notification_kind(), Err(NotificationFault::Capability(Some(Capability::ChangeList))));
+        assert_eq!(
+            list.notification_kind(),
+            Err(NotificationFault::Capability(Some(Capability::ChangeList)))
+        );
         assert_eq!(
             list.notification_faults()[0].to_string(),
             "the capability is changelist; expected change-notification or framework-notification"

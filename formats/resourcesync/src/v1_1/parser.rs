@@ -1,6 +1,8 @@
 //! The parser without IO: bytes in, entries out [rs-core §7].
 
-use super::attributes::{AlphaField, Fault, MAX_VALUE_LENGTH, StringPool, parse_datetime, read_alpha, read_entry_md};
+use super::attributes::{
+    AlphaField, Fault, MAX_VALUE_LENGTH, StringPool, parse_datetime, read_alpha, read_entry_md,
+};
 use super::attributes::{has_control_or_less, read_head_md, read_ln};
 use super::names::{KNOWN, RS, SM};
 use super::tolerance::{Finding, Findings, Notes, Tolerance};
@@ -18,7 +20,8 @@ const MAX_LINKS: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Entries, 200,000 by default: four times what the specification allows, since publishers get it wrong.
+    /// Entries, 200,000 by default: four times what the specification allows, since publishers get
+    /// it wrong.
     pub entries: u64,
     /// Bytes before decompression is anyone's concern here, 512 MiB by default.
     pub bytes: u64,
@@ -59,7 +62,8 @@ pub enum Step {
     End,
 }
 
-/// Reads a document from chunks of any size, entry by entry, in memory bounded by a chunk and an entry.
+/// Reads a document from chunks of any size, entry by entry, in memory bounded by a chunk and an
+/// entry.
 ///
 /// ```
 /// use abreast_resourcesync::v1_1::{Capability, Entry, Limits, Parser, Step};
@@ -174,7 +178,8 @@ impl Parser {
         }
     }
 
-    /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds, else they accumulate.
+    /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds,
+    /// else they accumulate.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.xml.push(bytes);
     }
@@ -203,28 +208,33 @@ impl Parser {
         &self.findings.0
     }
 
-    /// How many entries were left out because they could not be understood; only with [`Tolerance::Lenient`].
+    /// How many entries were left out because they could not be understood; only with
+    /// [`Tolerance::Lenient`].
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Whether there are more entries than a Sitemap may have, so far. They are read anyway [rs-core §7].
+    /// Whether there are more entries than a Sitemap may have, so far. They are read anyway
+    /// [rs-core §7].
     pub fn over_spec_limit(&self) -> bool {
         self.entries > SPEC_MAX_ENTRIES
     }
 
-    /// Continues to the next head, entry or end. The entry passed is cleared and its allocations are used again;
-    /// its content means something only after [`Step::Entry`].
+    /// Continues to the next head, entry or end. The entry passed is cleared and its allocations
+    /// are used again; its content means something only after [`Step::Entry`].
     ///
     /// # Errors
     /// By [code](Error::code); after an error the same one is returned at every later call.
     /// - `xml.*`: see [`abreast_webtypes::xml`]
-    /// - `rs.root`: the root is neither `urlset` nor `sitemapindex` of Sitemap, or does not fit its children
+    /// - `rs.root`: the root is neither `urlset` nor `sitemapindex` of Sitemap, or does not fit its
+    ///   children
     /// - `rs.order`: an `rs:md` of the document behind the first entry
     /// - `rs.md`: a second `rs:md` in one place
     /// - `rs.loc`: an entry without a URI
-    /// - `rs.datetime`, `rs.length`, `rs.capability`, `rs.change`, `rs.value`: an attribute or text is wrong
-    /// - `time.interval`: `completed` before `at` (read with [`Tolerance::Lenient`]), or `until` before `from`
+    /// - `rs.datetime`, `rs.length`, `rs.capability`, `rs.change`, `rs.value`: an attribute or text
+    ///   is wrong
+    /// - `time.interval`: `completed` before `at` (read with [`Tolerance::Lenient`]), or `until`
+    ///   before `from`
     /// - `rs.entries`, `rs.links`: too many
     /// - with [`Tolerance::Strict`] the code of any [`Finding`]
     pub fn next(&mut self, entry: &mut Entry) -> Result<Step, Error> {
@@ -240,7 +250,8 @@ impl Parser {
 
     fn advance(&mut self, entry: &mut Entry) -> Result<Step, Error> {
         loop {
-            // Matched in place: unwrapping first would copy each token through memory, which costs as much as a tag.
+            // Matched in place: unwrapping first would copy each token through memory, which costs
+            // as much as a tag.
             match self.xml.next() {
                 Err(error) => return Err(error),
                 Ok(Token::NeedInput) => return Ok(Step::NeedInput),
@@ -264,18 +275,28 @@ impl Parser {
                             self.place = ParserState::Ignored { open: open + 1, in_entry }
                         }
                         ParserState::Entry => {
-                            let (entry, spare, notes) = (&mut self.entry, &mut self.spare, &mut self.notes);
+                            let (entry, spare, notes) =
+                                (&mut self.entry, &mut self.spare, &mut self.notes);
                             match Self::start_in_entry(element, entry, spare, notes) {
                                 Ok(Child::Loc) if self.loc_read => {
-                                    self.leave_out(Fault::new("rs.loc", "a second `loc` in one entry"), 2)?;
+                                    self.leave_out(
+                                        Fault::new("rs.loc", "a second `loc` in one entry"),
+                                        2,
+                                    )?;
                                 }
-                                Ok(Child::Loc) => (self.loc_read, self.place) = (true, ParserState::Field(Field::Loc)),
+                                Ok(Child::Loc) => {
+                                    (self.loc_read, self.place) =
+                                        (true, ParserState::Field(Field::Loc))
+                                }
                                 Ok(Child::Text(field)) => {
                                     self.text.clear();
                                     self.place = ParserState::Field(field);
                                 }
                                 Ok(Child::Md) if self.entry_md_read => {
-                                    self.leave_out(Fault::new("rs.md", "a second `rs:md` in one entry"), 2)?;
+                                    self.leave_out(
+                                        Fault::new("rs.md", "a second `rs:md` in one entry"),
+                                        2,
+                                    )?;
                                 }
                                 Ok(child) => {
                                     self.entry_md_read |= matches!(child, Child::Md);
@@ -298,12 +319,15 @@ impl Parser {
                                     self.head.root.element(),
                                     self.entry_element
                                 );
-                                let other = ["url", "sitemap"].into_iter().find(|name| *name == element.local());
+                                let other = ["url", "sitemap"]
+                                    .into_iter()
+                                    .find(|name| *name == element.local());
                                 let Some(other) = other.filter(|_| !self.head_done) else {
                                     return Err(self.xml.error("rs.root", message));
                                 };
-                                // Lenient: where root and entries disagree it is an index. Its lists prove themselves
-                                // when they are read; taken for resources they would replace those.
+                                // Lenient: where root and entries disagree it is an index. Its
+                                // lists prove themselves when they are read; taken for resources
+                                // they would replace those.
                                 self.notes.add("rs.root", message);
                                 self.note()?;
                                 (self.head.root, self.entry_element) = (Root::SitemapIndex, other);
@@ -342,7 +366,10 @@ impl Parser {
                             self.place = ParserState::Root;
                         }
                         ParserState::Field(field) => {
-                            let message = format!("element `{}` where only text is due", excerpt(element.local()));
+                            let message = format!(
+                                "element `{}` where only text is due",
+                                excerpt(element.local())
+                            );
                             self.leave_out(Fault::new(field.code(), message), 3)?;
                         }
                     }
@@ -400,23 +427,30 @@ impl Parser {
     fn end_head(&mut self) -> Result<Step, Error> {
         self.head_done = true;
         if !self.md_read {
-            self.notes.add("rs.no-md", "no `rs:md`: a plain Sitemap, read as a Resource List".to_owned());
+            self.notes
+                .add("rs.no-md", "no `rs:md`: a plain Sitemap, read as a Resource List".to_owned());
             self.note()?;
         }
         Ok(Step::Head)
     }
 
-    /// Leaves an entry out, when that is allowed: `open` of its elements are still open beneath the root.
+    /// Leaves an entry out, when that is allowed: `open` of its elements are still open beneath the
+    /// root.
     fn leave_out(&mut self, fault: Fault, open: u32) -> Result<(), Error> {
         // Too many of something is no misunderstanding.
         if self.tolerance != Tolerance::Lenient || fault.code == "rs.links" {
             return Err(self.error(fault));
         }
         let line = self.entry.line;
-        self.findings.add("rs.entry", line, || format!("left out: {} ({})", fault.message, fault.code));
+        self.findings
+            .add("rs.entry", line, || format!("left out: {} ({})", fault.message, fault.code));
         self.skipped += 1;
         self.notes.list.clear();
-        self.place = if open == 0 { ParserState::Root } else { ParserState::Ignored { open, in_entry: false } };
+        self.place = if open == 0 {
+            ParserState::Root
+        } else {
+            ParserState::Ignored { open, in_entry: false }
+        };
         Ok(())
     }
 
@@ -427,7 +461,10 @@ impl Parser {
         }
         if self.tolerance == Tolerance::Strict {
             let (code, message) = self.notes.list.swap_remove(0);
-            return Err(self.xml.error(code, message).with_help("`--strict` refuses what is read otherwise"));
+            return Err(self
+                .xml
+                .error(code, message)
+                .with_help("`--strict` refuses what is read otherwise"));
         }
         let line = self.xml.line();
         for (code, message) in self.notes.list.drain(..) {
@@ -451,7 +488,8 @@ impl Parser {
                 entry.links.extend(link);
                 Child::Other
             }),
-            (RS, _) => Ok(AlphaField::of(element).map_or(Child::Other, |field| Child::Text(Field::Alpha(field)))),
+            (RS, _) => Ok(AlphaField::of(element)
+                .map_or(Child::Other, |field| Child::Text(Field::Alpha(field)))),
             _ => Ok(Child::Other),
         }
     }
@@ -500,8 +538,8 @@ fn too_many_links() -> Fault {
     Fault::new("rs.links", format!("more than {MAX_LINKS} `rs:ln` in one place"))
 }
 
-/// Is it an entry of the other kind of root, or misspelt? Skipping it would make a list seem shorter, and a resource
-/// that a list does not name counts as deleted.
+/// Is it an entry of the other kind of root, or misspelt? Skipping it would make a list seem
+/// shorter, and a resource that a list does not name counts as deleted.
 fn is_misplaced(local: &str) -> bool {
     ["url", "sitemap"].iter().any(|name| local.eq_ignore_ascii_case(name))
 }
@@ -516,7 +554,8 @@ fn root(element: &Element<'_>) -> Result<Root, Fault> {
                 .with_help("its namespace is `http://www.sitemaps.org/schemas/sitemap/0.9`"))
         }
         (_, local) => {
-            let message = format!("the root is `{}`; expected `urlset` or `sitemapindex`", excerpt(local));
+            let message =
+                format!("the root is `{}`; expected `urlset` or `sitemapindex`", excerpt(local));
             Err(Fault::new("rs.root", message))
         }
     }
@@ -524,13 +563,15 @@ fn root(element: &Element<'_>) -> Result<Root, Fault> {
 
 /// A URI has no white space or control characters [rfc3986 §2].
 ///
-/// Lenient: other characters that a URI must percent-encode are taken as written, since identity is the exact text.
+/// Lenient: other characters that a URI must percent-encode are taken as written, since identity is
+/// the exact text.
 fn check_loc(loc: &str) -> Result<(), Fault> {
     if loc.is_empty() {
         return Err(Fault::new("rs.loc", "`loc` is empty"));
     }
     if has_control_or_less(loc, b' ') {
-        let message = format!("`loc` has white space or control characters in it: \"{}\"", excerpt(loc));
+        let message =
+            format!("`loc` has white space or control characters in it: \"{}\"", excerpt(loc));
         return Err(Fault::new("rs.loc", message));
     }
     Ok(())

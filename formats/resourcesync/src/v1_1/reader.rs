@@ -49,7 +49,8 @@ impl<R: Read> Reader<R> {
         Ok(self.parser.head_so_far())
     }
 
-    /// Reads the next entry into `entry`, whose allocations are used again; `false` at the end of the document.
+    /// Reads the next entry into `entry`, whose allocations are used again; `false` at the end of
+    /// the document.
     ///
     /// # Errors
     /// See [`Parser::next`]; or the input fails.

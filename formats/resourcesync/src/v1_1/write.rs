@@ -1,4 +1,5 @@
-//! Writing a document: straight to bytes, attributes in the order of the specification's table [rs-core §7].
+//! Writing a document: straight to bytes, attributes in the order of the specification's table
+//! [rs-core §7].
 
 use super::{Entry, Head, Ln, Root};
 use abreast_webtypes::{Digests, W3cDatetime};
@@ -66,7 +67,8 @@ pub fn write_end(out: &mut Vec<u8>, root: Root) {
     out.extend_from_slice(b">\n");
 }
 
-/// Appends the beginning of a Sitemap without any ResourceSync element, for crawlers that punish unknown ones.
+/// Appends the beginning of a Sitemap without any ResourceSync element, for crawlers that punish
+/// unknown ones.
 pub fn write_plain_head(out: &mut Vec<u8>, root: Root) {
     open_root(out, root, false);
 }
@@ -172,7 +174,8 @@ fn hash(out: &mut Vec<u8>, digests: &Digests) {
     }
 }
 
-/// Bytes that cannot stand as they are in a text or a quoted attribute. 0xEF begins U+FFFE and U+FFFF.
+/// Bytes that cannot stand as they are in a text or a quoted attribute. 0xEF begins U+FFFE and
+/// U+FFFF.
 const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -190,7 +193,8 @@ const SPECIAL: [bool; 256] = {
 
 /// Appends text that is right in elements and in double-quoted attributes.
 ///
-/// Characters that XML 1.0 cannot carry in any form [xml §2.2] are left out: URIs have them percent-encoded.
+/// Characters that XML 1.0 cannot carry in any form [xml §2.2] are left out: URIs have them
+/// percent-encoded.
 fn escape(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
     while let Some(at) = rest.iter().position(|byte| SPECIAL[usize::from(*byte)]) {
@@ -235,13 +239,20 @@ mod tests {
 
     #[test]
     fn leaves_out_what_xml_cannot_carry() {
-        assert_eq!(escaped("a\0b\u{1b}c\u{ffff}d\u{fffe}e\u{fffd}f\u{feff}é"), "abcde\u{fffd}f\u{feff}é");
+        assert_eq!(
+            escaped("a\0b\u{1b}c\u{ffff}d\u{fffe}e\u{fffd}f\u{feff}é"),
+            "abcde\u{fffd}f\u{feff}é"
+        );
     }
 
     #[test]
     fn an_entry_without_metadata_has_no_empty_element() {
         let mut out = Vec::new();
-        write_entry(&mut out, Root::UrlSet, &Entry { loc: "http://example.org/a".to_owned(), ..Entry::default() });
+        write_entry(
+            &mut out,
+            Root::UrlSet,
+            &Entry { loc: "http://example.org/a".to_owned(), ..Entry::default() },
+        );
         assert_eq!(out, b"  <url>\n    <loc>http://example.org/a</loc>\n  </url>\n");
     }
 }

@@ -22,8 +22,8 @@ pub(super) fn links(base: &str, body: &[u8]) -> Result<HubLinks, DiscoverError> 
                     (base, has_base) = (resolve(&base, &href)?.into(), true);
                 }
             }
-            "html" | "head" | "base" | "meta" | "/base" | "/meta" | "/link" | "script" | "style" | "title"
-            | "noscript" | "template" => {}
+            "html" | "head" | "base" | "meta" | "/base" | "/meta" | "/link" | "script"
+            | "style" | "title" | "noscript" | "template" => {}
             // `</head>`, `<body>` and whatever else begins the body.
             _ => break,
         }

@@ -6,7 +6,8 @@ use base64::prelude::BASE64_STANDARD;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Bytes of one event, all its lines together, unless the caller sets another limit: 8 MiB of text or 6 MiB of others.
+/// Bytes of one event, all its lines together, unless the caller sets another limit: 8 MiB of text
+/// or 6 MiB of others.
 pub const MAX_EVENT_LENGTH: usize = 8 * 1_024 * 1_024;
 /// Bytes of an `id`, a name or a media type; a stream with longer ones is refused.
 const MAX_FIELD_LENGTH: usize = 4 * 1_024;
@@ -93,11 +94,12 @@ impl EventReader {
         }
     }
 
-    /// Takes more bytes. Take out the events between feeds, else they pile up. What is unfinished when the stream
-    /// ends is no event.
+    /// Takes more bytes. Take out the events between feeds, else they pile up. What is unfinished
+    /// when the stream ends is no event.
     ///
     /// # Errors
-    /// See [`EventError`]; the same again at every later call. Events that were complete before can still be taken.
+    /// See [`EventError`]; the same again at every later call. Events that were complete before can
+    /// still be taken.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), EventError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -168,8 +170,11 @@ impl EventReader {
     }
 
     fn read_line(&mut self, line: &[u8]) -> Result<(), EventError> {
-        let line =
-            if std::mem::take(&mut self.first) { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
+        let line = if std::mem::take(&mut self.first) {
+            line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
+        } else {
+            line
+        };
         if line.is_empty() {
             return self.dispatch();
         }
@@ -190,7 +195,9 @@ impl EventReader {
             // An id with a zero in it is ignored [html-events §9.2.6].
             b"id" if !value.contains(&0) => self.id = text(value)?,
             b"retry" => {
-                let digits = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+                let digits = std::str::from_utf8(value)
+                    .ok()
+                    .filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
                 if let Some(milliseconds) = digits.and_then(|digits| digits.parse().ok()) {
                     self.retry = Some(Duration::from_millis(milliseconds));
                 }

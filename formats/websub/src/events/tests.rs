@@ -60,7 +60,11 @@ fn oversized_or_invalid_events_end_the_stream() {
     assert_eq!(reader.feed(b"\n"), Err(EventError::TooLong(10)), "for ever");
     assert_eq!(reader.next_event().unwrap().data, b"a");
     let mut reader = EventReader::with_limit(10);
-    assert_eq!(reader.feed(&b"data:a\n".repeat(9)), Err(EventError::TooLong(10)), "over many lines");
+    assert_eq!(
+        reader.feed(&b"data:a\n".repeat(9)),
+        Err(EventError::TooLong(10)),
+        "over many lines"
+    );
     assert_eq!(EventReader::new().feed(b"event: base64\ndata: ?\n\n"), Err(EventError::Base64));
     assert_eq!(EventReader::new().feed(b"id: \xff\n"), Err(EventError::NotText));
     let long = format!("id: {}\n", "x".repeat(4 * 1_024 + 1));

@@ -15,7 +15,10 @@ fn subscribe(rest: &str) -> Result<Subscribe, FormError> {
 
 #[test]
 fn a_subscription_is_read_and_what_is_unknown_ignored() {
-    let read = subscribe("hub.secret=s%00%ff&hub.lease_seconds=86400&foo=bar&hub.foo=hub.bar&hub.verify=sync").unwrap();
+    let read = subscribe(
+        "hub.secret=s%00%ff&hub.lease_seconds=86400&foo=bar&hub.foo=hub.bar&hub.verify=sync",
+    )
+    .unwrap();
     assert_eq!(read.topic, "http://example.org/t");
     assert_eq!(read.callback, "http://example.org/in?a=1&hub.topic=mine");
     assert_eq!(read.secret.unwrap().as_bytes(), b"s\0\xff");
@@ -24,8 +27,19 @@ fn a_subscription_is_read_and_what_is_unknown_ignored() {
 
 #[test]
 fn a_secret_is_counted_in_bytes() {
-    assert_eq!(subscribe(&format!("hub.secret={}", "x".repeat(199))).unwrap().secret.unwrap().as_bytes().len(), 199);
-    assert_eq!(subscribe(&format!("hub.secret={}", "x".repeat(200))).unwrap_err(), FormError::Secret(200));
+    assert_eq!(
+        subscribe(&format!("hub.secret={}", "x".repeat(199)))
+            .unwrap()
+            .secret
+            .unwrap()
+            .as_bytes()
+            .len(),
+        199
+    );
+    assert_eq!(
+        subscribe(&format!("hub.secret={}", "x".repeat(200))).unwrap_err(),
+        FormError::Secret(200)
+    );
     let error = subscribe(&format!("hub.secret={}", "%C3%A4".repeat(100))).unwrap_err();
     assert_eq!((error.code(), error), ("websub.secret", FormError::Secret(200)));
     assert_eq!(subscribe("hub.secret=").unwrap().secret, None);
@@ -33,8 +47,14 @@ fn a_secret_is_counted_in_bytes() {
 
 #[test]
 fn odd_leases_are_no_reason_to_refuse() {
-    for (lease, seconds) in [("0", Some(0)), ("-1", Some(0)), ("999999999999999999999", Some(u64::MAX)), ("x", None)] {
-        assert_eq!(subscribe(&format!("hub.lease_seconds={lease}")).unwrap().lease_seconds, seconds, "{lease}");
+    for (lease, seconds) in
+        [("0", Some(0)), ("-1", Some(0)), ("999999999999999999999", Some(u64::MAX)), ("x", None)]
+    {
+        assert_eq!(
+            subscribe(&format!("hub.lease_seconds={lease}")).unwrap().lease_seconds,
+            seconds,
+            "{lease}"
+        );
     }
 }
 
@@ -45,7 +65,8 @@ fn topics_come_back_as_they_were_given() {
         ("http://example.org/a%2bb+", "http://example.org/a+b "),
         ("http://example.org/%25%32%30", "http://example.org/%20"),
     ] {
-        let read = Request::parse(format!("hub.mode=unsubscribe&hub.topic={sent}&{CALLBACK}").as_bytes());
+        let read =
+            Request::parse(format!("hub.mode=unsubscribe&hub.topic={sent}&{CALLBACK}").as_bytes());
         if topic.ends_with(' ') {
             assert_eq!(read.unwrap_err().code(), "websub.topic");
         } else {
@@ -64,9 +85,18 @@ fn missing_repeated_or_invalid_fields_are_refused_with_text() {
         ("hub.mode=subscribe&hub.topic=http://e/", "websub.missing"),
         ("hub.mode=Subscribe&hub.topic=http://e/&hub.callback=http://e/", "websub.mode"),
         ("hub.mode=denied&hub.topic=http://e/&hub.callback=http://e/", "websub.mode"),
-        ("hub.mode=subscribe&hub.mode=unsubscribe&hub.topic=http://e/&hub.callback=http://e/", "websub.twice"),
-        ("hub.mode=subscribe&hub.topic=http://e/&hub.topic=http://f/&hub.callback=http://e/", "websub.twice"),
-        ("hub.mode=subscribe&hub.topic=http://e/&hub.callback=http://e/&hub.callback=http://f/", "websub.twice"),
+        (
+            "hub.mode=subscribe&hub.mode=unsubscribe&hub.topic=http://e/&hub.callback=http://e/",
+            "websub.twice",
+        ),
+        (
+            "hub.mode=subscribe&hub.topic=http://e/&hub.topic=http://f/&hub.callback=http://e/",
+            "websub.twice",
+        ),
+        (
+            "hub.mode=subscribe&hub.topic=http://e/&hub.callback=http://e/&hub.callback=http://f/",
+            "websub.twice",
+        ),
         ("hub.mode=subscribe&hub.topic=http://e/%ff&hub.callback=http://e/", "websub.encoding"),
         ("hub.mode=subscribe&hub.topic=t&hub.callback=http://e/", "websub.topic"),
         ("hub.mode=subscribe&hub.topic=http://e/&hub.callback=file:///etc", "websub.callback"),
@@ -85,7 +115,10 @@ fn oversized_forms_are_refused() {
     assert_eq!(Request::parse(&vec![b'a'; MAX_FORM_LENGTH + 1]), Err(FormError::TooLong));
     assert_eq!(Request::parse("a&".repeat(MAX_PARAMETERS + 1).as_bytes()), Err(FormError::TooMany));
     let form = |count: usize| {
-        let topics = (0..count).map(|number| format!("&hub.url=http://e/{number}")).collect::<Vec<_>>().concat();
+        let topics = (0..count)
+            .map(|number| format!("&hub.url=http://e/{number}"))
+            .collect::<Vec<_>>()
+            .concat();
         format!("hub.mode=publish{topics}")
     };
     assert!(Request::parse(form(MAX_TOPICS).as_bytes()).is_ok());
@@ -94,11 +127,17 @@ fn oversized_forms_are_refused() {
 
 #[test]
 fn publishers_may_use_url_or_topic() {
-    for form in
-        ["hub.url=http://e/a", "hub.topic=http://e/a", "hub.url=http://e/a&hub.topic=http://e/a&hub.url=http://e/a"]
-    {
+    for form in [
+        "hub.url=http://e/a",
+        "hub.topic=http://e/a",
+        "hub.url=http://e/a&hub.topic=http://e/a&hub.url=http://e/a",
+    ] {
         let expected = Request::Publish(Publish { topics: vec!["http://e/a".to_owned()] });
-        assert_eq!(Request::parse(format!("hub.mode=publish&{form}").as_bytes()), Ok(expected), "{form}");
+        assert_eq!(
+            Request::parse(format!("hub.mode=publish&{form}").as_bytes()),
+            Ok(expected),
+            "{form}"
+        );
     }
 }
 
@@ -106,7 +145,9 @@ fn publishers_may_use_url_or_topic() {
 fn forms_are_recognised_by_their_media_type() {
     assert!(is_form("application/x-www-form-urlencoded"));
     assert!(is_form("Application/X-WWW-Form-Urlencoded ; charset=\"UTF-8\"; x=y"));
-    for other in ["", "application/xml", "application/x-www-form-urlencoded;charset=latin1", "text/plain"] {
+    for other in
+        ["", "application/xml", "application/x-www-form-urlencoded;charset=latin1", "text/plain"]
+    {
         assert!(!is_form(other), "{other}");
     }
 }

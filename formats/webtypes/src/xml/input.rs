@@ -14,11 +14,12 @@ pub(super) struct Input {
     carry: Vec<u8>,
     taken: u64,
     limit: u64,
-    /// A fault behind the last character of `text`: everything before is delivered first, so that the outcome
-    /// does not depend on how the input was cut.
+    /// A fault behind the last character of `text`: everything before is delivered first, so that
+    /// the outcome does not depend on how the input was cut.
     stop: Option<EncodingFault>,
     finished: bool,
-    /// The line of `text[counted]`, where that line begins in `text`, and how many of its characters came before.
+    /// The line of `text[counted]`, where that line begins in `text`, and how many of its
+    /// characters came before.
     line: u64,
     line_start: usize,
     before: u64,
@@ -91,7 +92,8 @@ impl Input {
         self.before += self.text[self.line_start..self.at].chars().count() as u64;
         self.text.drain(..self.at);
         (self.at, self.counted, self.line_start) = (0, 0, 0);
-        let allowed = usize::try_from(self.limit - self.taken).unwrap_or(usize::MAX).min(bytes.len());
+        let allowed =
+            usize::try_from(self.limit - self.taken).unwrap_or(usize::MAX).min(bytes.len());
         self.taken += allowed as u64;
         self.decode(&bytes[..allowed]);
         if allowed < bytes.len() {
@@ -108,7 +110,11 @@ impl Input {
             self.detect();
         }
         if !self.carry.is_empty() {
-            self.stop("xml.eof", "the document ends inside a character".to_owned(), Some(super::reader::EOF_HELP));
+            self.stop(
+                "xml.eof",
+                "the document ends inside a character".to_owned(),
+                Some(super::reader::EOF_HELP),
+            );
         }
         self.finished = true;
     }
@@ -125,14 +131,20 @@ impl Input {
         Ok(if self.finished { InputEnd::End } else { InputEnd::Unknown })
     }
 
-    /// Line and column of a place in the buffer that is not before the last one passed to [`Input::line_at`].
+    /// Line and column of a place in the buffer that is not before the last one passed to
+    /// [`Input::line_at`].
     pub(super) fn locate(&self, at: usize) -> (u64, u64) {
         let span = &self.text.as_bytes()[self.counted..at.max(self.counted)];
         match memrchr(b'\n', span) {
-            None => (self.line, self.before + self.text[self.line_start..at].chars().count() as u64 + 1),
+            None => {
+                (self.line, self.before + self.text[self.line_start..at].chars().count() as u64 + 1)
+            }
             Some(last) => {
                 let start = self.counted + last + 1;
-                (self.line + memchr_iter(b'\n', span).count() as u64, self.text[start..at].chars().count() as u64 + 1)
+                (
+                    self.line + memchr_iter(b'\n', span).count() as u64,
+                    self.text[start..at].chars().count() as u64 + 1,
+                )
             }
         }
     }
@@ -173,7 +185,9 @@ impl Input {
         if matches!(self.encoding, Encoding::Utf16 { .. }) {
             return self.utf16(bytes);
         }
-        while let ([byte, more @ ..], false, true) = (bytes, self.carry.is_empty(), self.stop.is_none()) {
+        while let ([byte, more @ ..], false, true) =
+            (bytes, self.carry.is_empty(), self.stop.is_none())
+        {
             bytes = more;
             let mut piece = std::mem::take(&mut self.carry);
             piece.push(*byte);
@@ -184,7 +198,8 @@ impl Input {
         }
     }
 
-    /// Decides by the first bytes, at most four; without a byte order mark it is UTF-8 [xml §4.3.3].
+    /// Decides by the first bytes, at most four; without a byte order mark it is UTF-8 [xml
+    /// §4.3.3].
     fn detect(&mut self) {
         let first = std::mem::take(&mut self.carry);
         let utf16 = |big_endian| (Encoding::Utf16 { big_endian }, 2);
@@ -194,7 +209,8 @@ impl Input {
                 return;
             }
             [b'<', 0, ..] | [0, b'<', ..] => {
-                let message = "the document looks like UTF-16 but has no byte order mark".to_owned();
+                let message =
+                    "the document looks like UTF-16 but has no byte order mark".to_owned();
                 self.stop("xml.encoding", message, Some(UTF_8_HELP));
                 return;
             }
@@ -241,10 +257,16 @@ impl Input {
                     done += character.len_utf16();
                     text.push(character);
                 }
-                Err(lone) if done + 1 == count && (0xd800..0xdc00).contains(&lone.unpaired_surrogate()) => break,
+                Err(lone)
+                    if done + 1 == count
+                        && (0xd800..0xdc00).contains(&lone.unpaired_surrogate()) =>
+                {
+                    break;
+                }
                 Err(lone) => {
                     self.append(&text);
-                    let message = format!("unit 0x{:04x} is not UTF-16 here", lone.unpaired_surrogate());
+                    let message =
+                        format!("unit 0x{:04x} is not UTF-16 here", lone.unpaired_surrogate());
                     self.stop("xml.encoding", message, Some(UTF_8_HELP));
                     return;
                 }
@@ -282,8 +304,8 @@ pub(super) fn forbidden(text: &str) -> Option<usize> {
         }
     });
     let before = control.unwrap_or(bytes.len());
-    let noncharacter =
-        memmem::find_iter(&bytes[..before], b"\xef\xbf").find(|at| matches!(bytes.get(at + 2), Some(0xbe | 0xbf)));
+    let noncharacter = memmem::find_iter(&bytes[..before], b"\xef\xbf")
+        .find(|at| matches!(bytes.get(at + 2), Some(0xbe | 0xbf)));
     noncharacter.or(control)
 }
 

@@ -1,7 +1,8 @@
 //! A hardened XML reader: elements, attributes and texts of a stream of bytes [xml, xml-names].
 //!
-//! [`Reader`] does no IO: bytes are pushed in chunks of any size, and complete tokens are pulled. The tokens do not
-//! depend on where the input was cut. Memory is bounded by one chunk and one token; every limit is a constant here.
+//! [`Reader`] does no IO: bytes are pushed in chunks of any size, and complete tokens are pulled.
+//! The tokens do not depend on where the input was cut. Memory is bounded by one chunk and one
+//! token; every limit is a constant here.
 //!
 //! | code | refused |
 //! |---|---|

@@ -45,21 +45,36 @@ impl Namespaces {
     }
 
     /// Notes `xmlns="uri"` (an empty prefix) or `xmlns:prefix="uri"` of an element at that depth.
-    pub(super) fn declare(&mut self, prefix: &str, uri: &str, depth: usize) -> Result<(), (&'static str, String)> {
+    pub(super) fn declare(
+        &mut self,
+        prefix: &str,
+        uri: &str,
+        depth: usize,
+    ) -> Result<(), (&'static str, String)> {
         let fault = |message: &str| Err(("xml.syntax", message.to_owned()));
         match (prefix, uri) {
             ("xml", XML_URI) => return Ok(()),
-            ("xml" | "xmlns", _) | (_, XML_URI | XMLNS_URI) => return fault("a reserved namespace is redeclared"),
-            (prefix, "") if !prefix.is_empty() => return fault("a prefix is declared for no namespace"),
+            ("xml" | "xmlns", _) | (_, XML_URI | XMLNS_URI) => {
+                return fault("a reserved namespace is redeclared");
+            }
+            (prefix, "") if !prefix.is_empty() => {
+                return fault("a prefix is declared for no namespace");
+            }
             _ => {}
         }
         if self.bindings.len() == MAX_NAMESPACES {
-            return Err(("xml.attributes", format!("more than {MAX_NAMESPACES} namespace declarations in scope")));
+            return Err((
+                "xml.attributes",
+                format!("more than {MAX_NAMESPACES} namespace declarations in scope"),
+            ));
         }
         let ns = if uri.is_empty() {
             Ns::NONE
         } else {
-            self.known.iter().position(|known| *known == uri).map_or(Ns::FOREIGN, |index| Ns::known(index as u16))
+            self.known
+                .iter()
+                .position(|known| *known == uri)
+                .map_or(Ns::FOREIGN, |index| Ns::known(index as u16))
         };
         self.bindings.push(Binding { prefix: prefix.to_owned(), uri: uri.to_owned(), ns, depth });
         self.note_default();
@@ -81,16 +96,20 @@ impl Namespaces {
     fn find(&self, prefix: &str) -> Option<&Binding> {
         // Prefixes are short: comparing bytes here is cheaper than a call.
         let same = |binding: &&Binding| {
-            binding.prefix.len() == prefix.len() && binding.prefix.bytes().zip(prefix.bytes()).all(|(a, b)| a == b)
+            binding.prefix.len() == prefix.len()
+                && binding.prefix.bytes().zip(prefix.bytes()).all(|(a, b)| a == b)
         };
         self.bindings.iter().rev().find(same)
     }
 
-    /// The namespace of a prefix, or the default one of elements; `None` for a prefix nobody declared.
+    /// The namespace of a prefix, or the default one of elements; `None` for a prefix nobody
+    /// declared.
     pub(super) fn resolve(&self, prefix: &str) -> Option<Ns> {
         match prefix {
             "" => Some(self.default),
-            prefix => self.find(prefix).map(|binding| binding.ns).or((prefix == "xml").then_some(Ns::XML)),
+            prefix => {
+                self.find(prefix).map(|binding| binding.ns).or((prefix == "xml").then_some(Ns::XML))
+            }
         }
     }
 

@@ -72,8 +72,8 @@ pub enum Token<'a> {
     Start(Element<'a>),
     /// The innermost open element ends.
     End,
-    /// Text or a CDATA section inside the root element, with references replaced and line ends made `\n`
-    /// [xml §2.11]; the text of one element may come in pieces.
+    /// Text or a CDATA section inside the root element, with references replaced and line ends made
+    /// `\n` [xml §2.11]; the text of one element may come in pieces.
     Text(&'a str),
     /// The document is complete and well-formed.
     Done,
@@ -102,12 +102,17 @@ impl<'a> Element<'a> {
     /// Its attributes, without namespace declarations.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
         let token = self.token;
-        self.attributes.iter().filter(|raw| raw.kind == Kind::Attribute).map(move |raw| Attribute { raw: *raw, token })
+        self.attributes
+            .iter()
+            .filter(|raw| raw.kind == Kind::Attribute)
+            .map(move |raw| Attribute { raw: *raw, token })
     }
 
     /// The value of an attribute without namespace.
     pub fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
-        self.attributes().find(|attribute| attribute.ns() == Ns::NONE && attribute.local() == name).map(|a| a.value())
+        self.attributes()
+            .find(|attribute| attribute.ns() == Ns::NONE && attribute.local() == name)
+            .map(|a| a.value())
     }
 }
 
@@ -269,14 +274,18 @@ impl Reader {
         self.check_length(self.input.rest().len())?;
         match self.input.behind()? {
             InputEnd::Unknown => Ok(TokenSpan::NeedInput),
-            InputEnd::End if self.stage == Stage::Epilog && self.input.rest().is_empty() => Ok(TokenSpan::Done),
+            InputEnd::End if self.stage == Stage::Epilog && self.input.rest().is_empty() => {
+                Ok(TokenSpan::Done)
+            }
             InputEnd::End => {
                 let place = self.input.locate(self.input.text().len());
                 let message = match (self.stage, self.open.last()) {
                     (Stage::Content, Some(start)) => {
                         format!("the document ends inside `{}`", excerpt(&self.names[*start..]))
                     }
-                    _ if self.input.rest().is_empty() => "the document has no root element".to_owned(),
+                    _ if self.input.rest().is_empty() => {
+                        "the document has no root element".to_owned()
+                    }
                     _ => "the document ends inside markup".to_owned(),
                 };
                 Err(SyntaxError::new("xml.eof", place, message).with_help(EOF_HELP))
@@ -312,9 +321,13 @@ impl Reader {
     }
 
     fn start_tag(&mut self) -> Result<TokenSpan, SyntaxError> {
-        // Nearly always the whole tag is in hand and good: one pass. Else its end is found first, so that the
-        // outcome does not depend on how much is in hand.
-        let quick = if self.searched == 0 { tag::read(self.input.rest(), &mut self.attributes) } else { Ok(None) };
+        // Nearly always the whole tag is in hand and good: one pass. Else its end is found first,
+        // so that the outcome does not depend on how much is in hand.
+        let quick = if self.searched == 0 {
+            tag::read(self.input.rest(), &mut self.attributes)
+        } else {
+            Ok(None)
+        };
         let tag = if let Ok(Some(tag)) = quick {
             self.take(tag.length)?;
             self.allow_element()?;
@@ -341,8 +354,9 @@ impl Reader {
         let token = &self.input.text()[self.start..end];
         self.open.push(self.names.len());
         self.names.push_str(tag.name.whole(token));
-        let ns = resolve(token, tag.name, &mut self.attributes, &mut self.namespaces, self.open.len())
-            .map_err(|fault| self.fault(fault))?;
+        let ns =
+            resolve(token, tag.name, &mut self.attributes, &mut self.namespaces, self.open.len())
+                .map_err(|fault| self.fault(fault))?;
         self.stage = Stage::Content;
         self.end_due = tag.closed;
         Ok(TokenSpan::Start { ns, name: tag.name, end })
@@ -353,7 +367,9 @@ impl Reader {
             return self.syntax("a second root element");
         }
         if self.open.len() == MAX_DEPTH {
-            return Err(self.error("xml.depth", format!("elements are nested deeper than {MAX_DEPTH}")));
+            return Err(
+                self.error("xml.depth", format!("elements are nested deeper than {MAX_DEPTH}"))
+            );
         }
         Ok(())
     }
@@ -367,7 +383,8 @@ impl Reader {
         };
         let end = from + found;
         self.take(end + 1)?;
-        let written = self.input.text()[self.start + 2..self.start + end].trim_end_matches([' ', '\t', '\n', '\r']);
+        let written = self.input.text()[self.start + 2..self.start + end]
+            .trim_end_matches([' ', '\t', '\n', '\r']);
         let Some(start) = self.open.last() else {
             return self.syntax(format!("`</{}>` closes nothing", excerpt(written)));
         };
@@ -392,7 +409,9 @@ impl Reader {
     fn text(&mut self) -> Result<TokenSpan, SyntaxError> {
         let rest = self.input.rest().as_bytes();
         // Mostly it is the indentation before a tag, shorter than a search is worth.
-        let mut at = self.searched.max(rest.iter().take(16).position(|byte| !is_space(*byte)).unwrap_or_default());
+        let mut at = self
+            .searched
+            .max(rest.iter().take(16).position(|byte| !is_space(*byte)).unwrap_or_default());
         let length = loop {
             if rest[at..].first() == Some(&b'<') {
                 break at;
@@ -417,7 +436,8 @@ impl Reader {
         if let Some(at) = memmem::find(raw.as_bytes(), b"]]>") {
             return Err(self.fault(("xml.syntax", at, "`]]>` outside a CDATA section".to_owned())));
         }
-        let decoded = references(&line_ends(raw)).map_err(|message| self.fault(("xml.syntax", 0, message)))?;
+        let decoded = references(&line_ends(raw))
+            .map_err(|message| self.fault(("xml.syntax", 0, message)))?;
         self.decoded = decoded;
         Ok(TokenSpan::Decoded)
     }
@@ -503,12 +523,13 @@ impl Reader {
     fn xml_declaration(&self, inside: &str) -> Result<TokenSpan, SyntaxError> {
         let tag = format!("<x{inside}>");
         let mut attributes = Vec::new();
-        let read =
-            tag::read(&tag, &mut attributes).map_err(|(code, at, message)| self.fault((code, at + 3, message)))?;
+        let read = tag::read(&tag, &mut attributes)
+            .map_err(|(code, at, message)| self.fault((code, at + 3, message)))?;
         if !read.is_some_and(|read| read.length == tag.len() && !read.closed) {
             return self.syntax("the XML declaration is not well-formed");
         }
-        let mut pairs = attributes.iter().map(|raw| (raw.name.whole(&tag), raw.value(&tag))).peekable();
+        let mut pairs =
+            attributes.iter().map(|raw| (raw.name.whole(&tag), raw.value(&tag))).peekable();
         if !pairs.next_if(|pair| pair.0 == "version").is_some_and(|pair| pair.1.starts_with("1.")) {
             return self.syntax("the XML declaration has no version 1.x");
         }
@@ -521,14 +542,16 @@ impl Reader {
             };
             if !right {
                 let message = format!("the document declares the encoding `{}`", excerpt(encoding));
-                return Err(self
-                    .error("xml.encoding", message)
-                    .with_help("save it as UTF-8 and declare that; UTF-16 needs a byte order mark"));
+                return Err(self.error("xml.encoding", message).with_help(
+                    "save it as UTF-8 and declare that; UTF-16 needs a byte order mark",
+                ));
             }
         }
         pairs.next_if(|pair| pair.0 == "standalone" && matches!(pair.1, "yes" | "no"));
         match pairs.next() {
-            Some((name, _)) => self.syntax(format!("`{}` is wrong in the XML declaration", excerpt(name))),
+            Some((name, _)) => {
+                self.syntax(format!("`{}` is wrong in the XML declaration", excerpt(name)))
+            }
             None => Ok(TokenSpan::Nothing),
         }
     }

@@ -26,13 +26,19 @@ pub(super) fn attribute_value(raw: &str) -> Result<String, String> {
 /// Replaces the five predefined entities and references to characters that XML allows.
 pub(super) fn references(text: &str) -> Result<String, String> {
     let replaced = unescape(text).map_err(|error| match error {
-        EscapeError::UnrecognizedEntity(_, name) => format!("entity `&{};` is not defined", excerpt(&name)),
-        EscapeError::UnterminatedEntity(_) => "`&` begins no reference; alone it is written `&amp;`".to_owned(),
+        EscapeError::UnrecognizedEntity(_, name) => {
+            format!("entity `&{};` is not defined", excerpt(&name))
+        }
+        EscapeError::UnterminatedEntity(_) => {
+            "`&` begins no reference; alone it is written `&amp;`".to_owned()
+        }
         _ => "a character reference names no character".to_owned(),
     })?;
     // A literal character was checked on input, so a forbidden one came from a reference.
     match forbidden(&replaced) {
-        Some(_) => Err("a character reference names a character that XML does not allow".to_owned()),
+        Some(_) => {
+            Err("a character reference names a character that XML does not allow".to_owned())
+        }
         None => Ok(replaced.into_owned()),
     }
 }

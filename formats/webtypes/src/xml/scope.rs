@@ -33,15 +33,22 @@ pub(super) fn resolve(
     for attribute in attributes.iter_mut() {
         // Without a prefix an attribute has no namespace, whatever the default is [xml-names §6.2].
         if attribute.name.colon != 0 && attribute.kind == Kind::Attribute {
-            attribute.ns = namespaces.resolve(attribute.name.prefix(token)).ok_or_else(|| unbound(attribute.name))?;
+            attribute.ns = namespaces
+                .resolve(attribute.name.prefix(token))
+                .ok_or_else(|| unbound(attribute.name))?;
         }
     }
     refuse_duplicates(token, attributes, namespaces)?;
     namespaces.resolve(name.prefix(token)).ok_or_else(|| unbound(name))
 }
 
-/// No attribute twice, neither as written nor by namespace [xml-names §6.3]; sorted when there are many.
-fn refuse_duplicates(token: &str, attributes: &[RawAttribute], namespaces: &Namespaces) -> Result<(), Fault> {
+/// No attribute twice, neither as written nor by namespace [xml-names §6.3]; sorted when there are
+/// many.
+fn refuse_duplicates(
+    token: &str,
+    attributes: &[RawAttribute],
+    namespaces: &Namespaces,
+) -> Result<(), Fault> {
     const FEW: usize = 8;
     let key = |raw: &RawAttribute| {
         let prefix = raw.name.prefix(token);
@@ -58,7 +65,9 @@ fn refuse_duplicates(token: &str, attributes: &[RawAttribute], namespaces: &Name
             let same = |other: &RawAttribute| {
                 let other_local = other.name.local(token).as_bytes();
                 // The first byte nearly always distinguishes them.
-                local.len() == other_local.len() && local[0] == other_local[0] && key(other) == key(one)
+                local.len() == other_local.len()
+                    && local[0] == other_local[0]
+                    && key(other) == key(one)
             };
             attributes[..index].iter().any(same).then_some(*one)
         };
@@ -75,7 +84,8 @@ fn refuse_duplicates(token: &str, attributes: &[RawAttribute], namespaces: &Name
     };
     match duplicate {
         Some(raw) => {
-            let message = format!("attribute `{}` twice on one element", excerpt(raw.name.whole(token)));
+            let message =
+                format!("attribute `{}` twice on one element", excerpt(raw.name.whole(token)));
             Err(("xml.attributes", raw.name.start as usize, message))
         }
         None => Ok(()),

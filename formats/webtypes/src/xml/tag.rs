@@ -76,7 +76,8 @@ pub(super) struct Tag {
 
 /// Reads the tag that begins with the text; `None` when its end is not in hand.
 ///
-/// A fault found before the end of the tag is known may turn out to be another one: callers search for the end first.
+/// A fault found before the end of the tag is known may turn out to be another one: callers search
+/// for the end first.
 pub(super) fn read(text: &str, attributes: &mut Vec<RawAttribute>) -> Result<Option<Tag>, Fault> {
     attributes.clear();
     let bytes = text.as_bytes();
@@ -92,27 +93,43 @@ pub(super) fn read(text: &str, attributes: &mut Vec<RawAttribute>) -> Result<Opt
             _ => {}
         }
         if attributes.len() == MAX_ATTRIBUTES {
-            return Err(("xml.attributes", at, format!("more than {MAX_ATTRIBUTES} attributes on one element")));
+            return Err((
+                "xml.attributes",
+                at,
+                format!("more than {MAX_ATTRIBUTES} attributes on one element"),
+            ));
         }
         let name = self::name(text, bytes, at)?;
         at = name.end as usize;
         skip_space(bytes, &mut at);
         match bytes.get(at) {
             Some(b'=') => at += 1,
-            Some(_) => return fault(at, format!("`=` is missing after attribute `{}`", excerpt(name.whole(text)))),
+            Some(_) => {
+                return fault(
+                    at,
+                    format!("`=` is missing after attribute `{}`", excerpt(name.whole(text))),
+                );
+            }
             None => return Ok(None),
         }
         skip_space(bytes, &mut at);
         let quote = match bytes.get(at) {
             Some(quote @ (b'"' | b'\'')) => *quote,
-            Some(_) => return fault(at, format!("the value of `{}` is not in quotes", excerpt(name.whole(text)))),
+            Some(_) => {
+                return fault(
+                    at,
+                    format!("the value of `{}` is not in quotes", excerpt(name.whole(text))),
+                );
+            }
             None => return Ok(None),
         };
         at += 1;
         let start = at;
         let mut special = false;
         loop {
-            let Some(found) = bytes[at..].iter().position(|byte| CLASS[usize::from(*byte)] & VALUE != 0) else {
+            let Some(found) =
+                bytes[at..].iter().position(|byte| CLASS[usize::from(*byte)] & VALUE != 0)
+            else {
                 return Ok(None);
             };
             at += found + 1;
@@ -124,7 +141,13 @@ pub(super) fn read(text: &str, attributes: &mut Vec<RawAttribute>) -> Result<Opt
             }
         }
         let kind = if is_declaration(bytes, name) { Kind::Declaration } else { Kind::Attribute };
-        attributes.push(RawAttribute { name, value: (start as u32, at as u32 - 1), special, kind, ns: Ns::NONE });
+        attributes.push(RawAttribute {
+            name,
+            value: (start as u32, at as u32 - 1),
+            special,
+            kind,
+            ns: Ns::NONE,
+        });
     }
 }
 
@@ -144,7 +167,8 @@ pub(super) fn name(token: &str, bytes: &[u8], start: usize) -> Result<RawName, F
         class & END != 0
     });
     let end = length.map_or(bytes.len(), |length| start + length);
-    if seen & (COLON | OTHER) != 0 || end == start || CLASS[usize::from(bytes[start])] & START == 0 {
+    if seen & (COLON | OTHER) != 0 || end == start || CLASS[usize::from(bytes[start])] & START == 0
+    {
         colon = checked_colon(token, bytes, start, end)?;
     }
     if end - start > MAX_NAME_LENGTH {
@@ -165,11 +189,19 @@ fn checked_colon(token: &str, bytes: &[u8], start: usize, end: usize) -> Result<
         } else if is_name_start(character) || (!first && is_name_character(character)) {
             first = false;
         } else {
-            return fault(at, format!("`{}` cannot stand in a name here", excerpt(&character.to_string())));
+            return fault(
+                at,
+                format!("`{}` cannot stand in a name here", excerpt(&character.to_string())),
+            );
         }
     }
     if first {
-        let found = token[end..].chars().next().filter(|_| end < bytes.len()).map(String::from).unwrap_or_default();
+        let found = token[end..]
+            .chars()
+            .next()
+            .filter(|_| end < bytes.len())
+            .map(String::from)
+            .unwrap_or_default();
         return fault(end, format!("a name is due, not `{}`", excerpt(&found)));
     }
     Ok(colon)
@@ -239,12 +271,18 @@ mod tests {
 
     fn names(token: &str) -> Result<Vec<String>, String> {
         let mut attributes = Vec::new();
-        let read = read(token, &mut attributes).map_err(|(_, at, message)| format!("{at}: {message}"))?;
+        let read =
+            read(token, &mut attributes).map_err(|(_, at, message)| format!("{at}: {message}"))?;
         let Tag { name, closed, .. } = read.ok_or("cut")?;
-        let mut out = vec![format!("{}|{}{}", name.prefix(token), name.local(token), if closed { "/" } else { "" })];
-        out.extend(
-            attributes.iter().map(|a| format!("{}|{}={}", a.name.prefix(token), a.name.local(token), a.value(token))),
-        );
+        let mut out = vec![format!(
+            "{}|{}{}",
+            name.prefix(token),
+            name.local(token),
+            if closed { "/" } else { "" }
+        )];
+        out.extend(attributes.iter().map(|a| {
+            format!("{}|{}={}", a.name.prefix(token), a.name.local(token), a.value(token))
+        }));
         Ok(out)
     }
 
@@ -252,7 +290,10 @@ mod tests {
     fn reads_names_and_values() {
         assert_eq!(names("<a>").unwrap(), ["|a"]);
         assert_eq!(names("<a/>").unwrap(), ["|a/"]);
-        assert_eq!(names("<p:é.1 x = '>' \n q:y=\"'&amp;\" />").unwrap(), ["p|é.1/", "|x=>", "q|y='&amp;"]);
+        assert_eq!(
+            names("<p:é.1 x = '>' \n q:y=\"'&amp;\" />").unwrap(),
+            ["p|é.1/", "|x=>", "q|y='&amp;"]
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Properties of every answer that states how long it is fresh: for fuzzing and for the tests of its seeds.
+//! Properties of every answer that states how long it is fresh: for fuzzing and for the tests of
+//! its seeds.
 
 use super::{FRESH_MAX, fresh_for};
 use std::time::{Duration, UNIX_EPOCH};
@@ -6,8 +7,9 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Age of the lists that are tried, in seconds.
 const AGES: [&str; 4] = ["1", "60", "3599", "99999999999999999999999"];
 
-/// The lines are `Cache-Control`, `Age` and `Retry-After`; a line that is empty is a header that is not there. Nothing is
-/// fresh for longer than the limit or than the Source states, an older one is never fresher, and quoted text has no effect.
+/// The lines are `Cache-Control`, `Age` and `Retry-After`; a line that is empty is a header that is
+/// not there. Nothing is fresh for longer than the limit or than the Source states, an older one is
+/// never fresher, and quoted text has no effect.
 ///
 /// # Panics
 /// When that is not so.
@@ -30,7 +32,9 @@ pub fn check(bytes: &[u8]) {
 
     // Who speaks first is heard; who wants to be asked always, wherever that stands.
     assert!(fresh(&format!("no-store, {wish}"), age).is_zero());
-    for (first, seconds) in [("max-age=17", 17), ("max-age = \"17\"", 17), ("MAX-AGE=x", 0), ("max-age=", 0)] {
+    for (first, seconds) in
+        [("max-age=17", 17), ("max-age = \"17\"", 17), ("MAX-AGE=x", 0), ("max-age=", 0)]
+    {
         let first = fresh(&format!("{first}, {wish}"), None);
         assert!(first.is_zero() || first.as_secs() == seconds, "{first:?}");
         // When the rest is silent on its own, it is silent here.
@@ -45,10 +49,16 @@ pub fn check(bytes: &[u8]) {
     // A plain list reads as one that is split at each comma.
     if words == wish {
         let each = || wish.split(',').map(str::trim);
-        let asks_always =
-            each().any(|one| one.eq_ignore_ascii_case("no-cache") || one.eq_ignore_ascii_case("no-store"));
-        let named = |one: &&str| one.split('=').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("max-age"));
-        let own = each().filter(|one| one.contains('=')).find(named).map_or(Duration::ZERO, |own| fresh(own, age));
+        let asks_always = each().any(|one| {
+            one.eq_ignore_ascii_case("no-cache") || one.eq_ignore_ascii_case("no-store")
+        });
+        let named = |one: &&str| {
+            one.split('=').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("max-age"))
+        };
+        let own = each()
+            .filter(|one| one.contains('='))
+            .find(named)
+            .map_or(Duration::ZERO, |own| fresh(own, age));
         assert_eq!(fresh(wish, age), if asks_always { Duration::ZERO } else { own });
     }
 }

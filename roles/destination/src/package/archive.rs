@@ -1,8 +1,9 @@
-//! The members of a ZIP package, and where each of them is. Its directory is read once; that unpacks nothing.
+//! The members of a ZIP package, and where each of them is. Its directory is read once; that
+//! unpacks nothing.
 //!
-//! Names are only ever compared with the paths of the manifest, never used as names of files. Where the directory and
-//! the header in front of a member disagree, the member is not read; where members overlap, or one name stands twice,
-//! the package is not.
+//! Names are only ever compared with the paths of the manifest, never used as names of files. Where
+//! the directory and the header in front of a member disagree, the member is not read; where
+//! members overlap, or one name stands twice, the package is not.
 
 use super::buckets::Buckets;
 use crate::error::{Error, ExitCode};
@@ -27,7 +28,8 @@ const RATIO_MAX: u64 = 200;
 pub(crate) const SMALL_BYTES: u64 = 1 << 20;
 /// A member's own header without its name and extra field.
 const HEADER_BYTES: usize = 30;
-/// Bytes of an extra field that are read along with a small member, so that one read is nearly always enough.
+/// Bytes of an extra field that are read along with a small member, so that one read is nearly
+/// always enough.
 const EXTRA_BYTES: usize = 64;
 /// Bytes of a large member read at a time.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -54,8 +56,8 @@ pub(crate) struct Member {
     crc: u32,
     name_length: u16,
     kind: Kind,
-    /// Last modification in UTC, seconds since 1970, if the directory states it (extended timestamp or NTFS time); the
-    /// plain time of a ZIP has no zone.
+    /// Last modification in UTC, seconds since 1970, if the directory states it (extended timestamp
+    /// or NTFS time); the plain time of a ZIP has no zone.
     modified: Option<i64>,
 }
 
@@ -87,12 +89,19 @@ impl Package {
     /// # Errors
     /// `dump.zip`, `dump.members`, `dump.overlap`, `dump.duplicate`.
     pub(crate) fn open(file: File) -> Result<Self, Error> {
-        let io = |cause: io::Error| Error::new("io", ExitCode::Io, "cannot read the package").with_cause(cause);
+        let io = |cause: io::Error| {
+            Error::new("io", ExitCode::Io, "cannot read the package").with_cause(cause)
+        };
         let broken = |cause: rawzip::Error| {
-            Error::new("dump.zip", ExitCode::SourceInvalid, format!("it is no whole ZIP file: {cause}"))
+            Error::new(
+                "dump.zip",
+                ExitCode::SourceInvalid,
+                format!("it is no whole ZIP file: {cause}"),
+            )
         };
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-        let archive = ZipArchive::from_file(file.try_clone().map_err(io)?, &mut buffer).map_err(broken)?;
+        let archive =
+            ZipArchive::from_file(file.try_clone().map_err(io)?, &mut buffer).map_err(broken)?;
         let stated = archive.entries_hint();
         if stated > MEMBERS_MAX as u64 {
             return Err(too_many());
@@ -135,7 +144,8 @@ impl Package {
             });
         }
         if members.len() as u64 != stated {
-            let message = format!("its directory states {stated} members and names {}", members.len());
+            let message =
+                format!("its directory states {stated} members and names {}", members.len());
             return Err(Error::new("dump.zip", ExitCode::SourceInvalid, message));
         }
         check_overlap(&mut members, end)?;
@@ -166,7 +176,9 @@ impl Package {
     /// The member that a path of the manifest names.
     pub(crate) fn find(&self, path: &str) -> Found {
         let name = path.strip_prefix('/').unwrap_or(path);
-        if name.is_empty() || name.contains(['\\', '\0']) || name.split('/').any(|part| matches!(part, "" | "." | ".."))
+        if name.is_empty()
+            || name.contains(['\\', '\0'])
+            || name.split('/').any(|part| matches!(part, "" | "." | ".."))
         {
             return Found::Escape;
         }
@@ -184,8 +196,9 @@ impl Package {
         u32::try_from(place).ok()
     }
 
-    /// Reads a small member whole, behind what is in `into` already; returns its range there. One that is stored as it
-    /// is comes out of the file straight to its place; `block` is for packed ones.
+    /// Reads a small member whole, behind what is in `into` already; returns its range there. One
+    /// that is stored as it is comes out of the file straight to its place; `block` is for packed
+    /// ones.
     pub(crate) fn read_into(
         &self,
         member: &Member,
@@ -204,9 +217,16 @@ impl Package {
         Self::check_sum(member, into, packed)
     }
 
-    fn check_sum(member: &Member, bytes: &[u8], range: Range<usize>) -> Result<Range<usize>, Failure> {
+    fn check_sum(
+        member: &Member,
+        bytes: &[u8],
+        range: Range<usize>,
+    ) -> Result<Range<usize>, Failure> {
         if crc32fast::hash(&bytes[range.clone()]) != member.crc {
-            return Err(Failure::new("dump.checksum", "its bytes are not those that the package's directory states"));
+            return Err(Failure::new(
+                "dump.checksum",
+                "its bytes are not those that the package's directory states",
+            ));
         }
         Ok(range)
     }
@@ -214,10 +234,13 @@ impl Package {
     /// Appends a member as it stands, with its header before it; returns the range of its bytes.
     fn read_packed(&self, member: &Member, into: &mut Vec<u8>) -> Result<Range<usize>, Failure> {
         let before = into.len();
-        let wanted = HEADER_BYTES + usize::from(member.name_length) + EXTRA_BYTES + member.packed as usize;
+        let wanted =
+            HEADER_BYTES + usize::from(member.name_length) + EXTRA_BYTES + member.packed as usize;
         let available = self.end.saturating_sub(member.offset).min(wanted as u64) as usize;
         into.resize(before + available, 0);
-        self.file.read_exact_at(&mut into[before..], member.offset).map_err(|cause| unreadable(&cause))?;
+        self.file
+            .read_exact_at(&mut into[before..], member.offset)
+            .map_err(|cause| unreadable(&cause))?;
         let start = self.data_start(member, &into[before..])?;
         let end = start + member.packed as usize;
         if end > available {
@@ -226,7 +249,9 @@ impl Package {
                 return Err(disagree("it reaches into the directory"));
             }
             into.resize(before + end, 0);
-            self.file.read_exact_at(&mut into[before..], member.offset).map_err(|cause| unreadable(&cause))?;
+            self.file
+                .read_exact_at(&mut into[before..], member.offset)
+                .map_err(|cause| unreadable(&cause))?;
         }
         Ok(before + start..before + end)
     }
@@ -241,7 +266,10 @@ impl Package {
         if at + member.packed > self.end {
             return Err(disagree("it reaches into the directory"));
         }
-        let packed = io::BufReader::with_capacity(BLOCK_BYTES, At { file: &self.file, place: at, left: member.packed });
+        let packed = io::BufReader::with_capacity(
+            BLOCK_BYTES,
+            At { file: &self.file, place: at, left: member.packed },
+        );
         let bytes: Box<dyn Read + '_> = match member.kind {
             Kind::Deflated => Box::new(flate2::bufread::DeflateDecoder::new(packed)),
             _ => Box::new(packed),
@@ -252,7 +280,9 @@ impl Package {
     /// The begin of the bytes behind the member's own header, which must agree with the directory.
     fn data_start(&self, member: &Member, header: &[u8]) -> Result<usize, Failure> {
         let word = |at: usize| header.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
-        let long = |at: usize| header.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let long = |at: usize| {
+            header.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        };
         let (Some(signature), Some(flags), Some(method)) = (long(0), word(6), word(8)) else {
             return Err(disagree("it begins at the end of the package"));
         };
@@ -275,9 +305,15 @@ impl Package {
             return Err(disagree("its own header and the directory name it differently"));
         }
         // Behind the member, or in an extra field, as the flags state.
-        let same = |short: Option<u32>, full: u64| short == Some(u32::MAX) || short.map(u64::from) == Some(full);
+        let same = |short: Option<u32>, full: u64| {
+            short == Some(u32::MAX) || short.map(u64::from) == Some(full)
+        };
         let later = flags & 8 != 0;
-        if !later && (crc != Some(member.crc) || !same(packed, member.packed) || !same(length, member.length)) {
+        if !later
+            && (crc != Some(member.crc)
+                || !same(packed, member.packed)
+                || !same(length, member.length))
+        {
             return Err(disagree("its own header and the directory state other lengths"));
         }
         Ok(HEADER_BYTES + usize::from(name_length) + usize::from(extra_length))
@@ -298,19 +334,32 @@ impl Member {
     /// Checks that it may be read at all.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match self.kind {
-            Kind::Stored if self.packed != self.length => Err(disagree("it is stored, with two lengths")),
-            Kind::Deflated if self.length > RATIO_FREE_BYTES && self.length / self.packed.max(1) > RATIO_MAX => {
-                let message =
-                    format!("{} bytes unpack to {}: more than {RATIO_MAX} times as many", self.packed, self.length);
+            Kind::Stored if self.packed != self.length => {
+                Err(disagree("it is stored, with two lengths"))
+            }
+            Kind::Deflated
+                if self.length > RATIO_FREE_BYTES
+                    && self.length / self.packed.max(1) > RATIO_MAX =>
+            {
+                let message = format!(
+                    "{} bytes unpack to {}: more than {RATIO_MAX} times as many",
+                    self.packed, self.length
+                );
                 Err(Failure::refused("dump.ratio", message))
             }
             Kind::Stored | Kind::Deflated => Ok(()),
-            Kind::Encrypted => Err(Failure::refused("dump.encrypted", "it is encrypted in the package")),
-            Kind::Symlink => Err(Failure::refused("dump.symlink", "it is a symbolic link in the package")),
+            Kind::Encrypted => {
+                Err(Failure::refused("dump.encrypted", "it is encrypted in the package"))
+            }
+            Kind::Symlink => {
+                Err(Failure::refused("dump.symlink", "it is a symbolic link in the package"))
+            }
             Kind::Folder => Err(Failure::refused("dump.missing", "it is a folder in the package")),
             Kind::Other(method) => {
                 let name = CompressionMethod::new(method).name().unwrap_or("unknown");
-                let message = format!("it is packed with method {method} ({name}); read are stored and deflated ones");
+                let message = format!(
+                    "it is packed with method {method} ({name}); read are stored and deflated ones"
+                );
                 Err(Failure::refused("dump.method", message))
             }
         }
@@ -361,7 +410,10 @@ fn inflate(packed: &[u8], length: u64, out: &mut Vec<u8>) -> Result<(), Failure>
     let mut inflater = Decompress::new(false);
     let status = inflater.decompress_vec(packed, out, FlushDecompress::Finish);
     if !matches!(status, Ok(Status::StreamEnd)) || (out.len() - before) as u64 != length {
-        return Err(Failure::new("dump.length", "it does not unpack to the length that the directory states"));
+        return Err(Failure::new(
+            "dump.length",
+            "it does not unpack to the length that the directory states",
+        ));
     }
     Ok(())
 }
@@ -435,7 +487,8 @@ mod tests {
             Found::Escape => return Err("escape"),
         };
         let (mut into, mut block) = (b"before".to_vec(), Vec::new());
-        let at_once = package.read_into(member, &mut into, &mut block).map_err(|failure| failure.code);
+        let at_once =
+            package.read_into(member, &mut into, &mut block).map_err(|failure| failure.code);
         let at_once = at_once.map(|range| into[range].to_vec());
         let mut bytes = Vec::new();
         let streamed = package
@@ -454,7 +507,10 @@ mod tests {
     fn stored_and_deflated_members_are_read() {
         let long = "hello ".repeat(5_000);
         let mut zip = Zip::new();
-        zip.add("manifest.xml", b"<x/>").deflated("a/b", long.as_bytes()).add("empty", b"").folder("a/");
+        zip.add("manifest.xml", b"<x/>")
+            .deflated("a/b", long.as_bytes())
+            .add("empty", b"")
+            .folder("a/");
         let package = open(&zip.finish()).unwrap();
         assert_eq!(package.count(), 3);
         assert_eq!(read(&package, "/manifest.xml").unwrap(), b"<x/>");
@@ -468,7 +524,9 @@ mod tests {
         let mut zip = Zip::new();
         zip.add("../../escape", b"x").add("/tmp/escape", b"x").add("ok", b"hello");
         let package = open(&zip.finish()).unwrap();
-        for path in ["../../escape", "/../../escape", "/tmp/escape", "a\\b", "", "/", "a//b", "/./ok"] {
+        for path in
+            ["../../escape", "/../../escape", "/tmp/escape", "a\\b", "", "/", "a//b", "/./ok"]
+        {
             assert_eq!(read(&package, path), Err("escape"), "{path}");
         }
         assert_eq!(read(&package, "/ok").unwrap(), b"hello");
@@ -518,7 +576,10 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named() {
         let mut zip = Zip::new();
-        zip.encrypted("secret", b"x").method("strange", 14, b"x").symlink("link", "/etc/passwd").add("ok", b"hello");
+        zip.encrypted("secret", b"x")
+            .method("strange", 14, b"x")
+            .symlink("link", "/etc/passwd")
+            .add("ok", b"hello");
         let package = open(&zip.finish()).unwrap();
         assert_eq!(read(&package, "secret"), Err("dump.encrypted"));
         assert_eq!(read(&package, "strange"), Err("dump.method"));

@@ -1,4 +1,5 @@
-//! Digesting a package while it is received, in a thread of its own, so that the two run in parallel.
+//! Digesting a package while it is received, in a thread of its own, so that the two run in
+//! parallel.
 
 use crate::verify::Hasher;
 use abreast_webtypes::Digests;
@@ -8,7 +9,8 @@ use std::thread::JoinHandle;
 
 /// Bytes digested at once before a thread is begun: many packages are shorter.
 const HERE_BYTES: usize = 1 << 20;
-/// Pieces that wait for the thread, at most; then receiving waits for it. Each is as long as what one read gives.
+/// Pieces that wait for the thread, at most; then receiving waits for it. Each is as long as what
+/// one read gives.
 const WAITING_PIECES: usize = 32;
 
 /// Digests pieces in their order.
@@ -87,16 +89,20 @@ mod tests {
 
     #[test]
     fn digests_are_those_of_all_pieces_in_their_order() {
-        let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let bytes: Vec<u8> =
+            (0..3_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         for (length, step) in [(0, 1), (1_000, 7), (3_000_000, 70_001)] {
             let mut listed = Digests::default();
             listed.parse_into(b"md5:5d41402abc4b2a76b9719d911017c592").unwrap();
-            let (mut before, mut whole) = (Hasher::for_listed(&listed), Hasher::for_listed(&listed));
+            let (mut before, mut whole) =
+                (Hasher::for_listed(&listed), Hasher::for_listed(&listed));
             before.update(b"begun");
             whole.update(b"begun");
             whole.update(&bytes[..length]);
             let mut digest = BackgroundDigest::new(before);
-            bytes[..length].chunks(step).for_each(|piece| digest.update(Bytes::copy_from_slice(piece)));
+            bytes[..length]
+                .chunks(step)
+                .for_each(|piece| digest.update(Bytes::copy_from_slice(piece)));
             assert_eq!(digest.away.is_some(), length > HERE_BYTES);
             assert_eq!(digest.finish(), whole.finish());
         }

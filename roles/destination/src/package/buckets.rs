@@ -1,7 +1,8 @@
-//! Buckets: the place of a hash among many in order, found with one access to a table and a few to the hashes.
+//! Buckets: the place of a hash among many in order, found with one access to a table and a few to
+//! the hashes.
 //!
-//! Hashes of names are spread evenly, so their first bits show nearly where they are: a search by halves would touch a
-//! dozen places far apart in memory for each of a million names.
+//! Hashes of names are spread evenly, so their first bits show nearly where they are: a search by
+//! halves would touch a dozen places far apart in memory for each of a million names.
 
 use std::ops::Range;
 
@@ -53,14 +54,15 @@ mod tests {
     #[test]
     fn every_hash_is_found_and_no_other() {
         for count in [0_usize, 1, 2, 3, 7, 64, 1_000] {
-            let mut hashes: Vec<u64> =
-                (0..count as u64).map(|number| (number / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            let mut hashes: Vec<u64> = (0..count as u64)
+                .map(|number| (number / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                .collect();
             hashes.extend([0, u64::MAX, u64::MAX]);
             hashes.sort_unstable();
             let buckets = Buckets::of(hashes.len(), |at| hashes[at]);
             for hash in &hashes {
-                let expected =
-                    hashes.partition_point(|other| other < hash)..hashes.partition_point(|other| other <= hash);
+                let expected = hashes.partition_point(|other| other < hash)
+                    ..hashes.partition_point(|other| other <= hash);
                 assert_eq!(buckets.find(*hash, |at| hashes[at]), expected, "{hash} of {count}");
             }
             assert!(buckets.find(12_345, |at| hashes[at]).is_empty());

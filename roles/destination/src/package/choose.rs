@@ -1,8 +1,9 @@
 //! The cost rule: packages, or a request for each resource.
 //!
-//! A request costs a round trip for each resource, as many at a time as there are connections, and the bytes wanted.
-//! Packages cost a round trip each, the time to make them, and all of their bytes, wanted or not. Both are put in seconds,
-//! with the shortest round trip and the speed measured while this run read the lists.
+//! A request costs a round trip for each resource, as many at a time as there are connections, and
+//! the bytes wanted. Packages cost a round trip each, the time to make them, and all of their
+//! bytes, wanted or not. Both are put in seconds, with the shortest round trip and the speed
+//! measured while this run read the lists.
 
 use super::listing::{Dump, ListedPackage, Offered, Packaged};
 use crate::diagnostics::Pace;
@@ -37,7 +38,12 @@ impl Wanted {
     /// `bytes` is 0 where no length is known.
     pub(super) fn new(options: &SyncOptions, resources: u64, bytes: u64) -> Self {
         let bytes = if bytes > 0 { bytes } else { resources * UNKNOWN_BYTES };
-        Self { resources, bytes, connections: options.connections.max(1) as u64, dumps: options.dumps }
+        Self {
+            resources,
+            bytes,
+            connections: options.connections.max(1) as u64,
+            dumps: options.dumps,
+        }
     }
 
     /// Whether packages are to be considered at all.
@@ -49,7 +55,8 @@ impl Wanted {
         }
     }
 
-    /// The cost of packages if they are to be used: it is less than that of requests, or the user wants packages always.
+    /// The cost of packages if they are to be used: it is less than that of requests, or the user
+    /// wants packages always.
     pub(super) fn better(self, packages: Option<f64>, pace: Pace) -> Option<f64> {
         match self.dumps {
             Dumps::Never => None,
@@ -62,7 +69,8 @@ impl Wanted {
     fn seconds(self, pace: Pace) -> f64 {
         let round_trip = pace.round_trip.unwrap_or(ROUND_TRIP).as_secs_f64();
         let at_a_time = self.connections.clamp(1, self.resources.max(1)) as f64;
-        self.resources as f64 * (round_trip + REQUEST_SECONDS) / at_a_time + self.bytes as f64 / rate(pace)
+        self.resources as f64 * (round_trip + REQUEST_SECONDS) / at_a_time
+            + self.bytes as f64 / rate(pace)
     }
 }
 
@@ -71,7 +79,11 @@ fn rate(pace: Pace) -> f64 {
 }
 
 /// The cost of a package of which so many bytes are to be received; `None` when that is not known.
-pub(super) fn package_seconds(package: &ListedPackage, to_come: Option<u64>, pace: Pace) -> Option<f64> {
+pub(super) fn package_seconds(
+    package: &ListedPackage,
+    to_come: Option<u64>,
+    pace: Pace,
+) -> Option<f64> {
     let round_trip = pace.round_trip.unwrap_or(ROUND_TRIP).as_secs_f64();
     let making = package.made.map_or(0.0, |made| made.seconds);
     to_come.map(|bytes| round_trip + making + bytes as f64 / rate(pace))
@@ -99,14 +111,18 @@ pub(super) fn choose(
             Ok(dump) if dump.packages.is_empty() => {}
             Ok(dump) => {
                 let each = dump.packages.iter();
-                let seconds = each.map(|package| package_seconds(package, downloads.to_come(package), pace)).sum();
+                let seconds = each
+                    .map(|package| package_seconds(package, downloads.to_come(package), pace))
+                    .sum();
                 if let Some(seconds) = wanted.better(seconds, pace)
                     && best.as_ref().is_none_or(|(least, _)| seconds < *least)
                 {
                     best = Some((seconds, dump));
                 }
             }
-            Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io) => return Err(error),
+            Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io) => {
+                return Err(error);
+            }
             Err(error) => {
                 let message = format!("{error}\n  resources are asked for one by one");
                 run.report.notice(error.code(), &url, &message);

@@ -1,4 +1,5 @@
-//! Fetching a package into the state folder: continued where it was interrupted, whole and verified.
+//! Fetching a package into the state folder: continued where it was interrupted, whole and
+//! verified.
 
 use super::background::BackgroundDigest;
 use super::listing::ListedPackage;
@@ -48,7 +49,9 @@ impl Downloads {
     /// How many bytes of a package are still to come, when its length is listed.
     pub(crate) fn to_come(&self, package: &ListedPackage) -> Option<u64> {
         let folder = self.state.existing_folder(FOLDER);
-        let here = folder.and_then(|folder| folder.stat(&name_of(package)).ok()).map_or(0, |stat| stat.size);
+        let here = folder
+            .and_then(|folder| folder.stat(&name_of(package)).ok())
+            .map_or(0, |stat| stat.size);
         package.length.map(|length| length.saturating_sub(here))
     }
 
@@ -56,27 +59,39 @@ impl Downloads {
     ///
     /// # Errors
     /// `dump.space`, `fixity.mismatch`, `dump.size`, and those of any transfer.
-    pub(crate) fn fetch(&self, requests: &Requests<'_>, package: &ListedPackage) -> Result<File, Error> {
+    pub(crate) fn fetch(
+        &self,
+        requests: &Requests<'_>,
+        package: &ListedPackage,
+    ) -> Result<File, Error> {
         package.check_format()?;
         let shown = self.state.path().join(FOLDER);
         let io = |cause: std::io::Error| {
-            let full = matches!(cause.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
+            let full = matches!(
+                cause.kind(),
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+            );
             let code = if full { "dump.space" } else { "io" };
-            Error::new(code, ExitCode::Io, format!("cannot keep a package in {}: {cause}", shown.display()))
-                .with_cause(cause)
+            Error::new(
+                code,
+                ExitCode::Io,
+                format!("cannot keep a package in {}: {cause}", shown.display()),
+            )
+            .with_cause(cause)
         };
         let folder = self.state.folder(FOLDER)?;
         if let Some(file) = begun_whole(&folder, package).map_err(io)? {
             return Ok(file);
         }
-        let to_come = package.made.map(|made| made.bytes_max).or(self.to_come(package)).unwrap_or(0);
+        let to_come =
+            package.made.map(|made| made.bytes_max).or(self.to_come(package)).unwrap_or(0);
         if let Some(free) = folder.free_bytes()
             && free < to_come.saturating_add(SPARE_BYTES)
         {
-            let message = format!("{to_come} bytes of {} are to come, and {free} are free", package.url);
-            return Err(
-                Error::new("dump.space", ExitCode::Io, message).with_help("free space, or run with `--dumps never`")
-            );
+            let message =
+                format!("{to_come} bytes of {} are to come, and {free} are free", package.url);
+            return Err(Error::new("dump.space", ExitCode::Io, message)
+                .with_help("free space, or run with `--dumps never`"));
         }
         let mut arriving = begun(&folder, package).map_err(io)?;
         let authorization = requests
@@ -88,7 +103,9 @@ impl Downloads {
             None => requests.client.clone(),
         };
         let work = abreast_net::with_retries(&client, &package.url, async |attempt| {
-            let resume = arriving.as_ref().and_then(|arriving| Some((arriving.length, arriving.etag.clone()?)));
+            let resume = arriving
+                .as_ref()
+                .and_then(|arriving| Some((arriving.length, arriving.etag.clone()?)));
             let request = Request {
                 range_from: resume.as_ref().map(|(from, etag)| (*from, etag.as_str())),
                 unasked_encoding: UnaskedEncoding::Refuse,
@@ -109,7 +126,11 @@ impl Downloads {
             if !resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag)) {
                 arriving = None;
                 if response.status() != StatusCode::OK {
-                    let message = format!("cannot read {}: the server answered {}", package.url, response.status());
+                    let message = format!(
+                        "cannot read {}: the server answered {}",
+                        package.url,
+                        response.status()
+                    );
                     return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
                 }
             }
@@ -121,7 +142,10 @@ impl Downloads {
             }
             let Some(arriving) = &mut arriving else { return Ok(Ok(())) };
             let most = package.made.map_or(PACKAGE_BYTES_MAX, |made| made.bytes_max);
-            if response.content_length().is_some_and(|length| length.saturating_add(arriving.length) > most) {
+            if response
+                .content_length()
+                .is_some_and(|length| length.saturating_add(arriving.length) > most)
+            {
                 return Ok(Err(too_large(package, most)));
             }
             response.set_limit(PACKAGE_BYTES_MAX);
@@ -175,7 +199,11 @@ impl Downloads {
 }
 
 fn different(package: &ListedPackage, what: &str) -> Error {
-    Error::new("fixity.mismatch", ExitCode::SourceInvalid, format!("cannot use the package {}: {what}", package.url))
+    Error::new(
+        "fixity.mismatch",
+        ExitCode::SourceInvalid,
+        format!("cannot use the package {}: {what}", package.url),
+    )
 }
 
 fn too_large(package: &ListedPackage, most: u64) -> Error {
@@ -208,21 +236,25 @@ fn forget(folder: &Dir, package: &ListedPackage) {
 
 /// A package that is here whole, and is the one listed.
 fn begun_whole(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<File>> {
-    let (Some(length), Some(_)) = (package.length, package.digests.strongest()) else { return Ok(None) };
+    let (Some(length), Some(_)) = (package.length, package.digests.strongest()) else {
+        return Ok(None);
+    };
     let Some((mut file, stat)) = open_begun(folder, &name_of(package)) else { return Ok(None) };
     if stat.size != length {
         return Ok(None);
     }
     let mut hasher = Hasher::for_listed(&package.digests);
     hash_into(&mut file, &mut hasher)?;
-    let whole = judge(&package.digests, Some(length), &hasher.finish(), length) == Verdict::Verified;
+    let whole =
+        judge(&package.digests, Some(length), &hasher.finish(), length) == Verdict::Verified;
     Ok(whole.then_some(file))
 }
 
 /// The part of a package that an earlier run received, when its version is known.
 fn begun(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<Arriving>> {
     let Some(note) = read_text(folder, &note_of(package), NOTE_BYTES_MAX) else { return Ok(None) };
-    let Some((etag, url)) = note.trim_end().split_once('\n').filter(|(_, url)| *url == package.url) else {
+    let Some((etag, url)) = note.trim_end().split_once('\n').filter(|(_, url)| *url == package.url)
+    else {
         return Ok(None);
     };
     let _ = url;

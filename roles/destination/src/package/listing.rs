@@ -60,27 +60,30 @@ pub(crate) struct Made {
 }
 
 impl ListedPackage {
-    /// Checks that it is a ZIP file, as far as its type or its name states that. Without either it is tried.
+    /// Checks that it is a ZIP file, as far as its type or its name states that. Without either it
+    /// is tried.
     ///
     /// # Errors
     /// `dump.format`, with the name of the format.
     pub(crate) fn check_format(&self) -> Result<(), Error> {
         let media_type = self.media_type.as_deref().unwrap_or_default();
-        let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let media_type =
+            media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let path = self.url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
         let named = |endings: &[&str]| endings.iter().any(|ending| path.ends_with(ending));
         let format = match media_type.as_str() {
             "application/warc" | "application/warc+gzip" => "WARC",
             "application/x-xz" | "application/x-xz-compressed-tar" => "tar packed with xz",
             "application/x-tar" => "tar",
-            "application/gzip" | "application/x-gzip" | "application/x-gtar" | "application/x-tgz" => {
-                "tar packed with gzip"
-            }
+            "application/gzip" | "application/x-gzip" | "application/x-gtar"
+            | "application/x-tgz" => "tar packed with gzip",
             "application/zstd" => "packed with zstd",
             "application/x-7z-compressed" => "7z",
             "" | "application/octet-stream" if named(&[".warc", ".warc.gz"]) => "WARC",
             "" | "application/octet-stream" if named(&[".tar.xz", ".txz"]) => "tar packed with xz",
-            "" | "application/octet-stream" if named(&[".tar.gz", ".tgz"]) => "tar packed with gzip",
+            "" | "application/octet-stream" if named(&[".tar.gz", ".tgz"]) => {
+                "tar packed with gzip"
+            }
             "" | "application/octet-stream" if named(&[".tar"]) => "tar",
             ""
             | "application/octet-stream"

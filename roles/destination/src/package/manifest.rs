@@ -13,7 +13,8 @@ const FAULTS_MAX: usize = 1_000;
 /// A manifest that was read: which URI is which member.
 #[derive(Debug)]
 pub(crate) struct Manifest {
-    /// In the order of the hashes of their URIs; of several for one URI the last of the manifest comes last.
+    /// In the order of the hashes of their URIs; of several for one URI the last of the manifest
+    /// comes last.
     listed: Vec<Placed>,
     buckets: Buckets,
     hasher: RandomState,
@@ -83,16 +84,23 @@ impl Manifest {
             Found::Member(number) => {
                 self.name(number);
                 let modified = listed.sure_modified();
-                self.listed.push(Placed { uri: self.hasher.hash_one(uri.as_bytes()), number, modified });
+                self.listed.push(Placed {
+                    uri: self.hasher.hash_one(uri.as_bytes()),
+                    number,
+                    modified,
+                });
                 return;
             }
-            Found::Escape if !has_path => Failure::refused("dump.missing", "the manifest gives no path"),
+            Found::Escape if !has_path => {
+                Failure::refused("dump.missing", "the manifest gives no path")
+            }
             Found::Escape => {
                 let message = format!("the path `{}` leads out of the package", excerpt(path));
                 Failure::refused("path.escape", message)
             }
             Found::Missing => {
-                let message = format!("the manifest names `{}`, which is not in the package", excerpt(path));
+                let message =
+                    format!("the manifest names `{}`, which is not in the package", excerpt(path));
                 Failure::refused("dump.missing", message)
             }
         };
@@ -103,7 +111,10 @@ impl Manifest {
     }
 
     /// The members for a URI, with their modification; the newest last.
-    pub(crate) fn members_for(&self, uri: &str) -> impl DoubleEndedIterator<Item = (u32, Option<i64>)> {
+    pub(crate) fn members_for(
+        &self,
+        uri: &str,
+    ) -> impl DoubleEndedIterator<Item = (u32, Option<i64>)> {
         let hash = self.hasher.hash_one(uri.as_bytes());
         let places = self.buckets.find(hash, |at| self.listed[at].uri);
         self.listed[places].iter().map(|listed| (listed.number, listed.modified))

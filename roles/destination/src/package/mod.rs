@@ -1,5 +1,6 @@
-//! Packages: many resources in one ZIP file, instead of a request for each [rs-core §11, §13]. Which ones there are, and
-//! what their manifests list, is read by the reader of the Source's protocol.
+//! Packages: many resources in one ZIP file, instead of a request for each [rs-core §11, §13].
+//! Which ones there are, and what their manifests list, is read by the reader of the Source's
+//! protocol.
 //!
 //! | file | subject |
 //! |---|---|
@@ -13,8 +14,9 @@
 //! | `buckets.rs` | finding a hash among many |
 //! | `supply.rs` | members into the sink |
 //!
-//! The plan comes from lists wherever there are any, so fixity, deletions and the cursor do not depend on packages at
-//! all: a package only supplies bytes that are planned and listed, and what it cannot supply is requested by itself.
+//! The plan comes from lists wherever there are any, so fixity, deletions and the cursor do not
+//! depend on packages at all: a package only supplies bytes that are planned and listed, and what
+//! it cannot supply is requested by itself.
 
 pub(crate) mod archive;
 mod background;

@@ -1,8 +1,8 @@
 //! One package with all changes since a time, which a Source makes on request.
 //!
-//! How long the package will be is not known beforehand; but the changes were just read, and it holds what they list. It
-//! supplies planned bytes as any package does. When it cannot be fetched, that is reported, and the run continues as if
-//! there were none.
+//! How long the package will be is not known beforehand; but the changes were just read, and it
+//! holds what they list. It supplies planned bytes as any package does. When it cannot be fetched,
+//! that is reported, and the run continues as if there were none.
 
 use super::choose::{UNKNOWN_BYTES, Wanted, package_seconds};
 use super::listing::{Dump, ListedPackage, Made, Packaged};
@@ -21,9 +21,11 @@ const CHANGES_MAX: u64 = 50_000;
 const BYTES_MAX: u64 = 1 << 30;
 /// The overhead of a change in a package: an entry of the manifest and two headers.
 const CHANGE_BYTES: u64 = 700;
-/// Bytes that a package may have more than twice what is expected: changes continue while it is made.
+/// Bytes that a package may have more than twice what is expected: changes continue while it is
+/// made.
 const SPARE_BYTES: u64 = 1 << 20;
-/// The time of the Source to put one change into a package, and the bytes that it reads in a second.
+/// The time of the Source to put one change into a package, and the bytes that it reads in a
+/// second.
 const MAKING_SECONDS: f64 = 0.000_05;
 const MAKING_BYTES_PER_SECOND: f64 = 100_000_000.0;
 
@@ -58,13 +60,14 @@ impl Changes {
         Made {
             bytes: self.package_bytes(),
             bytes_max: self.package_bytes().saturating_mul(2).saturating_add(SPARE_BYTES),
-            seconds: self.changes as f64 * MAKING_SECONDS + self.bytes as f64 / MAKING_BYTES_PER_SECOND,
+            seconds: self.changes as f64 * MAKING_SECONDS
+                + self.bytes as f64 / MAKING_BYTES_PER_SECOND,
         }
     }
 }
 
-/// Takes what is planned out of one package with all changes since a time, if the Source makes it and it is cheaper than a
-/// request for each.
+/// Takes what is planned out of one package with all changes since a time, if the Source makes it
+/// and it is cheaper than a request for each.
 ///
 /// # Errors
 /// Those that end a run; all others are reported.
@@ -81,7 +84,12 @@ pub(super) fn supply_since(
     match fetched.and_then(|file| apply_package(transfer, reader, run, &dump, &package, file)) {
         Ok(()) => {}
         Err(error) if error.code() == "dump.space" => report_unusable(run.report, &package, &error),
-        Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Other) => {
+        Err(error)
+            if matches!(
+                error.exit_code(),
+                ExitCode::Cancelled | ExitCode::Io | ExitCode::Other
+            ) =>
+        {
             return Err(error);
         }
         Err(error) => {
@@ -96,12 +104,16 @@ pub(super) fn supply_since(
 }
 
 fn report_unusable(report: &mut Reporter<'_>, package: &ListedPackage, error: &Error) {
-    let message = format!("{error}\n  other packages are tried, or the resources are requested one by one");
+    let message =
+        format!("{error}\n  other packages are tried, or the resources are requested one by one");
     report.notice(error.code(), &package.url, &message);
 }
 
 /// The package, if it is worth it.
-fn choose(reader: &mut dyn Reader, run: &mut PlanContext<'_, '_>) -> Result<Option<ListedPackage>, Error> {
+fn choose(
+    reader: &mut dyn Reader,
+    run: &mut PlanContext<'_, '_>,
+) -> Result<Option<ListedPackage>, Error> {
     if run.planner.since.is_none() || run.planner.made_from.is_some() {
         return Ok(None);
     }
@@ -137,8 +149,11 @@ mod tests {
     #[test]
     fn a_package_is_expected_to_hold_every_change() {
         let mut changes = Changes::default();
-        let change =
-            |length, change| Listed { length, change: Some(change), ..listed("http://h/l", "http://h/a", Vec::new()) };
+        let change = |length, change| Listed {
+            length,
+            change: Some(change),
+            ..listed("http://h/l", "http://h/a", Vec::new())
+        };
         changes.note(&change(Some(100), Kind::Update));
         changes.note(&change(None, Kind::Create));
         changes.note(&change(Some(100), Kind::Delete));

@@ -1,4 +1,5 @@
-//! Members of packages into the sink: by several threads, straight out of the file, verified like any body.
+//! Members of packages into the sink: by several threads, straight out of the file, verified like
+//! any body.
 
 use super::archive::{Package, SMALL_BYTES};
 use super::choose::choose;
@@ -50,7 +51,8 @@ struct Supply<'a> {
     is_plan: bool,
 }
 
-/// Takes what is planned out of packages, when that is cheaper than a request for each; the rest stays planned.
+/// Takes what is planned out of packages, when that is cheaper than a request for each; the rest
+/// stays planned.
 pub(crate) fn supply(
     transfer: &mut Transfer<'_>,
     reader: &mut dyn Reader,
@@ -79,12 +81,16 @@ fn supply_from(
             break;
         }
         let fetched = run.planner.downloads.fetch(run.requests, package);
-        let Err(error) = fetched.and_then(|file| apply_package(transfer, reader, run, dump, package, file)) else {
+        let Err(error) =
+            fetched.and_then(|file| apply_package(transfer, reader, run, dump, package, file))
+        else {
             run.planner.downloads.discard(package);
             continue;
         };
         let is_full = error.code() == "dump.space";
-        if !is_full && matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Other) {
+        if !is_full
+            && matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Other)
+        {
             return Err(error);
         }
         let message = format!("{error}\n  resources are asked for one by one");
@@ -110,7 +116,10 @@ pub(super) fn apply_package(
     let report = &mut *run.report;
     run.requests.diagnostics.report(report);
     if manifest.strays > 0 {
-        let message = format!("{} of its members are not named by its manifest, and ignored", manifest.strays);
+        let message = format!(
+            "{} of its members are not named by its manifest, and ignored",
+            manifest.strays
+        );
         report.notice("dump.stray", &listed.url, &message);
     }
     let at = dump.at.into_iter().chain(manifest.at).min().map(Timestamp::as_micros);
@@ -124,9 +133,13 @@ pub(super) fn apply_package(
     result
 }
 
-/// Entries of the manifest that lead to no member. Where the manifest is the plan they are refused; else their
-/// resources are asked for like any others.
-fn report_faults(transfer: &mut Transfer<'_>, supply: &mut Supply<'_>, report: &mut Reporter<'_>) -> Result<(), Error> {
+/// Entries of the manifest that lead to no member. Where the manifest is the plan they are refused;
+/// else their resources are asked for like any others.
+fn report_faults(
+    transfer: &mut Transfer<'_>,
+    supply: &mut Supply<'_>,
+    report: &mut Reporter<'_>,
+) -> Result<(), Error> {
     let faults = std::mem::take(&mut supply.manifest.faults);
     let reported = faults.len() as u64;
     for (uri, failure) in faults {
@@ -141,14 +154,21 @@ fn report_faults(transfer: &mut Transfer<'_>, supply: &mut Supply<'_>, report: &
         }
     }
     if supply.manifest.faulty > reported {
-        let message = format!("{} more entries of its manifest lead to no member", supply.manifest.faulty - reported);
+        let message = format!(
+            "{} more entries of its manifest lead to no member",
+            supply.manifest.faulty - reported
+        );
         report.notice("dump.missing", supply.url, &message);
     }
     Ok(())
 }
 
 /// Stores what is planned and in the package. The caller has begun a transaction.
-fn unpack_all(transfer: &mut Transfer<'_>, supply: &Supply<'_>, report: &mut Reporter<'_>) -> Result<(), Error> {
+fn unpack_all(
+    transfer: &mut Transfer<'_>,
+    supply: &Supply<'_>,
+    report: &mut Reporter<'_>,
+) -> Result<(), Error> {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get).max(2);
     let threads = transfer.options.threads.unwrap_or(cores).clamp(1, 64);
     let queue = WorkQueue::new(threads);
@@ -157,7 +177,8 @@ fn unpack_all(transfer: &mut Transfer<'_>, supply: &Supply<'_>, report: &mut Rep
     let (sink, rules) = (Arc::clone(&transfer.sink), Arc::clone(&transfer.rules));
     std::thread::scope(|scope| {
         for number in 0..threads {
-            let (queue, stop, sink, rules, done) = (&queue, &stop, &sink, &rules, send_done.clone());
+            let (queue, stop, sink, rules, done) =
+                (&queue, &stop, &sink, &rules, send_done.clone());
             std::thread::Builder::new()
                 .name(format!("unpack-{number}"))
                 .spawn_scoped(scope, move || {
@@ -222,8 +243,12 @@ fn hand_out(
             Ok(chunk) => chunk,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::new("internal", ExitCode::Other, "an unpacking thread ended early")
-                    .with_help("please report this"));
+                return Err(Error::new(
+                    "internal",
+                    ExitCode::Other,
+                    "an unpacking thread ended early",
+                )
+                .with_help("please report this"));
             }
         };
         outstanding -= 1;
@@ -265,7 +290,13 @@ fn hand_out(
     }
 }
 
-fn report_left(report: &mut Reporter<'_>, supply: &Supply<'_>, task: &Task, failure: &Failure, left: &mut Left) {
+fn report_left(
+    report: &mut Reporter<'_>,
+    supply: &Supply<'_>,
+    task: &Task,
+    failure: &Failure,
+    left: &mut Left,
+) {
     if failure.code == "fixity.mismatch" {
         left.other_versions += 1;
         return;
@@ -300,8 +331,8 @@ impl Supply<'_> {
         of_package || matches!(failure.code, "fixity.mismatch" | "body.read")
     }
 
-    /// The member with the bytes that an item wants, if they are sure to be those: by a digest that is listed, or by
-    /// a time, since without a digest nothing else distinguishes versions.
+    /// The member with the bytes that an item wants, if they are sure to be those: by a digest that
+    /// is listed, or by a time, since without a digest nothing else distinguishes versions.
     fn member_for(&self, task: &Task) -> Option<u32> {
         self.found_for(task).map(|(number, _)| number)
     }
@@ -311,7 +342,9 @@ impl Supply<'_> {
     fn facts_of(&self, task: &Task) -> Facts {
         let last_modified = self.found_for(task).and_then(|(number, listed)| {
             let seconds = || self.package.member(number).modified();
-            listed.and_then(|micros| micros.checked_mul(1_000)).or_else(|| seconds()?.checked_mul(1_000_000_000))
+            listed
+                .and_then(|micros| micros.checked_mul(1_000))
+                .or_else(|| seconds()?.checked_mul(1_000_000_000))
         });
         Facts { last_modified, ..Facts::default() }
     }
@@ -322,7 +355,10 @@ impl Supply<'_> {
         digests.set_from_bytes(&task.pending.digests);
         let is_sure = self.is_plan
             || digests.strongest().is_some()
-            || task.pending.modified.is_some_and(|listed| modified == Some(listed) || self.at >= Some(listed));
+            || task
+                .pending
+                .modified
+                .is_some_and(|listed| modified == Some(listed) || self.at >= Some(listed));
         is_sure.then_some((number, modified))
     }
 }
@@ -354,7 +390,8 @@ fn unpack(
     runtime.block_on(async {
         while let Some(chunk) = queue.take(thread).await {
             bytes.clear();
-            let ready: Vec<_> = chunk.iter().map(|task| prepare(supply, task, &mut bytes, &mut block)).collect();
+            let ready: Vec<_> =
+                chunk.iter().map(|task| prepare(supply, task, &mut bytes, &mut block)).collect();
             let bodies = ready.iter().zip(&chunk).map(|(ready, task)| match ready {
                 Ready::Bytes(range) => Some((task, &bytes[range.clone()])),
                 _ => None,
@@ -367,11 +404,15 @@ fn unpack(
                     _ if stop.load(Ordering::Relaxed) => None,
                     Ready::Absent => None,
                     Ready::Failed(failure) => Some(Outcome::Failed(failure)),
-                    Ready::Bytes(range) => Some(storer.store_hashed(&task, facts, &bytes[range], digests).await),
-                    Ready::Long(number) => match supply.package.reader(supply.package.member(number)) {
-                        Ok(reader) => Some(storer.store_body(&task, facts, reader).await),
-                        Err(failure) => Some(Outcome::Failed(failure)),
-                    },
+                    Ready::Bytes(range) => {
+                        Some(storer.store_hashed(&task, facts, &bytes[range], digests).await)
+                    }
+                    Ready::Long(number) => {
+                        match supply.package.reader(supply.package.member(number)) {
+                            Ok(reader) => Some(storer.store_body(&task, facts, reader).await),
+                            Err(failure) => Some(Outcome::Failed(failure)),
+                        }
+                    }
                 };
                 results.push((task, outcome));
             }
@@ -399,5 +440,7 @@ fn prepare(supply: &Supply<'_>, task: &Task, bytes: &mut Vec<u8>, block: &mut Ve
     }
 }
 
-const _: () =
-    assert!(SMALL_BYTES <= crate::transfer::store::MEMORY_BYTES as u64, "a small member fits the memory for bodies");
+const _: () = assert!(
+    SMALL_BYTES <= crate::transfer::store::MEMORY_BYTES as u64,
+    "a small member fits the memory for bodies"
+);

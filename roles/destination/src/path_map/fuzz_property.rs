@@ -2,13 +2,18 @@
 
 use super::{Form, MAX_PATH_BYTES, NameRules, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 
-/// The properties that hold for any input: the path stays inside, is no reserved name, and leads back to the URI.
+/// The properties that hold for any input: the path stays inside, is no reserved name, and leads
+/// back to the URI.
 ///
 /// # Panics
 /// A property does not hold.
 pub fn check(data: &[u8]) {
     let (flags, text) = data.split_first().unwrap_or((&0, &[]));
-    let rules = NameRules { folds_case: flags & 1 != 0, ascii_only: flags & 2 != 0, no_controls: flags & 32 != 0 };
+    let rules = NameRules {
+        folds_case: flags & 1 != 0,
+        ascii_only: flags & 2 != 0,
+        no_controls: flags & 32 != 0,
+    };
     let form = if flags & 4 == 0 { Form::Plain } else { Form::Leaf };
     let base = if flags & 8 == 0 { "http://source.example/" } else { "http://source.example/set/" };
     let map = PathMap::new(base, rules).expect("a literal base");
@@ -20,12 +25,23 @@ pub fn check(data: &[u8]) {
         for (number, name) in path.split(|byte| *byte == b'/').enumerate() {
             assert!(abreast_folder::is_component(name), "{uri:?} -> {path:?}");
             assert!(!name.starts_with(TEMPORARY_PREFIX), "{uri:?} -> {path:?}");
-            assert!(number > 0 || !name.eq_ignore_ascii_case(STATE_FOLDER.as_bytes()), "{uri:?} -> {path:?}");
+            assert!(
+                number > 0 || !name.eq_ignore_ascii_case(STATE_FOLDER.as_bytes()),
+                "{uri:?} -> {path:?}"
+            );
             assert!(!rules.ascii_only || name.is_ascii(), "{uri:?} -> {path:?}");
-            assert!(!rules.no_controls || !name.iter().any(u8::is_ascii_control), "{uri:?} -> {path:?}");
+            assert!(
+                !rules.no_controls || !name.iter().any(u8::is_ascii_control),
+                "{uri:?} -> {path:?}"
+            );
         }
         let without_fragment = uri.split('#').next().unwrap_or_default();
-        assert_eq!(map.uri(&path), Some((without_fragment.to_owned(), form)), "{}", String::from_utf8_lossy(&path));
+        assert_eq!(
+            map.uri(&path),
+            Some((without_fragment.to_owned(), form)),
+            "{}",
+            String::from_utf8_lossy(&path)
+        );
     }
     // The bytes as a path: whatever URI it stands for leads back to it.
     let path = data.get(1..).unwrap_or_default();
@@ -58,10 +74,14 @@ mod tests {
         }
     }
 
-    /// The fuzz target's body over many seeded inputs; the count is raised for acceptance by the environment.
+    /// The fuzz target's body over many seeded inputs; the count is raised for acceptance by the
+    /// environment.
     #[test]
     fn seeded_inputs_hold_the_properties() {
-        let count: u64 = std::env::var("ABREAST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000);
+        let count: u64 = std::env::var("ABREAST_FUZZ_RUNS")
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(20_000);
         let pieces: [&[u8]; 24] = [
             b"/",
             b"..",

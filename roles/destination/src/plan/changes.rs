@@ -1,9 +1,9 @@
 //! The plan for changes that were read.
 //!
-//! Of several changes of one resource the last one counts. The time of a change is the one that is stated with it; where
-//! there is none, the order of the document decides, and among documents the order of their spans. The last modification
-//! of a resource never orders changes: some protocols have the time of the change there, and deletions often keep the one
-//! from before, or have none.
+//! Of several changes of one resource the last one counts. The time of a change is the one that is
+//! stated with it; where there is none, the order of the document decides, and among documents the
+//! order of their spans. The last modification of a resource never orders changes: some protocols
+//! have the time of the change there, and deletions often keep the one from before, or have none.
 
 use crate::admit::Admission;
 use crate::alternates::Changed;
@@ -61,11 +61,13 @@ pub(crate) struct Seen {
     pub(crate) stated: bool,
     pub(crate) base: Option<String>,
     pub(crate) entries: u64,
-    /// Where the list being read stands among all: less than those read before, when they are walked back.
+    /// Where the list being read stands among all: less than those read before, when they are
+    /// walked back.
     list: i64,
     /// Changes were left out because they could not be understood.
     pub(crate) left_out: bool,
-    /// An entry without `datetime` comes after all entries read before it: the newest `datetime` among these, or `from`.
+    /// An entry without `datetime` comes after all entries read before it: the newest `datetime`
+    /// among these, or `from`.
     pub(crate) last: Option<Timestamp>,
     /// The end of the list being read.
     until: Option<Timestamp>,
@@ -83,7 +85,8 @@ impl Seen {
         self.last = None;
     }
 
-    /// Begins a list, again if its transfer is repeated; `before` is the value of `last` when it began first.
+    /// Begins a list, again if its transfer is repeated; `before` is the value of `last` when it
+    /// began first.
     pub(crate) fn begin_list(&mut self, span: Span, before: Option<Timestamp>) {
         self.last = before.max(span.from);
         self.until = span.until;
@@ -96,8 +99,8 @@ impl Seen {
 }
 
 impl PlanContext<'_, '_> {
-    /// Plans changes that `read` notes with [`PlanContext::note_change`]. What it plans counts if it returns
-    /// [`Followed::Planned`], and is forgotten otherwise.
+    /// Plans changes that `read` notes with [`PlanContext::note_change`]. What it plans counts if
+    /// it returns [`Followed::Planned`], and is forgotten otherwise.
     pub(crate) fn plan_noted(
         &mut self,
         read: &mut dyn FnMut(&mut Self) -> Result<Followed, Error>,
@@ -130,7 +133,11 @@ impl PlanContext<'_, '_> {
     pub(crate) fn reading_changes(&self, url: &str) -> ReadingChanges {
         ReadingChanges {
             wants_base: self.planner.sink.is_none(),
-            admission: Admission::new(url, &self.planner.options.allow_hosts, self.planner.options.allow_downgrade),
+            admission: Admission::new(
+                url,
+                &self.planner.options.allow_hosts,
+                self.planner.options.allow_downgrade,
+            ),
             item: Pending::default(),
             newest: None,
         }
@@ -178,8 +185,11 @@ impl PlanContext<'_, '_> {
             let is_first = self.planner.changed.is_first(&item.uri);
             self.planner.alternates.note_change(listed, is_first, order);
             self.planner.mirror.put_coming(item, order, is_exact)?;
-        } else if self.planner.mirror.row(&item.uri)?.is_none() && self.planner.mirror.task(&item.uri)?.is_none() {
-            // It is in the set, and neither here nor planned. Any change that states what it is counts more.
+        } else if self.planner.mirror.row(&item.uri)?.is_none()
+            && self.planner.mirror.task(&item.uri)?.is_none()
+        {
+            // It is in the set, and neither here nor planned. Any change that states what it is
+            // counts more.
             self.planner.mirror.put_coming(item, (i64::MIN, i64::MIN), false)?;
         }
         if seen.entries.is_multiple_of(1_024) {
@@ -239,7 +249,10 @@ impl PlanContext<'_, '_> {
         let message = match &replaced_by[..] {
             [] => "the Source deprecates it; the copy is kept".to_owned(),
             others => {
-                format!("the Source deprecates it; the copy is kept\n  help: use {} instead", others.join(" or "))
+                format!(
+                    "the Source deprecates it; the copy is kept\n  help: use {} instead",
+                    others.join(" or ")
+                )
             }
         };
         self.report.notice("resource.deprecated", uri, &message);
@@ -250,7 +263,8 @@ impl PlanContext<'_, '_> {
         let Task { pending, row } = task;
         if pending.action == PendingAction::Leave {
             // After a Resource List the same resources are listed again.
-            self.report.summary.excluded += u64::from(self.report.summary.mode != crate::Mode::Baseline);
+            self.report.summary.excluded +=
+                u64::from(self.report.summary.mode != crate::Mode::Baseline);
             self.planner.selection.leave(self.planner.mirror, &pending.uri, row.is_some())?;
             return Ok(self.planner.mirror.forget_pending(&pending.uri)?);
         }
@@ -262,15 +276,19 @@ impl PlanContext<'_, '_> {
             self.planner.selection.take_again(self.planner.mirror, &pending.uri)?;
             crate::damage::check_one(self, row)?;
         }
-        // Of several changes within one second of a coarse clock only the first may have been applied.
+        // Of several changes within one second of a coarse clock only the first may have been
+        // applied.
         let fine = |changed: i64| changed % 1_000_000 != 0;
-        let applied = row.as_ref().is_some_and(|row| row.changed.is_some_and(fine) && row.changed == pending.changed);
+        let applied = row
+            .as_ref()
+            .is_some_and(|row| row.changed.is_some_and(fine) && row.changed == pending.changed);
         let action = if pending.action.is_deletion() {
             row.as_ref().map(|_| pending.action)
         } else {
             let mut digests = Digests::default();
             digests.set_from_bytes(&pending.digests);
-            // A change that was applied already needs no request, unless something else shows that it differs.
+            // A change that was applied already needs no request, unless something else shows that
+            // it differs.
             match compare(pending, &digests, row.as_ref()) {
                 Some(PendingAction::Fetch) if applied && digests.strongest().is_none() => None,
                 action => action,

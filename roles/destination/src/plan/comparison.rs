@@ -1,7 +1,8 @@
 //! The comparison of a snapshot with what is kept: one pass over both, in constant memory.
 //!
-//! The list and the state are read in parallel, in the order of URIs. Resources out of that order are looked up one
-//! by one. Kept resources that were passed are noted, and taken out again when a later list names them after all.
+//! The list and the state are read in parallel, in the order of URIs. Resources out of that order
+//! are looked up one by one. Kept resources that were passed are noted, and taken out again when a
+//! later list names them after all.
 
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
@@ -33,8 +34,8 @@ pub(crate) struct Baseline {
 }
 
 impl PlanContext<'_, '_> {
-    /// Plans what makes the copy equal to a snapshot, which `read` reads into a [`Comparison`]; `None` from it means that
-    /// the snapshot changed meanwhile.
+    /// Plans what makes the copy equal to a snapshot, which `read` reads into a [`Comparison`];
+    /// `None` from it means that the snapshot changed meanwhile.
     pub(crate) fn plan_snapshot(
         &mut self,
         name: &str,
@@ -60,7 +61,8 @@ impl PlanContext<'_, '_> {
             }
         }
         let message = format!("{name} changed each time it was read");
-        Err(Error::new("list.unstable", ExitCode::Retryable, message).with_help("try again when the Source is quiet"))
+        Err(Error::new("list.unstable", ExitCode::Retryable, message)
+            .with_help("try again when the Source is quiet"))
     }
 
     /// Begins to compare with the snapshot of that name.
@@ -70,8 +72,14 @@ impl PlanContext<'_, '_> {
         Comparison::new(name, self.planner, stale)
     }
 
-    /// Ends a comparison: what no list named is to go, if all of them were read. The reader keeps how far it has read.
-    pub(crate) fn conclude(&mut self, list: &str, comparison: &mut Comparison, whole: bool) -> Result<(), Error> {
+    /// Ends a comparison: what no list named is to go, if all of them were read. The reader keeps
+    /// how far it has read.
+    pub(crate) fn conclude(
+        &mut self,
+        list: &str,
+        comparison: &mut Comparison,
+        whole: bool,
+    ) -> Result<(), Error> {
         comparison.finish(self.planner.mirror)?;
         let (entries, base) = (comparison.entries, comparison.base.take());
         if whole
@@ -99,18 +107,26 @@ impl PlanContext<'_, '_> {
         Ok(self.planner.mirror.forget_documents()?)
     }
 
-    /// A document that names only resources on other hosts is of another Source: it does not describe this copy.
+    /// A document that names only resources on other hosts is of another Source: it does not
+    /// describe this copy.
     pub(crate) fn refuse_elsewhere(&self, url: &str, comparison: &Comparison) -> Result<(), Error> {
         if !comparison.wanted || comparison.admitted || self.planner.mirror.count_rows()? == 0 {
             return Ok(());
         }
         let message = format!("{url} names only resources of other hosts or schemes");
-        Err(Error::new("list.elsewhere", ExitCode::SourceInvalid, message)
-            .with_help("nothing was deleted; if they are meant, see `--allow-host` and `--allow-downgrade`"))
+        Err(Error::new("list.elsewhere", ExitCode::SourceInvalid, message).with_help(
+            "nothing was deleted; if they are meant, see `--allow-host` and `--allow-downgrade`",
+        ))
     }
 
     /// A document may not speak for a time that its own server has not reached.
-    pub(crate) fn not_after(&mut self, url: &str, what: &str, stated: Timestamp, date: Option<Timestamp>) -> Timestamp {
+    pub(crate) fn not_after(
+        &mut self,
+        url: &str,
+        what: &str,
+        stated: Timestamp,
+        date: Option<Timestamp>,
+    ) -> Timestamp {
         match date {
             Some(date) if stated > date.plus_micros(1_000_000) => {
                 self.report.notice(
@@ -137,7 +153,8 @@ pub(crate) struct Comparison {
     /// The common begin of all admitted URIs, while the base is not known.
     base: Option<String>,
     wants_base: bool,
-    /// Whether the document that is read names anything that is wanted, and any of that may be asked for.
+    /// Whether the document that is read names anything that is wanted, and any of that may be
+    /// asked for.
     wanted: bool,
     admitted: bool,
     listed: Pending,
@@ -147,9 +164,14 @@ pub(crate) struct Comparison {
 
 impl Comparison {
     fn new(list: &str, planner: &Planner<'_>, stale: bool) -> Result<Self, Error> {
-        let system = planner.mirror.meta(key::FILE_SYSTEM)?.filter(|_| planner.options.sink.is_folder());
+        let system =
+            planner.mirror.meta(key::FILE_SYSTEM)?.filter(|_| planner.options.sink.is_folder());
         Ok(Self {
-            admission: Admission::new(list, &planner.options.allow_hosts, planner.options.allow_downgrade),
+            admission: Admission::new(
+                list,
+                &planner.options.allow_hosts,
+                planner.options.allow_downgrade,
+            ),
             rows: VecDeque::new(),
             key: String::new(),
             exhausted: false,
@@ -170,7 +192,11 @@ impl Comparison {
         (self.wanted, self.admitted) = (false, false);
     }
 
-    pub(crate) fn entry(&mut self, run: &mut PlanContext<'_, '_>, listed: &Listed<'_>) -> Result<(), Error> {
+    pub(crate) fn entry(
+        &mut self,
+        run: &mut PlanContext<'_, '_>,
+        listed: &Listed<'_>,
+    ) -> Result<(), Error> {
         self.entries += 1;
         let mirror = run.planner.mirror;
         let planner = &mut *run.planner;
@@ -275,7 +301,11 @@ pub(crate) fn widen(base: &mut Option<String>, uri: &str) {
 }
 
 /// The action for a listed resource, given the row that is kept; `None` when it is up to date.
-pub(crate) fn compare(listed: &Pending, digests: &Digests, row: Option<&Row>) -> Option<PendingAction> {
+pub(crate) fn compare(
+    listed: &Pending,
+    digests: &Digests,
+    row: Option<&Row>,
+) -> Option<PendingAction> {
     let Some(row) = row else { return Some(PendingAction::Fetch) };
     if listed.length.is_some_and(|length| length != row.length) {
         return Some(PendingAction::Fetch);
@@ -286,7 +316,8 @@ pub(crate) fn compare(listed: &Pending, digests: &Digests, row: Option<&Row>) ->
     match digests.agree(&kept) {
         Some(true) if same_time || listed.modified.is_none() => None,
         Some(true) => Some(PendingAction::Touch),
-        // Without a digest to compare, length and time have to do; without a time only the server knows.
+        // Without a digest to compare, length and time have to do; without a time only the server
+        // knows.
         None if same_time && listed.modified.is_some() => None,
         Some(false) | None => Some(PendingAction::Fetch),
     }
@@ -306,11 +337,14 @@ mod tests {
     fn what_agrees_is_left_alone() {
         let hello = digests("md5:5d41402abc4b2a76b9719d911017c592");
         let other = digests("md5:00000000000000000000000000000000");
-        let sha = digests("sha-256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
+        let sha =
+            digests("sha-256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
         let none = Digests::default();
         let row = Row { length: 5, modified: Some(7), digests: hello.to_bytes(), ..Row::default() };
         let listed = |length, modified| Pending { length, modified, ..Pending::default() };
-        let compare = |length, modified, digests: &Digests| compare(&listed(length, modified), digests, Some(&row));
+        let compare = |length, modified, digests: &Digests| {
+            compare(&listed(length, modified), digests, Some(&row))
+        };
         assert_eq!(compare(Some(5), Some(7), &hello), None);
         assert_eq!(compare(None, None, &hello), None);
         assert_eq!(compare(None, Some(8), &hello), Some(PendingAction::Touch));

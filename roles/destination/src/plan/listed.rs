@@ -1,4 +1,5 @@
-//! A resource, or a change of one, as a Source lists it: what the readers of all protocols yield and the plan works on.
+//! A resource, or a change of one, as a Source lists it: what the readers of all protocols yield
+//! and the plan works on.
 //!
 //! It borrows from the document that is read, so an entry of a list of millions costs no copy.
 
@@ -20,7 +21,8 @@ pub(crate) struct Listed<'a> {
     pub(crate) document: &'a str,
     /// Last modification, microseconds.
     pub(crate) modified: Option<i64>,
-    /// `modified` may be the time of the change: only the server, or a package, knows when the resource was modified.
+    /// `modified` may be the time of the change: only the server, or a package, knows when the
+    /// resource was modified.
     pub(crate) modified_is_change: bool,
     pub(crate) length: Option<u64>,
     pub(crate) media_type: Option<&'a str>,
@@ -48,7 +50,8 @@ pub(crate) struct Patch<'a> {
     pub(crate) digests: &'a Digests,
     /// Digests of the version that it applies to, where they are stated.
     pub(crate) before: Option<&'a Digests>,
-    /// Digests of the version that it leads to, where they are stated. The last patch leads to the listed version.
+    /// Digests of the version that it leads to, where they are stated. The last patch leads to the
+    /// listed version.
     pub(crate) after: Option<&'a Digests>,
 }
 
@@ -120,7 +123,10 @@ impl<'a> Listed<'a> {
         if href.is_none() && self.accept.is_none() {
             return None;
         }
-        Some(Box::new(Access { href: href.map(str::to_owned), accept: self.accept.map(str::to_owned) }))
+        Some(Box::new(Access {
+            href: href.map(str::to_owned),
+            accept: self.accept.map(str::to_owned),
+        }))
     }
 
     /// The facts that filters are applied to.
@@ -160,7 +166,8 @@ pub(crate) mod testing {
     use super::*;
 
     /// Digests of nothing.
-    pub(crate) static NO_DIGESTS: std::sync::LazyLock<Digests> = std::sync::LazyLock::new(Digests::default);
+    pub(crate) static NO_DIGESTS: std::sync::LazyLock<Digests> =
+        std::sync::LazyLock::new(Digests::default);
 
     /// A resource with no more than its links.
     pub(crate) fn listed<'a>(document: &'a str, uri: &'a str, links: Vec<Link<'a>>) -> Listed<'a> {
@@ -184,6 +191,14 @@ pub(crate) mod testing {
 
     /// A link that states nothing of its target.
     pub(crate) fn link(relation: Relation, href: &str) -> Link<'_> {
-        Link { relation, href, priority: 1, modified: None, media_type: None, length: None, digests: &NO_DIGESTS }
+        Link {
+            relation,
+            href,
+            priority: 1,
+            modified: None,
+            media_type: None,
+            length: None,
+            digests: &NO_DIGESTS,
+        }
     }
 }

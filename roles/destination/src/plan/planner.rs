@@ -1,4 +1,5 @@
-//! The planner: the state from which a plan is made, and the results of reading that the transfer uses.
+//! The planner: the state from which a plan is made, and the results of reading that the transfer
+//! uses.
 
 use crate::admit::Admission;
 use crate::alternates::{Alternates, Changed};
@@ -45,7 +46,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) changes: Changes,
     /// The packages from whose manifests the plan was made.
     pub(crate) made_from: Option<Dump>,
-    /// Notifications to plan from instead of requesting lists, as far as they continue what is known.
+    /// Notifications to plan from instead of requesting lists, as far as they continue what is
+    /// known.
     pub(crate) notifications: Vec<Bytes>,
     pub(crate) polling: Polling,
     /// Resources whose changes were read for the plan.

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Subscriptions remembered, those that have ended included; the oldest that have ended are forgotten.
+/// Subscriptions remembered, those that have ended included; the oldest that have ended are
+/// forgotten.
 const SUBSCRIPTIONS_MAX: usize = 16;
 /// A lease that is shorter counts as this.
 const LEASE_MIN: Duration = Duration::from_secs(1);
@@ -67,7 +68,8 @@ impl Callbacks {
     pub(super) fn expect(&self, token: &str, topic: &str, lease: Duration) {
         let mut subscriptions = self.lock();
         while subscriptions.len() >= SUBSCRIPTIONS_MAX {
-            let ended = |one: &Subscription| matches!(one.standing, Standing::Ended | Standing::Denied(_));
+            let ended =
+                |one: &Subscription| matches!(one.standing, Standing::Ended | Standing::Denied(_));
             let oldest = subscriptions.iter().position(ended).unwrap_or(0);
             subscriptions.remove(oldest);
         }
@@ -111,24 +113,35 @@ impl Callbacks {
         let not_wanted = || Reply::new(StatusCode::NOT_FOUND, "nobody asked for this");
         let Ok(intent) = Intent::parse(query) else { return not_wanted() };
         let mut subscriptions = self.lock();
-        let Some(one) = subscriptions.iter_mut().find(|one| one.token == token) else { return not_wanted() };
+        let Some(one) = subscriptions.iter_mut().find(|one| one.token == token) else {
+            return not_wanted();
+        };
         let reply = match intent {
             Intent::Verify { mode, topic, challenge, lease_seconds } if topic == one.topic => {
                 let again = one.answered.as_ref() == Some(&challenge);
                 match (mode, &one.standing) {
                     (Mode::Subscribe, Standing::Asked) => {
-                        let lease = lease_seconds.map_or(one.lease, Duration::from_secs).clamp(LEASE_MIN, LEASE_MAX);
+                        let lease = lease_seconds
+                            .map_or(one.lease, Duration::from_secs)
+                            .clamp(LEASE_MIN, LEASE_MAX);
                         let now = Instant::now();
-                        one.standing = Standing::Active { renew: now + renew_after(lease), until: now + lease };
+                        one.standing = Standing::Active {
+                            renew: now + renew_after(lease),
+                            until: now + lease,
+                        };
                     }
                     (Mode::Unsubscribe, Standing::Leaving) => one.standing = Standing::Ended,
-                    (Mode::Subscribe, Standing::Active { .. }) | (Mode::Unsubscribe, Standing::Ended) if again => {}
+                    (Mode::Subscribe, Standing::Active { .. })
+                    | (Mode::Unsubscribe, Standing::Ended)
+                        if again => {}
                     _ => return not_wanted(),
                 }
                 one.answered = Some(challenge.clone());
                 Reply::new(StatusCode::OK, challenge)
             }
-            Intent::Denied { topic, reason } if topic == one.topic && one.standing != Standing::Ended => {
+            Intent::Denied { topic, reason }
+                if topic == one.topic && one.standing != Standing::Ended =>
+            {
                 one.standing = Standing::Denied(reason);
                 Reply::new(StatusCode::OK, "")
             }
@@ -139,11 +152,14 @@ impl Callbacks {
         reply
     }
 
-    /// A delivery. Without the agreed signature it is ignored; where none was agreed, it only shows that there are changes.
+    /// A delivery. Without the agreed signature it is ignored; where none was agreed, it only shows
+    /// that there are changes.
     fn deliver(&self, token: &str, head: &Parts, body: Bytes) -> Reply {
         let received = || Reply::new(StatusCode::ACCEPTED, "");
         let mut subscriptions = self.lock();
-        let Some(one) = subscriptions.iter_mut().find(|one| one.token == token) else { return gone() };
+        let Some(one) = subscriptions.iter_mut().find(|one| one.token == token) else {
+            return gone();
+        };
         match &one.standing {
             Standing::Active { .. } => {}
             Standing::Leaving => return received(),
@@ -158,7 +174,8 @@ impl Callbacks {
         match verify(secret.as_bytes(), Method::Sha1, signatures, &body) {
             Ok(_) => self.inbox.notify(body),
             Err(error) if !std::mem::replace(&mut one.doubted, true) => {
-                let message = format!("a delivery is not believed, nor are others like it: {error}");
+                let message =
+                    format!("a delivery is not believed, nor are others like it: {error}");
                 self.inbox.note("push.signature", &one.topic, &message);
             }
             Err(_) => {}
@@ -172,7 +189,8 @@ fn gone() -> Reply {
     Reply::new(StatusCode::GONE, "there is no such subscription")
 }
 
-/// Which subscription it is about: the last part of the path, whatever a proxy made of those before.
+/// Which subscription it is about: the last part of the path, whatever a proxy made of those
+/// before.
 fn token_of(head: &Parts) -> &str {
     head.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
@@ -181,7 +199,9 @@ impl Receiver for Callbacks {
     fn body_limit(&self, head: &Parts) -> Result<usize, Reply> {
         match head.method {
             HttpMethod::GET | HttpMethod::HEAD => Ok(0),
-            HttpMethod::POST if self.lock().iter().any(|one| one.token == token_of(head)) => Ok(NOTIFICATION_MAX),
+            HttpMethod::POST if self.lock().iter().any(|one| one.token == token_of(head)) => {
+                Ok(NOTIFICATION_MAX)
+            }
             HttpMethod::POST => Err(gone()),
             _ => Err(Reply::new(StatusCode::METHOD_NOT_ALLOWED, "a callback answers GET and POST")),
         }

@@ -9,7 +9,8 @@ use abreast_websub::EventReader;
 pub(super) const NOTIFICATION_MAX: usize = 8 << 20;
 
 impl Subscriber {
-    /// Reads the topic's stream until it ends. Continues after the last event, which `last_id` names.
+    /// Reads the topic's stream until it ends. Continues after the last event, which `last_id`
+    /// names.
     pub(super) async fn stream(&self, topic: &str, last_id: &mut String) -> Ended {
         let request = Request {
             accept: Some("text/event-stream"),
@@ -18,21 +19,23 @@ impl Subscriber {
             no_cache: true,
             ..Request::new(topic)
         };
-        let mut response = match self.streams.send(&request).await.and_then(Response::require_success) {
-            Ok(response) => response,
-            Err(error) if matches!(error.status(), Some(400 | 404 | 406)) => {
-                // The number, or the topic, means nothing any more.
-                last_id.clear();
-                return Ended::Broken(error.to_string());
-            }
-            Err(error) => return Ended::Broken(error.to_string()),
-        };
+        let mut response =
+            match self.streams.send(&request).await.and_then(Response::require_success) {
+                Ok(response) => response,
+                Err(error) if matches!(error.status(), Some(400 | 404 | 406)) => {
+                    // The number, or the topic, means nothing any more.
+                    last_id.clear();
+                    return Ended::Broken(error.to_string());
+                }
+                Err(error) => return Ended::Broken(error.to_string()),
+            };
         let kind = response.header("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if response.status() != StatusCode::OK || !kind.eq_ignore_ascii_case("text/event-stream") {
             return Ended::NotOffered;
         }
-        // What comes from where the lists come from is trusted as they are; all else only shows that something changed.
+        // What comes from where the lists come from is trusted as they are; all else only shows
+        // that something changed.
         let is_believed = same_origin(response.url(), &self.announcement.url);
         // Changes before the first event are in the lists.
         self.inbox.set_live(true);
@@ -42,7 +45,11 @@ impl Subscriber {
         loop {
             let piece = match response.chunk().await {
                 Ok(Some(piece)) => piece,
-                Ok(None) => return Ended::Broken(format!("the event stream {topic} has ended; it is requested again")),
+                Ok(None) => {
+                    return Ended::Broken(format!(
+                        "the event stream {topic} has ended; it is requested again"
+                    ));
+                }
                 Err(error) => return Ended::Broken(error.to_string()),
             };
             let fed = reader.feed(&piece);

@@ -1,5 +1,5 @@
-//! The topic of a set and its hubs: as the document names them that announces changes [rs-change-notification §4.1]; where
-//! that names no hub, as the topic itself does [websub §4].
+//! The topic of a set and its hubs: as the document names them that announces changes
+//! [rs-change-notification §4.1]; where that names no hub, as the topic itself does [websub §4].
 
 use super::{Subscriber, is_https};
 use crate::admit::Admission;
@@ -45,19 +45,25 @@ impl Subscriber {
         // Streams need no hub.
         if topic.hubs.is_empty() && self.callback_base.is_some() {
             let asked = tokio::time::timeout(ASK_TIME, self.ask(&topic)).await;
-            topic = asked.map_err(|_| format!("the topic {} does not answer in time", topic.url))??;
+            topic =
+                asked.map_err(|_| format!("the topic {} does not answer in time", topic.url))??;
         }
         topic.hubs.sort_by_key(|hub| !is_https(hub));
         Ok(Some(topic))
     }
 
-    /// Asks the topic itself. It may have moved, and may be known by another URL than the one it answers at.
+    /// Asks the topic itself. It may have moved, and may be known by another URL than the one it
+    /// answers at.
     async fn ask(&self, topic: &Topic) -> Result<Topic, String> {
-        let request = Request { authorization: self.authorization_for(&topic.url), ..Request::new(&topic.url) };
+        let request = Request {
+            authorization: self.authorization_for(&topic.url),
+            ..Request::new(&topic.url)
+        };
         let answer = self.client.send(&request).await.and_then(Response::require_success);
         let mut answer = answer.map_err(|error| error.to_string())?;
         let links = answer.headers().get_all("link").iter().filter_map(|value| value.to_str().ok());
-        let odd = |error| format!("the topic {} does not state how to subscribe: {error}", topic.url);
+        let odd =
+            |error| format!("the topic {} does not state how to subscribe: {error}", topic.url);
         if let Some(found) = in_headers(answer.url(), links).map_err(odd)? {
             return Ok(Topic { url: found.topic, hubs: found.hubs });
         }
@@ -68,8 +74,10 @@ impl Subscriber {
         {
             body.extend_from_slice(&piece);
         }
-        let found = in_body(answer.url(), answer.header("content-type").unwrap_or_default(), &body).map_err(odd)?;
-        Ok(found.map_or_else(|| topic.clone(), |found| Topic { url: found.topic, hubs: found.hubs }))
+        let found = in_body(answer.url(), answer.header("content-type").unwrap_or_default(), &body)
+            .map_err(odd)?;
+        Ok(found
+            .map_or_else(|| topic.clone(), |found| Topic { url: found.topic, hubs: found.hubs }))
     }
 
     /// Only public addresses of hosts that neither the Source is on nor the user named.

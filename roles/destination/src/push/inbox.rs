@@ -63,7 +63,9 @@ impl Inbox {
         }
         waiting.bytes += notification.len();
         waiting.notifications.push(notification);
-        if waiting.notifications.len() > NOTIFICATIONS_MAX || waiting.bytes > NOTIFICATIONS_BYTES_MAX {
+        if waiting.notifications.len() > NOTIFICATIONS_MAX
+            || waiting.bytes > NOTIFICATIONS_BYTES_MAX
+        {
             (waiting.pull, waiting.bytes) = (true, 0);
             waiting.notifications = Vec::new();
         }
@@ -103,9 +105,16 @@ impl Inbox {
         std::mem::take(&mut self.lock().notes)
     }
 
-    /// Waits until there are notifications to apply, though not before `earliest`; or until the lists are to be polled
-    /// for what was notified, though not before `look_from` either; or until they are due anyway.
-    pub(crate) fn wait(&self, earliest: Instant, look_from: Instant, due: Instant, cancel: &AtomicBool) -> Wakeup {
+    /// Waits until there are notifications to apply, though not before `earliest`; or until the
+    /// lists are to be polled for what was notified, though not before `look_from` either; or until
+    /// they are due anyway.
+    pub(crate) fn wait(
+        &self,
+        earliest: Instant,
+        look_from: Instant,
+        due: Instant,
+        cancel: &AtomicBool,
+    ) -> Wakeup {
         let mut waiting = self.lock();
         loop {
             let now = Instant::now();
@@ -126,7 +135,8 @@ impl Inbox {
             }
             let until = if has_any { begins.min(due) } else { due };
             let pause = STOP_CHECK.min(until.saturating_duration_since(now));
-            waiting = self.wake.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner).0;
+            waiting =
+                self.wake.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -151,7 +161,10 @@ mod tests {
         notified.join().unwrap();
         let now = Instant::now();
         assert!(matches!(inbox.wait(now, now, now, &AtomicBool::new(false)), Wakeup::Due));
-        assert!(matches!(inbox.wait(now, now, now + LONG, &AtomicBool::new(true)), Wakeup::Stopped));
+        assert!(matches!(
+            inbox.wait(now, now, now + LONG, &AtomicBool::new(true)),
+            Wakeup::Stopped
+        ));
     }
 
     #[test]

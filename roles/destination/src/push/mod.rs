@@ -11,8 +11,9 @@
 //! What a notification contains, and whether it continues from the cursor, is for the reader
 //! (`read/resourcesync/pushed.rs`).
 //!
-//! A notification is never more than a hint that comes early: the Change Lists are the truth, and what does not fit is
-//! read from there. So a delivery may be lost, repeated or late at no cost but time.
+//! A notification is never more than a hint that comes early: the Change Lists are the truth, and
+//! what does not fit is read from there. So a delivery may be lost, repeated or late at no cost but
+//! time.
 
 mod callback;
 mod events;
@@ -82,12 +83,14 @@ enum Ended {
     NotOffered,
 }
 
-/// Listens for hubs, when that is wanted. Before anything else, so that a wrong address is reported at once.
+/// Listens for hubs, when that is wanted. Before anything else, so that a wrong address is reported
+/// at once.
 ///
 /// # Errors
 /// `callback.listen` when the address is not available, `callback.url` when hubs could not use it.
 pub(crate) fn listen(options: &SyncOptions) -> Result<Option<Listener>, Error> {
-    let Some(callback) = options.callback.as_ref().filter(|_| matches!(options.push, Push::Auto | Push::Callback))
+    let Some(callback) =
+        options.callback.as_ref().filter(|_| matches!(options.push, Push::Auto | Push::Callback))
     else {
         if options.push == Push::Callback {
             return Err(Error::new("callback.url", ExitCode::Usage, "there is no callback that a hub could deliver to")
@@ -96,16 +99,28 @@ pub(crate) fn listen(options: &SyncOptions) -> Result<Option<Listener>, Error> {
         return Ok(None);
     };
     abreast_websub::check_callback(&callback.url).map_err(|cause| {
-        Error::new("callback.url", ExitCode::Usage, format!("`{}` cannot be a callback: {cause}", callback.url))
+        Error::new(
+            "callback.url",
+            ExitCode::Usage,
+            format!("`{}` cannot be a callback: {cause}", callback.url),
+        )
     })?;
     if callback.url.contains('?') {
-        return Err(Error::new("callback.url", ExitCode::Usage, format!("`{}` has a query", callback.url))
-            .with_help("give what callbacks begin with, such as https://me.example/in/"));
+        return Err(Error::new(
+            "callback.url",
+            ExitCode::Usage,
+            format!("`{}` has a query", callback.url),
+        )
+        .with_help("give what callbacks begin with, such as https://me.example/in/"));
     }
     Listener::bind(&callback.listen).map(Some).map_err(|cause| {
-        Error::new("callback.listen", ExitCode::Usage, format!("cannot listen on {}: {cause}", callback.listen))
-            .with_help("choose a free port of this machine")
-            .with_cause(cause)
+        Error::new(
+            "callback.listen",
+            ExitCode::Usage,
+            format!("cannot listen on {}: {cause}", callback.listen),
+        )
+        .with_help("choose a free port of this machine")
+        .with_cause(cause)
     })
 }
 
@@ -120,11 +135,22 @@ impl Pushing {
         inbox: &Arc<Inbox>,
         listener: Option<Listener>,
     ) -> Result<Option<Self>, Error> {
-        let Some(announcement) = announcement.filter(|_| options.push != Push::Off) else { return Ok(None) };
+        let Some(announcement) = announcement.filter(|_| options.push != Push::Off) else {
+            return Ok(None);
+        };
         let (stop, stopped) = watch::channel(false);
         let net = options.net_options();
-        let short = Options { idle_timeout: ANSWER_TIME, connections_per_host: 4, retries: 0, ..net.clone() };
-        let base = options.callback.as_ref().filter(|_| listener.is_some()).map(|callback| callback.url.clone());
+        let short = Options {
+            idle_timeout: ANSWER_TIME,
+            connections_per_host: 4,
+            retries: 0,
+            ..net.clone()
+        };
+        let base = options
+            .callback
+            .as_ref()
+            .filter(|_| listener.is_some())
+            .map(|callback| callback.url.clone());
         let subscriber = Subscriber {
             way: options.push,
             announcement,
@@ -140,14 +166,17 @@ impl Pushing {
             proxies: net.proxies.clone(),
             stop: stopped,
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
+            |cause| {
+                Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause)
+            },
+        )?;
         let thread = std::thread::Builder::new()
             .name("push".into())
             .spawn(move || runtime.block_on(subscriber.run(listener)))
-            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause))?;
+            .map_err(|cause| {
+                Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
+            })?;
         Ok(Some(Self { stop, thread: Some(thread) }))
     }
 }
@@ -242,15 +271,16 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Half to the whole of a pause, at random: many who were cut off together do not come back together.
+/// Half to the whole of a pause, at random: many who were cut off together do not come back
+/// together.
 fn spread(pause: Duration) -> Duration {
     use std::hash::BuildHasher as _;
     let share = std::hash::RandomState::new().hash_one(0) % 1_000;
     pause / 2 + pause / 2_000 * share as u32
 }
 
-/// Whether a secret may be sent to a hub: only where it cannot be read on the way, over TLS, or within this machine. A proxy is
-/// on the way, wherever the hub is.
+/// Whether a secret may be sent to a hub: only where it cannot be read on the way, over TLS, or
+/// within this machine. A proxy is on the way, wherever the hub is.
 fn may_have_secret(hub: &str, proxies: &Proxies) -> bool {
     is_https(hub) || is_loopback(hub) && !proxies.covers(hub)
 }
@@ -276,16 +306,25 @@ mod tests {
     #[test]
     fn secrets_go_out_over_https_or_not_at_all() {
         let none = Proxies::default();
-        for url in ["http://127.0.0.1:1/hub", "http://localhost/", "http://[::1]:8/", "HTTPS://example.org/hub"] {
+        for url in [
+            "http://127.0.0.1:1/hub",
+            "http://localhost/",
+            "http://[::1]:8/",
+            "HTTPS://example.org/hub",
+        ] {
             assert!(may_have_secret(url, &none), "{url}");
             let through = Proxies::through("http://proxy.example.org:3128").unwrap();
             assert_eq!(may_have_secret(url, &through), is_https(url), "{url} through a proxy");
             let through = through.bypassing("localhost,127.0.0.0/8,::1");
             assert!(may_have_secret(url, &through), "{url} past the proxy");
         }
-        for url in
-            ["http://example.org/", "http://localhost.example.org/", "http://10.0.0.1/", "http://127.0.0.1@e.org/", ""]
-        {
+        for url in [
+            "http://example.org/",
+            "http://localhost.example.org/",
+            "http://10.0.0.1/",
+            "http://127.0.0.1@e.org/",
+            "",
+        ] {
             assert!(!may_have_secret(url, &none), "{url}");
         }
     }

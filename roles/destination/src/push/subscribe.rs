@@ -55,7 +55,9 @@ impl Subscriber {
             let now = Instant::now();
             if now >= active.until {
                 self.callbacks.forget(&active.token);
-                return Ended::Broken(format!("the subscription at {hub} has ended and could not be renewed"));
+                return Ended::Broken(format!(
+                    "the subscription at {hub} has ended and could not be renewed"
+                ));
             }
             if now < active.renew {
                 tokio::select! {
@@ -102,7 +104,12 @@ impl Subscriber {
             let secret = secret.clone().filter(|_| may_have_secret(hub, &self.proxies));
             self.callbacks.set_secret(&token, secret.clone());
             let (topic, callback) = (topic.to_owned(), format!("{base}{token}"));
-            Form::Subscribe(Subscribe { topic, callback, secret, lease_seconds: Some(LEASE.as_secs()) })
+            Form::Subscribe(Subscribe {
+                topic,
+                callback,
+                secret,
+                lease_seconds: Some(LEASE.as_secs()),
+            })
         };
         let hub = match self.ask_hub(hub, &mut form).await {
             Ok(hub) => hub,
@@ -147,7 +154,9 @@ impl Subscriber {
             Ok(Ok(_)) => {}
             // Its lease ends it anyway.
             Ok(Err(why)) => return tracing::debug!(why, "cannot unsubscribe"),
-            Err(_) => return tracing::debug!("the hub does not hear that a subscription is to end"),
+            Err(_) => {
+                return tracing::debug!("the hub does not hear that a subscription is to end");
+            }
         }
         let ended = async {
             loop {
@@ -161,12 +170,21 @@ impl Subscriber {
         let _ = tokio::time::timeout(wait, ended).await;
     }
 
-    /// Sends a form to a hub, and follows its redirects [websub §5.1.2]; returns the hub that accepted it.
-    async fn ask_hub(&self, hub: &str, form: &mut dyn FnMut(&str) -> Form) -> Result<String, String> {
+    /// Sends a form to a hub, and follows its redirects [websub §5.1.2]; returns the hub that
+    /// accepted it.
+    async fn ask_hub(
+        &self,
+        hub: &str,
+        form: &mut dyn FnMut(&str) -> Form,
+    ) -> Result<String, String> {
         let mut hub = hub.to_owned();
         for _ in 0..=REDIRECTS_MAX {
             let body = Bytes::from(form(&hub).to_form());
-            let post = Post { body: &body, content_type: "application/x-www-form-urlencoded", idempotency_key: None };
+            let post = Post {
+                body: &body,
+                content_type: "application/x-www-form-urlencoded",
+                idempotency_key: None,
+            };
             let request = Request {
                 post: Some(post),
                 public_only: self.must_be_public(&hub),
@@ -182,14 +200,18 @@ impl Subscriber {
             if answer.status().is_success() {
                 return Ok(hub);
             }
-            if !matches!(answer.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+            if !matches!(
+                answer.status(),
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            ) {
                 let mut text = Vec::new();
                 let _ = answer.read_to(&mut text, 4_096).await;
                 let text = abreast_webtypes::excerpt(String::from_utf8_lossy(&text).trim());
                 return Err(format!("the hub {hub} answered {}: {text}", answer.status().as_u16()));
             }
             let next = answer.header("location").and_then(|to| resolve(answer.url(), to).ok());
-            let next = next.ok_or_else(|| format!("the hub {hub} redirects without a `Location`"))?;
+            let next =
+                next.ok_or_else(|| format!("the hub {hub} redirects without a `Location`"))?;
             if is_https(&hub) && !is_https(&next) && !self.allow_downgrade {
                 return Err(format!("the hub {hub} redirects from https to {next}"));
             }
@@ -202,7 +224,8 @@ impl Subscriber {
 /// 256 random bits in hex: it cannot be guessed [websub §8.2].
 fn random_text() -> Result<String, String> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random numbers: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| format!("the system gives no random numbers: {error}"))?;
     Ok(bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

@@ -1,4 +1,5 @@
-//! The choice of a reader: by the state of a copy that was begun, else by the answer of the address.
+//! The choice of a reader: by the state of a copy that was begun, else by the answer of the
+//! address.
 //!
 //! The address is requested once: the chosen reader continues the answer by which it was chosen.
 
@@ -23,7 +24,8 @@ pub(crate) struct Protocol {
     pub(crate) reader: fn() -> Box<dyn Reader>,
 }
 
-/// Every protocol, in the order in which they are tried. The first also reads the copies of versions that knew no other.
+/// Every protocol, in the order in which they are tried. The first also reads the copies of
+/// versions that knew no other.
 const PROTOCOLS: &[Protocol] = &[resourcesync::PROTOCOL];
 
 /// The begin of what an address answers.
@@ -139,7 +141,10 @@ fn choose(
 }
 
 /// The protocol that a copy was begun with.
-fn of_copy(protocols: &'static [Protocol], mirror: &Mirror) -> Result<Option<&'static Protocol>, Error> {
+fn of_copy(
+    protocols: &'static [Protocol],
+    mirror: &Mirror,
+) -> Result<Option<&'static Protocol>, Error> {
     if let Some(name) = mirror.meta(key::PROTOCOL)? {
         let protocol = protocols.iter().find(|protocol| protocol.name == name).ok_or_else(|| {
             Error::new(
@@ -163,7 +168,11 @@ fn not_recognised(protocols: &[Protocol], head: &AnswerHead<'_>) -> Error {
         (None, None, None) => "bytes without a media type".to_owned(),
     };
     let tried: Vec<_> = protocols.iter().map(|protocol| protocol.name).collect();
-    let message = format!("{} answers {what}, which no reader recognises\n  tried {}", head.url, tried.join(", "));
+    let message = format!(
+        "{} answers {what}, which no reader recognises\n  tried {}",
+        head.url,
+        tried.join(", ")
+    );
     Error::new("discover.nothing", ExitCode::SourceInvalid, message)
         .with_help("give the URL of a document of one of these protocols")
 }
@@ -179,7 +188,8 @@ mod tests {
             let head = AnswerHead { failure: None, url: "http://h/", headers: &headers, bytes };
             head.root_element().map(str::to_owned)
         };
-        let prolog = b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- <a> --><!DOCTYPE x>\n <atom:feed xmlns";
+        let prolog =
+            b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- <a> --><!DOCTYPE x>\n <atom:feed xmlns";
         assert_eq!(root(prolog).as_deref(), Some("feed"));
         assert_eq!(root(b"<urlset>").as_deref(), Some("urlset"));
         assert_eq!(root(b"<a/>\xc3").as_deref(), Some("a"));

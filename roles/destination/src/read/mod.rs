@@ -1,8 +1,9 @@
 //! Readers: from the documents of one protocol each to listed resources and changes.
 //!
-//! A run and an audit know a Source through [`Reader`] only. A reader finds the documents, reads them, and hands over what
-//! they list, for a comparison ([`crate::plan::comparison`]) or as changes ([`crate::plan::changes`]). How far it has read is
-//! its own affair: it keeps that in the state, in the transaction that keeps the plan, and only shows it to people.
+//! A run and an audit know a Source through [`Reader`] only. A reader finds the documents, reads
+//! them, and hands over what they list, for a comparison ([`crate::plan::comparison`]) or as
+//! changes ([`crate::plan::changes`]). How far it has read is its own affair: it keeps that in the
+//! state, in the transaction that keeps the plan, and only shows it to people.
 
 pub(crate) mod choice;
 pub(crate) mod resourcesync;
@@ -90,8 +91,8 @@ pub(crate) trait Reader {
     /// Finds the Source's documents, as an earlier run knew them or by discovery.
     fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error>;
 
-    /// Finds them for reading what the Source lists, and keeps nothing; `known` is the state of the copy, which names its set
-    /// where the user does not.
+    /// Finds them for reading what the Source lists, and keeps nothing; `known` is the state of the
+    /// copy, which names its set where the user does not.
     fn find_read_only(
         &mut self,
         requests: &Requests<'_>,
@@ -101,7 +102,11 @@ pub(crate) trait Reader {
     ) -> Result<Start, Error>;
 
     /// All sets of the Source that an address belongs to, in the Source's order.
-    fn sets(&mut self, requests: &Requests<'_>, options: &SyncOptions) -> Result<Vec<SourceSet>, Error>;
+    fn sets(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+    ) -> Result<Vec<SourceSet>, Error>;
 
     /// Where changes of the set are announced, if anywhere.
     fn announcement(&self, _mirror: &Mirror) -> Result<Option<Announcement>, Error> {
@@ -117,18 +122,33 @@ pub(crate) trait Reader {
     ) -> Result<(), Error>;
 
     /// Hands over each listed resource and the changes since. Every list must be read.
-    fn expect(&self, requests: &Requests<'_>, options: &SyncOptions, to: &mut dyn Expecting) -> Result<(), Error>;
+    fn expect(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        to: &mut dyn Expecting,
+    ) -> Result<(), Error>;
 
     /// Plans what makes the copy equal to the Source.
     fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error>;
 
-    /// The dumps that planned resources may be in; `since` where the plan is what changed since then.
-    fn packages(&mut self, _run: &mut PlanContext<'_, '_>, _since: Option<Timestamp>) -> Result<Vec<Offered>, Error> {
+    /// The dumps that planned resources may be in; `since` where the plan is what changed since
+    /// then.
+    fn packages(
+        &mut self,
+        _run: &mut PlanContext<'_, '_>,
+        _since: Option<Timestamp>,
+    ) -> Result<Vec<Offered>, Error> {
         Ok(Vec::new())
     }
 
-    /// The URL of one package with all changes since a time, where the Source makes such packages on request.
-    fn package_since(&mut self, _run: &mut PlanContext<'_, '_>, _since: Timestamp) -> Result<Option<String>, Error> {
+    /// The URL of one package with all changes since a time, where the Source makes such packages
+    /// on request.
+    fn package_since(
+        &mut self,
+        _run: &mut PlanContext<'_, '_>,
+        _since: Timestamp,
+    ) -> Result<Option<String>, Error> {
         Ok(None)
     }
 
@@ -145,10 +165,15 @@ pub(crate) trait Reader {
         url: &str,
         _packaged: Packaged,
     ) -> Result<Manifest, Error> {
-        Err(Error::new("internal", ExitCode::Other, format!("{url} is a package of a protocol without packages")))
+        Err(Error::new(
+            "internal",
+            ExitCode::Other,
+            format!("{url} is a package of a protocol without packages"),
+        ))
     }
 
-    /// Plans what could not be planned before the plan so far was carried out; `true` when there may be more to do.
+    /// Plans what could not be planned before the plan so far was carried out; `true` when there
+    /// may be more to do.
     fn plan_rest(&mut self, _run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
         Ok(false)
     }

@@ -1,13 +1,14 @@
-//! A second reader, for tests: plain text, a line for each resource or change. That a run, the deletion guard, an audit and
-//! the sinks work with it shows that they know no protocol.
+//! A second reader, for tests: plain text, a line for each resource or change. That a run, the
+//! deletion guard, an audit and the sinks work with it shows that they know no protocol.
 //!
-//! `list.txt` begins with the number of the last change that it includes, has a line `URL TIME MD5` for each resource, and
-//! ends with `end`. `changes.txt` has all changes: `new`, `add` or `put URL TIME MD5`, `deprecated URL TIME [MD5]`, `removed` or
-//! `gone URL TIME`. The cursor is a number of lines. `dump.txt` has lines `URL LENGTH` of ZIP files, whose member `index.txt`
-//! has lines `URL MEMBER`.
+//! `list.txt` begins with the number of the last change that it includes, has a line `URL TIME MD5`
+//! for each resource, and ends with `end`. `changes.txt` has all changes: `new`, `add` or `put URL
+//! TIME MD5`, `deprecated URL TIME [MD5]`, `removed` or `gone URL TIME`. The cursor is a number of
+//! lines. `dump.txt` has lines `URL LENGTH` of ZIP files, whose member `index.txt` has lines `URL
+//! MEMBER`.
 //!
-//! A line may end with any of `href=URL`, `accept=TYPE`, `by=URL` (a replacement), `length=NUMBER` and
-//! `patch=URL|TYPE|LENGTH|MD5 BEFORE|MD5 AFTER`, whose last three may be empty.
+//! A line may end with any of `href=URL`, `accept=TYPE`, `by=URL` (a replacement), `length=NUMBER`
+//! and `patch=URL|TYPE|LENGTH|MD5 BEFORE|MD5 AFTER`, whose last three may be empty.
 
 mod tests;
 
@@ -30,7 +31,8 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Digests, Timestamp};
 
 /// Known by its first line, which is a number.
-pub(super) const PROTOCOL: Protocol = Protocol { name: "text", recognises: is_list, reader: || Box::<Text>::default() };
+pub(super) const PROTOCOL: Protocol =
+    Protocol { name: "text", recognises: is_list, reader: || Box::<Text>::default() };
 
 fn is_list(head: &AnswerHead<'_>) -> bool {
     let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -200,7 +202,12 @@ impl Text {
         run.plan_noted(&mut |run| {
             let (mut seen, mut reading) = (Seen::default(), run.reading_changes(&self.changes));
             for line in &changes[known..] {
-                run.note_change(&line.listed(&self.changes), Timestamp::MIN, &mut seen, &mut reading)?;
+                run.note_change(
+                    &line.listed(&self.changes),
+                    Timestamp::MIN,
+                    &mut seen,
+                    &mut reading,
+                )?;
             }
             run.plan_coming()?;
             run.keep_common(&mut seen)?;
@@ -212,10 +219,15 @@ impl Text {
     fn read_dump(&self, requests: &Requests<'_>) -> Result<Dump, Error> {
         let read = |line: &str| {
             let (url, length) = line.split_once(' ')?;
-            Some(ListedPackage { url: url.to_owned(), length: Some(length.parse().ok()?), ..ListedPackage::default() })
+            Some(ListedPackage {
+                url: url.to_owned(),
+                length: Some(length.parse().ok()?),
+                ..ListedPackage::default()
+            })
         };
         let text = get(requests, &self.dump)?;
-        let packages = text.lines().map(read).collect::<Option<_>>().ok_or_else(|| odd(&self.dump))?;
+        let packages =
+            text.lines().map(read).collect::<Option<_>>().ok_or_else(|| odd(&self.dump))?;
         Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, is_plan: false })
     }
 
@@ -253,12 +265,18 @@ impl Reader for Text {
         Ok(())
     }
 
-    fn expect(&self, requests: &Requests<'_>, _: &SyncOptions, to: &mut dyn Expecting) -> Result<(), Error> {
+    fn expect(
+        &self,
+        requests: &Requests<'_>,
+        _: &SyncOptions,
+        to: &mut dyn Expecting,
+    ) -> Result<(), Error> {
         let (at, lines) = self.read_list(requests)?;
         lines.iter().try_for_each(|line| to.listed(&line.listed(&self.list)))?;
         let changes = self.read_changes(requests)?;
         let new = changes.get(at..).unwrap_or_default();
-        new.iter().try_for_each(|line| to.changed(&line.listed(&self.changes), line.time.as_micros()))
+        new.iter()
+            .try_for_each(|line| to.changed(&line.listed(&self.changes), line.time.as_micros()))
     }
 
     fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
@@ -287,15 +305,27 @@ impl Reader for Text {
         Ok(())
     }
 
-    fn packages(&mut self, run: &mut PlanContext<'_, '_>, _: Option<Timestamp>) -> Result<Vec<Offered>, Error> {
+    fn packages(
+        &mut self,
+        run: &mut PlanContext<'_, '_>,
+        _: Option<Timestamp>,
+    ) -> Result<Vec<Offered>, Error> {
         Ok(vec![Offered { url: self.dump.clone(), dump: self.read_dump(run.requests) }])
     }
 
-    fn manifest(&self, _: &Requests<'_>, package: &Package, url: &str, _: Packaged) -> Result<Manifest, Error> {
+    fn manifest(
+        &self,
+        _: &Requests<'_>,
+        package: &Package,
+        url: &str,
+        _: Packaged,
+    ) -> Result<Manifest, Error> {
         let Found::Member(index) = package.find("index.txt") else { return Err(odd(url)) };
         let (mut bytes, mut manifest) = (Vec::new(), Manifest::new(package));
         manifest.name(index);
-        let range = package.read_into(package.member(index), &mut bytes, &mut Vec::new()).map_err(|_| odd(url))?;
+        let range = package
+            .read_into(package.member(index), &mut bytes, &mut Vec::new())
+            .map_err(|_| odd(url))?;
         for line in std::str::from_utf8(&bytes[range]).map_err(|_| odd(url))?.lines() {
             let (uri, path) = line.split_once(' ').ok_or_else(|| odd(url))?;
             manifest.add(package, &listed(url, uri, Vec::new()), Some(path));

@@ -6,8 +6,8 @@ use super::{DELAY_MAX, RULES_MAX, parse, path_of, written_for_us};
 /// Longest path and pattern that are matched the slow way, too.
 const BYTES_MAX: usize = 64;
 
-/// The first line is a URI, the others are a robots.txt. What is kept of it is bounded, line ends do not matter, and
-/// patterns fit as they are defined to.
+/// The first line is a URI, the others are a robots.txt. What is kept of it is bounded, line ends
+/// do not matter, and patterns fit as they are defined to.
 ///
 /// # Panics
 /// When that is not so.
@@ -39,8 +39,8 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(allowed, best.is_none_or(|(_, allows)| allows));
 }
 
-/// `*` is any number of any bytes, `$` at the end is the end, else anything may follow: one row of a table for each
-/// byte of the pattern, in which the pattern up to there fits the path up to here.
+/// `*` is any number of any bytes, `$` at the end is the end, else anything may follow: one row of
+/// a table for each byte of the pattern, in which the pattern up to there fits the path up to here.
 fn fits_by_definition(pattern: &[u8], path: &[u8]) -> bool {
     let (pattern, to_the_end) = match pattern {
         [pattern @ .., b'$'] => (pattern, true),

@@ -1,8 +1,9 @@
-//! The rules of one robots.txt for this program, indexed so that matching a path does not read all of them [rfc9309 §2.2.2].
+//! The rules of one robots.txt for this program, indexed so that matching a path does not read all
+//! of them [rfc9309 §2.2.2].
 //!
-//! Rules are grouped by what they begin with, up to the first wildcard. The groups that a path begins with are found by
-//! one search and by going from each to the next shorter one. Of rules with wildcards those are tried whose pairs of
-//! characters are all in the path.
+//! Rules are grouped by what they begin with, up to the first wildcard. The groups that a path
+//! begins with are found by one search and by going from each to the next shorter one. Of rules
+//! with wildcards those are tried whose pairs of characters are all in the path.
 
 use std::fmt::Write as _;
 
@@ -50,14 +51,16 @@ impl Rules {
     /// From patterns in one spelling, and whether they allow.
     pub(super) fn new(paths: Vec<(String, bool)>) -> Self {
         let mut counts = vec![0_u32; PAIR_NUMBERS];
-        for number in paths.iter().flat_map(|(pattern, _)| pairs_in(pattern.trim_end_matches('$'))) {
+        for number in paths.iter().flat_map(|(pattern, _)| pairs_in(pattern.trim_end_matches('$')))
+        {
             counts[usize::from(number)] += 1;
         }
         let mut sorted: Vec<(String, Rule)> = paths
             .into_iter()
             .map(|(pattern, allows)| {
                 let length = pattern.len();
-                let (text, to_the_end) = pattern.strip_suffix('$').map_or((&*pattern, false), |text| (text, true));
+                let (text, to_the_end) =
+                    pattern.strip_suffix('$').map_or((&*pattern, false), |text| (text, true));
                 let begin = text[..text.find('*').unwrap_or(text.len())].to_owned();
                 let kind = match (begin.len() < text.len(), to_the_end) {
                     (false, false) => Kind::Begin,
@@ -112,7 +115,8 @@ impl Rules {
                     Kind::Begin => true,
                     Kind::Whole => path == group.begin,
                     Kind::Wild { pattern, pairs: wanted } => {
-                        pairs.get_or_insert_with(|| Pairs::of(&path)).has(*wanted) && fits(pattern, &path)
+                        pairs.get_or_insert_with(|| Pairs::of(&path)).has(*wanted)
+                            && fits(pattern, &path)
                     }
                 };
                 if fits {
@@ -165,7 +169,8 @@ fn rarest_pairs(text: &str, counts: &[u32]) -> [u16; PAIRS] {
     pairs
 }
 
-/// Whether a pattern with `*` and `$` matches the beginning of a path. One pass, whatever the pattern.
+/// Whether a pattern with `*` and `$` matches the beginning of a path. One pass, whatever the
+/// pattern.
 pub(super) fn fits(pattern: &str, path: &str) -> bool {
     let (pattern, to_the_end) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),
@@ -189,7 +194,8 @@ pub(super) fn fits(pattern: &str, path: &str) -> bool {
     true
 }
 
-/// One spelling for all: what need not be percent-encoded is not, everything else is in capital letters.
+/// One spelling for all: what need not be percent-encoded is not, everything else is in capital
+/// letters.
 pub(super) fn normal(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(bytes.len());
@@ -227,7 +233,9 @@ mod tests {
     fn allow_slowly(paths: &[(String, bool)], path: &str) -> bool {
         let path = normal(path);
         let matching = paths.iter().filter(|(pattern, _)| fits(pattern, &path));
-        matching.max_by_key(|(pattern, allows)| (pattern.len(), *allows)).is_none_or(|(_, allows)| *allows)
+        matching
+            .max_by_key(|(pattern, allows)| (pattern.len(), *allows))
+            .is_none_or(|(_, allows)| *allows)
     }
 
     proptest::proptest! {
@@ -248,8 +256,11 @@ mod tests {
     fn hostile_patterns_end() {
         let hostile = format!("/{}", "a*".repeat(2_000));
         assert!(!fits(&format!("{hostile}b"), &format!("/{}", "a".repeat(8_000))));
-        let nested: Vec<_> = (0..5_000).map(|count| (format!("/{}", "a".repeat(count)), count % 2 == 0)).collect();
+        let nested: Vec<_> =
+            (0..5_000).map(|count| (format!("/{}", "a".repeat(count)), count % 2 == 0)).collect();
         let rules = Rules::new(nested);
-        assert!(rules.allow(&"/".repeat(5_000)) && !rules.allow(&format!("/{}b", "a".repeat(2_501))));
+        assert!(
+            rules.allow(&"/".repeat(5_000)) && !rules.allow(&format!("/{}b", "a".repeat(2_501)))
+        );
     }
 }

@@ -5,11 +5,15 @@ mod kept;
 pub(crate) use kept::FolderKept;
 
 use super::outcome::{Failure, Notice, Outcome};
-use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing, TemporaryFile, via};
+use super::{
+    Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing, TemporaryFile, via,
+};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::path_map::Form;
-use crate::place::{CopyFolder, LastDir, NoPlace, Place, Purpose, create_temporary, temporary_name};
+use crate::place::{
+    CopyFolder, LastDir, NoPlace, Place, Purpose, create_temporary, temporary_name,
+};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{ErrorKind, Kind, set_modified};
 use abreast_store::mirror::{Mirror, PendingAction, Row, Task};
@@ -48,7 +52,12 @@ pub(crate) struct FolderSink {
 
 impl Sink for FolderSink {
     fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
-        Box::new(FolderWriter { sink: self, last: LastDir::default(), prepared: None, emptied: Vec::new() })
+        Box::new(FolderWriter {
+            sink: self,
+            last: LastDir::default(),
+            prepared: None,
+            emptied: Vec::new(),
+        })
     }
 
     fn partials(&self) -> &Partials {
@@ -73,7 +82,8 @@ impl Sink for FolderSink {
         true
     }
 
-    /// A resource's own file in the way moves to its reserved leaf name, a stranger's file to the backup.
+    /// A resource's own file in the way moves to its reserved leaf name, a stranger's file to the
+    /// backup.
     fn make_room(&self, mirror: &Mirror, notices: &mut Vec<(String, Notice)>) -> Result<(), Error> {
         let copy = &self.copy;
         let mut key = String::new();
@@ -84,7 +94,11 @@ impl Sink for FolderSink {
             let Some(last) = waiting.last() else { break };
             key.clone_from(&last.pending.uri);
             for task in &waiting {
-                let form = if task.row.as_ref().is_some_and(|row| row.leaf) { Form::Leaf } else { Form::Plain };
+                let form = if task.row.as_ref().is_some_and(|row| row.leaf) {
+                    Form::Leaf
+                } else {
+                    Form::Plain
+                };
                 let mut path = Vec::new();
                 if copy.map.path_into(&task.pending.uri, form, &mut path).is_ok()
                     && let Some((dir, at)) = file_on_the_way(&copy.folder, &path)
@@ -103,7 +117,8 @@ impl Sink for FolderSink {
             return Ok(true);
         }
         let Some((_, at)) = file_on_the_way(&self.copy.folder, &path) else { return Ok(true) };
-        let own = self.copy.map.uri(&path[..at]).map(|(uri, _)| mirror.row(&uri)).transpose()?.flatten();
+        let own =
+            self.copy.map.uri(&path[..at]).map(|(uri, _)| mirror.row(&uri)).transpose()?.flatten();
         Ok(own.is_some_and(|row| row.leaf))
     }
 
@@ -117,7 +132,8 @@ impl Sink for FolderSink {
     }
 
     fn sweep(&self, uri: &str) {
-        if let Ok(place) = self.copy.place(uri, Form::Plain, Purpose::Look, &mut LastDir::default()) {
+        if let Ok(place) = self.copy.place(uri, Form::Plain, Purpose::Look, &mut LastDir::default())
+        {
             let _ = place.dir.unlink(&temporary_name(uri));
         }
     }
@@ -128,12 +144,13 @@ impl FolderSink {
         self.effect != Effect::Done
     }
 
-    /// The place of a planned resource, under its own name wherever that is free: a file that had to give it to a folder
-    /// gets it back.
+    /// The place of a planned resource, under its own name wherever that is free: a file that had
+    /// to give it to a folder gets it back.
     fn named(&self, task: &Task, purpose: Purpose, last: &mut LastDir) -> Result<Place, NoPlace> {
         let (copy, uri) = (&self.copy, &task.pending.uri);
         let mut place = copy.place(uri, Form::Plain, purpose, last)?;
-        let Some(row) = task.row.as_ref().filter(|row| row.leaf && place.form == Form::Plain) else {
+        let Some(row) = task.row.as_ref().filter(|row| row.leaf && place.form == Form::Plain)
+        else {
             return Ok(place);
         };
         if place.found.is_some_and(|found| copy.is_as_written(row, &found)) {
@@ -144,10 +161,12 @@ impl FolderSink {
         match (place.found, leaf.found) {
             (None, None) => return Ok(place),
             (None, Some(_)) if self.is_dry() => return Ok(leaf),
-            (None, Some(_)) => match leaf.dir.rename_noreplace(leaf.name(), &place.dir, place.name()) {
-                Err(error) if error.kind() == ErrorKind::Exists => return Ok(leaf),
-                renamed => renamed?,
-            },
+            (None, Some(_)) => {
+                match leaf.dir.rename_noreplace(leaf.name(), &place.dir, place.name()) {
+                    Err(error) if error.kind() == ErrorKind::Exists => return Ok(leaf),
+                    renamed => renamed?,
+                }
+            }
             // Somebody else's file has the name.
             (Some(_), _) => return Ok(leaf),
         }
@@ -170,16 +189,22 @@ impl FolderSink {
         if let Some((uri, Form::Plain)) = copy.map.uri(path)
             && let Some(mut row) = mirror.row(&uri)?
         {
-            // First the state: a run that is killed in between finds a leaf that is missing, and moves it again.
+            // First the state: a run that is killed in between finds a leaf that is missing, and
+            // moves it again.
             row.leaf = true;
             mirror.put_row(&row)?;
             if self.is_dry() {
-                let message =
-                    format!("`{}` is needed as a folder; the resource would be moved", String::from_utf8_lossy(path));
+                let message = format!(
+                    "`{}` is needed as a folder; the resource would be moved",
+                    String::from_utf8_lossy(path)
+                );
                 notices.push((uri, Notice::new("path.conflict", message)));
                 return Ok(());
             }
-            let Ok(leaf) = copy.place(&uri, Form::Leaf, Purpose::Put, &mut LastDir::default()) else { return Ok(()) };
+            let Ok(leaf) = copy.place(&uri, Form::Leaf, Purpose::Put, &mut LastDir::default())
+            else {
+                return Ok(());
+            };
             match dir.rename_noreplace(name, &leaf.dir, leaf.name()) {
                 Err(error) if error.kind() != ErrorKind::Exists => return Err(error.into()),
                 _ => {}
@@ -201,14 +226,24 @@ impl FolderSink {
         }
         let place = Place::of_file(dir.clone(), path.to_vec());
         if self.is_dry() {
-            let message = format!("`{}` is needed as a folder; the file here would be put aside", place.shown());
+            let message = format!(
+                "`{}` is needed as a folder; the file here would be put aside",
+                place.shown()
+            );
             if !notices.iter().any(|(_, notice)| notice.message == message) {
                 notices.push((String::new(), Notice::new("local.backup", message)));
             }
             return Ok(());
         }
-        let to = copy.backup.take(&place).map_err(|failure| Error::new(failure.code, ExitCode::Io, failure.message))?;
-        let message = format!("`{}` is needed as a folder; the file here is now {}", place.shown(), to.display());
+        let to = copy
+            .backup
+            .take(&place)
+            .map_err(|failure| Error::new(failure.code, ExitCode::Io, failure.message))?;
+        let message = format!(
+            "`{}` is needed as a folder; the file here is now {}",
+            place.shown(),
+            to.display()
+        );
         notices.push((String::new(), Notice::new("local.backup", message)));
         Ok(())
     }
@@ -235,7 +270,9 @@ impl SinkWriter for FolderWriter {
         };
         let mut place = match self.sink.named(task, purpose, &mut self.last) {
             Err(NoPlace::Parent) => return Ok(Prepared::Done(Outcome::Conflict)),
-            Err(NoPlace::Refused(error)) if purpose == Purpose::Look && error.kind() == ErrorKind::NotFound => {
+            Err(NoPlace::Refused(error))
+                if purpose == Purpose::Look && error.kind() == ErrorKind::NotFound =>
+            {
                 return self.prepare_without_folder(task);
             }
             place => place?,
@@ -332,7 +369,11 @@ impl FolderWriter {
     /// In a dry run, where the folder of a resource is not there yet.
     fn prepare_without_folder(&mut self, task: &Task) -> Result<Prepared, Failure> {
         let mut path = Vec::new();
-        self.sink.copy.map.path_into(&task.pending.uri, Form::Plain, &mut path).map_err(NoPlace::from)?;
+        self.sink
+            .copy
+            .map
+            .path_into(&task.pending.uri, Form::Plain, &mut path)
+            .map_err(NoPlace::from)?;
         self.prepared = None;
         Ok(Prepared::Wanted { dir: self.sink.copy.folder.root(), conditional: false })
     }
@@ -342,7 +383,9 @@ impl FolderWriter {
         let (item, row) = (&task.pending, task.row.as_ref());
         let nothing = if row.is_some() { Found::Gone } else { Found::AsKept };
         let place = match copy.place_of(&item.uri, row, &mut self.last) {
-            Err(NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => return Ok(nothing),
+            Err(NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => {
+                return Ok(nothing);
+            }
             place => place?,
         };
         let Some(found) = place.found else {
@@ -354,7 +397,11 @@ impl FolderWriter {
         };
         if let Some(row) = row.filter(|row| copy.is_as_written(row, &found)) {
             let leaf = place.form == Form::Leaf;
-            return Ok(if leaf == row.leaf { Found::AsKept } else { Found::Other(Row { leaf, ..row.clone() }) });
+            return Ok(if leaf == row.leaf {
+                Found::AsKept
+            } else {
+                Found::Other(Row { leaf, ..row.clone() })
+            });
         }
         let has = |digests: &[u8], length: u64| -> Result<bool, Failure> {
             let mut wanted = Digests::default();
@@ -371,8 +418,11 @@ impl FolderWriter {
         {
             return Ok(Found::Other(Row { file_mtime: found.mtime_ns, ..row.clone() }));
         }
-        let of_listed_time =
-            || item.modified.is_some_and(|micros| copy.system.same_time(micros.saturating_mul(1_000), found.mtime_ns));
+        let of_listed_time = || {
+            item.modified.is_some_and(|micros| {
+                copy.system.same_time(micros.saturating_mul(1_000), found.mtime_ns)
+            })
+        };
         let is_planned = if item.digests.is_empty() {
             item.length == Some(found.size) && of_listed_time()
         } else {
@@ -389,7 +439,12 @@ impl FolderWriter {
     }
 
     /// Whether the right file is there already, ours or another's.
-    fn already_right(&self, task: &Task, listed: &Digests, place: &mut Place) -> Result<Option<Row>, Failure> {
+    fn already_right(
+        &self,
+        task: &Task,
+        listed: &Digests,
+        place: &mut Place,
+    ) -> Result<Option<Row>, Failure> {
         let (item, Some(found)) = (&task.pending, place.found) else { return Ok(None) };
         if let Some(row) = &task.row
             && self.sink.copy.is_as_written(row, &found)
@@ -428,7 +483,10 @@ impl FolderWriter {
         row.leaf = place.form == Form::Leaf;
         if let Some(modified) = item.modified {
             let mtime = modified.saturating_mul(1_000);
-            if place.found.is_some_and(|found| !self.sink.copy.system.same_time(mtime, found.mtime_ns)) {
+            if place
+                .found
+                .is_some_and(|found| !self.sink.copy.system.same_time(mtime, found.mtime_ns))
+            {
                 if !self.sink.is_dry() {
                     place.dir.set_modified(place.name(), mtime)?;
                 }
@@ -450,7 +508,8 @@ impl FolderWriter {
             Ok(hash_file(&mut file, &body.digests)?.0.agree(&body.digests) == Some(true))
         };
         let mut row = Row { leaf: place.form == Form::Leaf, ..body.row(task, self.sink.epoch) };
-        // Without a listed digest only the bytes themselves show that nothing has changed: never rewrite those.
+        // Without a listed digest only the bytes themselves show that nothing has changed: never
+        // rewrite those.
         if place.found.is_some() && body.verdict != Verdict::Verified && same_bytes(&place)? {
             row.file_mtime = place.found.map_or(0, |found| found.mtime_ns);
             return Ok(Outcome::Right { row: self.with_time(task, row, &place)? });
@@ -458,7 +517,11 @@ impl FolderWriter {
         let mtime = item.modified.map(|micros| micros.saturating_mul(1_000)).or(body.last_modified);
         let created = task.row.is_none() && place.found.is_none();
         // Before the file: programs that publish the folder see both at once.
-        let noticed = if self.sink.republish { via::write(task, &place, &via::Known::of(&body))? } else { None };
+        let noticed = if self.sink.republish {
+            via::write(task, &place, &via::Known::of(&body))?
+        } else {
+            None
+        };
         let Body { bytes, file, mut notices, .. } = body;
         notices.extend(noticed);
         // What an earlier attempt may have left has the temporary name, and goes with it.
@@ -469,7 +532,12 @@ impl FolderWriter {
                     return Ok(Outcome::Stored { row, created, notices });
                 }
                 Unnamed::Taken => {
-                    place = self.sink.copy.place(&item.uri, place.form, Purpose::Put, &mut self.last)?;
+                    place = self.sink.copy.place(
+                        &item.uri,
+                        place.form,
+                        Purpose::Put,
+                        &mut self.last,
+                    )?;
                     row.leaf = place.form == Form::Leaf;
                 }
                 Unnamed::Refused => self.sink.copy.unnamed.store(false, Ordering::Relaxed),
@@ -480,36 +548,52 @@ impl FolderWriter {
             file
         } else {
             let file = create_temporary(&place.dir, &name)?;
-            let mut temporary = TemporaryFile { dir: place.dir.clone(), name, file, kept: false, resumable: false };
+            let mut temporary =
+                TemporaryFile { dir: place.dir.clone(), name, file, kept: false, resumable: false };
             temporary.file.write_all(bytes)?;
             temporary
         };
         row.file_mtime = file_time(&temporary.file, mtime)?;
         for _ in 0..PLACE_ATTEMPTS {
             match place.found.map(|found| found.kind) {
-                None => match temporary.dir.rename_noreplace(&temporary.name, &place.dir, place.name()) {
-                    Err(error) if error.kind() == ErrorKind::Exists => {
-                        place = self.sink.copy.place(&item.uri, place.form, Purpose::Put, &mut self.last)?;
-                        row.leaf = place.form == Form::Leaf;
-                        continue;
+                None => {
+                    match temporary.dir.rename_noreplace(&temporary.name, &place.dir, place.name())
+                    {
+                        Err(error) if error.kind() == ErrorKind::Exists => {
+                            place = self.sink.copy.place(
+                                &item.uri,
+                                place.form,
+                                Purpose::Put,
+                                &mut self.last,
+                            )?;
+                            row.leaf = place.form == Form::Leaf;
+                            continue;
+                        }
+                        renamed => renamed?,
                     }
-                    renamed => renamed?,
-                },
+                }
                 Some(Kind::File) => {
                     if !ours {
                         if self.sink.immutable {
                             return Err(Failure::refused("local.changed", changed_here(&place)));
                         }
                         let to = self.sink.copy.backup.take(&place)?;
-                        let message =
-                            format!("the file here was not the one written before; it is now {}", to.display());
+                        let message = format!(
+                            "the file here was not the one written before; it is now {}",
+                            to.display()
+                        );
                         notices.push(Notice::new("local.backup", message));
                         place.examine()?;
                         continue;
                     }
                     temporary.dir.rename(&temporary.name, &place.dir, place.name())?;
                 }
-                Some(_) => return Err(Failure::new("path.conflict", "a folder or special file took its place")),
+                Some(_) => {
+                    return Err(Failure::new(
+                        "path.conflict",
+                        "a folder or special file took its place",
+                    ));
+                }
             }
             temporary.kept = true;
             return Ok(Outcome::Stored { row, created, notices });
@@ -517,8 +601,8 @@ impl FolderWriter {
         Err(Failure::new("path.conflict", "its place changed while it was being stored"))
     }
 
-    /// Writes a body in memory to a place where nothing is: the file has no name until it is whole, so a killed run
-    /// leaves nothing, and no temporary name is made and removed again.
+    /// Writes a body in memory to a place where nothing is: the file has no name until it is whole,
+    /// so a killed run leaves nothing, and no temporary name is made and removed again.
     fn store_unnamed(&self, place: &Place, bytes: &[u8], mtime: Option<i64>) -> Unnamed {
         if !self.sink.copy.unnamed.load(Ordering::Relaxed) {
             return Unnamed::Refused;
@@ -535,29 +619,37 @@ impl FolderWriter {
         }
     }
 
-    /// Deletes one file, or leaves it to its owner; gives back its folder's path. Only files that the state knows, and
-    /// only as they were written.
+    /// Deletes one file, or leaves it to its owner; gives back its folder's path. Only files that
+    /// the state knows, and only as they were written.
     fn delete_one(&mut self, task: &Task) -> Result<(Deleted, Vec<u8>), Failure> {
         let copy = &self.sink.copy;
         let Some(row) = &task.row else { return Ok((Deleted::default(), Vec::new())) };
         let gone = || Deleted { gone: true, notices: Vec::new() };
-        let with_notice = |gone, code, message: String| Deleted { gone, notices: vec![Notice::new(code, message)] };
+        let with_notice = |gone, code, message: String| Deleted {
+            gone,
+            notices: vec![Notice::new(code, message)],
+        };
         let place = match copy.place_of(&task.pending.uri, Some(row), &mut self.last) {
             Ok(place) => place,
-            Err(NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => return Ok((gone(), Vec::new())),
+            Err(NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => {
+                return Ok((gone(), Vec::new()));
+            }
             Err(no_place) => {
                 let failure = Failure::from(no_place);
                 if failure.fatal {
                     return Err(failure);
                 }
-                let message =
-                    format!("deleted at the Source; what stands in its place is not ours: {}", failure.message);
+                let message = format!(
+                    "deleted at the Source; what stands in its place is not ours: {}",
+                    failure.message
+                );
                 return Ok((with_notice(false, "local.kept", message), Vec::new()));
             }
         };
-        // A folder in the way of a plain name leads to the leaf name, which is another file than the recorded one.
-        let moved =
-            (place.form == Form::Leaf) != row.leaf && !place.found.is_some_and(|found| copy.is_as_written(row, &found));
+        // A folder in the way of a plain name leads to the leaf name, which is another file than
+        // the recorded one.
+        let moved = (place.form == Form::Leaf) != row.leaf
+            && !place.found.is_some_and(|found| copy.is_as_written(row, &found));
         let deleted = match place.found {
             None => {
                 if self.sink.republish && !moved && !self.sink.is_dry() {
@@ -570,7 +662,13 @@ impl FolderWriter {
                 "local.kept",
                 "deleted at the Source; what stands in its place is not ours".to_owned(),
             ),
-            Some(found) if found.kind == Kind::File && copy.is_as_written(row, &found) && self.sink.is_dry() => gone(),
+            Some(found)
+                if found.kind == Kind::File
+                    && copy.is_as_written(row, &found)
+                    && self.sink.is_dry() =>
+            {
+                gone()
+            }
             Some(found) if found.kind == Kind::File && copy.is_as_written(row, &found) => {
                 place.dir.unlink(place.name())?;
                 if self.sink.republish {
@@ -579,8 +677,10 @@ impl FolderWriter {
                 gone()
             }
             Some(_) if self.sink.immutable => {
-                let message =
-                    format!("`{}` was deleted at the Source and changed here; `--immutable` keeps it", place.shown());
+                let message = format!(
+                    "`{}` was deleted at the Source and changed here; `--immutable` keeps it",
+                    place.shown()
+                );
                 return Err(Failure::refused("local.changed", message));
             }
             Some(_) if self.sink.is_dry() => with_notice(
@@ -590,7 +690,8 @@ impl FolderWriter {
             ),
             Some(_) => {
                 let to = copy.backup.take(&place)?;
-                let message = format!("deleted at the Source; the file changed here is now {}", to.display());
+                let message =
+                    format!("deleted at the Source; the file changed here is now {}", to.display());
                 with_notice(true, "local.backup", message)
             }
         };
@@ -622,8 +723,12 @@ fn file_time(file: &File, mtime: Option<i64>) -> Result<i64, abreast_folder::Err
     }
 }
 
-/// The first file where the path needs a folder: the folder it is in, and where its name ends in the path.
-fn file_on_the_way(folder: &abreast_folder::Folder, path: &[u8]) -> Option<(abreast_folder::Dir, usize)> {
+/// The first file where the path needs a folder: the folder it is in, and where its name ends in
+/// the path.
+fn file_on_the_way(
+    folder: &abreast_folder::Folder,
+    path: &[u8],
+) -> Option<(abreast_folder::Dir, usize)> {
     let mut dir = folder.root();
     let mut at = 0;
     while let Some(slash) = path[at..].iter().position(|byte| *byte == b'/') {

@@ -37,7 +37,8 @@ pub(crate) enum DamageKind {
     Touched(i64),
     /// It has other bytes.
     Digest,
-    /// It is as written, under the reserved name although its own name is free, or the other way round.
+    /// It is as written, under the reserved name although its own name is free, or the other way
+    /// round.
     Name,
 }
 
@@ -53,7 +54,8 @@ impl DamageKind {
         }
     }
 
-    /// Whether the bytes are those that were written: a comparison gives the file its name or time back.
+    /// Whether the bytes are those that were written: a comparison gives the file its name or time
+    /// back.
     pub(crate) const fn keeps_bytes(self) -> bool {
         matches!(self, Self::Name | Self::Touched(_))
     }
@@ -64,10 +66,17 @@ impl DamageKind {
     }
 }
 
-/// Opens what is kept by a copy of the kind `folder` or `warc`; `None` for other kinds, and before the first run.
-pub(crate) fn read_back(kind: &str, folder: &Path, mirror: &Mirror) -> Result<Option<Box<dyn ReadBack>>, Error> {
+/// Opens what is kept by a copy of the kind `folder` or `warc`; `None` for other kinds, and before
+/// the first run.
+pub(crate) fn read_back(
+    kind: &str,
+    folder: &Path,
+    mirror: &Mirror,
+) -> Result<Option<Box<dyn ReadBack>>, Error> {
     match kind {
-        "folder" => Ok(FolderKept::open(folder, mirror)?.map(|kept| Box::new(kept) as Box<dyn ReadBack>)),
+        "folder" => {
+            Ok(FolderKept::open(folder, mirror)?.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
+        }
         "warc" => Ok(Some(Box::new(WarcKept::open(folder, mirror)?))),
         _ => Ok(None),
     }
@@ -86,7 +95,8 @@ pub(crate) const fn is_distrusted(row: &Row) -> bool {
     row.file_mtime == DISTRUSTED
 }
 
-/// A row without facts about the bytes: whatever is listed, they are fetched, and an existing file is moved aside.
+/// A row without facts about the bytes: whatever is listed, they are fetched, and an existing file
+/// is moved aside.
 pub(crate) fn distrusted(row: &Row) -> Row {
     Row {
         modified: None,
@@ -112,7 +122,8 @@ pub(crate) fn fetch_again(mirror: &Mirror, row: &Row) -> Result<Pending, Error> 
     })
 }
 
-/// Plans to fetch a resource again whose bytes were lost or altered here. What is planned for it already stays planned.
+/// Plans to fetch a resource again whose bytes were lost or altered here. What is planned for it
+/// already stays planned.
 pub(crate) fn plan_again(mirror: &Mirror, row: &Row) -> Result<(), Error> {
     if mirror.task(&row.uri)?.is_none() {
         mirror.put_pending(&fetch_again(mirror, row)?)?;
@@ -126,7 +137,12 @@ pub(crate) trait ReadBack {
     fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error>;
 
     /// Digests of the bytes that are there, of the algorithms that are listed, and their length.
-    fn digests(&mut self, mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error>;
+    fn digests(
+        &mut self,
+        mirror: &Mirror,
+        row: &Row,
+        listed: &Digests,
+    ) -> Result<Option<(Digests, u64)>, Error>;
 
     /// Reports what is there and the state does not know.
     fn extras(&mut self, _mirror: &Mirror, _report: &mut dyn FnMut(&str)) -> Result<(), Error> {
@@ -158,7 +174,12 @@ impl Kept<'_> {
             self.check_cancelled()?;
             let done = report.same + report.updated + report.missing;
             let seconds = began.elapsed().as_secs_f64();
-            self.observer.event(&Event::Status(Status { phase: "comparing", done, seconds, ..Status::default() }));
+            self.observer.event(&Event::Status(Status {
+                phase: "comparing",
+                done,
+                seconds,
+                ..Status::default()
+            }));
         }
         self.find_extra(expected, &mut report)?;
         let (mirror, observer) = (&self.mirror, self.observer);

@@ -1,7 +1,7 @@
 //! A stream: one line of JSON for each change, for programs that process changes.
 //!
-//! Nothing is kept but the state. Each change is written at least once: the state moves on only when its line was taken
-//! by the output.
+//! Nothing is kept but the state. Each change is written at least once: the state moves on only
+//! when its line was taken by the output.
 
 use super::outcome::{Failure, Outcome};
 use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
@@ -50,8 +50,8 @@ impl Eq for Output {}
 pub struct LinesOptions {
     /// Where they go.
     pub output: Output,
-    /// Up to which length contents are fetched, verified and written into the line as base 64; at most 1 MiB. Without
-    /// it nothing is fetched, and lines state what the Source lists.
+    /// Up to which length contents are fetched, verified and written into the line as base 64; at
+    /// most 1 MiB. Without it nothing is fetched, and lines state what the Source lists.
     pub content_bytes_max: Option<u64>,
 }
 
@@ -118,7 +118,11 @@ impl<'a> Line<'a> {
 }
 
 impl LinesSink {
-    pub(crate) fn open(state: &StateFolder, options: &LinesOptions, epoch: i64) -> Result<Self, Error> {
+    pub(crate) fn open(
+        state: &StateFolder,
+        options: &LinesOptions,
+        epoch: i64,
+    ) -> Result<Self, Error> {
         let (partials, spill) = super::spill_folder(state)?;
         Ok(Self { options: options.clone(), buffer: Mutex::default(), partials, spill, epoch })
     }
@@ -223,7 +227,8 @@ impl SinkWriter for LinesWriter {
             if task.row.is_none() {
                 return Ok(Deleted::default());
             }
-            let line = Line { length: None, hash: String::new(), ..Line::new(&task.pending, "deleted") };
+            let line =
+                Line { length: None, hash: String::new(), ..Line::new(&task.pending, "deleted") };
             self.sink.write(&line).map_err(|error| output_failed(&error))?;
             Ok(Deleted { gone: true, notices: Vec::new() })
         })
@@ -235,7 +240,9 @@ impl LinesWriter {
         let row = body.row(task, self.sink.epoch);
         let same = |kept: &&Row| kept.length == row.length && kept.digests == row.digests;
         if let Some(kept) = task.row.as_ref().filter(same) {
-            return Ok(Outcome::Right { row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) } });
+            return Ok(Outcome::Right {
+                row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) },
+            });
         }
         let created = task.row.is_none();
         let most = self.sink.options.content_bytes_max.unwrap_or(0);

@@ -1,9 +1,10 @@
 //! Sinks: where verified resources go.
 //!
-//! A [`Sink`] is one for a run and shared by its threads; each connection works through a [`SinkWriter`] of its own. A writer
-//! is asked twice about each resource: [`SinkWriter::prepare`] before its bytes are asked for, [`SinkWriter::store`] when they are
-//! whole and verified. Bodies in memory are handed over as a slice, so there is one dynamic call a resource and none a
-//! chunk. `tests/sinks.rs` has the contract of every sink.
+//! A [`Sink`] is one for a run and shared by its threads; each connection works through a
+//! [`SinkWriter`] of its own. A writer is asked twice about each resource: [`SinkWriter::prepare`]
+//! before its bytes are asked for, [`SinkWriter::store`] when they are whole and verified. Bodies
+//! in memory are handed over as a slice, so there is one dynamic call a resource and none a chunk.
+//! `tests/sinks.rs` has the contract of every sink.
 
 mod dry;
 pub(crate) mod folder;
@@ -53,21 +54,22 @@ pub(crate) trait Sink: Debug + Send + Sync {
         1_000
     }
 
-    /// Whether a writer keeps nothing of an item between preparing and storing it, so that others may be prepared in
-    /// between: bodies are digested faster together.
+    /// Whether a writer keeps nothing of an item between preparing and storing it, so that others
+    /// may be prepared in between: bodies are digested faster together.
     fn stores_later(&self) -> bool {
         false
     }
 
-    /// Whether items are stored and deleted only when they are settled, each with a failure of its own: until then their
-    /// outcomes are not kept, counted or reported.
+    /// Whether items are stored and deleted only when they are settled, each with a failure of its
+    /// own: until then their outcomes are not kept, counted or reported.
     fn settles_items(&self) -> bool {
         false
     }
 
-    /// Makes durable what was stored and deleted since the last call. Called within the transaction that keeps the rows,
-    /// before its end: content before its row. Returns the items that could not be settled, by their URIs; only a sink that
-    /// [settles items](Sink::settles_items) may return any.
+    /// Makes durable what was stored and deleted since the last call. Called within the transaction
+    /// that keeps the rows, before its end: content before its row. Returns the items that could
+    /// not be settled, by their URIs; only a sink that [settles items](Sink::settles_items) may
+    /// return any.
     fn settle(&self, _mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
         Ok(Vec::new())
     }
@@ -77,20 +79,25 @@ pub(crate) trait Sink: Debug + Send + Sync {
         false
     }
 
-    /// Gives the folders that waiting items need their names, and makes those items due again. Only a sink that answers
-    /// [`Outcome::Conflict`] has something to do.
-    fn make_room(&self, mirror: &Mirror, _notices: &mut Vec<(String, Notice)>) -> Result<(), Error> {
+    /// Gives the folders that waiting items need their names, and makes those items due again. Only
+    /// a sink that answers [`Outcome::Conflict`] has something to do.
+    fn make_room(
+        &self,
+        mirror: &Mirror,
+        _notices: &mut Vec<(String, Notice)>,
+    ) -> Result<(), Error> {
         mirror.renew_conflicts()?;
         Ok(())
     }
 
-    /// In a dry run, after [`Sink::make_room`]: whether that would give an item that waits the folder it needs.
+    /// In a dry run, after [`Sink::make_room`]: whether that would give an item that waits the
+    /// folder it needs.
     fn would_make_room(&self, _mirror: &Mirror, _uri: &str) -> Result<bool, Error> {
         Ok(true)
     }
 
-    /// Resources whose own names are those of the folders that a resource is in: while it is there, each of them has its
-    /// reserved name.
+    /// Resources whose own names are those of the folders that a resource is in: while it is there,
+    /// each of them has its reserved name.
     fn resources_above(&self, _uri: &str) -> Vec<String> {
         Vec::new()
     }
@@ -112,22 +119,24 @@ pub(crate) trait SinkWriter {
     /// The server answered that the bytes kept are current.
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure>;
 
-    /// The bytes kept of the item prepared last, where they are exactly the ones that were stored and can be read.
+    /// The bytes kept of the item prepared last, where they are exactly the ones that were stored
+    /// and can be read.
     fn kept(&mut self, _task: &Task) -> Option<File> {
         None
     }
 
-    /// Finds items that a killed run may have stored or deleted: one answer for each, in order. Called only
-    /// where [`Sink::may_be_ahead`].
+    /// Finds items that a killed run may have stored or deleted: one answer for each, in order.
+    /// Called only where [`Sink::may_be_ahead`].
     fn inspect(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
         tasks.iter().map(|_| Ok(Found::AsKept)).collect()
     }
 
-    /// Stores a whole and verified body. Always after [`SinkWriter::prepare`] of the same item; directly, unless
-    /// [`Sink::stores_later`].
+    /// Stores a whole and verified body. Always after [`SinkWriter::prepare`] of the same item;
+    /// directly, unless [`Sink::stores_later`].
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a>;
 
-    /// In a dry run, instead of [`SinkWriter::store`]: what storing the item prepared last would come to.
+    /// In a dry run, instead of [`SinkWriter::store`]: what storing the item prepared last would
+    /// come to.
     fn rehearse(&mut self, task: &Task, epoch: i64) -> Outcome {
         let row = row_as_planned(task, task.pending.length.unwrap_or(0), epoch);
         Outcome::Stored { row, created: task.row.is_none(), notices: Vec::new() }
@@ -206,8 +215,8 @@ pub(crate) struct Body<'a> {
     pub(crate) media_type: Option<String>,
     /// When the answer came, where that is known and the sink wants the head.
     pub(crate) received: Option<Timestamp>,
-    /// Status line and header lines of an HTTP answer, as they describe these bytes; empty for bytes that came another
-    /// way, and for sinks that do not want it.
+    /// Status line and header lines of an HTTP answer, as they describe these bytes; empty for
+    /// bytes that came another way, and for sinks that do not want it.
     pub(crate) head: &'a [u8],
     /// Notices to report when it is stored.
     pub(crate) notices: Vec<Notice>,
@@ -288,21 +297,23 @@ pub(crate) fn until_fatal(
     let mut results = Vec::with_capacity(tasks.len());
     for task in tasks {
         results.push(delete(task));
-        if results.last().is_some_and(|result| result.as_ref().is_err_and(|failure| failure.fatal)) {
+        if results.last().is_some_and(|result| result.as_ref().is_err_and(|failure| failure.fatal))
+        {
             break;
         }
     }
     Box::pin(std::future::ready(results))
 }
 
-/// The folder in the state where large bodies are collected, for sinks that have no folders themselves. What a killed
-/// run left there and no note names is removed.
+/// The folder in the state where large bodies are collected, for sinks that have no folders
+/// themselves. What a killed run left there and no note names is removed.
 pub(crate) fn spill_folder(state: &StateFolder) -> Result<(Partials, Dir), Error> {
     let dir = state.folder("partial")?;
     let partials = Partials::new(state.clone());
     let noted: Vec<Vec<u8>> = partials.all().iter().map(|note| temporary_name(&note.uri)).collect();
     for entry in dir.list()? {
-        if entry.name.starts_with(crate::path_map::TEMPORARY_PREFIX) && !noted.contains(&entry.name) {
+        if entry.name.starts_with(crate::path_map::TEMPORARY_PREFIX) && !noted.contains(&entry.name)
+        {
             let _ = dir.unlink(&entry.name);
         }
     }

@@ -1,8 +1,9 @@
-//! An object store: S3 and compatible services, or a folder through the same interface. One object for each resource, under
-//! the key its URI maps to.
+//! An object store: S3 and compatible services, or a folder through the same interface. One object
+//! for each resource, under the key its URI maps to.
 //!
-//! An object becomes visible whole, when its store confirms it. A new one is made only where none is; an existing object is
-//! taken over when its metadata names the same URI, or it has the same bytes, and is left unchanged otherwise.
+//! An object becomes visible whole, when its store confirms it. A new one is made only where none
+//! is; an existing object is taken over when its metadata names the same URI, or it has the same
+//! bytes, and is left unchanged otherwise.
 
 use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::outcome::{Failure, Outcome};
@@ -21,7 +22,8 @@ use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::{
-    Attribute, Attributes, MultipartUpload, ObjectStore, ObjectStoreExt as _, PutMode, PutMultipartOptions, PutOptions,
+    Attribute, Attributes, MultipartUpload, ObjectStore, ObjectStoreExt as _, PutMode,
+    PutMultipartOptions, PutOptions,
 };
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -43,15 +45,17 @@ const METADATA_MAX: usize = 1_500;
 /// Which store, and where in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectsOptions {
-    /// `s3://BUCKET/PREFIX`, or `file:///FOLDER`. Credentials, region and endpoint of S3 come from the environment, by
-    /// the names that Amazon's own programs use.
+    /// `s3://BUCKET/PREFIX`, or `file:///FOLDER`. Credentials, region and endpoint of S3 come from
+    /// the environment, by the names that Amazon's own programs use.
     pub url: String,
-    /// Settings that come before the environment's, by the names of the crate `object_store`, such as `aws_endpoint`.
+    /// Settings that come before the environment's, by the names of the crate `object_store`, such
+    /// as `aws_endpoint`.
     pub settings: Vec<(String, String)>,
 }
 
 /// The rules of names for keys: case counts, and they are plain text without control characters.
-pub(crate) const KEY_RULES: NameRules = NameRules { folds_case: false, ascii_only: true, no_controls: true };
+pub(crate) const KEY_RULES: NameRules =
+    NameRules { folds_case: false, ascii_only: true, no_controls: true };
 
 /// A store, opened.
 #[derive(Debug)]
@@ -61,7 +65,8 @@ struct Store {
     /// Whether objects have metadata.
     has_metadata: bool,
     map: PathMap,
-    /// Requests are made here, whichever thread asks for them: a connection lives as long as its runtime.
+    /// Requests are made here, whichever thread asks for them: a connection lives as long as its
+    /// runtime.
     runtime: Option<Runtime>,
 }
 
@@ -86,24 +91,33 @@ impl Store {
             .thread_name("objects")
             .enable_all()
             .build()
-            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
-        let (backend, prefix, has_metadata): (Arc<dyn ObjectStore>, _, _) =
-            if let Some(folder) = url.strip_prefix("file://") {
-                std::fs::create_dir_all(folder).map_err(|cause| {
-                    Error::new("io", ExitCode::Io, format!("cannot use {folder}: {cause}")).with_cause(cause)
-                })?;
-                (Arc::new(LocalFileSystem::new_with_prefix(folder).map_err(refuse)?), String::new(), false)
-            } else {
-                // One provider of cryptography for the whole program; an earlier call has installed the same.
-                let _ = rustls::crypto::ring::default_provider().install_default();
-                let mut builder = AmazonS3Builder::from_env().with_url(url);
-                for (name, value) in &options.settings {
-                    builder = builder.with_config(name.parse().map_err(refuse)?, value);
-                }
-                let store = builder.build().map_err(refuse)?;
-                let prefix = url.splitn(4, '/').nth(3).unwrap_or_default().trim_matches('/').to_owned();
-                (Arc::new(store), prefix, true)
-            };
+            .map_err(|cause| {
+                Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause)
+            })?;
+        let (backend, prefix, has_metadata): (Arc<dyn ObjectStore>, _, _) = if let Some(folder) =
+            url.strip_prefix("file://")
+        {
+            std::fs::create_dir_all(folder).map_err(|cause| {
+                Error::new("io", ExitCode::Io, format!("cannot use {folder}: {cause}"))
+                    .with_cause(cause)
+            })?;
+            (
+                Arc::new(LocalFileSystem::new_with_prefix(folder).map_err(refuse)?),
+                String::new(),
+                false,
+            )
+        } else {
+            // One provider of cryptography for the whole program; an earlier call has installed the
+            // same.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let mut builder = AmazonS3Builder::from_env().with_url(url);
+            for (name, value) in &options.settings {
+                builder = builder.with_config(name.parse().map_err(refuse)?, value);
+            }
+            let store = builder.build().map_err(refuse)?;
+            let prefix = url.splitn(4, '/').nth(3).unwrap_or_default().trim_matches('/').to_owned();
+            (Arc::new(store), prefix, true)
+        };
         Ok(Self { backend, prefix, has_metadata, map, runtime: Some(runtime) })
     }
 
@@ -117,9 +131,16 @@ impl Store {
             .path_into(uri, Form::Plain, &mut path)
             .map_err(|error| Failure::refused(error.code(), error.to_string()))?;
         let path = String::from_utf8_lossy(&path);
-        let key = if self.prefix.is_empty() { path.into_owned() } else { format!("{}/{path}", self.prefix) };
+        let key = if self.prefix.is_empty() {
+            path.into_owned()
+        } else {
+            format!("{}/{path}", self.prefix)
+        };
         if key.len() > KEY_BYTES_MAX {
-            return Err(Failure::refused("path.length", format!("the key would be longer than {KEY_BYTES_MAX} bytes")));
+            return Err(Failure::refused(
+                "path.length",
+                format!("the key would be longer than {KEY_BYTES_MAX} bytes"),
+            ));
         }
         Key::parse(key).map_err(|error| Failure::refused("path.escape", error.to_string()))
     }
@@ -150,8 +171,10 @@ impl Store {
             attributes.insert(Attribute::ContentType, media_type.clone().into());
         }
         // Metadata travels in headers: what they cannot hold is left out.
-        let fits =
-            |text: &str| text.len() <= METADATA_MAX && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+        let fits = |text: &str| {
+            text.len() <= METADATA_MAX
+                && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+        };
         let digests = body.digests.to_string();
         for (name, value) in [(URI, row.uri.clone()), (DIGESTS, digests)] {
             if fits(&value) {
@@ -185,9 +208,9 @@ fn failed(error: &object_store::Error) -> Failure {
         // Where objects are read or deleted, their own absence is dealt with before.
         E::NotFound { .. } => no_bucket(),
         _ if is_no_bucket(error) => no_bucket(),
-        E::Unauthenticated { .. } | E::PermissionDenied { .. } | E::UnknownConfigurationKey { .. } => {
-            Failure::fatal("objects.denied", message)
-        }
+        E::Unauthenticated { .. }
+        | E::PermissionDenied { .. }
+        | E::UnknownConfigurationKey { .. } => Failure::fatal("objects.denied", message),
         _ => Failure::new("objects.failed", message),
     }
 }
@@ -202,7 +225,12 @@ pub(crate) struct ObjectsSink {
 }
 
 impl ObjectsSink {
-    pub(crate) fn open(options: &ObjectsOptions, state: &StateFolder, map: PathMap, epoch: i64) -> Result<Self, Error> {
+    pub(crate) fn open(
+        options: &ObjectsOptions,
+        state: &StateFolder,
+        map: PathMap,
+        epoch: i64,
+    ) -> Result<Self, Error> {
         let (partials, spill) = super::spill_folder(state)?;
         Ok(Self { store: Arc::new(Store::open(options, map)?), partials, spill, epoch })
     }
@@ -273,7 +301,8 @@ impl SinkWriter for ObjectsWriter {
     fn delete<'a>(&'a mut self, tasks: &'a [Task]) -> Deleting<'a> {
         let store = Arc::clone(&self.sink.store);
         let handle = store.handle().clone();
-        let uris: Vec<Option<String>> = tasks.iter().map(|task| task.row.as_ref().map(|row| row.uri.clone())).collect();
+        let uris: Vec<Option<String>> =
+            tasks.iter().map(|task| task.row.as_ref().map(|row| row.uri.clone())).collect();
         let deletes = async move {
             futures_util::stream::iter(uris)
                 .map(|uri| {
@@ -298,7 +327,10 @@ impl SinkWriter for ObjectsWriter {
             let mut results = handle.spawn(deletes).await.unwrap_or_else(|error| {
                 vec![Err(Failure::fatal("objects.failed", format!("deleting broke off: {error}")))]
             });
-            if let Some(fatal) = results.iter().position(|result| result.as_ref().is_err_and(|failure| failure.fatal)) {
+            if let Some(fatal) = results
+                .iter()
+                .position(|result| result.as_ref().is_err_and(|failure| failure.fatal))
+            {
                 results.truncate(fatal + 1);
             }
             results
@@ -311,7 +343,9 @@ impl ObjectsWriter {
         let row = body.row(task, self.sink.epoch);
         let same = |kept: &&Row| kept.length == row.length && kept.digests == row.digests;
         if let Some(kept) = task.row.as_ref().filter(same) {
-            return Ok(Outcome::Right { row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) } });
+            return Ok(Outcome::Right {
+                row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) },
+            });
         }
         let store = Arc::clone(&self.sink.store);
         let key = store.key(&row.uri)?;
@@ -333,14 +367,19 @@ impl ObjectsWriter {
             })
         } else {
             let bytes = Bytes::copy_from_slice(bytes);
-            handle.spawn(async move { put_small(&store, &key, &coming, attributes, bytes, created).await })
+            handle.spawn(async move {
+                put_small(&store, &key, &coming, attributes, bytes, created).await
+            })
         };
-        work.await.map_err(|error| Failure::new("objects.failed", format!("the upload broke off: {error}")))??;
+        work.await.map_err(|error| {
+            Failure::new("objects.failed", format!("the upload broke off: {error}"))
+        })??;
         Ok(Outcome::Stored { row, created, notices })
     }
 }
 
-/// The object of an item that a killed run may have put or deleted. Metadata identifies it, and where there is none, the bytes.
+/// The object of an item that a killed run may have put or deleted. Metadata identifies it, and
+/// where there is none, the bytes.
 async fn inspect_object(store: &Store, task: &Task, epoch: i64) -> Result<Found, Failure> {
     let (item, row) = (&task.pending, task.row.as_ref());
     let key = store.key(&item.uri)?;
@@ -377,7 +416,8 @@ async fn inspect_object(store: &Store, task: &Task, epoch: i64) -> Result<Found,
     {
         return Ok(Found::AsKept);
     }
-    if item.action == PendingAction::Fetch && is(&item.digests, item.length.unwrap_or(size)).await? {
+    if item.action == PendingAction::Fetch && is(&item.digests, item.length.unwrap_or(size)).await?
+    {
         return Ok(Found::Other(super::row_as_planned(task, size, epoch)));
     }
     // The object differs from the state, so nothing in the state about its bytes is reliable.
@@ -410,7 +450,10 @@ async fn put_small(
             Ok(_) => return Ok(()),
             Err(object_store::Error::AlreadyExists { .. }) => is_free(store, key, coming).await?,
             // A store without conditional writes.
-            Err(object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. }) => {
+            Err(
+                object_store::Error::NotImplemented { .. }
+                | object_store::Error::NotSupported { .. },
+            ) => {
                 is_free(store, key, coming).await?;
             }
             Err(error) => return Err(failed(&error)),
@@ -419,8 +462,8 @@ async fn put_small(
     put(PutMode::Overwrite).await.map(|_| ()).map_err(|error| failed(&error))
 }
 
-/// Whether there is no object under this key, or one that an earlier run of ours left. Where metadata does not show it, only the
-/// same bytes do.
+/// Whether there is no object under this key, or one that an earlier run of ours left. Where
+/// metadata does not show it, only the same bytes do.
 async fn is_free(store: &Store, key: &Key, coming: &Coming) -> Result<(), Failure> {
     let options = object_store::GetOptions::new().with_head(true);
     let found = match store.backend.get_opts(key, options).await {
@@ -432,7 +475,8 @@ async fn is_free(store: &Store, key: &Key, coming: &Coming) -> Result<(), Failur
     let is_ours = match known {
         Some(known) => known.as_ref() == coming.uri,
         None if found.meta.size == coming.length => {
-            let (digests, length) = store.digests(key, &coming.digests).await.map_err(|error| failed(&error))?;
+            let (digests, length) =
+                store.digests(key, &coming.digests).await.map_err(|error| failed(&error))?;
             length == coming.length && digests.agree(&coming.digests) == Some(true)
         }
         None => false,
@@ -442,13 +486,21 @@ async fn is_free(store: &Store, key: &Key, coming: &Coming) -> Result<(), Failur
     }
     Err(Failure::refused(
         "local.changed",
-        format!("an object `{key}` is there that is not ours\n  help: move it away, or use another prefix"),
+        format!(
+            "an object `{key}` is there that is not ours\n  help: move it away, or use another prefix"
+        ),
     ))
 }
 
-async fn put_large(store: &Store, key: &Key, attributes: Attributes, mut file: File) -> Result<(), Failure> {
+async fn put_large(
+    store: &Store,
+    key: &Key,
+    attributes: Attributes,
+    mut file: File,
+) -> Result<(), Failure> {
     let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
-    let mut upload = store.backend.put_multipart_opts(key, options).await.map_err(|error| failed(&error))?;
+    let mut upload =
+        store.backend.put_multipart_opts(key, options).await.map_err(|error| failed(&error))?;
     let result = put_parts(upload.as_mut(), &mut file).await;
     if result.is_err() {
         // What was uploaded is of no use; a store that keeps it has a rule to remove it.
@@ -482,7 +534,10 @@ const EXTRAS_MAX: usize = 10_000;
 
 impl ObjectsKept {
     /// The copy that a state is of; `None` before the first run has found a base.
-    pub(crate) fn of_copy(options: &ObjectsOptions, mirror: &Mirror) -> Result<Option<Self>, Error> {
+    pub(crate) fn of_copy(
+        options: &ObjectsOptions,
+        mirror: &Mirror,
+    ) -> Result<Option<Self>, Error> {
         let Some(base) = mirror.meta(crate::state::key::BASE)? else { return Ok(None) };
         let map = PathMap::new(&base, KEY_RULES)
             .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
@@ -499,7 +554,8 @@ impl ObjectsKept {
             let Some(object) = next.map_err(|error| audit_failed(&error))? else { break };
             match store.uri(&object.location) {
                 Some(uri) => {
-                    let row = ExpectedRow { uri, length: Some(object.size), ..ExpectedRow::default() };
+                    let row =
+                        ExpectedRow { uri, length: Some(object.size), ..ExpectedRow::default() };
                     listed.put(&row, 0, false)?;
                 }
                 None if extras.len() < EXTRAS_MAX => extras.push(object.location.to_string()),
@@ -529,7 +585,8 @@ impl ReadBack for ObjectsKept {
         match self.listed.length(&row.uri)? {
             None => return damage(DamageKind::Missing, format!("the object `{key}` is missing")),
             Some(length) if length != row.length => {
-                let message = format!("the object `{key}` has {length} bytes, {} were written", row.length);
+                let message =
+                    format!("the object `{key}` has {length} bytes, {} were written", row.length);
                 return damage(DamageKind::Length, message);
             }
             Some(_) => {}
@@ -546,7 +603,12 @@ impl ReadBack for ObjectsKept {
         damage(DamageKind::Digest, format!("the object `{key}` has other bytes than were written"))
     }
 
-    fn digests(&mut self, _mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error> {
+    fn digests(
+        &mut self,
+        _mirror: &Mirror,
+        row: &Row,
+        listed: &Digests,
+    ) -> Result<Option<(Digests, u64)>, Error> {
         let Ok(key) = self.store.key(&row.uri) else { return Ok(None) };
         match self.store.handle().block_on(self.store.digests(&key, listed)) {
             Ok(found) => Ok(Some(found)),

@@ -1,4 +1,5 @@
-//! Opening the sink of a run, once its place is known. A copy has the same kind of sink in every run.
+//! Opening the sink of a run, once its place is known. A copy has the same kind of sink in every
+//! run.
 
 use super::dry::DrySink;
 use super::folder::{Effect, FolderSink};
@@ -36,8 +37,9 @@ pub(crate) struct Opening<'o> {
 }
 
 impl Opening<'_> {
-    /// A copy that is not a folder needs no base, and is opened first: what a killed run left is repaired whatever there
-    /// is to do. A dry run opens none: what it would do is judged by the state.
+    /// A copy that is not a folder needs no base, and is opened first: what a killed run left is
+    /// repaired whatever there is to do. A dry run opens none: what it would do is judged by the
+    /// state.
     pub(crate) fn packed(self, report: &mut Reporter<'_>) -> Result<Option<Arc<dyn Sink>>, Error> {
         let Self { options, mirror, state, epoch, .. } = self;
         self.check_kind()?;
@@ -54,10 +56,14 @@ impl Opening<'_> {
             SinkOptions::Objects(_) => None,
             SinkOptions::Warc(warc) => {
                 let adopted = WarcSink::adopted(mirror)?;
-                let sink = WarcSink::open(&options.folder, state, mirror, warc, epoch, &options.url)?;
-                if let (None, Some(count)) = (adopted, WarcSink::adopted(mirror)?.filter(|count| *count > 0)) {
-                    let message =
-                        format!("the state was missing; resources found in the archive, which are kept: {count}");
+                let sink =
+                    WarcSink::open(&options.folder, state, mirror, warc, epoch, &options.url)?;
+                if let (None, Some(count)) =
+                    (adopted, WarcSink::adopted(mirror)?.filter(|count| *count > 0))
+                {
+                    let message = format!(
+                        "the state was missing; resources found in the archive, which are kept: {count}"
+                    );
                     report.notice("state.missing", &options.url, &message);
                 }
                 Some(Arc::new(sink))
@@ -94,7 +100,8 @@ impl Opening<'_> {
         Ok(Some(Arc::new(sink)))
     }
 
-    /// A copy stays in one store: its resources were never put into another, and must not be deleted there.
+    /// A copy stays in one store: its resources were never put into another, and must not be
+    /// deleted there.
     #[cfg(feature = "s3")]
     fn check_store(self) -> Result<(), Error> {
         let SinkOptions::Objects(options) = &self.options.sink else { return Ok(()) };
@@ -125,7 +132,8 @@ impl Opening<'_> {
                     "{} was begun as a copy of the kind `{kind}`, not `{asked}`",
                     self.options.folder.display()
                 );
-                Err(Error::new("sink.kind", ExitCode::Usage, message).with_help("use another place for the other kind"))
+                Err(Error::new("sink.kind", ExitCode::Usage, message)
+                    .with_help("use another place for the other kind"))
             }
             Some(_) => Ok(()),
             None => Ok(self.mirror.set_meta(KIND, Some(asked))?),

@@ -33,7 +33,10 @@ impl SinkOptions {
     }
 
     /// The rules of names where URIs are mapped to paths that are no files.
-    #[cfg_attr(not(feature = "s3"), expect(clippy::unused_self, reason = "no such kind without its feature"))]
+    #[cfg_attr(
+        not(feature = "s3"),
+        expect(clippy::unused_self, reason = "no such kind without its feature")
+    )]
     pub(crate) const fn key_rules(&self) -> Option<NameRules> {
         #[cfg(feature = "s3")]
         if let Self::Objects(_) = self {

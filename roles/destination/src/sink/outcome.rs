@@ -62,7 +62,9 @@ impl Failure {
         let (exit, help) = match self.code {
             "disk.full" => (ExitCode::Io, "free space, then run the same command again"),
             "objects.bucket" => (ExitCode::Usage, "create it, or correct the URL or AWS_REGION"),
-            "objects.denied" => (ExitCode::Io, "check the credentials in the environment and the rights they have"),
+            "objects.denied" => {
+                (ExitCode::Io, "check the credentials in the environment and the rights they have")
+            }
             _ => (ExitCode::Io, "check the disk, then run the same command again"),
         };
         Error::new(self.code, exit, self.message).with_help(help)
@@ -71,7 +73,8 @@ impl Failure {
 
 impl From<abreast_folder::Error> for Failure {
     fn from(error: abreast_folder::Error) -> Self {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        let cause =
+            std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         Self {
             fatal: matches!(error.kind(), ErrorKind::Full | ErrorKind::Other),
             ..Self::new(code_of(&error), format!("{error}{cause}"))
@@ -81,8 +84,14 @@ impl From<abreast_folder::Error> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        let full = matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
-        Self::fatal(if full { "disk.full" } else { "io" }, format!("cannot write the file: {error}"))
+        let full = matches!(
+            error.kind(),
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+        );
+        Self::fatal(
+            if full { "disk.full" } else { "io" },
+            format!("cannot write the file: {error}"),
+        )
     }
 }
 

@@ -1,7 +1,8 @@
-//! The origin of a file that is published again: a link beside it, in `.NAME.links.json`, which a Source states in its own
-//! documents [rs-core §14.8].
+//! The origin of a file that is published again: a link beside it, in `.NAME.links.json`, which a
+//! Source states in its own documents [rs-core §14.8].
 //!
-//! Of a chain of aggregators only the first origin is stated: a `via` that is listed is kept as it is.
+//! Of a chain of aggregators only the first origin is stated: a `via` that is listed is kept as it
+//! is.
 
 use super::outcome::{Failure, Notice};
 use super::{Body, TemporaryFile};
@@ -21,7 +22,8 @@ const VIA_BYTES_MAX: usize = 8 << 10;
 /// Longest file of links that is read.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
-/// Whether this is the name of a file of links. No resource may have one: it could state what is wrong about others.
+/// Whether this is the name of a file of links. No resource may have one: it could state what is
+/// wrong about others.
 pub(crate) fn is_sidecar(name: &[u8]) -> bool {
     name.starts_with(b".") && name.ends_with(b".links.json")
 }
@@ -42,7 +44,8 @@ pub(crate) fn listed_via(listed: &Listed<'_>) -> Option<String> {
     if !link.digests.is_empty() {
         digests = link.digests.to_string();
     }
-    let json = to_json(link.href, link.modified, &digests, link.length, link.media_type).to_string();
+    let json =
+        to_json(link.href, link.modified, &digests, link.length, link.media_type).to_string();
     (json.len() <= VIA_BYTES_MAX).then_some(json)
 }
 
@@ -86,19 +89,35 @@ impl<'a> Known<'a> {
 }
 
 /// Writes the origin of a resource beside its place, among the other links that are there.
-pub(super) fn write(task: &Task, place: &Place, known: &Known<'_>) -> Result<Option<Notice>, Failure> {
+pub(super) fn write(
+    task: &Task,
+    place: &Place,
+    known: &Known<'_>,
+) -> Result<Option<Notice>, Failure> {
     let item = &task.pending;
     let listed = item.via.as_deref().and_then(|json| serde_json::from_str(json).ok());
     let via = listed.unwrap_or_else(|| {
         let modified = item.modified.map(Timestamp::from_micros);
-        to_json(&item.uri, modified, &known.digests.to_string(), Some(known.length), known.media_type)
+        to_json(
+            &item.uri,
+            modified,
+            &known.digests.to_string(),
+            Some(known.length),
+            known.media_type,
+        )
     });
     let name = sidecar(place.name());
     if name.len() > 255 {
-        return Ok(Some(Notice::new("via.name", "its name is too long for a file of links beside it")));
+        return Ok(Some(Notice::new(
+            "via.name",
+            "its name is too long for a file of links beside it",
+        )));
     }
     let Some(others) = others(&place.dir, &name)? else {
-        let message = format!("`{}` is no array of links; it was left as it is", String::from_utf8_lossy(&name));
+        let message = format!(
+            "`{}` is no array of links; it was left as it is",
+            String::from_utf8_lossy(&name)
+        );
         return Ok(Some(Notice::new("via.file", message)));
     };
     let requested = item.access.as_ref().and_then(|access| access.href.as_deref());
@@ -124,15 +143,24 @@ pub(super) fn remove(place: &Place) -> Result<(), Failure> {
 /// A file got another name: so do its links.
 pub(super) fn rename(from: &Place, to: &Place) -> Result<(), abreast_folder::Error> {
     match from.dir.rename(&sidecar(from.name()), &to.dir, &sidecar(to.name())) {
-        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TooLong | ErrorKind::Name) => Err(error),
+        Err(error)
+            if !matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::TooLong | ErrorKind::Name
+            ) =>
+        {
+            Err(error)
+        }
         _ => Ok(()),
     }
 }
 
-/// Whether this is a file of links that a run wrote, without the file that it is about. A run that is killed may leave one.
+/// Whether this is a file of links that a run wrote, without the file that it is about. A run that
+/// is killed may leave one.
 pub(crate) fn is_orphan(dir: &Dir, name: &[u8]) -> bool {
-    owner(name).is_some_and(|owner| dir.stat(owner).is_err_and(|error| error.kind() == ErrorKind::NotFound))
-        && matches!(links(dir, name), Ok(Some(links))
+    owner(name).is_some_and(|owner| {
+        dir.stat(owner).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    }) && matches!(links(dir, name), Ok(Some(links))
             if !links.is_empty() && links.iter().all(is_written))
 }
 
@@ -153,7 +181,12 @@ fn others(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
 /// The links of a file, none when it is not there; `None` when it is no file of links.
 fn links(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
     let (file, stat) = match dir.open_read(name) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TooLong | ErrorKind::Name) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::TooLong | ErrorKind::Name
+            ) =>
+        {
             return Ok(Some(Vec::new()));
         }
         opened => opened?,
@@ -167,9 +200,16 @@ fn links(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
 
 fn replace(dir: &Dir, name: &[u8], links: &[Value]) -> Result<(), Failure> {
     let mut temporary_name = crate::path_map::TEMPORARY_PREFIX.to_vec();
-    temporary_name.extend_from_slice(&crate::place::temporary_name(&String::from_utf8_lossy(name))[3..]);
+    temporary_name
+        .extend_from_slice(&crate::place::temporary_name(&String::from_utf8_lossy(name))[3..]);
     let file = create_temporary(dir, &temporary_name)?;
-    let mut temporary = TemporaryFile { dir: dir.clone(), name: temporary_name, file, kept: false, resumable: false };
+    let mut temporary = TemporaryFile {
+        dir: dir.clone(),
+        name: temporary_name,
+        file,
+        kept: false,
+        resumable: false,
+    };
     let mut text = serde_json::to_vec(links).map_err(std::io::Error::from)?;
     text.push(b'\n');
     temporary.file.write_all(&text)?;
@@ -192,7 +232,10 @@ mod tests {
         };
         let text = via(Relation::Origin, "http://original.example/a").unwrap();
         let link: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(link, serde_json::json!({"rel": "via", "href": "http://original.example/a", "length": 5}));
+        assert_eq!(
+            link,
+            serde_json::json!({"rel": "via", "href": "http://original.example/a", "length": 5})
+        );
         assert_eq!(via(Relation::Mirror, "http://original.example/a"), None);
         assert_eq!(via(Relation::Origin, "../a"), None);
         assert_eq!(via(Relation::Origin, &format!("http://h/{}", "a".repeat(9_000))), None);
@@ -200,7 +243,9 @@ mod tests {
 
     #[test]
     fn names_of_files_of_links_are_known() {
-        assert!(is_sidecar(b".a.links.json") && !is_sidecar(b"a.links.json") && !is_sidecar(b".a.json"));
+        assert!(
+            is_sidecar(b".a.links.json") && !is_sidecar(b"a.links.json") && !is_sidecar(b".a.json")
+        );
         assert_eq!(owner(b".a.links.json"), Some(&b"a"[..]));
         assert_eq!(owner(b"..links.json"), None);
     }

@@ -1,4 +1,5 @@
-//! Deletions: the deletion guard, which limits how many one run may carry out, and carrying them out.
+//! Deletions: the deletion guard, which limits how many one run may carry out, and carrying them
+//! out.
 
 use super::Transfer;
 use super::fetches::READ_ITEMS;
@@ -14,7 +15,8 @@ use std::sync::Arc;
 const DELETED_TOGETHER: usize = 128;
 
 impl Transfer<'_> {
-    /// Whether the deletions that are due may be carried out, after everything else. If not, they are held back.
+    /// Whether the deletions that are due may be carried out, after everything else. If not, they
+    /// are held back.
     pub(super) fn may_delete(&mut self, report: &mut Reporter<'_>) -> Result<bool, Error> {
         let due = self.mirror.pending_counts()?.deletes;
         if due == 0 {
@@ -31,7 +33,10 @@ impl Transfer<'_> {
         let allowed = self.options.max_delete.allowed(kept);
         if report.new_failures > 0 {
             self.hold(report)?;
-            let message = format!("deletions that wait for a run without new failures: {}", report.summary.held);
+            let message = format!(
+                "deletions that wait for a run without new failures: {}",
+                report.summary.held
+            );
             report.notice("delete.held", &self.options.url, &message);
             return Ok(false);
         }
@@ -102,7 +107,11 @@ impl Transfer<'_> {
                             report.summary.deleted += 1;
                             report.item(&*sink, &task.pending, leaf, ItemAction::Deleted, 0);
                             if task.pending.action == PendingAction::Remove {
-                                report.notice("resource.removed", uri, "it left the set and exists elsewhere");
+                                report.notice(
+                                    "resource.removed",
+                                    uri,
+                                    "it left the set and exists elsewhere",
+                                );
                             }
                         }
                         for notice in deleted.notices {
@@ -110,7 +119,8 @@ impl Transfer<'_> {
                         }
                         self.mirror.delete_row(uri)?;
                         self.mirror.forget_pending(uri)?;
-                        // A resource that had to give its name to a folder gets it back when the folder is gone.
+                        // A resource that had to give its name to a folder gets it back when the
+                        // folder is gone.
                         for above in sink.resources_above(uri) {
                             plan_name(self.mirror, &above)?;
                         }

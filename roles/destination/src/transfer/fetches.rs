@@ -1,4 +1,5 @@
-//! Handing out what is to be fetched, to threads with connections of their own, and room made where names conflict.
+//! Handing out what is to be fetched, to threads with connections of their own, and room made where
+//! names conflict.
 
 use super::Transfer;
 use crate::error::{Error, ExitCode};
@@ -61,7 +62,12 @@ impl Transfer<'_> {
         }
     }
 
-    fn fetch_pass(&mut self, total: u64, total_bytes: u64, report: &mut Reporter<'_>) -> Result<(), Error> {
+    fn fetch_pass(
+        &mut self,
+        total: u64,
+        total_bytes: u64,
+        report: &mut Reporter<'_>,
+    ) -> Result<(), Error> {
         let connections = self.options.connections.max(1);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.options.threads.unwrap_or(cores).clamp(1, connections);
@@ -81,7 +87,8 @@ impl Transfer<'_> {
         let result = std::thread::scope(|scope| {
             for number in 0..threads {
                 let (worker, done) = (worker.clone(), send_done.clone());
-                let connections = connections / threads + usize::from(number < connections % threads);
+                let connections =
+                    connections / threads + usize::from(number < connections % threads);
                 std::thread::Builder::new()
                     .name(format!("fetch-{number}"))
                     .spawn_scoped(scope, move || {
@@ -97,7 +104,14 @@ impl Transfer<'_> {
             }
             drop((send_done, worker));
             let _stop_on_panic = StopOnPanic { queue: &queue, stop: &stop };
-            let result = self.coordinate(&queue, &done, &stop, outstanding_max, (total, total_bytes), report);
+            let result = self.coordinate(
+                &queue,
+                &done,
+                &stop,
+                outstanding_max,
+                (total, total_bytes),
+                report,
+            );
             stop.store(result.is_err() || stop.load(Ordering::Relaxed), Ordering::Relaxed);
             queue.close();
             if lost.load(Ordering::Relaxed) { Err(worker_gone()) } else { result }
@@ -119,8 +133,13 @@ impl Transfer<'_> {
         report: &mut Reporter<'_>,
     ) -> Result<(), Error> {
         let connections = self.options.connections.max(1) as u64;
-        let mut source =
-            Due { buffer: VecDeque::new(), key: String::new(), exhausted: false, remaining: total, connections };
+        let mut source = Due {
+            buffer: VecDeque::new(),
+            key: String::new(),
+            exhausted: false,
+            remaining: total,
+            connections,
+        };
         let batch_items = self.sink.batch_items();
         let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
         let (mut at_limit, mut undone) = (false, false);
@@ -172,7 +191,8 @@ impl Transfer<'_> {
                 uncommitted = 0;
             }
         }
-        // A limit that is reached with the last items, which may have come before the stop did, stops nothing.
+        // A limit that is reached with the last items, which may have come before the stop did,
+        // stops nothing.
         if at_limit && (undone || source.remaining > 0) && self.over_limit(report) {
             report.summary.budget_spent = true;
         }
@@ -200,7 +220,8 @@ pub(super) fn in_the_way() -> Failure {
     Failure::refused("path.conflict", "a file stands where a folder is needed")
 }
 
-/// Stops the threads if the one that hands out work panics: nothing else would, and they are waited for.
+/// Stops the threads if the one that hands out work panics: nothing else would, and they are waited
+/// for.
 struct StopOnPanic<'a> {
     queue: &'a WorkQueue,
     stop: &'a AtomicBool,
@@ -229,7 +250,8 @@ impl Due {
     fn next_chunk(&mut self, mirror: &Mirror) -> Result<Chunk, Error> {
         let mut chunk = Vec::new();
         let mut bytes = 0;
-        // Smaller towards the end, so that all connections end at the same time, and few items keep all busy.
+        // Smaller towards the end, so that all connections end at the same time, and few items keep
+        // all busy.
         let items = (self.remaining / (self.connections * 4)).clamp(1, CHUNK_ITEMS as u64) as usize;
         while chunk.len() < items && bytes < CHUNK_BYTES {
             if self.buffer.is_empty() && !self.exhausted {
@@ -251,5 +273,6 @@ impl Due {
 }
 
 fn worker_gone() -> Error {
-    Error::new("internal", ExitCode::Other, "a fetching thread ended early").with_help("please report this")
+    Error::new("internal", ExitCode::Other, "a fetching thread ended early")
+        .with_help("please report this")
 }

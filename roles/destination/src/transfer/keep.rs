@@ -11,9 +11,14 @@ use crate::transfer::workers::DoneChunk;
 use abreast_store::mirror::{PendingAction, PendingState, Row, Task};
 
 impl Transfer<'_> {
-    /// Takes the outcomes of one chunk; returns what makes it useless to continue. The chunk is in the order of URIs, and
-    /// the caller holds a transaction. Where the sink settles items, their outcomes are not known before.
-    pub(crate) fn take(&mut self, chunk: DoneChunk, report: &mut Reporter<'_>) -> Result<Option<Error>, Error> {
+    /// Takes the outcomes of one chunk; returns what makes it useless to continue. The chunk is in
+    /// the order of URIs, and the caller holds a transaction. Where the sink settles items, their
+    /// outcomes are not known before.
+    pub(crate) fn take(
+        &mut self,
+        chunk: DoneChunk,
+        report: &mut Reporter<'_>,
+    ) -> Result<Option<Error>, Error> {
         if self.sink.settles_items() {
             self.unsettled.push(chunk);
             return Ok(None);
@@ -21,9 +26,12 @@ impl Transfer<'_> {
         self.keep(chunk, report)
     }
 
-    /// Ends a transaction in which outcomes were taken: first the contents are made durable, then the rows. Returns what
-    /// makes it useless to continue.
-    pub(crate) fn settle_and_commit(&mut self, report: &mut Reporter<'_>) -> Result<Option<Error>, Error> {
+    /// Ends a transaction in which outcomes were taken: first the contents are made durable, then
+    /// the rows. Returns what makes it useless to continue.
+    pub(crate) fn settle_and_commit(
+        &mut self,
+        report: &mut Reporter<'_>,
+    ) -> Result<Option<Error>, Error> {
         self.settle()?;
         let mut fatal = None;
         for mut chunk in std::mem::take(&mut self.unsettled) {
@@ -38,8 +46,8 @@ impl Transfer<'_> {
         Ok(fatal)
     }
 
-    /// Settles what was stored and deleted. Failures wait for the outcomes that they replace: a chunk may still be with its
-    /// thread when some of its items are settled.
+    /// Settles what was stored and deleted. Failures wait for the outcomes that they replace: a
+    /// chunk may still be with its thread when some of its items are settled.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         self.unsettled_failures.extend(self.sink.settle(self.mirror)?);
         Ok(())
@@ -65,10 +73,16 @@ impl Transfer<'_> {
     }
 
     /// Keeps the outcomes of one chunk in the state, counts and reports them.
-    pub(super) fn keep(&mut self, chunk: DoneChunk, report: &mut Reporter<'_>) -> Result<Option<Error>, Error> {
+    pub(super) fn keep(
+        &mut self,
+        chunk: DoneChunk,
+        report: &mut Reporter<'_>,
+    ) -> Result<Option<Error>, Error> {
         let whole = chunk.iter().all(|(_, outcome)| outcome.is_some());
-        let as_planned =
-            whole && chunk.iter().all(|(task, outcome)| is_as_planned(task, outcome.as_ref(), self.rules.epoch));
+        let as_planned = whole
+            && chunk
+                .iter()
+                .all(|(task, outcome)| is_as_planned(task, outcome.as_ref(), self.rules.epoch));
         let items = chunk.len() as u64;
         let ends = chunk
             .first()
@@ -84,7 +98,11 @@ impl Transfer<'_> {
                     }
                     self.check_reserved(&task, &row, report)?;
                     let action = if created { ItemAction::Created } else { ItemAction::Updated };
-                    *(if created { &mut report.summary.created } else { &mut report.summary.updated }) += 1;
+                    *(if created {
+                        &mut report.summary.created
+                    } else {
+                        &mut report.summary.updated
+                    }) += 1;
                     report.summary.unverified += u64::from(!row.verified);
                     report.item(&*self.sink, &task.pending, row.leaf, action, row.length);
                     for notice in notices {
@@ -118,20 +136,37 @@ impl Transfer<'_> {
             }
         }
         if let (true, Some((first, last))) = (whole, ends) {
-            // One statement for all of them; what is between the first and the last is these items and no other.
-            if as_planned && self.mirror.put_rows_as_planned(&first, &last, self.rules.epoch)? != items {
-                return Err(Error::new("internal", ExitCode::Other, format!("the plan changed at {first}"))
-                    .with_help("please report this"));
+            // One statement for all of them; what is between the first and the last is these items
+            // and no other.
+            if as_planned
+                && self.mirror.put_rows_as_planned(&first, &last, self.rules.epoch)? != items
+            {
+                return Err(Error::new(
+                    "internal",
+                    ExitCode::Other,
+                    format!("the plan changed at {first}"),
+                )
+                .with_help("please report this"));
             }
             self.mirror.forget_fetches_between(&first, &last)?;
         }
         Ok(fatal)
     }
 
-    /// Reports a resource that gets its reserved name in this run because of a folder that no resource needs.
-    fn check_reserved(&self, task: &Task, row: &Row, report: &mut Reporter<'_>) -> Result<(), Error> {
+    /// Reports a resource that gets its reserved name in this run because of a folder that no
+    /// resource needs.
+    fn check_reserved(
+        &self,
+        task: &Task,
+        row: &Row,
+        report: &mut Reporter<'_>,
+    ) -> Result<(), Error> {
         let had_it = task.row.as_ref().is_some_and(|before| before.leaf);
-        if row.leaf && !had_it { report_reserved(self.mirror, Some(&*self.sink), report, &row.uri) } else { Ok(()) }
+        if row.leaf && !had_it {
+            report_reserved(self.mirror, Some(&*self.sink), report, &row.uri)
+        } else {
+            Ok(())
+        }
     }
 }
 

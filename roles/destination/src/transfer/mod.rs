@@ -91,8 +91,13 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Fetches, plans again what changed meanwhile, then deletes. A dry run takes the same way, and changes nothing.
-    pub(crate) fn carry_out(&mut self, reader: &mut dyn Reader, run: &mut PlanContext<'_, 'a>) -> Result<(), Error> {
+    /// Fetches, plans again what changed meanwhile, then deletes. A dry run takes the same way, and
+    /// changes nothing.
+    pub(crate) fn carry_out(
+        &mut self,
+        reader: &mut dyn Reader,
+        run: &mut PlanContext<'_, 'a>,
+    ) -> Result<(), Error> {
         let is_dry_run = self.options.dry_run;
         if !is_dry_run {
             supply(self, reader, run)?;
@@ -104,7 +109,8 @@ impl<'a> Transfer<'a> {
             self.apply_fetches(run.report)?;
         }
         for _ in 0..REPLANS_MAX {
-            // What a rule refuses stays refused; what failed may be another version, or deleted, by now.
+            // What a rule refuses stays refused; what failed may be another version, or deleted, by
+            // now.
             if is_dry_run
                 || run.report.summary.budget_spent
                 || self.failures.iter().all(|failed| failed.failure.refused)
@@ -156,7 +162,8 @@ impl<'a> Transfer<'a> {
                 continue;
             }
             let summary = &mut report.summary;
-            let count = if failed.failure.refused { &mut summary.skipped } else { &mut summary.failed };
+            let count =
+                if failed.failure.refused { &mut summary.skipped } else { &mut summary.failed };
             *count = count.saturating_sub(1);
             report.new_failures = report.new_failures.saturating_sub(u64::from(!failed.again));
         }
@@ -167,12 +174,17 @@ impl<'a> Transfer<'a> {
     /// Whether a limit of bytes or time was reached, which is reported.
     fn over_limit(&self, report: &Reporter<'_>) -> bool {
         let Some((code, message)) = self.requests.allowance.reached() else { return false };
-        report.problem(code, &self.options.url, &format!("{message}\n  help: the next run continues"));
+        report.problem(
+            code,
+            &self.options.url,
+            &format!("{message}\n  help: the next run continues"),
+        );
         true
     }
 }
 
-/// A message about a resource that is requested at another address than its URI; the way out stays at the end.
+/// A message about a resource that is requested at another address than its URI; the way out stays
+/// at the end.
 fn with_address(message: &str, href: &str) -> String {
     let (what, help) = message.split_at(message.find("\n  help:").unwrap_or(message.len()));
     format!("{what}\n  requested at {href}{help}")

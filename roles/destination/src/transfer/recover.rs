@@ -1,8 +1,9 @@
 //! Recovery after a killed run: resources that it stored or deleted without a record in the state.
 //!
-//! Outcomes are committed in batches, so a killed run may have stored or deleted resources without a record in the state.
-//! All of them are items of its plan. Before a new plan is made, each item is inspected and the state is updated: otherwise a
-//! resource that the Source deletes meanwhile would stay permanently, and one that returns unchanged would not be stored.
+//! Outcomes are committed in batches, so a killed run may have stored or deleted resources without
+//! a record in the state. All of them are items of its plan. Before a new plan is made, each item
+//! is inspected and the state is updated: otherwise a resource that the Source deletes meanwhile
+//! would stay permanently, and one that returns unchanged would not be stored.
 
 use crate::error::Error;
 use crate::plan::planner::PlanContext;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 /// Items inspected together.
 const ITEMS: usize = 512;
 
-/// Whether there may be a file under the temporary name of an item. A small new one is written without a name.
+/// Whether there may be a file under the temporary name of an item. A small new one is written
+/// without a name.
 fn may_be_begun(task: &Task) -> bool {
     let item = &task.pending;
     let is_small = item.length.is_some_and(|length| length <= MEMORY_BYTES as u64);
@@ -26,7 +28,9 @@ fn may_be_begun(task: &Task) -> bool {
 /// Brings the state up to what is there, if the last run did not reach its end.
 pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     let (mirror, options) = (run.planner.mirror, run.planner.options);
-    let Some(sink) = run.planner.sink.clone().filter(|sink| sink.may_be_ahead()) else { return Ok(()) };
+    let Some(sink) = run.planner.sink.clone().filter(|sink| sink.may_be_ahead()) else {
+        return Ok(());
+    };
     if mirror.meta(key::FINISHED)? == mirror.meta(key::EPOCH)? {
         return Ok(());
     }
@@ -50,7 +54,8 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         transaction::begin(mirror, options.dry_run)?;
         for (task, answer) in tasks.iter().zip(answers) {
             match answer {
-                // What cannot be inspected is met again when it is to be stored or deleted, and reported then.
+                // What cannot be inspected is met again when it is to be stored or deleted, and
+                // reported then.
                 Ok(Found::AsKept) | Err(_) => continue,
                 Ok(Found::Gone) => mirror.delete_row(&task.pending.uri)?,
                 Ok(Found::Other(row)) => mirror.put_row(&row)?,
@@ -62,7 +67,8 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         run.report.status(inspected, 0, 0);
     }
     if found > 0 {
-        let message = format!("the last run was interrupted; resources that it had completed: {found}");
+        let message =
+            format!("the last run was interrupted; resources that it had completed: {found}");
         run.report.notice("state.recovered", &options.url, &message);
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! Dry runs: the actions that a run would carry out, by the same rules and the files in the folder.
 //!
-//! All of a dry run is one transaction of the state that is never kept, so outcomes are recorded as in a real run, and the
-//! deletion guard counts the same rows. Bytes are not fetched: what only they show, such as a wrong digest, is not foreseen.
+//! All of a dry run is one transaction of the state that is never kept, so outcomes are recorded as
+//! in a real run, and the deletion guard counts the same rows. Bytes are not fetched: what only
+//! they show, such as a wrong digest, is not foreseen.
 
 use super::Transfer;
 use super::fetches::{READ_ITEMS, in_the_way};
@@ -63,9 +64,17 @@ impl Transfer<'_> {
         Ok(self.would_store(storer, task)?.unwrap_or_else(Outcome::Failed))
     }
 
-    fn would_store(&self, storer: &mut Storer, task: &Task) -> Result<Result<Outcome, Failure>, Error> {
+    fn would_store(
+        &self,
+        storer: &mut Storer,
+        task: &Task,
+    ) -> Result<Result<Outcome, Failure>, Error> {
         if let Some(robots) = self.rules.robots.as_ref().map(Arc::clone)
-            && let Err(failure) = self.requests.run(robots.check(&self.requests.client, task.pending.href(), false))?
+            && let Err(failure) = self.requests.run(robots.check(
+                &self.requests.client,
+                task.pending.href(),
+                false,
+            ))?
         {
             return Ok(Err(failure));
         }

@@ -11,7 +11,9 @@ use crate::read::text::Text;
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::sink::outcome::{Failure, Outcome};
-use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, is_right, spill_folder, with_time};
+use crate::sink::{
+    Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, is_right, spill_folder, with_time,
+};
 use crate::state_folder::StateFolder;
 use crate::transfer::fetch::Rules;
 use abreast_folder::Dir;
@@ -52,7 +54,14 @@ impl Remote {
         let (store, failing) = (Arc::default(), Arc::default());
         let (their_store, their_failing) = (Arc::clone(&store), Arc::clone(&failing));
         std::thread::spawn(move || work_off(&work, &their_store, &their_failing));
-        Arc::new(Self { requests: Mutex::new(requests), store, failing, partials, spill, batch_items })
+        Arc::new(Self {
+            requests: Mutex::new(requests),
+            store,
+            failing,
+            partials,
+            spill,
+            batch_items,
+        })
     }
 
     fn send(&self, request: Request) {
@@ -68,13 +77,19 @@ impl Remote {
     }
 }
 
-fn work_off(work: &Receiver<Request>, store: &Mutex<BTreeMap<String, Vec<u8>>>, failing: &Mutex<HashSet<String>>) {
+fn work_off(
+    work: &Receiver<Request>,
+    store: &Mutex<BTreeMap<String, Vec<u8>>>,
+    failing: &Mutex<HashSet<String>>,
+) {
     let mut failures = Vec::new();
     for request in work {
         std::thread::sleep(Duration::from_millis(1));
         let mut store = store.lock().unwrap();
         match request {
-            Request::Store(uri, _) | Request::Delete(uri) if failing.lock().unwrap().contains(&uri) => {
+            Request::Store(uri, _) | Request::Delete(uri)
+                if failing.lock().unwrap().contains(&uri) =>
+            {
                 failures.push((uri, Failure::new("remote.refused", "the other side refused it")));
             }
             Request::Store(uri, bytes) => drop(store.insert(uri, bytes)),
@@ -186,9 +201,12 @@ impl Pair {
         self.server.body(&format!("/d/{number:03}"), body.as_str());
         let mut digests = Digests::default();
         digests.parse_into(format!("md5:{}", md5_hex(body.as_bytes())).as_bytes()).unwrap();
-        let (uri, digests, length) = (self.uri(number), digests.to_bytes(), Some(body.len() as u64));
+        let (uri, digests, length) =
+            (self.uri(number), digests.to_bytes(), Some(body.len() as u64));
         let modified = Some(1_700_000_000_000_000);
-        self.mirror.put_pending(&Pending { uri, action, modified, length, digests, ..Pending::default() }).unwrap();
+        self.mirror
+            .put_pending(&Pending { uri, action, modified, length, digests, ..Pending::default() })
+            .unwrap();
     }
 
     /// Carries the plan out; each item that is reported must have been settled by then.
@@ -198,7 +216,12 @@ impl Pair {
         let observer = |event: &Event<'_>| {
             if let Event::Item(item) = event {
                 let is_there = self.sink.has(item.uri);
-                assert_eq!(is_there, item.action != ItemAction::Deleted, "{} is reported too early", item.uri);
+                assert_eq!(
+                    is_there,
+                    item.action != ItemAction::Deleted,
+                    "{} is reported too early",
+                    item.uri
+                );
             }
         };
         let requests = Requests::new(&self.options, &cancel, &shared).unwrap();
@@ -214,11 +237,18 @@ impl Pair {
             epoch: 1,
         });
         let sink: Arc<dyn Sink> = Arc::clone(&self.sink) as _;
-        let mut transfer = Transfer::new((&self.options, &self.mirror), &requests, &shared, &rules, sink);
-        let mut context = PlanContext { requests: &requests, planner: &mut planner, report: &mut report };
+        let mut transfer =
+            Transfer::new((&self.options, &self.mirror), &requests, &shared, &rules, sink);
+        let mut context =
+            PlanContext { requests: &requests, planner: &mut planner, report: &mut report };
         transfer.carry_out(&mut Text::default(), &mut context).unwrap();
         let summary = report.summary;
-        Counts { created: summary.created, deleted: summary.deleted, failed: summary.failed, held: summary.held }
+        Counts {
+            created: summary.created,
+            deleted: summary.deleted,
+            failed: summary.failed,
+            held: summary.held,
+        }
     }
 
     fn kept(&self) -> u64 {
@@ -234,14 +264,25 @@ fn items_that_fail_when_they_are_settled_are_not_kept() {
         (0..200).for_each(|number| pair.plan(number, PendingAction::Fetch));
         let bad = [pair.uri(3), pair.uri(77), pair.uri(199)];
         pair.sink.fail(&bad.each_ref().map(String::as_str));
-        assert_eq!(pair.carry_out(), Counts { created: 197, deleted: 0, failed: 3, held: 0 }, "{batch_items}");
+        assert_eq!(
+            pair.carry_out(),
+            Counts { created: 197, deleted: 0, failed: 3, held: 0 },
+            "{batch_items}"
+        );
         assert_eq!(pair.kept(), 197);
         for uri in &bad {
-            assert!(pair.mirror.row(uri).unwrap().is_none() && pair.mirror.is_failed(uri).unwrap(), "{uri}");
+            assert!(
+                pair.mirror.row(uri).unwrap().is_none() && pair.mirror.is_failed(uri).unwrap(),
+                "{uri}"
+            );
         }
         // The next run tries those that failed, and no others.
         pair.sink.fail(&[]);
-        assert_eq!(pair.carry_out(), Counts { created: 3, deleted: 0, failed: 0, held: 0 }, "{batch_items}");
+        assert_eq!(
+            pair.carry_out(),
+            Counts { created: 3, deleted: 0, failed: 0, held: 0 },
+            "{batch_items}"
+        );
         assert_eq!((pair.kept(), pair.sink.store.lock().unwrap().len()), (200, 200));
         assert_eq!(pair.sink.store.lock().unwrap()[&pair.uri(77)], b"body 77");
     }

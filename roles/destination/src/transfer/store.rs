@@ -33,8 +33,9 @@ pub(crate) struct Facts {
 
 /// Stores bodies, one after the other, for one thread.
 ///
-/// A Source's bytes come by GET ([`crate::transfer::fetch::Fetcher`] does that), from the entry of a package, or out of a patch.
-/// All of them go through [`Storer::store_body`], so all are admitted, verified and kept the same way:
+/// A Source's bytes come by GET ([`crate::transfer::fetch::Fetcher`] does that), from the entry of
+/// a package, or out of a patch. All of them go through [`Storer::store_body`], so all are
+/// admitted, verified and kept the same way:
 ///
 /// ```text
 /// let mut storer = Storer::new(&transfer.sink, &transfer.rules);
@@ -46,9 +47,9 @@ pub(crate) struct Facts {
 /// session.settle_and_commit()?;                        // content durable, then the rows
 /// ```
 ///
-/// `session.mirror.task(uri)` gives the task of a planned item. What `keep` was given as stored or right leaves the
-/// plan. What failed stays in it as failed: `mirror.set_pending_state(uri, PendingState::Due, false)` instead of `keep`
-/// leaves it to a plain GET.
+/// `session.mirror.task(uri)` gives the task of a planned item. What `keep` was given as stored or
+/// right leaves the plan. What failed stays in it as failed: `mirror.set_pending_state(uri,
+/// PendingState::Due, false)` instead of `keep` leaves it to a plain GET.
 pub(crate) struct Storer {
     pub(crate) writer: Box<dyn SinkWriter>,
     pub(crate) rules: Arc<Rules>,
@@ -96,7 +97,8 @@ impl Incoming {
             self.hasher.update(chunk);
             let name = temporary_name(uri);
             let file = create_temporary(dir, &name)?;
-            let mut temporary = TemporaryFile { dir: dir.clone(), name, file, kept: false, resumable: false };
+            let mut temporary =
+                TemporaryFile { dir: dir.clone(), name, file, kept: false, resumable: false };
             temporary.file.write_all(bytes).and_then(|()| temporary.file.write_all(chunk))?;
             self.file = Some(temporary);
         }
@@ -144,7 +146,12 @@ impl Storer {
     }
 
     /// Verifies a body against what is listed and stores it; never stores what differs.
-    pub(crate) async fn store_body(&mut self, task: &Task, facts: Facts, body: impl Read) -> Outcome {
+    pub(crate) async fn store_body(
+        &mut self,
+        task: &Task,
+        facts: Facts,
+        body: impl Read,
+    ) -> Outcome {
         self.try_store_body(task, facts, body).await.unwrap_or_else(Outcome::Failed)
     }
 
@@ -155,7 +162,13 @@ impl Storer {
     }
 
     /// As [`Storer::store_slice`], with the digests of [`digests_of`].
-    pub(crate) async fn store_hashed(&mut self, task: &Task, facts: Facts, body: &[u8], digests: Digests) -> Outcome {
+    pub(crate) async fn store_hashed(
+        &mut self,
+        task: &Task,
+        facts: Facts,
+        body: &[u8],
+        digests: Digests,
+    ) -> Outcome {
         self.try_store_hashed(task, facts, body, digests).await.unwrap_or_else(Outcome::Failed)
     }
 
@@ -170,11 +183,17 @@ impl Storer {
             (_, Prepared::Done(outcome)) => return Ok(outcome),
             (listed, Prepared::Wanted { .. }) => listed,
         };
-        let received = Received { file: None, digests, length: body.len() as u64, facts, head: &[] };
+        let received =
+            Received { file: None, digests, length: body.len() as u64, facts, head: &[] };
         finish(self.writer.as_mut(), &self.rules, task, &listed, body, received).await
     }
 
-    async fn try_store_body(&mut self, task: &Task, facts: Facts, mut body: impl Read) -> Result<Outcome, Failure> {
+    async fn try_store_body(
+        &mut self,
+        task: &Task,
+        facts: Facts,
+        mut body: impl Read,
+    ) -> Result<Outcome, Failure> {
         let item = &task.pending;
         let (listed, dir) = match self.prepare(task)? {
             (_, Prepared::Done(outcome)) => return Ok(outcome),
@@ -186,9 +205,16 @@ impl Storer {
         loop {
             match body.read(&mut block) {
                 Ok(0) => break,
-                Ok(count) => incoming.add(&block[..count], &mut self.bytes, &dir, &item.uri, item.length)?,
+                Ok(count) => {
+                    incoming.add(&block[..count], &mut self.bytes, &dir, &item.uri, item.length)?
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Failure::new("body.read", format!("cannot read its bytes: {error}"))),
+                Err(error) => {
+                    return Err(Failure::new(
+                        "body.read",
+                        format!("cannot read its bytes: {error}"),
+                    ));
+                }
             }
         }
         let Self { writer, rules, bytes, .. } = self;
@@ -226,12 +252,29 @@ pub(crate) async fn finish(
     let Received { file, digests, length, facts, head } = received;
     let Facts { etag, last_modified, media_type, received } = facts;
     let bytes = if file.is_some() { &[] } else { bytes };
-    let body = Body { bytes, file, length, digests, verdict, etag, last_modified, media_type, received, head, notices };
+    let body = Body {
+        bytes,
+        file,
+        length,
+        digests,
+        verdict,
+        etag,
+        last_modified,
+        media_type,
+        received,
+        head,
+        notices,
+    };
     writer.store(task, body).await
 }
 
-/// Whether bytes that agree with what is listed are enough; what is to be noted about them. It depends on the list alone.
-pub(crate) fn accept(rules: &Rules, item: &Pending, verified: bool) -> Result<Vec<Notice>, Failure> {
+/// Whether bytes that agree with what is listed are enough; what is to be noted about them. It
+/// depends on the list alone.
+pub(crate) fn accept(
+    rules: &Rules,
+    item: &Pending,
+    verified: bool,
+) -> Result<Vec<Notice>, Failure> {
     if !verified && rules.require_fixity {
         let (code, what) = if item.unknown {
             ("fixity.unknown", "only digests of unknown algorithms are listed for it")
@@ -251,10 +294,16 @@ pub(crate) fn accept(rules: &Rules, item: &Pending, verified: bool) -> Result<Ve
 fn mismatch(listed: &Digests, item: &Pending, received: &Received<'_>) -> Failure {
     let message = match item.length {
         Some(length) if length != received.length => {
-            format!("{length} bytes are listed, {} were sent; the copy here was left as it is", received.length)
+            format!(
+                "{length} bytes are listed, {} were sent; the copy here was left as it is",
+                received.length
+            )
         }
         _ => {
-            format!("`{listed}` is listed, the bytes sent have `{}`; the copy here was left as it is", received.digests)
+            format!(
+                "`{listed}` is listed, the bytes sent have `{}`; the copy here was left as it is",
+                received.digests
+            )
         }
     };
     Failure::new("fixity.mismatch", message)

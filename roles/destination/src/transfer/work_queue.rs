@@ -1,5 +1,5 @@
-//! The queue of items to fetch. Each thread gets items of one folder while it can: two threads that create files in one
-//! folder wait for each other in the kernel.
+//! The queue of items to fetch. Each thread gets items of one folder while it can: two threads that
+//! create files in one folder wait for each other in the kernel.
 
 use crate::transfer::workers::Chunk;
 use std::collections::VecDeque;
@@ -22,7 +22,11 @@ struct Waiting {
 
 impl WorkQueue {
     pub(crate) fn new(threads: usize) -> Self {
-        let waiting = Waiting { chunks: VecDeque::new(), folders: vec![String::new(); threads], closed: false };
+        let waiting = Waiting {
+            chunks: VecDeque::new(),
+            folders: vec![String::new(); threads],
+            closed: false,
+        };
         Self { waiting: Mutex::new(waiting), news: Notify::new() }
     }
 
@@ -91,7 +95,10 @@ mod tests {
     use abreast_store::mirror::{Pending, Task};
 
     fn chunk(uri: &str) -> Chunk {
-        vec![Task { pending: Pending { uri: uri.to_owned(), ..Pending::default() }, ..Task::default() }]
+        vec![Task {
+            pending: Pending { uri: uri.to_owned(), ..Pending::default() },
+            ..Task::default()
+        }]
     }
 
     #[test]
@@ -102,7 +109,8 @@ mod tests {
         }
         queue.close();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let take = |thread| runtime.block_on(queue.take(thread)).map(|chunk| chunk[0].pending.uri.clone());
+        let take =
+            |thread| runtime.block_on(queue.take(thread)).map(|chunk| chunk[0].pending.uri.clone());
         assert_eq!(take(0).as_deref(), Some("u/a/1"));
         assert_eq!(take(1).as_deref(), Some("u/b/1"));
         assert_eq!(take(0).as_deref(), Some("u/a/2"));

@@ -53,7 +53,12 @@ impl Drop for Returning<'_> {
 
 impl Worker {
     /// The work of one thread: `connections` items at a time until there is no more work.
-    pub(crate) fn run(self, thread: usize, connections: usize, done: &Sender<DoneChunk>) -> std::io::Result<()> {
+    pub(crate) fn run(
+        self,
+        thread: usize,
+        connections: usize,
+        done: &Sender<DoneChunk>,
+    ) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let client = Client::new(Arc::clone(&self.shared));
         let tasks = tokio::task::LocalSet::new();
@@ -68,7 +73,8 @@ impl Worker {
         let mut fetcher = Fetcher::new(&self.sink, &self.rules, client);
         loop {
             let Some(chunk) = self.queue.take(thread).await else { return };
-            let mut returning = Returning { lost: &self.lost, stop: &self.stop, done: &done, armed: true };
+            let mut returning =
+                Returning { lost: &self.lost, stop: &self.stop, done: &done, armed: true };
             let mut stopped = pin!(stopped(&self.stop));
             let mut results = Vec::with_capacity(chunk.len());
             let mut waiting = Vec::new();
@@ -98,7 +104,9 @@ impl Worker {
             // Also when a stop was asked for: they are here.
             fetcher.store_held(&mut waiting, &mut results).await;
             for (task, outcome) in &mut results {
-                if fetcher.is_worth_asking_again(outcome.as_ref()) && !self.stop.load(Ordering::Relaxed) {
+                if fetcher.is_worth_asking_again(outcome.as_ref())
+                    && !self.stop.load(Ordering::Relaxed)
+                {
                     tokio::select! {
                         biased;
                         again = fetcher.ask_again(task) => *outcome = Some(again),
@@ -132,9 +140,11 @@ mod tests {
         let (their_lost, their_stop) = (Arc::clone(&lost), Arc::clone(&stop));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let tasks = tokio::task::LocalSet::new();
-        // As in `connection`: the one breaks off within a chunk, the other waits for a server that never answers.
+        // As in `connection`: the one breaks off within a chunk, the other waits for a server that
+        // never answers.
         tasks.spawn_local(async move {
-            let _returning = Returning { lost: &their_lost, stop: &their_stop, done: &done, armed: true };
+            let _returning =
+                Returning { lost: &their_lost, stop: &their_stop, done: &done, armed: true };
             panic!("a fault of the program");
         });
         let waiting = Arc::clone(&stop);
@@ -143,7 +153,11 @@ mod tests {
             let _ = tokio::time::timeout(Duration::from_secs(10), stopped(&waiting)).await;
         });
         runtime.block_on(tasks);
-        assert_eq!(received.recv().map(|chunk| chunk.len()), Ok(0), "the thread that waits for the chunk is notified");
+        assert_eq!(
+            received.recv().map(|chunk| chunk.len()),
+            Ok(0),
+            "the thread that waits for the chunk is notified"
+        );
         assert!(lost.load(Ordering::Relaxed) && stop.load(Ordering::Relaxed));
         assert!(received.recv().is_err(), "and nothing more will come");
     }

@@ -19,8 +19,11 @@ fn list(server: &Server, bodies: &[(String, String)], by_md5: bool) -> String {
     let entries: String = bodies
         .iter()
         .map(|(path, body)| {
-            let digest =
-                if by_md5 { format!("md5:{}", md5_hex(body)) } else { format!("sha-256:{}", sha256_hex(body)) };
+            let digest = if by_md5 {
+                format!("md5:{}", md5_hex(body))
+            } else {
+                format!("sha-256:{}", sha256_hex(body))
+            };
             let (url, length) = (server.url(path), body.len());
             format!("<url><loc>{url}</loc><rs:md hash=\"{digest}\" length=\"{length}\"/></url>\n")
         })
@@ -45,7 +48,8 @@ fn a_damaged_body_is_requested_again_in_the_same_run() {
         server.body("/list.xml", list(&server, &all[41..], by_md5));
         let copy = copy_of(&server);
         assert_eq!(copy.run().created, 1);
-        // One has left the list; of the others each first answer is wrong: a bit, the end, or more than there is.
+        // One has left the list; of the others each first answer is wrong: a bit, the end, or more
+        // than there is.
         let wrong: Vec<_> = all[..41].to_vec();
         let seen = Mutex::new(HashSet::new());
         server.handler(move |path, _| {
@@ -62,9 +66,18 @@ fn a_damaged_body_is_requested_again_in_the_same_run() {
         server.take_log();
         let ran = copy.try_run();
         let summary = ran.summary();
-        assert_eq!((summary.exit_code, summary.created, summary.failed), (0, 41, 0), "{:?}", ran.reported);
+        assert_eq!(
+            (summary.exit_code, summary.created, summary.failed),
+            (0, 41, 0),
+            "{:?}",
+            ran.reported
+        );
         assert_eq!(ran.count("fixity.again"), 41, "{:?}", ran.reported);
-        assert_eq!((summary.deleted, summary.held), (1, 0), "what was mended at once holds back no deletion");
+        assert_eq!(
+            (summary.deleted, summary.held),
+            (1, 0),
+            "what was mended at once holds back no deletion"
+        );
         assert_eq!(server.take_log().iter().filter(|path| path.starts_with("/d/")).count(), 82);
         for (path, body) in &all[..41] {
             assert_eq!(&std::fs::read_to_string(copy.folder().join(&path[3..])).unwrap(), body);
@@ -116,5 +129,8 @@ fn a_failed_second_request_reports_the_first_failure_too() {
     let ran = copy_of(&server).try_run();
     let Reported { code, message, .. } = &ran.reported[0];
     assert_eq!((ran.summary().exit_code, code.as_str()), (3, "http.status"));
-    assert!(message.ends_with("(asked again, since the bytes sent first were not those listed)"), "{message}");
+    assert!(
+        message.ends_with("(asked again, since the bytes sent first were not those listed)"),
+        "{message}"
+    );
 }

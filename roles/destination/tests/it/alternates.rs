@@ -21,7 +21,10 @@ fn duplicate(url: &str, pri: &str) -> String {
 }
 
 fn list(server: &Server, entries: &str) -> String {
-    server.body("/list.xml", document("urlset", &format!("capability=\"resourcelist\" at=\"{BEGIN}\""), entries));
+    server.body(
+        "/list.xml",
+        document("urlset", &format!("capability=\"resourcelist\" at=\"{BEGIN}\""), entries),
+    );
     server.url("/list.xml")
 }
 
@@ -30,8 +33,10 @@ fn a_mirror_is_used_when_the_source_fails() {
     let (source, mirror) = (Server::start(), Server::start());
     source.put("/d/a", Answer::status(500));
     mirror.body("/copies/a", "hello");
-    let links = duplicate("gsiftp://elsewhere/a", "pri=\"1\"") + &duplicate(&mirror.url("/copies/a"), "");
-    let copy = Copy::of(list(&source, &entry(&source, "/d/a", "hello", "", &links))).allowing(&mirror);
+    let links =
+        duplicate("gsiftp://elsewhere/a", "pri=\"1\"") + &duplicate(&mirror.url("/copies/a"), "");
+    let copy =
+        Copy::of(list(&source, &entry(&source, "/d/a", "hello", "", &links))).allowing(&mirror);
     let ran = copy.try_run();
     assert_eq!((ran.exit(), copy.read("a").as_deref()), (0, Some("hello")), "{:?}", ran.codes);
     assert!(ran.has("mirror.used"));
@@ -44,7 +49,8 @@ fn bytes_of_a_mirror_count_only_with_the_digest_of_the_source() {
     source.put("/d/a", Answer::status(404));
     mirror.body("/a", "HELLO");
     let links = duplicate(&mirror.url("/a"), "");
-    let copy = Copy::of(list(&source, &entry(&source, "/d/a", "hello", "", &links))).allowing(&mirror);
+    let copy =
+        Copy::of(list(&source, &entry(&source, "/d/a", "hello", "", &links))).allowing(&mirror);
     let ran = copy.try_run();
     assert_eq!((ran.exit(), copy.read("a")), (3, None), "{:?}", ran.codes);
     // Without a digest nobody is asked.
@@ -60,8 +66,10 @@ fn mirrors_at_private_addresses_are_not_asked() {
     let (source, mirror) = (Server::start(), Server::start());
     source.put("/d/a", Answer::status(404));
     mirror.body("/a", "hello");
-    let copy =
-        Copy::of(list(&source, &entry(&source, "/d/a", "hello", "", &duplicate(&mirror.url("/a"), "pri=\"1\""))));
+    let copy = Copy::of(list(
+        &source,
+        &entry(&source, "/d/a", "hello", "", &duplicate(&mirror.url("/a"), "pri=\"1\"")),
+    ));
     let ran = copy.try_run();
     assert_eq!((ran.exit(), copy.read("a")), (3, None), "{:?}", ran.codes);
     assert!(mirror.take_log().is_empty());
@@ -105,7 +113,10 @@ fn kept(path: &str, body: &str) -> (Server, Copy) {
     let source = Server::start();
     source.body(path, body);
     let lists = [("resourcelist", "/list.xml"), ("changelist", "/changes.xml")];
-    source.body("/caps.xml", capability_list(lists.map(|(capability, path)| (capability, source.url(path)))));
+    source.body(
+        "/caps.xml",
+        capability_list(lists.map(|(capability, path)| (capability, source.url(path)))),
+    );
     list(&source, &entry(&source, path, body, "", ""));
     changes(&source, "");
     let copy = Copy::of(source.url("/caps.xml"));
@@ -115,12 +126,21 @@ fn kept(path: &str, body: &str) -> (Server, Copy) {
 }
 
 fn changes(source: &Server, entries: &str) {
-    source.body("/changes.xml", document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), entries));
+    source.body(
+        "/changes.xml",
+        document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), entries),
+    );
 }
 
 fn updated(source: &Server, path: &str, body: &str, second: u32, links: &str) -> String {
     source.body(path, body);
-    entry(source, path, body, &format!("change=\"updated\" datetime=\"2026-01-01T00:00:{second:02}.5Z\""), links)
+    entry(
+        source,
+        path,
+        body,
+        &format!("change=\"updated\" datetime=\"2026-01-01T00:00:{second:02}.5Z\""),
+        links,
+    )
 }
 
 fn patch(source: &Server, path: &str, media_type: &str) -> String {
@@ -136,14 +156,20 @@ fn a_broken_transfer_from_a_mirror_leaves_nothing_behind() {
     let begun = &body[..9 << 20];
     mirror.put(
         "/a",
-        Answer::raw(format!("HTTP/1.1 200 OK\r\nETag: \"m\"\r\nContent-Length: {}\r\n\r\n{begun}", body.len())),
+        Answer::raw(format!(
+            "HTTP/1.1 200 OK\r\nETag: \"m\"\r\nContent-Length: {}\r\n\r\n{begun}",
+            body.len()
+        )),
     );
     let links = duplicate(&mirror.url("/a"), "pri=\"1\"");
-    let copy = Copy::of(list(&source, &entry(&source, "/d/a", &body, "", &links))).allowing(&mirror);
+    let copy =
+        Copy::of(list(&source, &entry(&source, "/d/a", &body, "", &links))).allowing(&mirror);
     assert_eq!(copy.try_run().exit(), 0);
     assert_eq!(copy.read("a"), Some(body));
-    let names: Vec<_> =
-        std::fs::read_dir(&copy.options.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> = std::fs::read_dir(&copy.options.folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(names.len(), 2, "the file and the state: {names:?}");
 }
 
@@ -154,7 +180,16 @@ fn a_patch_that_robots_may_not_fetch_is_not_fetched() {
     source.body("/robots.txt", "User-agent: *\nDisallow: /patch\n");
     source.body("/patch", "two\n");
     source.body("/d/a", "one\ntwo\n");
-    changes(&source, &updated(&source, "/d/a", "one\ntwo\n", 1, &patch(&source, "/patch", "application/x-append")));
+    changes(
+        &source,
+        &updated(
+            &source,
+            "/d/a",
+            "one\ntwo\n",
+            1,
+            &patch(&source, "/patch", "application/x-append"),
+        ),
+    );
     assert_eq!((copy.try_run().exit(), copy.read("a").as_deref()), (0, Some("one\ntwo\n")));
     assert_eq!(source.take_log(), ["/changes.xml", "/robots.txt", "/d/a"]);
 }
@@ -174,7 +209,8 @@ fn a_patch_of_the_kept_version_replaces_a_whole_download() {
         let (source, copy) = kept("/d/a", old);
         source.body("/patch", bytes);
         changes(&source, &updated(&source, "/d/a", new, 1, &patch(&source, "/patch", media_type)));
-        source.put("/d/a", Answer::ok(new).header("last-modified", "Sun, 09 Sep 2001 01:46:40 GMT"));
+        source
+            .put("/d/a", Answer::ok(new).header("last-modified", "Sun, 09 Sep 2001 01:46:40 GMT"));
         let ran = copy.try_run();
         assert_eq!((ran.exit(), copy.read("a").as_deref()), (0, Some(new)), "{:?}", ran.codes);
         assert_eq!(source.take_log(), ["/changes.xml", "/patch", "HEAD /d/a"]);
@@ -194,9 +230,17 @@ fn a_patch_with_a_wrong_result_is_not_used() {
     ] {
         let (source, copy) = kept("/d/a", "one\n");
         source.body("/patch", bytes);
-        changes(&source, &updated(&source, "/d/a", "one\ntwo\n", 1, &patch(&source, "/patch", media_type)));
+        changes(
+            &source,
+            &updated(&source, "/d/a", "one\ntwo\n", 1, &patch(&source, "/patch", media_type)),
+        );
         let ran = copy.try_run();
-        assert_eq!((ran.exit(), copy.read("a").as_deref()), (0, Some("one\ntwo\n")), "{:?}", ran.codes);
+        assert_eq!(
+            (ran.exit(), copy.read("a").as_deref()),
+            (0, Some("one\ntwo\n")),
+            "{:?}",
+            ran.codes
+        );
         assert!(source.take_log().contains(&"/d/a".to_owned()));
     }
 }
@@ -206,15 +250,26 @@ fn a_patch_of_another_version_is_not_requested() {
     let (source, copy) = kept("/d/a", "one\n");
     source.body("/patch", "three\n");
     let first = updated(&source, "/d/a", "one\ntwo\n", 1, "");
-    let second = updated(&source, "/d/a", "one\ntwo\nthree\n", 2, &patch(&source, "/patch", "application/x-append"));
+    let second = updated(
+        &source,
+        "/d/a",
+        "one\ntwo\nthree\n",
+        2,
+        &patch(&source, "/patch", "application/x-append"),
+    );
     changes(&source, &(first + &second));
     assert_eq!(copy.try_run().exit(), 0);
     assert_eq!(source.take_log(), ["/changes.xml", "/d/a"]);
     // Nor for a file that was changed here.
     source.body("/patch", "four\n");
     std::fs::write(copy.options.folder.join("a"), "changed here").unwrap();
-    let third =
-        updated(&source, "/d/a", "one\ntwo\nthree\nfour\n", 3, &patch(&source, "/patch", "application/x-append"));
+    let third = updated(
+        &source,
+        "/d/a",
+        "one\ntwo\nthree\nfour\n",
+        3,
+        &patch(&source, "/patch", "application/x-append"),
+    );
     changes(&source, &third);
     assert_eq!(copy.try_run().exit(), 0);
     assert_eq!(source.take_log(), ["/changes.xml", "/d/a"]);
@@ -233,7 +288,12 @@ fn the_patches_of_several_changes_are_applied_in_order() {
     let second_change = updated(&source, "/d/a", &third, 2, &patch(&source, "/patch/3", append));
     changes(&source, &(first_change + &second_change));
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), copy.read("a").as_deref()), (0, Some(third.as_str())), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), copy.read("a").as_deref()),
+        (0, Some(third.as_str())),
+        "{:?}",
+        ran.codes
+    );
     assert_eq!(source.take_log(), ["/changes.xml", "/patch/2", "/patch/3", "HEAD /d/a"]);
 }
 
@@ -298,7 +358,10 @@ fn versions_that_robots_txt_disallows_are_not_fetched() {
     assert_eq!((ran.exit(), ran.has("robots.disallow")), (0, true), "{:?}", ran.codes);
     assert_eq!(copy.read(".abreast/history/a/%@20250201T000000Z").as_deref(), Some("second"));
     let asked = source.take_log();
-    assert!(!asked.contains(&"/v/1".to_owned()) && !asked.contains(&"/timemap".to_owned()), "{asked:?}");
+    assert!(
+        !asked.contains(&"/v/1".to_owned()) && !asked.contains(&"/timemap".to_owned()),
+        "{asked:?}"
+    );
 }
 
 #[test]
@@ -313,13 +376,19 @@ fn a_version_that_a_list_and_a_timemap_name_is_kept_once() {
     );
     source.body(
         "/timemap",
-        format!("<{}/v/1>; rel=\"memento\"; datetime=\"Wed, 01 Jan 2025 00:00:00 GMT\"", source.base),
+        format!(
+            "<{}/v/1>; rel=\"memento\"; datetime=\"Wed, 01 Jan 2025 00:00:00 GMT\"",
+            source.base
+        ),
     );
     let mut copy = Copy::of(list(&source, &entry(&source, "/d/a", "now", "", &links)));
     copy.options.history = Some(3);
     assert_eq!(copy.try_run().exit(), 0);
     assert_eq!(source.take_log().iter().filter(|path| *path == "/v/1").count(), 1);
-    assert_eq!(std::fs::read_dir(copy.options.folder.join(".abreast/history/a")).unwrap().count(), 1);
+    assert_eq!(
+        std::fs::read_dir(copy.options.folder.join(".abreast/history/a")).unwrap().count(),
+        1
+    );
     // Where versions have no place, that is told.
     let mut packed = Copy::of(copy.options.url.clone());
     packed.options.history = Some(3);

@@ -25,8 +25,12 @@ fn a_list_older_than_its_index_states_moves_at_back() {
     source.set("/b", "more");
     // The index is of now, and so it says of its list; some cache still has the list from before.
     let now = source.now();
-    let member = format!("<sitemap><loc>{}</loc><rs:md at=\"{now}\"/></sitemap>\n", source.server.url("/part.xml"));
-    let index = document("sitemapindex", &format!("capability=\"resourcelist\" at=\"{now}\""), &member);
+    let member = format!(
+        "<sitemap><loc>{}</loc><rs:md at=\"{now}\"/></sitemap>\n",
+        source.server.url("/part.xml")
+    );
+    let index =
+        document("sitemapindex", &format!("capability=\"resourcelist\" at=\"{now}\""), &member);
     source.server.body("/resourcelist.xml", index);
     source.server.body("/part.xml", old_list);
     let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
@@ -47,26 +51,38 @@ fn links_are_relative_to_the_document_that_lists_them() {
             md5_hex(b"hello")
         )
     };
-    // Only the mirror beside the list has the resource: neither its own URL nor a mirror beside the index does.
+    // Only the mirror beside the list has the resource: neither its own URL nor a mirror beside the
+    // index does.
     source.body("/lists/deep/copies/a", "hello");
     let index = |kind: &str, member: &str| {
         let member = format!("<sitemap><loc>{}</loc></sitemap>\n", source.url(member));
-        document("sitemapindex", &format!("capability=\"{kind}\" at=\"2026-01-01T00:00:00Z\""), &member)
+        document(
+            "sitemapindex",
+            &format!("capability=\"{kind}\" at=\"2026-01-01T00:00:00Z\""),
+            &member,
+        )
     };
     source.body("/index.xml", index("resourcelist", "/lists/deep/resources.xml"));
     let list = "capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"";
     source.body("/lists/deep/resources.xml", document("urlset", list, &entry("")));
-    let of_list =
-        SyncOptions { ignore_robots: true, ..SyncOptions::new(source.url("/index.xml"), place.path().join("l")) };
+    let of_list = SyncOptions {
+        ignore_robots: true,
+        ..SyncOptions::new(source.url("/index.xml"), place.path().join("l"))
+    };
     let cancel = AtomicBool::new(false);
     assert_eq!(sync(&of_list, &abreast_destination::Silent, &cancel).unwrap().created, 1);
 
     let changes = "capability=\"changelist\" from=\"2026-01-01T00:00:00Z\"";
-    source.body("/changes.xml", index("changelist", "/lists/deep/changes.xml").replace(" at=", " from="));
+    source.body(
+        "/changes.xml",
+        index("changelist", "/lists/deep/changes.xml").replace(" at=", " from="),
+    );
     let change = entry(" change=\"created\" datetime=\"2026-01-02T00:00:00Z\"");
     source.body("/lists/deep/changes.xml", document("urlset", changes, &change));
-    let of_changes =
-        SyncOptions { ignore_robots: true, ..SyncOptions::new(source.url("/changes.xml"), place.path().join("c")) };
+    let of_changes = SyncOptions {
+        ignore_robots: true,
+        ..SyncOptions::new(source.url("/changes.xml"), place.path().join("c"))
+    };
     assert_eq!(sync(&of_changes, &abreast_destination::Silent, &cancel).unwrap().created, 1);
 }
 
@@ -121,7 +137,8 @@ fn an_audit_reports_each_difference() {
     copy.run();
     let audited = |full| {
         let ran = Ran::audit(&copy.options, full);
-        let mut items: Vec<String> = ran.items.iter().map(|item| format!("{:?}", item.action)).collect();
+        let mut items: Vec<String> =
+            ran.items.iter().map(|item| format!("{:?}", item.action)).collect();
         items.sort();
         (ran.result.unwrap(), items)
     };
@@ -129,13 +146,21 @@ fn an_audit_reports_each_difference() {
     std::fs::write(copy.folder().join("longer"), "longer text").unwrap();
     let before = std::fs::metadata(copy.folder().join("flipped")).unwrap().modified().unwrap();
     std::fs::write(copy.folder().join("flipped"), "tExt").unwrap();
-    std::fs::File::options().write(true).open(copy.folder().join("flipped")).unwrap().set_modified(before).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(copy.folder().join("flipped"))
+        .unwrap()
+        .set_modified(before)
+        .unwrap();
     std::fs::remove_file(copy.folder().join("gone")).unwrap();
     std::fs::create_dir(copy.folder().join("mine")).unwrap();
     std::fs::write(copy.folder().join("mine/own"), "mine").unwrap();
     source.set("/later", "not here yet");
     let (report, items) = audited(false);
-    assert_eq!((report.same, report.updated, report.missing, report.extra, report.exit_code), (2, 1, 2, 1, 1));
+    assert_eq!(
+        (report.same, report.updated, report.missing, report.extra, report.exit_code),
+        (2, 1, 2, 1, 1)
+    );
     assert_eq!(items, ["Different", "Extra", "Missing", "Missing"]);
     let (report, _) = audited(true);
     assert_eq!((report.same, report.updated, report.missing, report.extra), (1, 2, 2, 1));

@@ -49,8 +49,10 @@ fn an_index_with_a_missing_list_deletes_nothing() {
     server.body("/a", "a");
     server.body("/b", "b");
     server.body("/c", "c");
-    let index =
-        format!("<sitemap><loc>{0}/one.xml</loc></sitemap><sitemap><loc>{0}/two.xml</loc></sitemap>", server.base);
+    let index = format!(
+        "<sitemap><loc>{0}/one.xml</loc></sitemap><sitemap><loc>{0}/two.xml</loc></sitemap>",
+        server.base
+    );
     server.body("/list.xml", document("sitemapindex", "capability=\"resourcelist\"", &index));
     let copy = Copy::of(server.url("/list.xml"));
     let ran = copy.try_run();
@@ -71,18 +73,27 @@ fn an_index_with_a_missing_list_deletes_nothing() {
 fn an_index_that_names_itself_is_read_once() {
     let server = Server::start();
     let index = format!("<sitemap><loc>{}/list.xml</loc></sitemap>", server.base);
-    server.body("/list.xml", document("sitemapindex", &format!("capability=\"resourcelist\" at=\"{BEGIN}\""), &index));
+    server.body(
+        "/list.xml",
+        document("sitemapindex", &format!("capability=\"resourcelist\" at=\"{BEGIN}\""), &index),
+    );
     let copy = Copy::of(server.url("/list.xml"));
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.codes.as_slice()), (3, ["list.cycle".to_owned()].as_slice()), "{}", ran.code());
+    assert_eq!(
+        (ran.exit(), ran.codes.as_slice()),
+        (3, ["list.cycle".to_owned()].as_slice()),
+        "{}",
+        ran.code()
+    );
     assert!(server.take_log().len() < 8);
 }
 
 #[test]
 fn an_index_of_missing_lists_ends_at_the_budget() {
     let server = Server::start();
-    let index: String =
-        (0..5_000).map(|number| format!("<sitemap><loc>{}/l{number}</loc></sitemap>", server.base)).collect();
+    let index: String = (0..5_000)
+        .map(|number| format!("<sitemap><loc>{}/l{number}</loc></sitemap>", server.base))
+        .collect();
     server.body("/list.xml", document("sitemapindex", "capability=\"resourcelist\"", &index));
     let copy = Copy::of(server.url("/list.xml"));
     let ran = copy.try_run();
@@ -116,13 +127,22 @@ fn times_beyond_the_servers_clock_do_not_move_the_cursor() {
     let mut source = Source::new();
     source.set("/a", "1");
     source.snapshot();
-    let far =
-        document("urlset", "capability=\"resourcelist\" at=\"2099-01-01T00:00:00Z\"", &source.entry("/a", b"1", ""));
-    source.server.put("/resourcelist.xml", Answer::ok(far).header("Date", "Thu, 01 Jan 2026 00:00:30 GMT"));
+    let far = document(
+        "urlset",
+        "capability=\"resourcelist\" at=\"2099-01-01T00:00:00Z\"",
+        &source.entry("/a", b"1", ""),
+    );
+    source
+        .server
+        .put("/resourcelist.xml", Answer::ok(far).header("Date", "Thu, 01 Jan 2026 00:00:30 GMT"));
     let copy = Copy::of(source.url());
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.codes.as_slice()), (0, ["time.future".to_owned()].as_slice()));
-    assert!(ran.summary().cursor.as_deref() <= Some("2026-01-01T00:00:30Z"), "{:?}", ran.summary().cursor);
+    assert!(
+        ran.summary().cursor.as_deref() <= Some("2026-01-01T00:00:30Z"),
+        "{:?}",
+        ran.summary().cursor
+    );
 }
 
 #[test]
@@ -145,12 +165,17 @@ fn a_list_older_than_its_index_states_is_completed_by_changes() {
     let source = Source::new();
     let server = source.server.clone();
     let at = |minute: u32| format!("2026-01-01T00:{minute:02}:00Z");
-    let index = format!("<sitemap><loc>{}</loc><rs:md at=\"{}\"/></sitemap>", server.url("/part.xml"), at(8));
+    let index = format!(
+        "<sitemap><loc>{}</loc><rs:md at=\"{}\"/></sitemap>",
+        server.url("/part.xml"),
+        at(8)
+    );
     let list = |minute| format!("capability=\"resourcelist\" at=\"{}\"", at(minute));
     server.body("/resourcelist.xml", document("sitemapindex", &list(10), &index));
     // From a cache: the change of minute 8 is not in it.
     server.body("/part.xml", document("urlset", &list(5), &source.entry("/old", b"old", "")));
-    let change = source.entry("/new", b"new", &format!(" change=\"created\" datetime=\"{}\"", at(8)));
+    let change =
+        source.entry("/new", b"new", &format!(" change=\"created\" datetime=\"{}\"", at(8)));
     let from = format!("capability=\"changelist\" from=\"{BEGIN}\"");
     server.body("/changelist.xml", document("urlset", &from, &change));
     server.body("/old", "old");

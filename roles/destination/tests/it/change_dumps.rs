@@ -14,12 +14,19 @@ fn changes_are_taken_out_of_change_dumps() {
     source.serve(&all);
     source.list(&all);
     let changes = |source: &mut DumpSource, entries: &str| {
-        source.offer("changelist", "/changelist.xml", "urlset", &format!("from=\"{BEGIN}\""), entries);
+        source.offer(
+            "changelist",
+            "/changelist.xml",
+            "urlset",
+            &format!("from=\"{BEGIN}\""),
+            entries,
+        );
     };
     changes(&mut source, "");
     let copy = Copy::of(source.url());
     assert_eq!(copy.try_run().exit(), 0);
-    let new: Vec<_> = all.iter().map(|(path, body)| (path.clone(), format!("{body} again"))).collect();
+    let new: Vec<_> =
+        all.iter().map(|(path, body)| (path.clone(), format!("{body} again"))).collect();
     let (mut listed, mut manifested, mut zip) = (String::new(), String::new(), Zip::new());
     for (number, (path, body)) in new.iter().enumerate() {
         let change = format!("change=\"updated\" datetime=\"2026-01-01T00:00:{:02}Z\"", number + 1);
@@ -64,15 +71,32 @@ fn a_source_with_dumps_only_is_followed_by_its_change_dump() {
         // So that the document of the dump is another one when the package is.
         let hash = md5_hex(&package);
         source.server.body("/changes.zip", package);
-        let entry = format!("<url><loc>{}</loc><rs:md hash=\"md5:{hash}\"/></url>", source.server.url("/changes.zip"));
-        source.offer("changedump", "/changedump.xml", "urlset", &format!("from=\"{BEGIN}\""), &entry);
+        let entry = format!(
+            "<url><loc>{}</loc><rs:md hash=\"md5:{hash}\"/></url>",
+            source.server.url("/changes.zip")
+        );
+        source.offer(
+            "changedump",
+            "/changedump.xml",
+            "urlset",
+            &format!("from=\"{BEGIN}\""),
+            &entry,
+        );
     };
     publish(&mut source, "", &mut Zip::new());
     let copy = Copy::of(source.url());
     assert_eq!(copy.try_run().exit(), 0);
     let entries = [
-        source.entry("/d/0/0000.txt", "new", "change=\"updated\" datetime=\"2026-01-01T00:00:01Z\" path=\"/a\""),
-        source.entry("/d/0/0000.txt", "newer", "change=\"updated\" datetime=\"2026-01-01T00:00:02Z\" path=\"/b\""),
+        source.entry(
+            "/d/0/0000.txt",
+            "new",
+            "change=\"updated\" datetime=\"2026-01-01T00:00:01Z\" path=\"/a\"",
+        ),
+        source.entry(
+            "/d/0/0000.txt",
+            "newer",
+            "change=\"updated\" datetime=\"2026-01-01T00:00:02Z\" path=\"/b\"",
+        ),
         format!(
             "<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"2026-01-01T00:00:03Z\"/></url>",
             source.server.url("/d/1/0001.txt")
@@ -85,16 +109,28 @@ fn a_source_with_dumps_only_is_followed_by_its_change_dump() {
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Incremental), "{:?}", ran.reported);
     assert_eq!((ran.summary().updated, ran.summary().deleted), (1, 1), "{:?}", ran.reported);
-    assert_eq!((copy.read("0/0000.txt").as_deref(), copy.read("1/0001.txt")), (Some("newer"), None));
+    assert_eq!(
+        (copy.read("0/0000.txt").as_deref(), copy.read("1/0001.txt")),
+        (Some("newer"), None)
+    );
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Unchanged));
 }
 
-/// A Change Dump of one package: an update, a creation and a deletion after the Resource Dump of `resources(5)`.
+/// A Change Dump of one package: an update, a creation and a deletion after the Resource Dump of
+/// `resources(5)`.
 fn offer_changes(source: &mut DumpSource, attributes: &str) {
     let entries = [
-        source.entry("/d/0/0000.txt", "newer", "change=\"updated\" datetime=\"2026-01-01T00:00:02Z\" path=\"/a\""),
-        source.entry("/d/new.txt", "new", "change=\"created\" datetime=\"2026-01-01T00:00:02Z\" path=\"/b\""),
+        source.entry(
+            "/d/0/0000.txt",
+            "newer",
+            "change=\"updated\" datetime=\"2026-01-01T00:00:02Z\" path=\"/a\"",
+        ),
+        source.entry(
+            "/d/new.txt",
+            "new",
+            "change=\"created\" datetime=\"2026-01-01T00:00:02Z\" path=\"/b\"",
+        ),
         format!(
             "<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"2026-01-01T00:00:03Z\"/></url>",
             source.server.url("/d/1/0001.txt")
@@ -112,7 +148,10 @@ fn offer_changes(source: &mut DumpSource, attributes: &str) {
 fn assert_has_changes(copy: &Copy, ran: &Ran) {
     assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
     let read = |path| copy.read(path);
-    assert_eq!((read("0/0000.txt").as_deref(), read("new.txt").as_deref()), (Some("newer"), Some("new")));
+    assert_eq!(
+        (read("0/0000.txt").as_deref(), read("new.txt").as_deref()),
+        (Some("newer"), Some("new"))
+    );
     assert_eq!((read("1/0001.txt"), read("2/0002.txt").as_deref()), (None, Some("resource 2")));
 }
 
@@ -177,7 +216,8 @@ fn a_dump_that_ends_before_it_begins_is_read_when_lenient() {
     let head = format!("capability=\"resourcedump-manifest\" {early}");
     zip.add("manifest.xml", document("urlset", &head, &entries).as_bytes());
     source.server.body("/one.zip", zip.finish());
-    let package = format!("<url><loc>{}</loc><rs:md {early}/></url>", source.server.url("/one.zip"));
+    let package =
+        format!("<url><loc>{}</loc><rs:md {early}/></url>", source.server.url("/one.zip"));
     source.offer("resourcedump", "/dump.xml", "urlset", early, &package);
     // Changes after the earlier of the two times, and before the later one.
     offer_changes(&mut source, &format!("from=\"{BEGIN}\""));
@@ -204,12 +244,19 @@ fn the_newest_version_in_several_change_packages_counts() {
         );
         let attributes = format!("capability=\"changedump-manifest\" from=\"{BEGIN}\"");
         let mut zip = Zip::new();
-        zip.add("a", body.as_bytes()).add("manifest.xml", document("urlset", &attributes, &entry).as_bytes());
+        zip.add("a", body.as_bytes())
+            .add("manifest.xml", document("urlset", &attributes, &entry).as_bytes());
         let path = format!("/changes{second}.zip");
         source.server.body(&path, zip.finish());
         packages.push_str(&format!("<url><loc>{}</loc></url>", source.server.url(&path)));
     }
-    source.offer("changedump", "/changedump.xml", "urlset", &format!("from=\"{BEGIN}\""), &packages);
+    source.offer(
+        "changedump",
+        "/changedump.xml",
+        "urlset",
+        &format!("from=\"{BEGIN}\""),
+        &packages,
+    );
     let copy = Copy::of(source.url());
     assert_eq!((copy.try_run().exit(), copy.try_run().exit()), (0, 0));
     assert_eq!(copy.read("0/0000.txt").as_deref(), Some("newer"));
@@ -237,7 +284,10 @@ fn a_resource_dump_undoes_no_later_change() {
     copy.options.base = Some(source.server.url("/d/"));
     assert_eq!((copy.try_run().exit(), copy.try_run().exit()), (0, 0));
     for baseline in [false, true, false] {
-        assert_eq!((copy.read("0/0000.txt").as_deref(), copy.read("new.txt").as_deref()), (Some("newer"), Some("new")));
+        assert_eq!(
+            (copy.read("0/0000.txt").as_deref(), copy.read("new.txt").as_deref()),
+            (Some("newer"), Some("new"))
+        );
         copy.options.baseline = baseline;
         let ran = copy.try_run();
         assert_eq!(
@@ -253,11 +303,23 @@ fn a_resource_dump_undoes_no_later_change() {
 fn without_a_digest_only_a_recent_package_is_used() {
     let mut source = DumpSource::new();
     let entry = |source: &DumpSource, path: &str, modified: &str, more: &str| {
-        format!("<url><loc>{}</loc><lastmod>{modified}</lastmod><rs:md {more}/></url>", source.server.url(path))
+        format!(
+            "<url><loc>{}</loc><lastmod>{modified}</lastmod><rs:md {more}/></url>",
+            source.server.url(path)
+        )
     };
     // The dump is of 2026-01-01; `a` was modified before, `b` after.
-    let list = [entry(&source, "/d/a", "2025-12-01T00:00:00Z", ""), entry(&source, "/d/b", "2026-01-02T00:00:00Z", "")];
-    source.offer("resourcelist", "/resourcelist.xml", "urlset", "at=\"2026-01-03T00:00:00Z\"", &list.concat());
+    let list = [
+        entry(&source, "/d/a", "2025-12-01T00:00:00Z", ""),
+        entry(&source, "/d/b", "2026-01-02T00:00:00Z", ""),
+    ];
+    source.offer(
+        "resourcelist",
+        "/resourcelist.xml",
+        "urlset",
+        "at=\"2026-01-03T00:00:00Z\"",
+        &list.concat(),
+    );
     let listed = [
         entry(&source, "/d/a", "2025-12-01T00:00:00Z", "path=\"/a\""),
         entry(&source, "/d/b", "2025-12-01T00:00:00Z", "path=\"/b\""),
@@ -272,5 +334,8 @@ fn without_a_digest_only_a_recent_package_is_used() {
     let mut copy = Copy::of(source.url());
     copy.options.dumps = Dumps::Always;
     assert_eq!(copy.try_run().exit(), 0);
-    assert_eq!((copy.read("a").as_deref(), copy.read("b").as_deref()), (Some("packed"), Some("new")));
+    assert_eq!(
+        (copy.read("a").as_deref(), copy.read("b").as_deref()),
+        (Some("packed"), Some("new"))
+    );
 }

@@ -9,7 +9,8 @@ use abreast_testkit::zip::Zip;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// A Source of which everything changed since it was copied, and that makes packages of changes when it is asked to.
+/// A Source of which everything changed since it was copied, and that makes packages of changes
+/// when it is asked to.
 struct Changed {
     source: DumpSource,
     copy: Copy,
@@ -34,16 +35,29 @@ impl Changed {
         source.serve(&all);
         let link = source.server.url("/since");
         source.links = format!("<rs:ln rel=\"urn:abreast:rel:changes-since\" href=\"{link}\"/>");
-        let listed: String = all.iter().enumerate().map(|(number, _)| Self::entry(&source, &all, number, "")).collect();
-        source.offer("changelist", "/changelist.xml", "urlset", &format!("from=\"{BEGIN}\""), &listed);
+        let listed: String = all
+            .iter()
+            .enumerate()
+            .map(|(number, _)| Self::entry(&source, &all, number, ""))
+            .collect();
+        source.offer(
+            "changelist",
+            "/changelist.xml",
+            "urlset",
+            &format!("from=\"{BEGIN}\""),
+            &listed,
+        );
         source.server.take_log();
         Self { source, copy, all }
     }
 
     fn entry(source: &DumpSource, all: &[(String, String)], number: usize, more: &str) -> String {
         let (path, body) = &all[number];
-        let change =
-            format!("change=\"updated\" datetime=\"2026-01-01T00:{:02}:{:02}Z\" {more}", number / 60, number % 60 + 1);
+        let change = format!(
+            "change=\"updated\" datetime=\"2026-01-01T00:{:02}:{:02}Z\" {more}",
+            number / 60,
+            number % 60 + 1
+        );
         source.entry(path, body, &change)
     }
 
@@ -51,8 +65,16 @@ impl Changed {
     fn package(&self, member: &str) -> Vec<u8> {
         let (mut manifested, mut zip) = (String::new(), Zip::new());
         for (number, (_, body)) in self.all.iter().enumerate() {
-            manifested.push_str(&Self::entry(&self.source, &self.all, number, &format!("path=\"/{number}\"")));
-            zip.add(&number.to_string(), if number == 0 { member.as_bytes() } else { body.as_bytes() });
+            manifested.push_str(&Self::entry(
+                &self.source,
+                &self.all,
+                number,
+                &format!("path=\"/{number}\""),
+            ));
+            zip.add(
+                &number.to_string(),
+                if number == 0 { member.as_bytes() } else { body.as_bytes() },
+            );
         }
         let attributes = format!("capability=\"changedump-manifest\" from=\"{BEGIN}\"");
         zip.add("manifest.xml", document("urlset", &attributes, &manifested).as_bytes());
@@ -67,7 +89,13 @@ impl Changed {
     fn offer_change_dump(&mut self) {
         self.source.server.body("/changes.zip", self.whole_package());
         let entry = format!("<url><loc>{}</loc></url>", self.source.server.url("/changes.zip"));
-        self.source.offer("changedump", "/changedump.xml", "urlset", &format!("from=\"{BEGIN}\""), &entry);
+        self.source.offer(
+            "changedump",
+            "/changedump.xml",
+            "urlset",
+            &format!("from=\"{BEGIN}\""),
+            &entry,
+        );
     }
 
     /// How often the package was asked for, and how many resources by themselves.
@@ -104,7 +132,12 @@ fn many_changes_are_requested_in_one_package_since_the_first() {
     });
     let ran = changed.copy.try_run();
     changed.assert_copied(&ran);
-    assert_eq!(changed.source.server.take_log(), ["/changelist.xml", "/caps.xml", SINCE], "{:?}", ran.reported);
+    assert_eq!(
+        changed.source.server.take_log(),
+        ["/changelist.xml", "/caps.xml", SINCE],
+        "{:?}",
+        ran.reported
+    );
     assert!(ran.reported.is_empty(), "{:?}", ran.reported);
 }
 
@@ -118,7 +151,11 @@ fn few_changes_are_fetched_one_by_one_unless_the_user_decides() {
         changed.copy.options.dumps = dumps;
         let ran = changed.copy.try_run();
         changed.assert_copied(&ran);
-        assert_eq!(changed.asked(), (since, if since == 0 { count } else { 0 }), "{count} {dumps:?}");
+        assert_eq!(
+            changed.asked(),
+            (since, if since == 0 { count } else { 0 }),
+            "{count} {dumps:?}"
+        );
     }
 }
 
@@ -148,7 +185,12 @@ fn a_missing_package_of_changes_is_reported_once_and_replaced() {
         changed.copy.options.dumps = Dumps::Always;
         let ran = changed.copy.try_run();
         changed.assert_copied(&ran);
-        assert_eq!(changed.asked(), (1, if has_change_dump { 0 } else { 40 }), "{number} {:?}", ran.reported);
+        assert_eq!(
+            changed.asked(),
+            (1, if has_change_dump { 0 } else { 40 }),
+            "{number} {:?}",
+            ran.reported
+        );
         let url = changed.source.server.url(SINCE);
         assert_eq!(ran.codes_and_uris(), [(code.to_owned(), url)], "{number}");
     }
@@ -173,7 +215,8 @@ fn a_package_still_being_made_is_waited_for_once() {
     changed.source.server.handler(move |path, _| {
         let mut asked = asked.lock().unwrap();
         *asked += usize::from(path == SINCE);
-        (path == SINCE).then(|| if *asked == 1 { busy.clone() } else { Answer::ok(package.clone()) })
+        (path == SINCE)
+            .then(|| if *asked == 1 { busy.clone() } else { Answer::ok(package.clone()) })
     });
     changed.copy.options.dumps = Dumps::Always;
     let ran = changed.copy.try_run();
@@ -185,7 +228,10 @@ fn a_package_still_being_made_is_waited_for_once() {
 fn a_stopped_run_goes_on_with_a_package_of_what_is_left() {
     let mut changed = Changed::new(600);
     let package = changed.whole_package();
-    changed.source.server.handler(move |path, _| path.starts_with("/since").then(|| Answer::ok(package.clone())));
+    changed
+        .source
+        .server
+        .handler(move |path, _| path.starts_with("/since").then(|| Answer::ok(package.clone())));
     changed.copy.options.dumps = Dumps::Always;
     assert_eq!(run_until(&changed.copy, 100).exit(), 130);
     assert_eq!(changed.asked(), (1, 0));
@@ -202,7 +248,8 @@ fn a_stopped_run_goes_on_with_a_package_of_what_is_left() {
 #[test]
 fn a_foreign_or_withdrawn_address_of_changes_is_not_asked() {
     let mut changed = Changed::new(40);
-    changed.source.links = "<rs:ln rel=\"urn:abreast:rel:changes-since\" href=\"http://127.0.0.2:9/since\"/>".into();
+    changed.source.links =
+        "<rs:ln rel=\"urn:abreast:rel:changes-since\" href=\"http://127.0.0.2:9/since\"/>".into();
     changed.offer_change_dump();
     changed.copy.options.dumps = Dumps::Always;
     let ran = changed.copy.try_run();
@@ -216,9 +263,16 @@ fn a_foreign_or_withdrawn_address_of_changes_is_not_asked() {
     changed.source.links.clear();
     let (path, body) = (changed.all[7].0.clone(), "once more");
     changed.source.server.body(&path, body);
-    let entry = changed.source.entry(&path, body, "change=\"updated\" datetime=\"2026-01-01T00:59:00Z\"");
+    let entry =
+        changed.source.entry(&path, body, "change=\"updated\" datetime=\"2026-01-01T00:59:00Z\"");
     let old = Changed::entry(&changed.source, &changed.all, 39, "");
-    changed.source.offer("changelist", "/changelist.xml", "urlset", &format!("from=\"{BEGIN}\""), &(old + &entry));
+    changed.source.offer(
+        "changelist",
+        "/changelist.xml",
+        "urlset",
+        &format!("from=\"{BEGIN}\""),
+        &(old + &entry),
+    );
     changed.all[7].1 = body.to_owned();
     let ran = changed.copy.try_run();
     changed.assert_copied(&ran);

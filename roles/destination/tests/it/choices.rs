@@ -3,7 +3,8 @@
 use crate::copy::{Copy, Ran};
 use crate::source::Source;
 use abreast_destination::{
-    Event, ExitCode, Filter, Mode, Observer, Silent, Summary, SyncOptions, follow, sync, test_filter,
+    Event, ExitCode, Filter, Mode, Observer, Silent, Summary, SyncOptions, follow, sync,
+    test_filter,
 };
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::{BEGIN, document};
@@ -33,10 +34,15 @@ fn audited(copy: &Copy) -> u8 {
 /// What a command reports, as lines of JSON, and its summary.
 fn lines(
     options: &SyncOptions,
-    command: impl Fn(&SyncOptions, &dyn Observer, &AtomicBool) -> Result<Summary, abreast_destination::Error>,
+    command: impl Fn(
+        &SyncOptions,
+        &dyn Observer,
+        &AtomicBool,
+    ) -> Result<Summary, abreast_destination::Error>,
 ) -> (Summary, Vec<String>) {
     let lines = Mutex::new(Vec::new());
-    let observer = |event: &Event<'_>| lines.lock().unwrap().push(serde_json::to_string(event).unwrap());
+    let observer =
+        |event: &Event<'_>| lines.lock().unwrap().push(serde_json::to_string(event).unwrap());
     let summary = command(options, &observer, &AtomicBool::new(false)).unwrap();
     (summary, lines.into_inner().unwrap())
 }
@@ -68,9 +74,15 @@ fn excluded_resources_are_neither_fetched_nor_deleted() {
     source.set("/d/new.txt", "y");
     source.delete("/d/b.pdf");
     let ran = copy.try_run();
-    assert_eq!((ran.summary().mode, ran.summary().created, ran.summary().deleted), (Mode::Incremental, 1, 0));
+    assert_eq!(
+        (ran.summary().mode, ran.summary().created, ran.summary().deleted),
+        (Mode::Incremental, 1, 0)
+    );
     assert_eq!(copy.texts()["b.pdf"], "mine");
-    assert!(copy.paths().contains(&"new.txt".to_owned()) && !copy.paths().contains(&"new.tmp".to_owned()));
+    assert!(
+        copy.paths().contains(&"new.txt".to_owned())
+            && !copy.paths().contains(&"new.tmp".to_owned())
+    );
 }
 
 #[test]
@@ -80,7 +92,12 @@ fn newly_included_resources_are_fetched_without_a_change() {
     filtered(&mut copy, &["- *.tmp", "- *.pdf"]);
     source.server.take_log();
     let ran = filtered(&mut copy, &["- *.tmp"]);
-    assert_eq!((ran.summary().mode, ran.summary().created), (Mode::Baseline, 1), "{:?}", ran.reported);
+    assert_eq!(
+        (ran.summary().mode, ran.summary().created),
+        (Mode::Baseline, 1),
+        "{:?}",
+        ran.reported
+    );
     assert_eq!(copy.paths(), ["a.txt", "b.pdf", "deep/c.txt"]);
     let ran = copy.try_run();
     assert_eq!(ran.summary().mode, Mode::Unchanged, "the same filter asks for no comparison");
@@ -105,7 +122,12 @@ fn newly_excluded_files_are_kept_unless_deletion_is_requested() {
     source.snapshot();
     copy.options.baseline = true;
     let ran = copy.try_run();
-    assert_eq!((ran.summary().updated, ran.summary().deleted, copy.paths().len()), (0, 0, 4), "{:?}", ran.reported);
+    assert_eq!(
+        (ran.summary().updated, ran.summary().deleted, copy.paths().len()),
+        (0, 0, 4),
+        "{:?}",
+        ran.reported
+    );
     assert!(!ran.has("filter.kept"), "told once");
     copy.options.baseline = false;
 
@@ -173,7 +195,12 @@ fn dry_runs_and_filter_tests_show_decisions_and_change_nothing() {
     let (summary, reported) = lines(&copy.options, test_filter);
     assert_eq!((summary.selected, summary.excluded), (2, 2));
     let line = reported.iter().find(|line| line.contains("d.tmp")).unwrap();
-    for part in [r#""type":"filter""#, r#""path":"deep/d.tmp""#, r#""taken":false"#, r#""rule":"no rule takes it""#] {
+    for part in [
+        r#""type":"filter""#,
+        r#""path":"deep/d.tmp""#,
+        r#""taken":false"#,
+        r#""rule":"no rule takes it""#,
+    ] {
         assert!(line.contains(part), "{line}");
     }
     assert!(reported.iter().any(|line| line.contains(r#""taken":true,"rule":"+ *.txt""#)));
@@ -210,11 +237,17 @@ fn a_run_stops_at_its_limit_of_bytes_and_the_next_one_continues() {
     exact.options.max_bytes = Some(bytes - 100);
     exact.options.connections = 1;
     let ran = exact.try_run();
-    assert_eq!((ran.summary().exit_code, exact.paths().len()), (0, 200), "reached with the last one: nothing is left");
+    assert_eq!(
+        (ran.summary().exit_code, exact.paths().len()),
+        (0, 200),
+        "reached with the last one: nothing is left"
+    );
     // Also when it is reached while nobody knows yet that the last one is done.
     exact.options.folder = exact.options.folder.join("../another");
     let observer = |event: &Event<'_>| match event {
-        Event::Item(item) if item.uri.ends_with("/d/198") => std::thread::sleep(Duration::from_millis(300)),
+        Event::Item(item) if item.uri.ends_with("/d/198") => {
+            std::thread::sleep(Duration::from_millis(300))
+        }
         _ => {}
     };
     let summary = sync(&exact.options, &observer, &AtomicBool::new(false)).unwrap();
@@ -239,14 +272,21 @@ fn a_run_stops_at_its_limit_of_time_whatever_it_waits_for() {
     assert!(ran.has("limit.time"), "{:?}", ran.reported);
     copy.options.url = source.server.url("/slow.xml");
     copy.options.folder = copy.options.folder.join("../other");
-    assert_eq!(copy.try_run().result.unwrap_err().code(), "limit.time", "also while a document is awaited");
+    assert_eq!(
+        copy.try_run().result.unwrap_err().code(),
+        "limit.time",
+        "also while a document is awaited"
+    );
     assert!(began.elapsed() < Duration::from_secs(15));
 }
 
 #[test]
 fn robots_txt_is_read_once_and_obeyed_for_resources() {
     let source = collection();
-    source.server.body("/robots.txt", "User-agent: *\nDisallow: /d/deep/\nDisallow: /*.xml\nCrawl-delay: 0.05\n");
+    source.server.body(
+        "/robots.txt",
+        "User-agent: *\nDisallow: /d/deep/\nDisallow: /*.xml\nCrawl-delay: 0.05\n",
+    );
     let mut copy = copy_of(&source);
     copy.options.ignore_robots = false;
     let ran = copy.try_run();

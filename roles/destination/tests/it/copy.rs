@@ -2,8 +2,8 @@
 
 use crate::source::Source;
 use abreast_destination::{
-    AuditOptions, AuditReport, Error, Event, ItemAction, Observer, Silent, SinkOptions, Summary, SyncOptions, audit,
-    sync,
+    AuditOptions, AuditReport, Error, Event, ItemAction, Observer, Silent, SinkOptions, Summary,
+    SyncOptions, audit, sync,
 };
 use abreast_testkit::pages::Server;
 use std::collections::BTreeMap;
@@ -42,16 +42,20 @@ impl<T> Ran<T> {
     pub(crate) fn of(command: impl FnOnce(&dyn Observer) -> Result<T, Error>) -> Self {
         let seen = Mutex::new((Vec::new(), Vec::new()));
         let result = command(&|event: &Event<'_>| match event {
-            Event::Error(problem) | Event::Notice(problem) => seen.lock().unwrap().0.push(Reported {
-                code: problem.code.to_owned(),
-                uri: problem.uri.to_owned(),
-                message: problem.message.to_owned(),
-            }),
-            Event::Item(item) if item.action != ItemAction::Unchanged => seen.lock().unwrap().1.push(Item {
-                action: item.action,
-                uri: item.uri.to_owned(),
-                path: item.path.to_owned(),
-            }),
+            Event::Error(problem) | Event::Notice(problem) => {
+                seen.lock().unwrap().0.push(Reported {
+                    code: problem.code.to_owned(),
+                    uri: problem.uri.to_owned(),
+                    message: problem.message.to_owned(),
+                })
+            }
+            Event::Item(item) if item.action != ItemAction::Unchanged => {
+                seen.lock().unwrap().1.push(Item {
+                    action: item.action,
+                    uri: item.uri.to_owned(),
+                    path: item.path.to_owned(),
+                })
+            }
             _ => {}
         });
         let (reported, items) = seen.into_inner().unwrap();
@@ -79,7 +83,11 @@ impl<T> Ran<T> {
 
     /// The URIs of resources with which that was done.
     pub(crate) fn uris(&self, action: ItemAction) -> Vec<&str> {
-        self.items.iter().filter(|item| item.action == action).map(|item| item.uri.as_str()).collect()
+        self.items
+            .iter()
+            .filter(|item| item.action == action)
+            .map(|item| item.uri.as_str())
+            .collect()
     }
 }
 
@@ -94,7 +102,9 @@ impl Ran {
     }
 
     pub(crate) fn exit(&self) -> u8 {
-        self.result.as_ref().map_or_else(|error| error.exit_code().number(), |summary| summary.exit_code)
+        self.result
+            .as_ref()
+            .map_or_else(|error| error.exit_code().number(), |summary| summary.exit_code)
     }
 }
 
@@ -163,7 +173,10 @@ impl Copy {
 
     /// The text of each file.
     pub(crate) fn texts(&self) -> BTreeMap<String, String> {
-        files(self.folder()).into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into())).collect()
+        files(self.folder())
+            .into_iter()
+            .map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into()))
+            .collect()
     }
 
     /// The path of each file.
@@ -172,8 +185,8 @@ impl Copy {
     }
 }
 
-/// Every file of a folder that exists, hidden ones too, without the state: path and bytes. What is not a regular file is
-/// `(special)`.
+/// Every file of a folder that exists, hidden ones too, without the state: path and bytes. What is
+/// not a regular file is `(special)`.
 pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![folder.to_owned()];
@@ -188,7 +201,8 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
                 continue;
             }
             let name = path.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
-            let bytes = if kind.is_file() { std::fs::read(&path).unwrap() } else { b"(special)".to_vec() };
+            let bytes =
+                if kind.is_file() { std::fs::read(&path).unwrap() } else { b"(special)".to_vec() };
             found.insert(name, bytes);
         }
     }

@@ -1,4 +1,5 @@
-//! What is lost or altered in a copy is found, reported and restored; names and states that are no longer right too.
+//! What is lost or altered in a copy is found, reported and restored; names and states that are no
+//! longer right too.
 
 use crate::contract::{files, some};
 use crate::copy::{Copy, Ran};
@@ -34,7 +35,12 @@ fn damage(copy: &Copy) {
     let at = |name: &str| copy.folder().join(name);
     fs::remove_file(at("f001")).unwrap();
     fs::write(at("f002"), "longer than it was").unwrap();
-    fs::File::options().write(true).open(at("f003")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(at("f003"))
+        .unwrap()
+        .set_modified(std::time::UNIX_EPOCH)
+        .unwrap();
     flip(&at("f004"));
 }
 
@@ -47,7 +53,10 @@ fn a_baseline_restores_what_was_lost_or_altered_here() {
             let (begin, _) = list.split_once("<url>").unwrap();
             let entries: String = (source.kept.keys())
                 .map(|path| {
-                    format!("<url><loc>{}</loc><lastmod>2025-06-01T00:00:00Z</lastmod></url>", source.server.url(path))
+                    format!(
+                        "<url><loc>{}</loc><lastmod>2025-06-01T00:00:00Z</lastmod></url>",
+                        source.server.url(path)
+                    )
                 })
                 .collect();
             source.server.body("/resourcelist.xml", format!("{begin}{entries}</urlset>"));
@@ -87,10 +96,16 @@ fn every_comparison_with_the_whole_list_finds_losses() {
     let source = some(3);
     let entry = |path: &str, body: &str| {
         let (url, digest) = (source.server.url(path), md5_hex(body.as_bytes()));
-        format!("<url><loc>{url}</loc><rs:md hash=\"md5:{digest}\" length=\"{}\"/></url>", body.len())
+        format!(
+            "<url><loc>{url}</loc><rs:md hash=\"md5:{digest}\" length=\"{}\"/></url>",
+            body.len()
+        )
     };
-    let entries: String =
-        source.kept.iter().map(|(path, body)| entry(path, std::str::from_utf8(body).unwrap())).collect();
+    let entries: String = source
+        .kept
+        .iter()
+        .map(|(path, body)| entry(path, std::str::from_utf8(body).unwrap()))
+        .collect();
     let list = |entries: &str| document("urlset", "capability=\"resourcelist\"", entries);
     source.server.body("/list.xml", list(&entries));
     let mut copy = Copy::kept_in(&source, folder);
@@ -198,9 +213,10 @@ fn an_audit_names_everything_that_is_missing() {
     fs::remove_file(copy.folder().join("f001")).unwrap();
     let list = String::from_utf8(source.server.page("/resourcelist.xml")).unwrap();
     let hidden = source.server.url("/a/%2e%2e/b");
-    source
-        .server
-        .body("/resourcelist.xml", list.replace("</urlset>", &format!("<url><loc>{hidden}</loc></url></urlset>")));
+    source.server.body(
+        "/resourcelist.xml",
+        list.replace("</urlset>", &format!("<url><loc>{hidden}</loc></url></urlset>")),
+    );
     let mut found = audited(&copy.options);
     found.sort_by(|one, two| one.1.cmp(&two.1));
     assert_eq!(found, [(ItemAction::Missing, "f001".to_owned()), (ItemAction::Missing, hidden)]);
@@ -250,7 +266,8 @@ fn a_comparison_replaces_reserved_names_of_earlier_versions() {
     let mut copy = Copy::kept_in(&source, folder);
     copy.run();
     let as_before = || {
-        let mirror = abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
+        let mirror =
+            abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
         let mut row = mirror.row(&source.server.url("/f001")).unwrap().unwrap();
         row.leaf = true;
         mirror.put_row(&row).unwrap();
@@ -259,13 +276,17 @@ fn a_comparison_replaces_reserved_names_of_earlier_versions() {
     fs::rename(copy.folder().join("f001"), copy.folder().join("%!f001")).unwrap();
     let mut findings = Findings::default();
     check_copy(&place_of(&copy), &|_| false, &mut findings, &AtomicBool::new(false)).unwrap();
-    assert_eq!(findings.list().iter().map(|finding| finding.rule).collect::<Vec<_>>(), ["copy.name"]);
+    assert_eq!(
+        findings.list().iter().map(|finding| finding.rule).collect::<Vec<_>>(),
+        ["copy.name"]
+    );
     copy.options.baseline = true;
     let ran = copy.run();
     assert_eq!((ran.exit_code, ran.damaged, ran.updated), (0, 0, 0));
     assert_eq!(names(&copy), ["/f000", "/f001", "/f002"]);
     // As a run leaves it that is killed between the move and its record.
-    let mirror = abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
+    let mirror =
+        abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
     let mut row = mirror.row(&source.server.url("/f002")).unwrap().unwrap();
     row.leaf = true;
     mirror.put_row(&row).unwrap();
@@ -285,7 +306,8 @@ fn a_sidecar_of_links_without_its_file_is_found_and_removed() {
     copy.run();
     // A run that is killed between the two files, of a resource that is then deleted at the Source.
     fs::remove_file(copy.folder().join("f001")).unwrap();
-    let mirror = abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
+    let mirror =
+        abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
     let row = mirror.row(&source.server.url("/f001")).unwrap().unwrap();
     let planned = abreast_store::mirror::Pending {
         uri: row.uri.clone(),
@@ -300,18 +322,30 @@ fn a_sidecar_of_links_without_its_file_is_found_and_removed() {
     let codes = || {
         let mut findings = Findings::default();
         check_copy(&place_of(&copy), &|_| false, &mut findings, &AtomicBool::new(false)).unwrap();
-        findings.list().iter().map(|finding| (finding.rule, finding.location.clone())).collect::<Vec<_>>()
+        findings
+            .list()
+            .iter()
+            .map(|finding| (finding.rule, finding.location.clone()))
+            .collect::<Vec<_>>()
     };
     let place = copy.folder().display().to_string();
-    assert_eq!(codes(), [("copy.pending", place), ("copy.leftover", ".f001.links.json".to_owned())]);
+    assert_eq!(
+        codes(),
+        [("copy.pending", place), ("copy.leftover", ".f001.links.json".to_owned())]
+    );
     source.delete("/f001");
     copy.run();
     assert!(!copy.folder().join(".f001.links.json").exists());
     assert_eq!(copy.audit(true).exit_code, 0);
 
     // One of an earlier program; links that people wrote are theirs.
-    fs::write(copy.folder().join(".gone.links.json"), r#"[{"rel": "via", "href": "http://h/"}]"#).unwrap();
-    fs::write(copy.folder().join(".mine.links.json"), r#"[{"rel": "license", "href": "http://h/"}]"#).unwrap();
+    fs::write(copy.folder().join(".gone.links.json"), r#"[{"rel": "via", "href": "http://h/"}]"#)
+        .unwrap();
+    fs::write(
+        copy.folder().join(".mine.links.json"),
+        r#"[{"rel": "license", "href": "http://h/"}]"#,
+    )
+    .unwrap();
     assert_eq!(codes(), [("copy.leftover", ".gone.links.json".to_owned())]);
     repair_copy(&place_of(&copy), &|_| false, false, &AtomicBool::new(false)).unwrap();
     assert_eq!(codes(), []);
@@ -340,13 +374,18 @@ fn a_folder_that_is_published_is_not_copied_into() {
 
 #[test]
 fn a_copy_without_its_state_continues_with_a_notice() {
-    for (sink, elsewhere) in
-        [(SinkOptions::Folder, false), (SinkOptions::Folder, true), (SinkOptions::Warc(WarcOptions::default()), false)]
-    {
+    for (sink, elsewhere) in [
+        (SinkOptions::Folder, false),
+        (SinkOptions::Folder, true),
+        (SinkOptions::Warc(WarcOptions::default()), false),
+    ] {
         let mut source = some(3);
         let mut copy = Copy::kept_in(&source, |_| sink.clone());
-        let state: PathBuf =
-            if elsewhere { copy.folder().with_extension("state") } else { copy.folder().join(".abreast") };
+        let state: PathBuf = if elsewhere {
+            copy.folder().with_extension("state")
+        } else {
+            copy.folder().join(".abreast")
+        };
         copy.options.state = elsewhere.then(|| state.clone());
         let Ran { result: first, codes, .. } = copy.try_run();
         assert_eq!((first.unwrap().created, codes.len()), (3, 0), "{codes:?}");
@@ -356,7 +395,11 @@ fn a_copy_without_its_state_continues_with_a_notice() {
             source.server.take_log();
             let Ran { result: ran, codes, .. } = copy.try_run();
             let ran = ran.unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!((ran.exit_code, ran.created, ran.updated), (0, 0, 0), "{sink:?} {elsewhere} {named}");
+            assert_eq!(
+                (ran.exit_code, ran.created, ran.updated),
+                (0, 0, 0),
+                "{sink:?} {elsewhere} {named}"
+            );
             assert_eq!(codes, ["state.missing"], "{sink:?} {elsewhere} {named}");
             assert!(!source.server.take_log().iter().any(|path| path.starts_with("/f")));
             let Ran { result: ran, codes, .. } = copy.try_run();
@@ -377,8 +420,9 @@ fn a_full_comparison_restores_a_copy_after_any_damage() {
     let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for round in 0..6 {
         let mut source = Source::new();
-        let paths: Vec<String> =
-            (0..30).map(|number| format!("/d{}/e{}/f{number:02}", number % 3, number % 2)).collect();
+        let paths: Vec<String> = (0..30)
+            .map(|number| format!("/d{}/e{}/f{number:02}", number % 3, number % 2))
+            .collect();
         for path in &paths {
             source.set(path, &format!("{path} {round}"));
         }
@@ -426,9 +470,13 @@ fn a_foreign_folder_at_the_name_of_a_resource_is_reported() {
     fs::create_dir_all(&own).unwrap();
     fs::write(own.join("mine"), "the user's own").unwrap();
     let Ran { result: ran, codes, .. } = copy.try_run();
-    assert_eq!((ran.unwrap().notices, codes), (2, vec!["state.missing".to_owned(), "path.conflict".to_owned()]));
+    assert_eq!(
+        (ran.unwrap().notices, codes),
+        (2, vec!["state.missing".to_owned(), "path.conflict".to_owned()])
+    );
     assert_eq!(fs::read(copy.folder().join("%!a")).unwrap(), b"a file");
-    // A run in which nothing changes is silent; a comparison and an audit report it until it is over.
+    // A run in which nothing changes is silent; a comparison and an audit report it until it is
+    // over.
     assert_eq!(copy.run().notices, 0);
     copy.options.baseline = true;
     for dry_run in [true, false] {
@@ -447,5 +495,8 @@ fn a_foreign_folder_at_the_name_of_a_resource_is_reported() {
     fs::remove_dir_all(&own).unwrap();
     assert!(copy.try_run().codes.is_empty());
     let report = copy.audit(true);
-    assert_eq!((report.exit_code, report.conflicts, copy.folder().join("a").is_file()), (0, 0, true));
+    assert_eq!(
+        (report.exit_code, report.conflicts, copy.folder().join("a").is_file()),
+        (0, 0, true)
+    );
 }

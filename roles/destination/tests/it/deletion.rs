@@ -1,8 +1,9 @@
-//! No error, empty answer or list that could not be read whole deletes anything, whatever the copy is kept in.
+//! No error, empty answer or list that could not be read whole deletes anything, whatever the copy
+//! is kept in.
 //!
-//! Each thing that is wrong is met in three runs, since a failure that stays must not be forgotten either. That nothing
-//! was deleted is told three ways: by the runs, by the next good run, which finds nothing to make anew, and at the end
-//! by a real deletion, which is done.
+//! Each thing that is wrong is met in three runs, since a failure that stays must not be forgotten
+//! either. That nothing was deleted is told three ways: by the runs, by the next good run, which
+//! finds nothing to make anew, and at the end by a real deletion, which is done.
 
 use crate::copy::{Copy, Ran};
 use abreast_destination::{Dumps, ItemAction, SinkOptions, WarcOptions};
@@ -24,7 +25,8 @@ fn resources() -> Vec<(String, String)> {
 
 /// What copies are kept in, each by its name; objects go into a folder beside the copies.
 fn sinks(place: &Path) -> Vec<(&'static str, SinkOptions)> {
-    let mut sinks = vec![("folder", SinkOptions::Folder), ("warc", SinkOptions::Warc(WarcOptions::default()))];
+    let mut sinks =
+        vec![("folder", SinkOptions::Folder), ("warc", SinkOptions::Warc(WarcOptions::default()))];
     sinks.extend(objects(place));
     sinks
 }
@@ -32,7 +34,10 @@ fn sinks(place: &Path) -> Vec<(&'static str, SinkOptions)> {
 #[cfg(feature = "s3")]
 fn objects(place: &Path) -> Vec<(&'static str, SinkOptions)> {
     let url = format!("file://{}", place.join("store").display());
-    vec![("objects", SinkOptions::Objects(abreast_destination::ObjectsOptions { url, settings: Vec::new() }))]
+    vec![(
+        "objects",
+        SinkOptions::Objects(abreast_destination::ObjectsOptions { url, settings: Vec::new() }),
+    )]
 }
 
 #[cfg(not(feature = "s3"))]
@@ -54,7 +59,10 @@ fn entry(web: &Server, path: &str, body: &str, more: &str) -> String {
 
 /// A Capability List that offers documents.
 fn offer(web: &Server, documents: &[(&str, &str)]) {
-    web.body("/caps.xml", capability_list(documents.iter().map(|(capability, path)| (capability, web.url(path)))));
+    web.body(
+        "/caps.xml",
+        capability_list(documents.iter().map(|(capability, path)| (capability, web.url(path)))),
+    );
 }
 
 const RESOURCE_LIST: &str = "capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"";
@@ -80,13 +88,23 @@ fn meets(copy: &Copy, what: &str, bad: impl FnOnce(), good: impl FnOnce()) {
     for round in 0..3 {
         let ran = copy.try_run();
         nothing_deleted(&ran, &format!("{what}, run {round}"));
-        assert_ne!(ran.exit(), 0, "{what}, run {round}: told as if all were well {:?}", ran.reported);
+        assert_ne!(
+            ran.exit(),
+            0,
+            "{what}, run {round}: told as if all were well {:?}",
+            ran.reported
+        );
     }
     good();
     let ran = copy.try_run();
     nothing_deleted(&ran, &format!("{what}, after it"));
     let summary = ran.summary();
-    assert_eq!((summary.exit_code, summary.created), (0, 0), "{what}: something was gone {:?}", ran.reported);
+    assert_eq!(
+        (summary.exit_code, summary.created),
+        (0, 0),
+        "{what}: something was gone {:?}",
+        ran.reported
+    );
 }
 
 /// URIs of what a run deleted.
@@ -108,7 +126,10 @@ fn bad_lists(web: &Server, good: &str) -> Vec<(&'static str, Answer)> {
     let child = |path: &str| format!("<sitemap><loc>{}</loc></sitemap>", web.url(path));
     let part = good.replace(&good[good.find("<url>").unwrap()..entry], "");
     web.body("/part.xml", part);
-    web.body("/login", "<!DOCTYPE html><html><head><title>Log in</title></head><body>Who are you?</body></html>");
+    web.body(
+        "/login",
+        "<!DOCTYPE html><html><head><title>Log in</title></head><body>Who are you?</body></html>",
+    );
     web.body("/cut.xml", &good[..half]);
     web.put("/broken.xml", Answer::status(500));
     vec![
@@ -128,20 +149,53 @@ fn bad_lists(web: &Server, good: &str) -> Vec<(&'static str, Answer)> {
         ("206 nobody asked for", Answer { status: 206, ..Answer::ok(&good[..half]) }),
         ("an error with the status of success", Answer::ok("{\"error\":\"cannot list\"}")),
         ("a directory's listing", Answer::ok("<html><body><a href=\"r00\">r00</a></body></html>")),
-        ("a page to log in at", Answer::ok("<html><head><title>Log in</title></head><body><form/></body></html>")),
-        ("a redirect to a page to log in at", Answer::status(302).header("location", &web.url("/login"))),
+        (
+            "a page to log in at",
+            Answer::ok("<html><head><title>Log in</title></head><body><form/></body></html>"),
+        ),
+        (
+            "a redirect to a page to log in at",
+            Answer::status(302).header("location", &web.url("/login")),
+        ),
         ("a redirect to itself", Answer::status(302).header("location", &web.url("/list.xml"))),
-        ("a wrong namespace", Answer::ok(good.replace("http://www.sitemaps.org/schemas/sitemap/0.9", "urn:wrong"))),
-        ("no namespace", Answer::ok(good.replace(" xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"", ""))),
-        ("changes in place of a list", Answer::ok(good.replace("\"resourcelist\"", "\"changelist\""))),
+        (
+            "a wrong namespace",
+            Answer::ok(good.replace("http://www.sitemaps.org/schemas/sitemap/0.9", "urn:wrong")),
+        ),
+        (
+            "no namespace",
+            Answer::ok(good.replace(" xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"", "")),
+        ),
+        (
+            "changes in place of a list",
+            Answer::ok(good.replace("\"resourcelist\"", "\"changelist\"")),
+        ),
         ("a list of somebody else's", Answer::ok(elsewhere)),
-        ("packed, and cut", Answer::ok([0x1f, 0x8b, 8, 0, 0, 0]).header("content-encoding", "gzip")),
+        (
+            "packed, and cut",
+            Answer::ok([0x1f, 0x8b, 8, 0, 0, 0]).header("content-encoding", "gzip"),
+        ),
         ("an empty index", Answer::ok(index(""))),
-        ("an index with a missing child", Answer::ok(index(&(child("/part.xml") + &child("/none.xml"))))),
-        ("an index with a failing child", Answer::ok(index(&(child("/part.xml") + &child("/broken.xml"))))),
-        ("an index with a cut child", Answer::ok(index(&(child("/part.xml") + &child("/cut.xml"))))),
-        ("an index with a page to log in at", Answer::ok(index(&(child("/part.xml") + &child("/login"))))),
-        ("an index that names itself", Answer::ok(index(&(child("/part.xml") + &child("/list.xml"))))),
+        (
+            "an index with a missing child",
+            Answer::ok(index(&(child("/part.xml") + &child("/none.xml")))),
+        ),
+        (
+            "an index with a failing child",
+            Answer::ok(index(&(child("/part.xml") + &child("/broken.xml")))),
+        ),
+        (
+            "an index with a cut child",
+            Answer::ok(index(&(child("/part.xml") + &child("/cut.xml")))),
+        ),
+        (
+            "an index with a page to log in at",
+            Answer::ok(index(&(child("/part.xml") + &child("/login")))),
+        ),
+        (
+            "an index that names itself",
+            Answer::ok(index(&(child("/part.xml") + &child("/list.xml")))),
+        ),
     ]
 }
 
@@ -165,8 +219,14 @@ fn nothing_is_deleted_for_any_wrong_list() {
         for (what, page) in [
             ("no Capability List", Answer::status(404)),
             ("a Capability List that fails", Answer::status(500)),
-            ("an empty Capability List", Answer::ok(document("urlset", "capability=\"capabilitylist\"", ""))),
-            ("a page in place of the Capability List", Answer::ok("<html><body>moved</body></html>")),
+            (
+                "an empty Capability List",
+                Answer::ok(document("urlset", "capability=\"capabilitylist\"", "")),
+            ),
+            (
+                "a page in place of the Capability List",
+                Answer::ok("<html><body>moved</body></html>"),
+            ),
         ] {
             // Where the Resource List is known already, it may be asked by itself: that is no harm.
             web.put("/caps.xml", page);
@@ -184,8 +244,9 @@ fn nothing_is_deleted_when_both_kinds_of_lists_are_wrong() {
     let place = tempfile::tempdir().unwrap();
     for (sink, options) in sinks(place.path()) {
         let (web, good) = served();
-        let changes =
-            |entries: &str| document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), entries);
+        let changes = |entries: &str| {
+            document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), entries)
+        };
         web.body("/list.xml", good.as_str());
         web.body("/changes.xml", changes(""));
         offer(&web, &[("resourcelist", "/list.xml"), ("changelist", "/changes.xml")]);
@@ -229,7 +290,11 @@ fn package(web: &Server, resources: &[(String, String)]) -> Vec<u8> {
     }
     zipped(
         resources,
-        Some(&document("urlset", &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""), &entries)),
+        Some(&document(
+            "urlset",
+            &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""),
+            &entries,
+        )),
     )
 }
 
@@ -283,7 +348,10 @@ impl Packed {
     fn good(&self) {
         self.web.body("/one.zip", self.one.clone());
         self.web.body("/two.zip", self.two.clone());
-        self.web.body("/dump.xml", dump(&self.web, &[("/one.zip", &self.one), ("/two.zip", &self.two)]));
+        self.web.body(
+            "/dump.xml",
+            dump(&self.web, &[("/one.zip", &self.one), ("/two.zip", &self.two)]),
+        );
     }
 
     /// Lists another second package, and serves it; the document differs from every one before.
@@ -308,13 +376,18 @@ fn nothing_is_deleted_for_any_wrong_dump() {
             for (path, body) in &strange {
                 entries += &entry(&packed.web, path, body, &format!("path=\"/resources{path}\""));
             }
-            let manifest =
-                document("urlset", &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""), &entries);
+            let manifest = document(
+                "urlset",
+                &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""),
+                &entries,
+            );
             zipped(&strange, Some(&manifest.replace(&packed.web.base, "http://elsewhere.example")))
         };
         let manifest = |text: &str| zipped(&strange, Some(text));
-        let of_changes = document("urlset", &format!("capability=\"changedump-manifest\" from=\"{BEGIN}\""), "");
-        let none = document("urlset", &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""), "");
+        let of_changes =
+            document("urlset", &format!("capability=\"changedump-manifest\" from=\"{BEGIN}\""), "");
+        let none =
+            document("urlset", &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""), "");
         // As listed, and wrong by itself.
         for (what, bytes) in [
             ("a package cut short, and listed so", two[..two.len() / 2].to_vec()),
@@ -332,7 +405,8 @@ fn nothing_is_deleted_for_any_wrong_dump() {
                 || packed.good(),
             );
         }
-        // Not what is listed. Each time it is another package, since one that was had is not asked for again.
+        // Not what is listed. Each time it is another package, since one that was had is not asked
+        // for again.
         let half = |bytes: &[u8]| bytes[..bytes.len() / 2].to_vec();
         let flipped = |bytes: &[u8]| {
             let mut bytes = bytes.to_vec();
@@ -350,26 +424,46 @@ fn nothing_is_deleted_for_any_wrong_dump() {
             ("another package", &|_| Answer::ok(packed.one.clone())),
         ];
         for (number, (what, page)) in wrong.into_iter().enumerate() {
-            let stray = [&strange[..], &[(format!("/stray{number}"), "not in the manifest".to_owned())]].concat();
+            let stray =
+                [&strange[..], &[(format!("/stray{number}"), "not in the manifest".to_owned())]]
+                    .concat();
             let mut entries = String::new();
             for (path, body) in &strange {
                 entries += &entry(&packed.web, path, body, &format!("path=\"/resources{path}\""));
             }
-            let manifest =
-                document("urlset", &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""), &entries);
+            let manifest = document(
+                "urlset",
+                &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""),
+                &entries,
+            );
             let listed = zipped(&stray, Some(&manifest));
-            meets(&packed.copy, &format!("{sink}: {what}"), || packed.second(&listed, page(&listed)), || packed.good());
+            meets(
+                &packed.copy,
+                &format!("{sink}: {what}"),
+                || packed.second(&listed, page(&listed)),
+                || packed.good(),
+            );
         }
         // The dump's own document.
         let good = dump(&packed.web, &[("/one.zip", &packed.one), ("/two.zip", two)]);
         for (what, page) in bad_dumps(&packed.web, &good) {
-            meets(&packed.copy, &format!("{sink}: {what}"), || packed.web.put("/dump.xml", page), || packed.good());
+            meets(
+                &packed.copy,
+                &format!("{sink}: {what}"),
+                || packed.web.put("/dump.xml", page),
+                || packed.good(),
+            );
         }
         // A dump that has one resource less deletes it.
         let fewer = package(&packed.web, &resources()[COUNT / 2 + 1..]);
         packed.second(&fewer, Answer::ok(fewer.clone()));
         let ran = packed.copy.try_run();
-        assert_eq!(deleted(&ran).len(), 1, "{sink}: what left the dump is deleted {:?}", ran.reported);
+        assert_eq!(
+            deleted(&ran).len(),
+            1,
+            "{sink}: what left the dump is deleted {:?}",
+            ran.reported
+        );
     }
 }
 
@@ -378,7 +472,14 @@ fn bad_dumps(web: &Server, good: &str) -> Vec<(&'static str, Answer)> {
     let second = good.rfind("<url>").unwrap();
     web.body("/login", "<!DOCTYPE html><html><body>Who are you?</body></html>");
     vec![
-        ("an empty dump", Answer::ok(document("urlset", &format!("capability=\"resourcedump\" at=\"{BEGIN}\""), ""))),
+        (
+            "an empty dump",
+            Answer::ok(document(
+                "urlset",
+                &format!("capability=\"resourcedump\" at=\"{BEGIN}\""),
+                "",
+            )),
+        ),
         ("a dump cut between packages", Answer::ok(&good[..second])),
         ("a dump cut on the way", Answer::cut(good, good.len() - second)),
         ("no dump", Answer::status(404)),

@@ -1,4 +1,5 @@
-//! Discovery and the choice of a set: from each kind of address, with each kind of answer, by `sync` and by `audit`.
+//! Discovery and the choice of a set: from each kind of address, with each kind of answer, by
+//! `sync` and by `audit`.
 
 use crate::copy::{Copy, Ran};
 use crate::source::Source;
@@ -9,19 +10,31 @@ use std::sync::atomic::AtomicBool;
 
 const WELL_KNOWN: &str = "/.well-known/resourcesync";
 /// Addresses that lead to the Source as a whole.
-const OF_THE_SOURCE: [&str; 5] = ["/", "/page.html", "/plain.html", WELL_KNOWN, "/index-of-descriptions.xml"];
+const OF_THE_SOURCE: [&str; 5] =
+    ["/", "/page.html", "/plain.html", WELL_KNOWN, "/index-of-descriptions.xml"];
 
 /// A site with the sets `maps` and `papers`, a page, and plain Sitemaps of everything.
 fn site() -> Server {
     let server = Server::start();
     let mut everything = String::new();
     let below = |text: String, up: &str| {
-        text.replacen("<rs:md", &format!("<rs:ln rel=\"up\" href=\"{}\"/><rs:md", server.url(up)), 1)
+        text.replacen(
+            "<rs:md",
+            &format!("<rs:ln rel=\"up\" href=\"{}\"/><rs:md", server.url(up)),
+            1,
+        )
     };
     for set in ["maps", "papers"] {
-        let (caps, list) = (format!("/{set}/capabilitylist.xml"), format!("/{set}/resourcelist.xml"));
-        let entry = format!("<url><loc>{}</loc><rs:md capability=\"resourcelist\"/></url>", server.url(&list));
-        server.body(&caps, below(document("urlset", "capability=\"capabilitylist\"", &entry), WELL_KNOWN));
+        let (caps, list) =
+            (format!("/{set}/capabilitylist.xml"), format!("/{set}/resourcelist.xml"));
+        let entry = format!(
+            "<url><loc>{}</loc><rs:md capability=\"resourcelist\"/></url>",
+            server.url(&list)
+        );
+        server.body(
+            &caps,
+            below(document("urlset", "capability=\"capabilitylist\"", &entry), WELL_KNOWN),
+        );
         let entry = format!("<url><loc>{}</loc></url>", server.url(&format!("/{set}/of-{set}")));
         let attributes = format!("capability=\"resourcelist\" at=\"{BEGIN}\"");
         server.body(&list, below(document("urlset", &attributes, &entry), &caps));
@@ -37,13 +50,20 @@ fn site() -> Server {
         .collect();
     server.body(WELL_KNOWN, document("urlset", "capability=\"description\"", &sets));
     let parts = format!("<sitemap><loc>{}</loc></sitemap>", server.url(WELL_KNOWN));
-    server.body("/index-of-descriptions.xml", document("sitemapindex", "capability=\"description\"", &parts));
-    let plain = format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{everything}</urlset>");
+    server.body(
+        "/index-of-descriptions.xml",
+        document("sitemapindex", "capability=\"description\"", &parts),
+    );
+    let plain = format!(
+        "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{everything}</urlset>"
+    );
     server.body("/sitemap.xml", plain);
     server.body("/robots.txt", format!("User-agent: *\nSitemap: {}\n", server.url("/sitemap.xml")));
     server.body(
         "/page.html",
-        format!("<!DOCTYPE html><html><head><link rel=resourcesync href={WELL_KNOWN}></head></html>"),
+        format!(
+            "<!DOCTYPE html><html><head><link rel=resourcesync href={WELL_KNOWN}></head></html>"
+        ),
     );
     server.body("/plain.html", "<!DOCTYPE html><html><head><title>Welcome</title></head></html>");
     server.body("/about.txt", "a text");
@@ -98,7 +118,12 @@ fn the_set_that_is_named_is_copied_whatever_the_address() {
         for set in ["papers", url.as_str()] {
             let copy = copy_of(server.url(path), Some(set));
             let ran = synced(&copy.options);
-            assert_eq!((ran.exit, copy.paths()), (0, vec!["of-papers".to_owned()]), "{path} {set}: {}", ran.text);
+            assert_eq!(
+                (ran.exit, copy.paths()),
+                (0, vec!["of-papers".to_owned()]),
+                "{path} {set}: {}",
+                ran.text
+            );
             assert_eq!(audited(&copy.options).exit, 0, "{path} {set}");
             assert_eq!(synced(&copy.options).exit, 0, "{path} {set}");
         }
@@ -117,7 +142,9 @@ fn several_sets_and_no_choice_is_an_error_that_lists_them() {
                 "{path} {}",
                 ran.text
             );
-            for word in ["/maps/capabilitylist.xml", "/papers/capabilitylist.xml", "--set", "--all-sets"] {
+            for word in
+                ["/maps/capabilitylist.xml", "/papers/capabilitylist.xml", "--set", "--all-sets"]
+            {
                 assert!(ran.text.contains(word), "{path}: {}", ran.text);
             }
             let given = format!("{} has 2 sets of resources", server.url(path));
@@ -128,7 +155,11 @@ fn several_sets_and_no_choice_is_an_error_that_lists_them() {
     // Each document of one set is a choice.
     for path in ["/papers/resourcelist.xml", "/papers/capabilitylist.xml"] {
         let copy = copy_of(server.url(path), None);
-        assert_eq!((synced(&copy.options).exit, copy.paths()), (0, vec!["of-papers".to_owned()]), "{path}");
+        assert_eq!(
+            (synced(&copy.options).exit, copy.paths()),
+            (0, vec!["of-papers".to_owned()]),
+            "{path}"
+        );
     }
 }
 
@@ -157,23 +188,37 @@ fn an_unknown_set_is_an_error_whatever_the_address() {
     for path in ["/list.xml", "/"] {
         alone.body("/sitemap.xml", alone.page("/list.xml"));
         let ran = synced(&copy_of(alone.url(path), Some("papers")).options);
-        assert_eq!((ran.exit, ran.codes.last().map(String::as_str)), (2, Some("discover.set")), "{path} {}", ran.text);
+        assert_eq!(
+            (ran.exit, ran.codes.last().map(String::as_str)),
+            (2, Some("discover.set")),
+            "{path} {}",
+            ran.text
+        );
     }
 }
 
 #[test]
 fn copies_of_one_root_keep_to_their_own_sets() {
     let server = site();
-    let (maps, papers) = (copy_of(server.url("/"), Some("maps")), copy_of(server.url("/"), Some("papers")));
+    let (maps, papers) =
+        (copy_of(server.url("/"), Some("maps")), copy_of(server.url("/"), Some("papers")));
     assert_eq!((synced(&maps.options).exit, synced(&papers.options).exit), (0, 0));
-    assert_eq!((maps.paths(), papers.paths()), (vec!["of-maps".to_owned()], vec!["of-papers".to_owned()]));
+    assert_eq!(
+        (maps.paths(), papers.paths()),
+        (vec!["of-maps".to_owned()], vec!["of-papers".to_owned()])
+    );
     // Without a choice the set is the one that the copy was begun with; another is refused.
     let mut again = SyncOptions { set: None, ..maps.options.clone() };
     let run = |options: &SyncOptions| [synced(options), audited(options)];
     assert_eq!(run(&again).map(|ran| ran.exit), [0, 0]);
     again.set = Some("papers".to_owned());
     for ran in run(&again) {
-        assert_eq!((ran.exit, ran.codes.last().map(String::as_str)), (2, Some("folder.source")), "{}", ran.text);
+        assert_eq!(
+            (ran.exit, ran.codes.last().map(String::as_str)),
+            (2, Some("folder.source")),
+            "{}",
+            ran.text
+        );
         assert!(ran.text.contains("/maps/") && ran.text.contains("/papers/"), "{}", ran.text);
     }
     assert_eq!(maps.paths(), ["of-maps"]);
@@ -182,12 +227,20 @@ fn copies_of_one_root_keep_to_their_own_sets() {
 #[test]
 fn a_set_on_another_host_is_a_set_too() {
     let (server, other) = (site(), site());
-    let sets: String = [server.url("/maps/capabilitylist.xml"), other.url("/papers/capabilitylist.xml")]
-        .map(|list| format!("<url><loc>{list}</loc><rs:md capability=\"capabilitylist\"/></url>"))
-        .concat();
+    let sets: String =
+        [server.url("/maps/capabilitylist.xml"), other.url("/papers/capabilitylist.xml")]
+            .map(|list| {
+                format!("<url><loc>{list}</loc><rs:md capability=\"capabilitylist\"/></url>")
+            })
+            .concat();
     server.body(WELL_KNOWN, document("urlset", "capability=\"description\"", &sets));
     let ran = synced(&copy_of(server.url("/"), None).options);
-    assert_eq!((ran.exit, ran.codes.last().map(String::as_str)), (2, Some("discover.set")), "{}", ran.text);
+    assert_eq!(
+        (ran.exit, ran.codes.last().map(String::as_str)),
+        (2, Some("discover.set")),
+        "{}",
+        ran.text
+    );
     let mut copy = copy_of(server.url("/"), Some("papers"));
     let ran = synced(&copy.options);
     assert_eq!(ran.codes.last().map(String::as_str), Some("uri.authority"), "{}", ran.text);
@@ -201,10 +254,16 @@ fn several_sitemaps_of_one_site_are_not_one_set() {
     let server = site();
     server.remove(WELL_KNOWN);
     server.body("/other.xml", server.page("/sitemap.xml"));
-    let robots = format!("Sitemap: {}\nSitemap: {}\n", server.url("/sitemap.xml"), server.url("/other.xml"));
+    let robots =
+        format!("Sitemap: {}\nSitemap: {}\n", server.url("/sitemap.xml"), server.url("/other.xml"));
     server.body("/robots.txt", robots);
     let ran = synced(&copy_of(server.url("/"), None).options);
-    assert_eq!((ran.exit, ran.codes.last().map(String::as_str)), (2, Some("discover.set")), "{}", ran.text);
+    assert_eq!(
+        (ran.exit, ran.codes.last().map(String::as_str)),
+        (2, Some("discover.set")),
+        "{}",
+        ran.text
+    );
     assert!(ran.text.contains("/other.xml"), "{}", ran.text);
     assert_eq!(synced(&copy_of(server.url("/"), Some("other")).options).exit, 0);
 }
@@ -237,7 +296,8 @@ fn an_address_that_does_not_answer_is_an_error() {
                 let mut asked = vec![path.to_owned(); attempts];
                 if matches!(status, 404 | 410) {
                     asked.extend(["/".to_owned(), WELL_KNOWN.to_owned()]);
-                    let help = format!("help: `abreast explore {}` lists the sets", server.url("/"));
+                    let help =
+                        format!("help: `abreast explore {}` lists the sets", server.url("/"));
                     assert!(ran.text.contains(&help), "{}", ran.text);
                 }
                 assert_eq!(server.take_log(), asked, "{status}: nothing else is asked");
@@ -249,11 +309,20 @@ fn an_address_that_does_not_answer_is_an_error() {
     // A folder that is not there says nothing about the site; one below the given folder is asked.
     server.take_log();
     let ran = synced(&copy_of(server.url("/nope/"), Some("papers")).options);
-    assert_eq!((ran.exit, ran.codes.as_slice()), (4, &["http.status".to_owned()][..]), "{}", ran.text);
+    assert_eq!(
+        (ran.exit, ran.codes.as_slice()),
+        (4, &["http.status".to_owned()][..]),
+        "{}",
+        ran.text
+    );
     assert_eq!(server.take_log(), ["/nope/", "/nope/.well-known/resourcesync", "/", WELL_KNOWN]);
     // A site that has no Source is not recommended.
     let ran = synced(&copy_of(Server::start().url("/nope.xml"), None).options);
-    assert!(ran.text.contains("help: check the address") && !ran.text.contains("abreast explore http"), "{}", ran.text);
+    assert!(
+        ran.text.contains("help: check the address") && !ran.text.contains("abreast explore http"),
+        "{}",
+        ran.text
+    );
 }
 
 #[test]
@@ -272,7 +341,12 @@ fn a_text_that_is_not_a_page_leads_to_no_source() {
         for set in [None, Some("maps")] {
             let copy = copy_of(server.url(path), set);
             for ran in [synced(&copy.options), audited(&copy.options)] {
-                assert_eq!((ran.exit, ran.codes.as_slice()), (4, &["discover.nothing".to_owned()][..]), "{}", ran.text);
+                assert_eq!(
+                    (ran.exit, ran.codes.as_slice()),
+                    (4, &["discover.nothing".to_owned()][..]),
+                    "{}",
+                    ran.text
+                );
                 for words in [
                     format!("{} is not a ResourceSync document", server.url(path)),
                     format!("help: `abreast explore {}` lists the sets", server.url("/")),
@@ -298,7 +372,12 @@ fn a_renamed_set_is_an_error_that_names_explore() {
         server.remove(path);
     }
     for ran in [synced(&copy.options), audited(&copy.options)] {
-        assert_eq!((ran.exit, ran.codes.as_slice()), (4, &["http.status".to_owned()][..]), "{}", ran.text);
+        assert_eq!(
+            (ran.exit, ran.codes.as_slice()),
+            (4, &["http.status".to_owned()][..]),
+            "{}",
+            ran.text
+        );
         let help = format!("help: `abreast explore {}` lists the sets", server.url("/"));
         assert!(ran.text.contains(&help), "{}", ran.text);
     }
@@ -312,7 +391,12 @@ fn a_root_without_a_page_leads_to_the_source_with_a_notice() {
         server.put("/", Answer::status(status));
         let copy = copy_of(server.url("/"), Some("maps"));
         let ran = synced(&copy.options);
-        assert_eq!((ran.exit, ran.codes.as_slice()), (0, &["discover.found".to_owned()][..]), "{status} {}", ran.text);
+        assert_eq!(
+            (ran.exit, ran.codes.as_slice()),
+            (0, &["discover.found".to_owned()][..]),
+            "{status} {}",
+            ran.text
+        );
         assert!(ran.text.contains("/maps/capabilitylist.xml"), "{}", ran.text);
     }
     for path in ["/page.html", "/plain.html", "/sitemap.xml"] {
@@ -321,7 +405,10 @@ fn a_root_without_a_page_leads_to_the_source_with_a_notice() {
     }
     // The document itself leads nowhere else.
     for path in [WELL_KNOWN, "/maps/capabilitylist.xml", "/maps/resourcelist.xml"] {
-        assert!(synced(&copy_of(server.url(path), Some("maps")).options).codes.is_empty(), "{path}");
+        assert!(
+            synced(&copy_of(server.url(path), Some("maps")).options).codes.is_empty(),
+            "{path}"
+        );
     }
     for (status, exit) in [(401, 12), (500, 5), (503, 5)] {
         server.put("/", Answer::status(status));
@@ -331,7 +418,8 @@ fn a_root_without_a_page_leads_to_the_source_with_a_notice() {
 
 #[test]
 fn a_broken_document_on_the_way_is_an_error() {
-    let whole = |capability: &str| document("urlset", &format!("capability=\"{capability}\""), "<url>");
+    let whole =
+        |capability: &str| document("urlset", &format!("capability=\"{capability}\""), "<url>");
     let cut = |capability: &str| whole(capability).replace("</urlset>", "");
     for (place, answer, exit) in [
         (WELL_KNOWN, Answer::status(503), 5),
@@ -362,7 +450,10 @@ fn a_broken_document_on_the_way_is_an_error() {
 #[test]
 fn each_cause_has_its_own_message() {
     let bare = Server::start();
-    bare.body("/", "<!DOCTYPE html><html><head><title>Welcome</title></head><body>hello</body></html>");
+    bare.body(
+        "/",
+        "<!DOCTYPE html><html><head><title>Welcome</title></head><body>hello</body></html>",
+    );
     bare.body(
         "/oai",
         "<?xml version=\"1.0\"?>\n<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><error/></OAI-PMH>",
@@ -377,7 +468,12 @@ fn each_cause_has_its_own_message() {
     ] {
         let copy = copy_of(bare.url(path), None);
         for ran in [synced(&copy.options), audited(&copy.options)] {
-            assert_eq!((ran.exit, ran.codes.last().map(String::as_str)), (4, Some(code)), "{path}: {}", ran.text);
+            assert_eq!(
+                (ran.exit, ran.codes.last().map(String::as_str)),
+                (4, Some(code)),
+                "{path}: {}",
+                ran.text
+            );
             assert!(ran.text.contains(word), "{path}: {}", ran.text);
         }
     }
@@ -385,7 +481,10 @@ fn each_cause_has_its_own_message() {
         let copy = copy_of(url.to_owned(), None);
         let ran = synced(&copy.options);
         assert_eq!((ran.exit, ran.codes.as_slice()), (2, &["usage.url".to_owned()][..]), "{url}");
-        assert!(!copy.options.folder.exists(), "{url}: nothing is made for an address that is none");
+        assert!(
+            !copy.options.folder.exists(),
+            "{url}: nothing is made for an address that is none"
+        );
     }
 }
 
@@ -397,8 +496,9 @@ fn all_sets_of_a_source_are_found_from_each_of_its_documents() {
         let copy = copy_of(server.url(path), None);
         let found = source_sets(&copy.options, &AtomicBool::new(false)).unwrap();
         let found: Vec<_> = found.iter().map(|set| (set.name.as_str(), set.url.clone())).collect();
-        let expected =
-            ["maps", "papers"].map(|name| (name, server.url(&format!("/{name}/capabilitylist.xml")))).to_vec();
+        let expected = ["maps", "papers"]
+            .map(|name| (name, server.url(&format!("/{name}/capabilitylist.xml"))))
+            .to_vec();
         assert_eq!(found, expected, "{path}");
     }
 }
@@ -418,15 +518,20 @@ fn lists_are_found_from_anywhere() {
             &format!("<url><loc>{caps}</loc><rs:md capability=\"capabilitylist\"/></url>"),
         ),
     );
-    server
-        .body("/page.html", "<!DOCTYPE html><html><head><link rel=\"resourcesync\" href=\"/caps.xml\"></head></html>");
+    server.body(
+        "/page.html",
+        "<!DOCTYPE html><html><head><link rel=\"resourcesync\" href=\"/caps.xml\"></head></html>",
+    );
     server.put("/linked", Answer::ok("text").header("Link", "</caps.xml>; rel=\"resourcesync\""));
     let up = format!("<rs:ln rel=\"up\" href=\"{caps}\"/>");
     server.body(
         "/list2.xml",
-        document("urlset", "capability=\"resourcelist\"", "").replace("<rs:md", &format!("{up}<rs:md")),
+        document("urlset", "capability=\"resourcelist\"", "")
+            .replace("<rs:md", &format!("{up}<rs:md")),
     );
-    for path in ["/", "/caps.xml", "/.well-known/resourcesync", "/page.html", "/linked", "/list2.xml"] {
+    for path in
+        ["/", "/caps.xml", "/.well-known/resourcesync", "/page.html", "/linked", "/list2.xml"]
+    {
         let copy = Copy::of(server.url(path));
         let ran = copy.try_run();
         assert_eq!(ran.exit(), 0, "{path} {:?} {}", ran.codes, ran.code());
@@ -457,7 +562,10 @@ fn a_source_of_several_sets_requires_a_choice() {
     source.set("/a", "1");
     source.snapshot();
     let server = &source.server;
-    let caps = format!("<url><loc>{0}/caps.xml</loc></url><url><loc>{0}/other/caps.xml</loc></url>", server.base);
+    let caps = format!(
+        "<url><loc>{0}/caps.xml</loc></url><url><loc>{0}/other/caps.xml</loc></url>",
+        server.base
+    );
     server.body("/description.xml", document("urlset", "capability=\"description\"", &caps));
     let mut copy = Copy::of(server.url("/description.xml"));
     let ran = copy.try_run();
@@ -477,7 +585,9 @@ fn an_unsuccessful_discovery_reports_what_was_tried() {
     assert_eq!((ran.exit(), ran.code()), (4, "discover.nothing"));
     let text = ran.result.unwrap_err().to_string();
     assert!(
-        text.contains("/.well-known/resourcesync") && text.contains("/robots.txt") && text.contains("help:"),
+        text.contains("/.well-known/resourcesync")
+            && text.contains("/robots.txt")
+            && text.contains("help:"),
         "{text}"
     );
 }

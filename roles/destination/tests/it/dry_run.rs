@@ -1,9 +1,12 @@
-//! A dry run changes nothing, and announces what the run after it does: the same counts, codes and exit code.
+//! A dry run changes nothing, and announces what the run after it does: the same counts, codes and
+//! exit code.
 
 use crate::contract::some;
 use crate::copy::{Copy, Ran};
 use crate::source::Source;
-use abreast_destination::{Filter, ItemAction, MaxDelete, SinkOptions, Summary, SyncOptions, WarcOptions};
+use abreast_destination::{
+    Filter, ItemAction, MaxDelete, SinkOptions, Summary, SyncOptions, WarcOptions,
+};
 use abreast_testkit::documents::document;
 use abreast_testkit::pages::Answer;
 use std::collections::BTreeMap;
@@ -14,7 +17,8 @@ fn copy_of(source: &Source) -> Copy {
     Copy::kept_in(source, |_| SinkOptions::Folder)
 }
 
-/// What a run reported: its summary, the codes of errors and notices, and the resources that were changed or held.
+/// What a run reported: its summary, the codes of errors and notices, and the resources that were
+/// changed or held.
 type Reported = (Summary, Vec<String>, Vec<(String, ItemAction)>);
 
 fn reported(options: &SyncOptions, dry_run: bool) -> Reported {
@@ -55,15 +59,40 @@ fn announced(copy: &Copy) -> Reported {
     let (again, ..) = reported(&copy.options, true);
     let (real, codes, items) = reported(&copy.options, false);
     let counts = |summary: &Summary| {
-        let Summary { created, updated, deleted, unchanged, excluded, skipped, failed, held, damaged, .. } = summary;
-        let numbers = [created, updated, deleted, unchanged, excluded, skipped, failed, held, damaged].map(|n| *n);
-        (numbers, summary.mode, summary.unverified, summary.delete_limit, summary.budget_spent, summary.exit_code)
+        let Summary {
+            created,
+            updated,
+            deleted,
+            unchanged,
+            excluded,
+            skipped,
+            failed,
+            held,
+            damaged,
+            ..
+        } = summary;
+        let numbers =
+            [created, updated, deleted, unchanged, excluded, skipped, failed, held, damaged]
+                .map(|n| *n);
+        (
+            numbers,
+            summary.mode,
+            summary.unverified,
+            summary.delete_limit,
+            summary.budget_spent,
+            summary.exit_code,
+        )
     };
     assert_eq!(counts(&dry), counts(&again), "a dry run after a dry run");
-    assert_eq!(counts(&dry), counts(&real), "created, updated, deleted ...: {dry_codes:?} {codes:?}");
+    assert_eq!(
+        counts(&dry),
+        counts(&real),
+        "created, updated, deleted ...: {dry_codes:?} {codes:?}"
+    );
     assert_eq!((&dry_codes, dry.notices), (&codes, real.notices));
     // What is held has no item in a real run.
-    let (held, dry_items): (Vec<_>, Vec<_>) = dry_items.into_iter().partition(|item| item.1 == ItemAction::Held);
+    let (held, dry_items): (Vec<_>, Vec<_>) =
+        dry_items.into_iter().partition(|item| item.1 == ItemAction::Held);
     assert_eq!(held.len() as u64, real.held);
     assert_eq!(dry_items, items);
     (real, codes, items)
@@ -119,14 +148,21 @@ fn a_dry_run_distinguishes_altered_files_from_touched_ones() {
                 })
                 .collect();
             let attributes = "capability=\"resourcelist\" at=\"2026-01-01T00:00:06Z\"";
-            source.server.body("/resourcelist.xml", document("urlset", attributes, &entries.concat()));
+            source
+                .server
+                .body("/resourcelist.xml", document("urlset", attributes, &entries.concat()));
         }
         let mut copy = copy_of(&source);
         copy.run();
         let at = |name: &str| copy.folder().join(name);
         fs::remove_file(at("f001")).unwrap();
         fs::write(at("f002"), "longer than it was").unwrap();
-        fs::File::options().write(true).open(at("f003")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(at("f003"))
+            .unwrap()
+            .set_modified(std::time::UNIX_EPOCH)
+            .unwrap();
         // As long as it was.
         let altered = "F".repeat(fs::read(at("f004")).unwrap().len());
         fs::write(at("f004"), altered).unwrap();
@@ -134,7 +170,8 @@ fn a_dry_run_distinguishes_altered_files_from_touched_ones() {
         source.server.take_log();
         let (ran, codes, items) = announced(&copy);
         assert_eq!((ran.exit_code, ran.damaged, ran.updated), (0, 3, 3), "{codes:?} {items:?}");
-        let expected = ["local.altered", "local.altered", "local.backup", "local.backup", "local.missing"];
+        let expected =
+            ["local.altered", "local.altered", "local.backup", "local.backup", "local.missing"];
         assert_eq!(codes, expected);
         assert!(!source.server.take_log().contains(&"/f003".to_owned()), "touched, not fetched");
         assert_eq!(copy.audit(true).same, 6);

@@ -57,7 +57,8 @@ impl DumpSource {
         self.server.body(path, document(root, &attributes, entries));
         self.offered.retain(|(_, offered)| *offered != path);
         self.offered.push((capability, path));
-        let offered = self.offered.iter().map(|(capability, path)| (capability, self.server.url(path)));
+        let offered =
+            self.offered.iter().map(|(capability, path)| (capability, self.server.url(path)));
         let list = capability_list(offered).replacen("<url>", &format!("{}<url>", self.links), 1);
         self.server.body("/caps.xml", list);
     }
@@ -67,8 +68,15 @@ impl DumpSource {
     }
 
     pub(crate) fn list(&mut self, resources: &[(String, String)]) {
-        let entries: String = resources.iter().map(|(path, body)| self.entry(path, body, "")).collect();
-        self.offer("resourcelist", "/resourcelist.xml", "urlset", &format!("at=\"{BEGIN}\""), &entries);
+        let entries: String =
+            resources.iter().map(|(path, body)| self.entry(path, body, "")).collect();
+        self.offer(
+            "resourcelist",
+            "/resourcelist.xml",
+            "urlset",
+            &format!("at=\"{BEGIN}\""),
+            &entries,
+        );
     }
 
     /// A package with its manifest.
@@ -91,14 +99,28 @@ impl DumpSource {
     pub(crate) fn dump(&mut self, packages: &[&'static str]) {
         self.dump_with(packages, |source, path| {
             let package = source.server.page(path);
-            format!("type=\"application/zip\" hash=\"md5:{}\" length=\"{}\"", md5_hex(&package), package.len())
+            format!(
+                "type=\"application/zip\" hash=\"md5:{}\" length=\"{}\"",
+                md5_hex(&package),
+                package.len()
+            )
         });
     }
 
-    pub(crate) fn dump_with(&mut self, packages: &[&'static str], attributes: impl Fn(&Self, &str) -> String) {
+    pub(crate) fn dump_with(
+        &mut self,
+        packages: &[&'static str],
+        attributes: impl Fn(&Self, &str) -> String,
+    ) {
         let entries: String = packages
             .iter()
-            .map(|path| format!("<url><loc>{}</loc><rs:md {}/></url>", self.server.url(path), attributes(self, path)))
+            .map(|path| {
+                format!(
+                    "<url><loc>{}</loc><rs:md {}/></url>",
+                    self.server.url(path),
+                    attributes(self, path)
+                )
+            })
             .collect();
         self.offer("resourcedump", "/dump.xml", "urlset", &format!("at=\"{BEGIN}\""), &entries);
     }
@@ -115,5 +137,7 @@ pub(crate) fn manifest(capability: &str, entries: &str) -> String {
 }
 
 pub(crate) fn resources(count: usize) -> Vec<(String, String)> {
-    (0..count).map(|number| (format!("/d/{}/{number:04}.txt", number % 5), format!("resource {number}"))).collect()
+    (0..count)
+        .map(|number| (format!("/d/{}/{number:04}.txt", number % 5), format!("resource {number}")))
+        .collect()
 }

@@ -29,7 +29,12 @@ fn bytes_that_are_not_as_listed_are_never_seen() {
     // It is not forgotten: the next run, with an unchanged list, tries again.
     source.server.body("/ok.txt", "new copy");
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), copy.read("ok.txt").as_deref()), (0, Some("new copy")), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), copy.read("ok.txt").as_deref()),
+        (0, Some("new copy")),
+        "{:?}",
+        ran.codes
+    );
 }
 
 #[test]
@@ -60,10 +65,14 @@ fn a_body_cut_short_is_retried_and_reported() {
     let server = Server::start();
     list_of(&server, &["/cut", "/chunked", "/mends", "/ok"]);
     server.put("/cut", Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nhello"));
-    server.put("/chunked", Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"));
+    server.put(
+        "/chunked",
+        Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"),
+    );
     let tries = AtomicBool::new(false);
     server.handler(move |path, _| {
-        (path == "/mends" && !tries.swap(true, std::sync::atomic::Ordering::Relaxed)).then(|| Answer::status(503))
+        (path == "/mends" && !tries.swap(true, std::sync::atomic::Ordering::Relaxed))
+            .then(|| Answer::status(503))
     });
     let copy = Copy::of(server.url("/list.xml"));
     let ran = copy.try_run();
@@ -87,14 +96,20 @@ fn a_large_body_is_continued_where_it_broke_off() {
             return None;
         }
         let head = if tries.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 {
-            let mut raw =
-                format!("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: {}\r\n\r\n", sent.len()).into_bytes();
+            let mut raw = format!(
+                "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: {}\r\n\r\n",
+                sent.len()
+            )
+            .into_bytes();
             raw.extend_from_slice(&sent[..2_000_000]);
             raw
         } else {
             // Whatever was asked for: a whole body is a right answer to a range too.
-            let mut raw =
-                format!("HTTP/1.1 200 OK\r\nETag: \"v2\"\r\nContent-Length: {}\r\n\r\n", sent.len()).into_bytes();
+            let mut raw = format!(
+                "HTTP/1.1 200 OK\r\nETag: \"v2\"\r\nContent-Length: {}\r\n\r\n",
+                sent.len()
+            )
+            .into_bytes();
             raw.extend_from_slice(&sent);
             raw
         };
@@ -126,7 +141,10 @@ fn packed_documents_and_packed_resources_are_read() {
     let archive = gzip(b"an archive");
     // One is listed as it is sent, the other as it is when unpacked.
     let entries = format!("{}{}", entry("/a.gz", &archive), entry("/plain", b"plain text"));
-    server.body("/list.xml.gz", gzip(document("urlset", "capability=\"resourcelist\"", &entries).as_bytes()));
+    server.body(
+        "/list.xml.gz",
+        gzip(document("urlset", "capability=\"resourcelist\"", &entries).as_bytes()),
+    );
     server.put("/a.gz", Answer::ok(archive.clone()).header("Content-Encoding", "gzip"));
     server.put("/plain", Answer::ok(gzip(b"plain text")).header("Content-Encoding", "gzip"));
     let copy = Copy::of(server.url("/list.xml.gz"));
@@ -145,7 +163,9 @@ fn a_large_file_is_continued_by_the_next_run() {
     let begin = body[..10_000_000].to_vec();
     let length = body.len();
     let cut = move |etag: &str| {
-        let mut raw = format!("HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+        let mut raw =
+            format!("HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {length}\r\n\r\n")
+                .into_bytes();
         raw.extend_from_slice(&begin);
         Answer::raw(raw)
     };
@@ -193,8 +213,11 @@ fn a_partial_download_is_removed_when_no_longer_wanted() {
 fn an_index_whose_transfer_broke_off_is_read_once() {
     let source = Source::new();
     let server = source.server.clone();
-    let parts: String =
-        (0..3).map(|n| format!("<sitemap><loc>{}</loc></sitemap>\n", server.url(&format!("/part{n}.xml")))).collect();
+    let parts: String = (0..3)
+        .map(|n| {
+            format!("<sitemap><loc>{}</loc></sitemap>\n", server.url(&format!("/part{n}.xml")))
+        })
+        .collect();
     let list = format!("capability=\"resourcelist\" at=\"{BEGIN}\"");
     let index = document("sitemapindex", &list, &parts);
     for n in 0..3 {
@@ -208,7 +231,10 @@ fn an_index_whose_transfer_broke_off_is_read_once() {
             return None;
         }
         let sent = if times <= 1 { &index[..index.len() - 60] } else { &index[..] };
-        Some(Answer::raw(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{sent}", index.len())))
+        Some(Answer::raw(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{sent}",
+            index.len()
+        )))
     });
     let copy = Copy::of(source.url());
     let ran = copy.try_run();

@@ -17,7 +17,12 @@ fn more_deletions_than_allowed_are_held() {
     server.body("/r00", "changed");
     copy.options.max_delete = MaxDelete::Percent(50.0);
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().held, ran.summary().updated), (7, 20, 1), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().held, ran.summary().updated),
+        (7, 20, 1),
+        "{:?}",
+        ran.codes
+    );
     assert_eq!(ran.codes, ["delete.limit"]);
     assert_eq!(copy.paths().len(), 30);
     // Still there to decide upon, though the list has not changed since.
@@ -29,7 +34,9 @@ fn more_deletions_than_allowed_are_held() {
 
 #[test]
 fn at_most_half_of_a_small_copy_is_deleted_at_once() {
-    for (kept, gone, exit) in [(28, 28, 7), (28, 15, 7), (28, 14, 0), (10, 6, 7), (10, 5, 0), (9, 9, 0)] {
+    for (kept, gone, exit) in
+        [(28, 28, 7), (28, 15, 7), (28, 14, 0), (10, 6, 7), (10, 5, 0), (9, 9, 0)]
+    {
         for listed in [true, false] {
             let mut source = Source::new();
             let all: Vec<String> = (0..kept).map(|number| format!("/r{number:02}")).collect();
@@ -54,7 +61,11 @@ fn at_most_half_of_a_small_copy_is_deleted_at_once() {
             let summary = ran.summary();
             let held = if exit == 7 { gone as u64 } else { 0 };
             let case = format!("{gone} of {kept}, listed: {listed} {:?}", ran.codes);
-            assert_eq!((ran.exit(), summary.held, summary.deleted), (exit, held, gone as u64 - held), "{case}");
+            assert_eq!(
+                (ran.exit(), summary.held, summary.deleted),
+                (exit, held, gone as u64 - held),
+                "{case}"
+            );
             assert_eq!(summary.created, 1, "{case}");
             copy.options.max_delete = MaxDelete::Count(gone as u64);
             assert_eq!(copy.try_run().exit(), 0, "{case}");
@@ -78,7 +89,12 @@ fn failures_hold_deletions_back_for_one_run() {
     assert_eq!((ran.exit(), ran.summary().held, ran.summary().failed), (3, 1, 1));
     assert_eq!(copy.paths(), ["a", "b"]);
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().deleted, ran.summary().failed), (3, 1, 1), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().deleted, ran.summary().failed),
+        (3, 1, 1),
+        "{:?}",
+        ran.codes
+    );
     assert_eq!(copy.paths(), ["a"]);
 }
 

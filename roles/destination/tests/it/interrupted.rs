@@ -47,7 +47,11 @@ fn resources_that_change_during_a_run_are_checked_again() {
     // After the lists were read, one resource changes and another goes.
     let later = {
         let mut later = source.changes.clone();
-        later.push_str(&source.entry("/a", b"newer", " change=\"updated\" datetime=\"2026-01-01T00:10:00Z\""));
+        later.push_str(&source.entry(
+            "/a",
+            b"newer",
+            " change=\"updated\" datetime=\"2026-01-01T00:10:00Z\"",
+        ));
         later.push_str(&format!(
             "<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"2026-01-01T00:10:01Z\"/></url>",
             source.server.url("/b")
@@ -57,7 +61,8 @@ fn resources_that_change_during_a_run_are_checked_again() {
     let server = source.server.clone();
     let armed = AtomicBool::new(true);
     source.server.handler(move |path, _| {
-        if (path == "/a" || path == "/b") && armed.swap(false, std::sync::atomic::Ordering::Relaxed) {
+        if (path == "/a" || path == "/b") && armed.swap(false, std::sync::atomic::Ordering::Relaxed)
+        {
             server.body("/a", "newer");
             server.remove("/b");
             server.body("/changelist.xml", later.clone());
@@ -83,7 +88,8 @@ fn the_next_run_continues_after_a_kill() {
     assert!(copy.paths().is_empty());
     source.server.body("/d/a", "one");
     source.server.body("/d/b", "two");
-    // One file had its final name when the process died, of the other only the beginning was written.
+    // One file had its final name when the process died, of the other only the beginning was
+    // written.
     std::fs::write(copy.folder().join("a"), "one").unwrap();
     let leftover = {
         use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -111,7 +117,8 @@ fn files_damaged_by_a_power_loss_are_fetched_again() {
     let before = std::fs::metadata(&path).unwrap().modified().unwrap();
     std::fs::write(&path, "\0\0\0\0").unwrap();
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(before).unwrap();
-    let mirror = abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
+    let mirror =
+        abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
     mirror.set_meta("written", Some("0 another-life-of-this-machine")).unwrap();
     drop(mirror);
     let ran = copy.try_run();

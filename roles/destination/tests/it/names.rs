@@ -25,7 +25,12 @@ fn uris_that_would_escape_are_refused_and_the_rest_copied() {
     );
     let copy = Copy::of(server.url("/list.xml"));
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().skipped, ran.summary().created), (3, 5, 2), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().skipped, ran.summary().created),
+        (3, 5, 2),
+        "{:?}",
+        ran.codes
+    );
     assert_eq!(ran.codes.iter().filter(|code| *code == "path.escape").count(), 5);
     assert_eq!(copy.paths(), ["%2e%2e%2fsafe5", "ok.txt"]);
     assert_eq!(std::fs::read_dir(copy.place.path()).unwrap().count(), 1);
@@ -61,7 +66,12 @@ fn other_hosts_and_schemes_need_permission() {
     // Leave given later is enough: what was refused is tried again.
     copy.options.allow_hosts.push(other.base.trim_start_matches("http://").to_owned());
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().created, ran.summary().skipped), (3, 1, 3), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().created, ran.summary().skipped),
+        (3, 1, 3),
+        "{:?}",
+        ran.codes
+    );
 }
 
 #[test]
@@ -77,9 +87,10 @@ fn names_that_are_files_and_folders_are_all_kept_in_any_order() {
             let ran = copy.try_run();
             assert_eq!(ran.exit(), 0, "{order:?} {:?}", ran.codes);
         }
-        let expected: BTreeMap<String, String> = [("%!a", "/a"), ("a/%!b", "/a/b"), ("a/b/c", "/a/b/c")]
-            .map(|(path, text)| (path.to_owned(), text.to_owned()))
-            .into();
+        let expected: BTreeMap<String, String> =
+            [("%!a", "/a"), ("a/%!b", "/a/b"), ("a/b/c", "/a/b/c")]
+                .map(|(path, text)| (path.to_owned(), text.to_owned()))
+                .into();
         assert_eq!(copy.texts(), expected, "{order:?}");
         source.set("/a", "other");
         source.snapshot();
@@ -140,7 +151,13 @@ fn pipes_and_hard_links_are_not_written_to() {
     list_of(&server, &["/pipe", "/linked"]);
     let copy = Copy::of(server.url("/list.xml"));
     std::fs::create_dir(copy.folder()).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(copy.folder().join("pipe")).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(copy.folder().join("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
     let outside = copy.place.path().join("outside");
     std::fs::write(&outside, "mine").unwrap();
     std::fs::hard_link(&outside, copy.folder().join("linked")).unwrap();
@@ -160,7 +177,8 @@ fn a_move_to_the_leaf_name_that_was_broken_off_is_finished() {
     copy.options.base = Some(source.server.url("/"));
     copy.run();
     // The state said so already, the file had not moved yet.
-    let mirror = abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
+    let mirror =
+        abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
     let mut row = mirror.row(&source.server.url("/a")).unwrap().unwrap();
     row.leaf = true;
     mirror.put_row(&row).unwrap();
@@ -168,6 +186,7 @@ fn a_move_to_the_leaf_name_that_was_broken_off_is_finished() {
     source.set("/a/b", "below");
     let ran = copy.try_run();
     assert_eq!(ran.exit(), 0, "{:?}", ran.codes);
-    let expected = [("%!a", "file"), ("a/b", "below")].map(|(path, text)| (path.to_owned(), text.to_owned()));
+    let expected =
+        [("%!a", "file"), ("a/b", "below")].map(|(path, text)| (path.to_owned(), text.to_owned()));
     assert_eq!(copy.texts(), expected.into());
 }

@@ -52,7 +52,12 @@ fn an_audit_finds_changed_missing_and_extra_objects() {
 }
 
 /// Loses one object, lengthens one and alters one, and has them restored.
-fn restored(copy: &mut Copy, source: &Source, reader: contract::Reader, damage: impl Fn(&str, Option<&str>)) {
+fn restored(
+    copy: &mut Copy,
+    source: &Source,
+    reader: contract::Reader,
+    damage: impl Fn(&str, Option<&str>),
+) {
     damage("f001", None);
     damage("f002", Some("another length"));
     damage("f003", Some("FILE 3 XXX"));
@@ -91,7 +96,10 @@ fn names_with_control_characters_are_escaped_in_keys() {
     source.set("/%7F", "delete");
     source.snapshot();
     let copy = Copy::kept_in(&source, local);
-    assert_eq!((copy.run().exit_code, copy.audit(true).same, copy.audit(true).exit_code), (0, 3, 0));
+    assert_eq!(
+        (copy.run().exit_code, copy.audit(true).same, copy.audit(true).exit_code),
+        (0, 3, 0)
+    );
     let names: Vec<String> = stored(&copy, &source).into_keys().collect();
     assert_eq!(names, ["/%_%257F", "/%_a%250Ab", "/f000"]);
     source.delete("/a%0Ab");
@@ -109,8 +117,12 @@ fn a_folder_store_keeps_foreign_files_and_adopts_identical_ones() {
     let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
     let root = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
     std::fs::create_dir_all(&root).unwrap();
-    for (name, body) in [("f001", "precious"), ("f002", "file 2 xx"), ("large", "precious"), ("large2", large.as_str())]
-    {
+    for (name, body) in [
+        ("f001", "precious"),
+        ("f002", "file 2 xx"),
+        ("large", "precious"),
+        ("large2", large.as_str()),
+    ] {
         std::fs::write(root.join(name), body).unwrap();
     }
     let Ran { result, codes, .. } = copy.try_run();
@@ -167,9 +179,14 @@ fn s3(test: &str) -> Option<S3> {
     let program = provided(test, "ABREAST_TEST_S3")?;
     let address = unused_address();
     let mut command = Command::new(program);
-    command.args(["-H", "127.0.0.1", "-p", &address.port().to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(["-H", "127.0.0.1", "-p", &address.port().to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let server = S3 { _program: Running::start(&mut command), address: address.to_string() };
-    eventually("the S3 server answers", || request(&server.address, "PUT", "/bucket", "").contains(" 200 "));
+    eventually("the S3 server answers", || {
+        request(&server.address, "PUT", "/bucket", "").contains(" 200 ")
+    });
     Some(server)
 }
 
@@ -219,7 +236,10 @@ fn a_bucket_keeps_the_contract_and_foreign_objects() {
     assert!(request(&server.address, "GET", "/bucket/papers/f001", "").ends_with("precious"));
     let head = request(&server.address, "HEAD", "/bucket/papers/f000", "").to_ascii_lowercase();
     assert!(head.contains("x-amz-meta-abreast-hash: md5:"), "{head}");
-    assert!(head.contains(&format!("x-amz-meta-abreast-uri: {}/f000", source.server.base)), "{head}");
+    assert!(
+        head.contains(&format!("x-amz-meta-abreast-uri: {}/f000", source.server.base)),
+        "{head}"
+    );
     // One that a killed run of ours left is taken over.
     request(&server.address, "DELETE", "/bucket/papers/f001", "");
     std::fs::remove_dir_all(copy.folder().join(".abreast")).unwrap();
@@ -234,7 +254,12 @@ fn a_bucket_keeps_the_contract_and_foreign_objects() {
     copy.run();
     restored(&mut copy, &source, fetched, |name, body| {
         let method = if body.is_some() { "PUT" } else { "DELETE" };
-        request(&server.address, method, &format!("/bucket/papers/{name}"), body.unwrap_or_default());
+        request(
+            &server.address,
+            method,
+            &format!("/bucket/papers/{name}"),
+            body.unwrap_or_default(),
+        );
     });
 
     // A bucket that is not there is one error, and nothing is forgotten.

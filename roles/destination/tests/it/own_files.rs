@@ -57,7 +57,12 @@ fn identical_files_in_the_folder_are_adopted() {
     std::fs::write(copy.folder().join("a"), "same").unwrap();
     std::fs::write(copy.folder().join("b"), "OTHER").unwrap();
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().unchanged, ran.summary().updated), (0, 1, 1), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().unchanged, ran.summary().updated),
+        (0, 1, 1),
+        "{:?}",
+        ran.codes
+    );
     assert!(!source.server.take_log().contains(&"/a".to_owned()));
     assert_eq!(copy.read("b").as_deref(), Some("other"));
 }
@@ -69,7 +74,8 @@ fn two_runs_do_not_work_on_one_folder() {
     source.snapshot();
     let copy = Copy::of(source.url());
     copy.run();
-    let lock = std::fs::File::options().write(true).open(copy.folder().join(".abreast/lock")).unwrap();
+    let lock =
+        std::fs::File::options().write(true).open(copy.folder().join(".abreast/lock")).unwrap();
     lock.lock().unwrap();
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.code()), (10, "locked"));

@@ -19,7 +19,12 @@ fn many_resources_come_from_packages_few_from_requests() {
     source.dump(&["/one.zip", "/two.zip"]);
     let copy = Copy::of(source.url());
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().created, files(copy.folder()).len()), (0, 100, 100), "{:?}", ran.reported);
+    assert_eq!(
+        (ran.exit(), ran.summary().created, files(copy.folder()).len()),
+        (0, 100, 100),
+        "{:?}",
+        ran.reported
+    );
     assert_eq!(copy.read("4/0099.txt").as_deref(), Some("resource 99"));
     assert!(source.server.take_log().iter().all(|path| !path.starts_with("/d/")));
     assert_eq!(packages(&copy), 0);
@@ -66,7 +71,8 @@ fn a_member_of_another_version_is_requested_singly() {
     assert_eq!((ran.exit(), ran.summary().created), (0, 40), "{:?}", ran.reported);
     assert!(ran.has("dump.version"));
     assert_eq!(copy.read("2/0007.txt").as_deref(), Some("changed since"));
-    let asked: Vec<_> = source.server.take_log().into_iter().filter(|path| path.starts_with("/d/")).collect();
+    let asked: Vec<_> =
+        source.server.take_log().into_iter().filter(|path| path.starts_with("/d/")).collect();
     assert_eq!(asked, ["/d/2/0007.txt"]);
 }
 
@@ -84,7 +90,9 @@ fn an_unusable_package_is_replaced_by_single_requests() {
         }),
         ("dump.overlap", |_, _| Zip::overlapping(100, &[0; 10_000])),
         ("dump.duplicate", |_, _| Zip::new().add("a", b"1").add("a", b"2").finish()),
-        ("dump.manifest", |_, _| Zip::new().add("manifest.xml", manifest("resourcelist", "").as_bytes()).finish()),
+        ("dump.manifest", |_, _| {
+            Zip::new().add("manifest.xml", manifest("resourcelist", "").as_bytes()).finish()
+        }),
     ];
     for (code, package) in spoil {
         let mut source = DumpSource::new();
@@ -126,7 +134,8 @@ fn packages_of_other_kinds_or_digests_are_reported() {
 #[test]
 fn unusable_members_are_fetched_where_a_list_has_them() {
     let mut source = DumpSource::new();
-    let all: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| (format!("/d/{name}"), format!("the {name}"))).into();
+    let all: Vec<_> =
+        ["a", "b", "c", "d", "e"].map(|name| (format!("/d/{name}"), format!("the {name}"))).into();
     source.serve(&all);
     source.list(&all);
     let entries: String = all
@@ -135,7 +144,10 @@ fn unusable_members_are_fetched_where_a_list_has_them() {
         .map(|((path, body), member)| source.entry(path, body, &format!("path=\"{member}\"")))
         .collect();
     let mut zip = Zip::new();
-    zip.encrypted("encrypted", b"the a").symlink("link", "/etc/passwd").add("good", b"the e").add("stray", b"x");
+    zip.encrypted("encrypted", b"the a")
+        .symlink("link", "/etc/passwd")
+        .add("good", b"the e")
+        .add("stray", b"x");
     zip.deflated("manifest.xml", manifest("resourcedump-manifest", &entries).as_bytes());
     source.server.body("/one.zip", zip.finish());
     source.dump(&["/one.zip"]);
@@ -161,7 +173,12 @@ fn a_source_that_has_nothing_but_a_dump_is_copied_from_it() {
     source.dump(&["/one.zip", "/two.zip"]);
     let copy = Copy::of(source.url());
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().mode, ran.summary().created), (0, Mode::Baseline, 10), "{:?}", ran.reported);
+    assert_eq!(
+        (ran.exit(), ran.summary().mode, ran.summary().created),
+        (0, Mode::Baseline, 10),
+        "{:?}",
+        ran.reported
+    );
     source.server.take_log();
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Unchanged));
@@ -172,7 +189,12 @@ fn a_source_that_has_nothing_but_a_dump_is_copied_from_it() {
     source.server.body("/three.zip", source.package(&fewer, false));
     source.dump(&["/three.zip"]);
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().updated, ran.summary().deleted), (0, 1, 1), "{:?}", ran.reported);
+    assert_eq!(
+        (ran.exit(), ran.summary().updated, ran.summary().deleted),
+        (0, 1, 1),
+        "{:?}",
+        ran.reported
+    );
     assert_eq!((files(copy.folder()).len(), copy.read("0/0000.txt").as_deref()), (9, Some("new")));
 }
 
@@ -187,7 +209,12 @@ fn without_a_list_newly_included_resources_come_from_the_dump() {
     assert!(copy.read("d/3/0008.txt").is_some());
     copy.options.filter = Filter::default();
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().created, files(copy.folder()).len()), (0, 2, 10), "{:?}", ran.reported);
+    assert_eq!(
+        (ran.exit(), ran.summary().created, files(copy.folder()).len()),
+        (0, 2, 10),
+        "{:?}",
+        ran.reported
+    );
     assert_eq!(copy.run().mode, Mode::Unchanged);
 }
 
@@ -202,15 +229,25 @@ fn bad_entries_of_a_manifest_are_refused_and_the_rest_copied() {
     ];
     let mut zip = Zip::new();
     zip.deflated("manifest.xml", manifest("resourcedump-manifest", &entries.concat()).as_bytes());
-    zip.add("../../escape", b"x").add("/tmp/abreast-escape", b"x").add("resources/ok", b"hello").add("stray", b"x");
+    zip.add("../../escape", b"x")
+        .add("/tmp/abreast-escape", b"x")
+        .add("resources/ok", b"hello")
+        .add("stray", b"x");
     source.server.body("/one.zip", zip.finish());
     source.dump(&["/one.zip"]);
     let mut copy = Copy::of(source.url());
     copy.options.base = Some(source.server.url("/d/"));
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().created, ran.summary().skipped), (3, 1, 3), "{:?}", ran.reported);
+    assert_eq!(
+        (ran.exit(), ran.summary().created, ran.summary().skipped),
+        (3, 1, 3),
+        "{:?}",
+        ran.reported
+    );
     assert_eq!((copy.read("ok").as_deref(), files(copy.folder()).len()), (Some("hello"), 1));
-    for (code, path) in [("path.escape", "/d/e1"), ("path.escape", "/d/e2"), ("dump.missing", "/d/lost")] {
+    for (code, path) in
+        [("path.escape", "/d/e1"), ("path.escape", "/d/e2"), ("dump.missing", "/d/lost")]
+    {
         assert!(
             ran.codes_and_uris().contains(&(code.to_owned(), source.server.url(path))),
             "{code} {:?}",
@@ -233,9 +270,15 @@ fn a_lone_package_that_cannot_be_read_changes_nothing() {
         (Zip::new().add("resources/0", b"x").finish(), 4, "dump.manifest"),
         (Zip::overlapping(1_000, &vec![0; 100_000]), 8, "dump.overlap"),
         (Zip::new().deflated("manifest.xml", &vec![b' '; 20 << 20]).finish(), 8, "dump.ratio"),
-        (Zip::new().add("manifest.xml", manifest("changedump-manifest", "").as_bytes()).finish(), 4, "dump.manifest"),
         (
-            Zip::new().add("manifest.xml", &manifest("resourcedump-manifest", "").as_bytes()[..200]).finish(),
+            Zip::new().add("manifest.xml", manifest("changedump-manifest", "").as_bytes()).finish(),
+            4,
+            "dump.manifest",
+        ),
+        (
+            Zip::new()
+                .add("manifest.xml", &manifest("resourcedump-manifest", "").as_bytes()[..200])
+                .finish(),
             4,
             "xml.eof",
         ),
@@ -258,7 +301,9 @@ fn skipped_entries_of_a_manifest_hold_deletions_back() {
     let mut copy = Copy::of(source.url());
     assert_eq!(copy.try_run().exit(), 0);
     // The second is there still, and cannot be understood; the third is not named.
-    let broken = source.entry(&all[1].0, &all[1].1, "path=\"/1\"").replace("2025-06-01T00:00:00Z", "yesterday");
+    let broken = source
+        .entry(&all[1].0, &all[1].1, "path=\"/1\"")
+        .replace("2025-06-01T00:00:00Z", "yesterday");
     let entries = source.entry(&all[0].0, &all[0].1, "path=\"/0\"") + &broken;
     let mut zip = Zip::new();
     zip.add("0", all[0].1.as_bytes()).add("1", all[1].1.as_bytes());
@@ -269,7 +314,12 @@ fn skipped_entries_of_a_manifest_hold_deletions_back() {
     copy.options.tolerance = Tolerance::Lenient;
     for _ in 0..2 {
         let ran = copy.try_run();
-        assert_eq!((ran.exit(), ran.summary().skipped, ran.summary().deleted), (3, 1, 0), "{:?}", ran.reported);
+        assert_eq!(
+            (ran.exit(), ran.summary().skipped, ran.summary().deleted),
+            (3, 1, 0),
+            "{:?}",
+            ran.reported
+        );
         assert!(ran.has("rs.entry"));
         assert_eq!(files(copy.folder()).len(), 3);
     }
@@ -303,7 +353,9 @@ fn a_package_whose_transfer_broke_off_is_continued() {
     source.server.body("/one.zip", package.clone());
     source.dump(&["/one.zip"]);
     let half = package.len() / 2;
-    let mut cut = format!("HTTP/1.1 200 OK\r\netag: \"v1\"\r\ncontent-length: {}\r\n\r\n", package.len()).into_bytes();
+    let mut cut =
+        format!("HTTP/1.1 200 OK\r\netag: \"v1\"\r\ncontent-length: {}\r\n\r\n", package.len())
+            .into_bytes();
     cut.extend_from_slice(&package[..half]);
     source.server.put("/one.zip", Answer::ok(package.clone()).header("etag", "\"v1\""));
     let served = Mutex::new(0);
@@ -315,7 +367,11 @@ fn a_package_whose_transfer_broke_off_is_continued() {
     let copy = Copy::of(source.url());
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().created), (0, 400), "{:?}", ran.reported);
-    assert!(ran.summary().bytes < (package.len() * 3 / 2 + 100_000) as u64, "{}", ran.summary().bytes);
+    assert!(
+        ran.summary().bytes < (package.len() * 3 / 2 + 100_000) as u64,
+        "{}",
+        ran.summary().bytes
+    );
 }
 
 /// Seconds since 1970 of a file's last modification.
@@ -326,7 +382,8 @@ fn modified(copy: &Copy, path: &str) -> u64 {
 
 #[test]
 fn a_file_has_the_time_of_the_resource_however_it_came() {
-    // Last modified at 2001-09-09T01:46:40Z, changed at BEGIN + 5 s; lists of changes are for clients of both versions.
+    // Last modified at 2001-09-09T01:46:40Z, changed at BEGIN + 5 s; lists of changes are for
+    // clients of both versions.
     let (seconds, date) = (1_000_000_000, "Sun, 09 Sep 2001 01:46:40 GMT");
     let changed = "2026-01-01T00:00:05Z";
     let all = resources(40);
@@ -335,42 +392,61 @@ fn a_file_has_the_time_of_the_resource_however_it_came() {
         source.entry(path, body, more).replace("2025-06-01T00:00:00Z", lastmod)
     };
     let change = |more: &str| format!("change=\"created\" datetime=\"{changed}\" {more}");
-    let package = |source: &DumpSource, manifest: &str, lastmod: &str, more: &dyn Fn(&str) -> String| {
-        let mut zip = Zip::new();
-        zip.modified(seconds);
-        let mut entries = String::new();
-        for (number, (_, body)) in all.iter().enumerate() {
-            zip.add(&number.to_string(), body.as_bytes());
-            entries += &entry(source, number, lastmod, &more(&format!("path=\"/{number}\"")));
-        }
-        let head = format!("capability=\"{manifest}\" at=\"{BEGIN}\"");
-        zip.modified(0).add("manifest.xml", document("urlset", &head, &entries).as_bytes());
-        zip.finish()
-    };
+    let package =
+        |source: &DumpSource, manifest: &str, lastmod: &str, more: &dyn Fn(&str) -> String| {
+            let mut zip = Zip::new();
+            zip.modified(seconds);
+            let mut entries = String::new();
+            for (number, (_, body)) in all.iter().enumerate() {
+                zip.add(&number.to_string(), body.as_bytes());
+                entries += &entry(source, number, lastmod, &more(&format!("path=\"/{number}\"")));
+            }
+            let head = format!("capability=\"{manifest}\" at=\"{BEGIN}\"");
+            zip.modified(0).add("manifest.xml", document("urlset", &head, &entries).as_bytes());
+            zip.finish()
+        };
     for way in ["requests", "changes", "change dump", "change dump only", "dump", "dump only"] {
         let mut source = DumpSource::new();
         for (path, body) in &all {
             source.server.put(path, Answer::ok(body.as_str()).header("last-modified", date));
         }
-        let listed: String = (0..all.len()).map(|number| entry(&source, number, "2001-09-09T01:46:40Z", "")).collect();
-        let changes: String = (0..all.len()).map(|number| entry(&source, number, changed, &change(""))).collect();
+        let listed: String = (0..all.len())
+            .map(|number| entry(&source, number, "2001-09-09T01:46:40Z", ""))
+            .collect();
+        let changes: String =
+            (0..all.len()).map(|number| entry(&source, number, changed, &change(""))).collect();
         let span = format!("from=\"{BEGIN}\"");
         let is_change = way.starts_with("change");
         let (list, dumped) = if is_change { ("", "") } else { (&*listed, "/all.zip") };
         if !way.ends_with("only") {
-            source.offer("resourcelist", "/resourcelist.xml", "urlset", &format!("at=\"{BEGIN}\""), list);
+            source.offer(
+                "resourcelist",
+                "/resourcelist.xml",
+                "urlset",
+                &format!("at=\"{BEGIN}\""),
+                list,
+            );
             source.offer("changelist", "/changelist.xml", "urlset", &span, "");
         }
         if way.starts_with("dump") || way == "change dump only" {
             let body = match dumped {
-                "" => Zip::new().add("manifest.xml", manifest("resourcedump-manifest", "").as_bytes()).finish(),
-                _ => package(&source, "resourcedump-manifest", "2001-09-09T01:46:40Z", &str::to_owned),
+                "" => Zip::new()
+                    .add("manifest.xml", manifest("resourcedump-manifest", "").as_bytes())
+                    .finish(),
+                _ => package(
+                    &source,
+                    "resourcedump-manifest",
+                    "2001-09-09T01:46:40Z",
+                    &str::to_owned,
+                ),
             };
             source.server.body("/all.zip", body);
             source.dump(&["/all.zip"]);
         }
         if way.starts_with("change dump") {
-            source.server.body("/changes.zip", package(&source, "changedump-manifest", changed, &change));
+            source
+                .server
+                .body("/changes.zip", package(&source, "changedump-manifest", changed, &change));
             let entry = format!("<url><loc>{}</loc></url>", source.server.url("/changes.zip"));
             source.offer("changedump", "/changedump.xml", "urlset", &span, &entry);
         }

@@ -15,7 +15,8 @@ use std::sync::OnceLock;
 const LARGE: usize = 9 << 20;
 static LARGE_MD5: OnceLock<String> = OnceLock::new();
 
-/// A Source with a version of a resource, a package and one large resource; a copy of it; and what is beside the copy.
+/// A Source with a version of a resource, a package and one large resource; a copy of it; and what
+/// is beside the copy.
 struct World {
     server: Server,
     copy: Copy,
@@ -47,32 +48,53 @@ impl World {
         let server = &self.server;
         server.body("/d/a", body);
         // It breaks off.
-        let mut cut = format!("HTTP/1.1 200 OK\r\nETag: \"large\"\r\nContent-Length: {LARGE}\r\n\r\n").into_bytes();
+        let mut cut =
+            format!("HTTP/1.1 200 OK\r\nETag: \"large\"\r\nContent-Length: {LARGE}\r\n\r\n")
+                .into_bytes();
         cut.resize(cut.len() + LARGE - 1_000, b'x');
         server.put("/d/large", Answer::raw(cut));
         let md = |body: &[u8], more: &str| {
             format!("<rs:md hash=\"md5:{}\" length=\"{}\" {more}/>", md5_hex(body), body.len())
         };
-        let memento =
-            format!("<rs:ln rel=\"memento\" href=\"{}\" modified=\"2025-01-01T00:00:00Z\"/>", server.url("/v/1"));
-        let small =
-            |more: &str| format!("<url><loc>{}</loc>{}{memento}</url>", server.url("/d/a"), md(body.as_bytes(), more));
+        let memento = format!(
+            "<rs:ln rel=\"memento\" href=\"{}\" modified=\"2025-01-01T00:00:00Z\"/>",
+            server.url("/v/1")
+        );
+        let small = |more: &str| {
+            format!(
+                "<url><loc>{}</loc>{}{memento}</url>",
+                server.url("/d/a"),
+                md(body.as_bytes(), more)
+            )
+        };
         let large = format!(
             "<url><loc>{}</loc><rs:md hash=\"md5:{}\" length=\"{LARGE}\"/></url>",
             server.url("/d/large"),
             LARGE_MD5.get_or_init(|| md5_hex(vec![b'x'; LARGE]))
         );
         let at = format!("at=\"{BEGIN}\"");
-        server
-            .body("/list.xml", document("urlset", &format!("capability=\"resourcelist\" {at}"), &(small("") + &large)));
+        server.body(
+            "/list.xml",
+            document("urlset", &format!("capability=\"resourcelist\" {at}"), &(small("") + &large)),
+        );
         let mut zip = Zip::new();
-        let manifest = document("urlset", &format!("capability=\"resourcedump-manifest\" {at}"), &small("path=\"/1\""));
+        let manifest = document(
+            "urlset",
+            &format!("capability=\"resourcedump-manifest\" {at}"),
+            &small("path=\"/1\""),
+        );
         zip.add("1", body.as_bytes()).add("manifest.xml", manifest.as_bytes());
         server.body("/dump.zip", zip.finish());
         let package = format!("<url><loc>{}</loc></url>", server.url("/dump.zip"));
-        server.body("/dump.xml", document("urlset", &format!("capability=\"resourcedump\" {at}"), &package));
+        server.body(
+            "/dump.xml",
+            document("urlset", &format!("capability=\"resourcedump\" {at}"), &package),
+        );
         let lists = [("resourcelist", "/list.xml"), ("resourcedump", "/dump.xml")];
-        server.body("/caps.xml", capability_list(lists.map(|(capability, path)| (capability, server.url(path)))));
+        server.body(
+            "/caps.xml",
+            capability_list(lists.map(|(capability, path)| (capability, server.url(path)))),
+        );
     }
 
     fn run(&self) -> Ran {
@@ -112,7 +134,8 @@ fn remove(path: &Path) {
 
 #[test]
 fn links_planted_in_the_state_folder_are_not_followed() {
-    const FILE: &[(&str, bool)] = &[("victim", false), ("missing", false), ("victim", true), ("empty", true)];
+    const FILE: &[(&str, bool)] =
+        &[("victim", false), ("missing", false), ("victim", true), ("empty", true)];
     const FOLDER: &[(&str, bool)] = &[("folder", false), ("victim", true)];
     let names = [
         ("mirror.db", FILE),
@@ -129,7 +152,9 @@ fn links_planted_in_the_state_folder_are_not_followed() {
     ];
     std::thread::scope(|scope| {
         for (name, targets) in names {
-            scope.spawn(move || targets.iter().for_each(|(target, hard)| plant(name, target, *hard)));
+            scope.spawn(move || {
+                targets.iter().for_each(|(target, hard)| plant(name, target, *hard))
+            });
         }
     });
 }
@@ -158,7 +183,8 @@ fn plant(name: &str, target: &str, hard: bool) {
     } else {
         symlink(&target, world.state().join(name).components().as_path()).unwrap();
     }
-    // All that the state folder is for: a newer version, a file changed here, a version, a package, a large file.
+    // All that the state folder is for: a newer version, a file changed here, a version, a package,
+    // a large file.
     fs::write(world.copy.folder().join("a"), "changed here").unwrap();
     world.publish("two");
     world.copy.options.baseline = true;
@@ -181,7 +207,9 @@ fn a_partial_file_that_is_a_link_is_started_again() {
         let _ = world.run();
         let begun = || {
             let mut entries = fs::read_dir(world.copy.folder()).unwrap().flatten();
-            entries.find(|entry| entry.file_name().to_string_lossy().starts_with(".%~")).map(|entry| entry.path())
+            entries
+                .find(|entry| entry.file_name().to_string_lossy().starts_with(".%~"))
+                .map(|entry| entry.path())
         };
         let planted = begun().expect("the large file was begun");
         fs::remove_file(&planted).unwrap();
@@ -207,7 +235,8 @@ fn the_partial_download_of_a_withdrawn_resource_is_removed() {
     let _ = world.run();
     let left = || {
         let begun = fs::read_dir(world.copy.folder()).unwrap().flatten();
-        let begun = begun.filter(|entry| entry.file_name().to_string_lossy().starts_with(".%~")).count();
+        let begun =
+            begun.filter(|entry| entry.file_name().to_string_lossy().starts_with(".%~")).count();
         (begun, fs::read_dir(world.state().join("partial")).map_or(0, Iterator::count))
     };
     assert_eq!(left(), (1, 1));

@@ -1,4 +1,5 @@
-//! A copy that follows is told of changes, by hubs and by event streams, and nobody makes it wrong by telling.
+//! A copy that follows is told of changes, by hubs and by event streams, and nobody makes it wrong
+//! by telling.
 
 use abreast_destination::{CallbackOptions, Error, Event, Push, SyncOptions, follow};
 use abreast_testkit::digest::md5_hex;
@@ -37,7 +38,11 @@ impl Source {
         let entries = [
             ("resourcelist.xml", "<rs:md capability=\"resourcelist\"/>"),
             ("changelist.xml", "<rs:md capability=\"changelist\"/>"),
-            ("topic", &format!("{topic}<rs:md capability=\"change-notification\"/>").replace("BASE", &server.base)),
+            (
+                "topic",
+                &format!("{topic}<rs:md capability=\"change-notification\"/>")
+                    .replace("BASE", &server.base),
+            ),
         ];
         let entries: String = entries
             .iter()
@@ -71,7 +76,11 @@ impl Source {
     }
 
     fn set(&mut self, path: &str, body: &str) {
-        let change = if self.kept.insert(path.to_owned(), body.to_owned()).is_some() { "updated" } else { "created" };
+        let change = if self.kept.insert(path.to_owned(), body.to_owned()).is_some() {
+            "updated"
+        } else {
+            "created"
+        };
         self.server.body(path, body);
         let (url, digest, length) = (self.server.url(path), md5_hex(body.as_bytes()), body.len());
         self.add(&format!(
@@ -82,7 +91,10 @@ impl Source {
     fn delete(&mut self, path: &str) {
         if self.kept.remove(path).is_some() {
             self.server.remove(path);
-            self.add(&format!("<loc>{}</loc><rs:md change=\"deleted\" datetime=\"NOW\"/>", self.server.url(path)));
+            self.add(&format!(
+                "<loc>{}</loc><rs:md change=\"deleted\" datetime=\"NOW\"/>",
+                self.server.url(path)
+            ));
         }
     }
 
@@ -94,7 +106,8 @@ impl Source {
     /// The Change List, with the newest thousand.
     fn publish(&self) {
         let begin = self.changes.len().saturating_sub(1_000);
-        let entries: String = self.changes[begin..].iter().map(|(_, entry)| entry.as_str()).collect();
+        let entries: String =
+            self.changes[begin..].iter().map(|(_, entry)| entry.as_str()).collect();
         let head = format!("capability=\"changelist\" from=\"{}\"", self.before(begin));
         self.server.body("/changelist.xml", document("urlset", &head, &entries));
     }
@@ -103,7 +116,8 @@ impl Source {
     fn notification(&self, from: usize, until: usize) -> String {
         let (begin, end) = (self.before(from), self.before(until));
         let head = format!("capability=\"change-notification\" from=\"{begin}\" until=\"{end}\"");
-        let entries: String = self.changes[from..until].iter().map(|(_, entry)| entry.as_str()).collect();
+        let entries: String =
+            self.changes[from..until].iter().map(|(_, entry)| entry.as_str()).collect();
         document("urlset", &head, &entries)
     }
 
@@ -119,7 +133,8 @@ impl Source {
 
     /// The subscriptions asked for so far.
     fn subscriptions(&self, path: &str) -> Vec<Subscribe> {
-        let is_subscription = |form| if let Request::Subscribe(asked) = form { Some(asked) } else { None };
+        let is_subscription =
+            |form| if let Request::Subscribe(asked) = form { Some(asked) } else { None };
         self.forms(path).into_iter().filter_map(is_subscription).collect()
     }
 
@@ -136,7 +151,12 @@ fn time(micros: i64) -> String {
 
 fn event(id: usize, notification: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    abreast_websub::write_event(&mut out, &id.to_string(), "application/xml", notification.as_bytes());
+    abreast_websub::write_event(
+        &mut out,
+        &id.to_string(),
+        "application/xml",
+        notification.as_bytes(),
+    );
     out
 }
 
@@ -167,11 +187,15 @@ impl Follower {
         let (told, runs) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<usize>>::default());
         let (cancel, busy) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let their_busy = Arc::clone(&busy);
-        let (their_told, their_runs, their_cancel) = (Arc::clone(&told), Arc::clone(&runs), Arc::clone(&cancel));
+        let (their_told, their_runs, their_cancel) =
+            (Arc::clone(&told), Arc::clone(&runs), Arc::clone(&cancel));
         let thread = std::thread::spawn(move || {
             let observer = |event: &Event<'_>| match event {
                 Event::Error(problem) | Event::Notice(problem) => {
-                    their_told.lock().unwrap().push(format!("{} {}", problem.code, problem.message));
+                    their_told
+                        .lock()
+                        .unwrap()
+                        .push(format!("{} {}", problem.code, problem.message));
                 }
                 Event::Summary(_) => {
                     *their_runs.lock().unwrap() += 1;
@@ -199,10 +223,15 @@ impl Follower {
         *self.runs.lock().unwrap()
     }
 
-    /// Waits until the copy is as the Source, and the run that made it so has ended; one that failed says no end.
+    /// Waits until the copy is as the Source, and the run that made it so has ended; one that
+    /// failed says no end.
     fn follows(&self, source: &Source) {
         eventually_ok("the copy follows", || {
-            if files(&self.folder) == wanted(source) { Ok(()) } else { Err(format!("{:?}", self.told.lock().unwrap())) }
+            if files(&self.folder) == wanted(source) {
+                Ok(())
+            } else {
+                Err(format!("{:?}", self.told.lock().unwrap()))
+            }
         });
         let begun = Instant::now();
         while self.busy.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(2) {
@@ -210,11 +239,18 @@ impl Follower {
         }
     }
 
-    /// Waits until a subscription, by its number from 0, was confirmed and the lists were asked once after it.
+    /// Waits until a subscription, by its number from 0, was confirmed and the lists were asked
+    /// once after it.
     fn confirm(&self, source: &Source, number: usize, lease: u64) -> Subscribe {
         let asked = source.subscription("/hub", number);
         let runs = self.runs();
-        let url = verification_url(&asked.callback, Mode::Subscribe, &asked.topic, "challenge", Some(lease));
+        let url = verification_url(
+            &asked.callback,
+            Mode::Subscribe,
+            &asked.topic,
+            "challenge",
+            Some(lease),
+        );
         assert_eq!(get(&url), (200, "challenge".to_owned()));
         if number == 0 {
             eventually("the lists are asked once more", || self.runs() > runs);
@@ -258,8 +294,10 @@ fn wanted(source: &Source) -> BTreeMap<String, String> {
 fn request(method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
     let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
-    let mut head =
-        format!("{method} /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+    let mut head = format!(
+        "{method} /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {}\r\n",
+        body.len()
+    );
     for (name, value) in headers {
         let _ = write!(head, "{name}: {value}\r\n");
     }
@@ -301,14 +339,19 @@ fn a_hub_that_verifies_later_notifies_and_no_list_is_read() {
         source.set("/d/gone", "soon");
         source.delete("/d/gone");
         let from = source.changes.len() - 3;
-        assert_eq!(deliver(&asked, secret(&asked), &source.notification(from, source.changes.len())), 202);
+        assert_eq!(
+            deliver(&asked, secret(&asked), &source.notification(from, source.changes.len())),
+            202
+        );
         copy.follows(&source);
     }
     let log = source.server.take_log();
     assert!(!log.contains(&"/changelist.xml".to_owned()), "{log:?}");
     // Stopping ends the subscription.
     assert!(copy.stop().is_none());
-    assert!(matches!(source.forms("/hub").last(), Some(Request::Unsubscribe(end)) if end.callback == asked.callback));
+    assert!(
+        matches!(source.forms("/hub").last(), Some(Request::Unsubscribe(end)) if end.callback == asked.callback)
+    );
 }
 
 #[test]
@@ -329,12 +372,17 @@ fn deliveries_that_are_not_signed_as_agreed_are_ignored() {
     // Any method will do, in any letter case.
     for method in Method::ALL {
         source.set("/d/signed", method.name());
-        let body = source
-            .notification(if method == Method::Sha1 { 1 } else { source.changes.len() - 1 }, source.changes.len());
+        let body = source.notification(
+            if method == Method::Sha1 { 1 } else { source.changes.len() - 1 },
+            source.changes.len(),
+        );
         let signature = Key::new(method, secret(&asked)).sign(body.as_bytes()).to_string();
         let (name, hex) = signature.split_once('=').unwrap();
         let signature = format!("{name}={}", hex.to_uppercase());
-        assert_eq!(request("POST", &asked.callback, &[("X-Hub-Signature", &signature)], body.as_bytes()).0, 202);
+        assert_eq!(
+            request("POST", &asked.callback, &[("X-Hub-Signature", &signature)], body.as_bytes()).0,
+            202
+        );
         copy.follows(&source);
     }
 }
@@ -344,7 +392,9 @@ fn only_requested_subscriptions_are_confirmed() {
     let source = Source::with_hub();
     let copy = Follower::with_callback(&source);
     let asked = source.subscription("/hub", 0);
-    let url = |mode, topic: &str, challenge| verification_url(&asked.callback, mode, topic, challenge, Some(3_600));
+    let url = |mode, topic: &str, challenge| {
+        verification_url(&asked.callback, mode, topic, challenge, Some(3_600))
+    };
     let not_asked = [
         url(Mode::Subscribe, "http://example.org/another", "a"),
         url(Mode::Unsubscribe, &asked.topic, "a"),
@@ -362,7 +412,11 @@ fn only_requested_subscriptions_are_confirmed() {
     assert_eq!(get(&url(Mode::Subscribe, &asked.topic, "second")).0, 404);
     assert_eq!(get(&url(Mode::Unsubscribe, &asked.topic, "third")).0, 404);
     assert_eq!(
-        deliver(&Subscribe { callback: asked.callback.replace("/in/", "/in/0"), ..asked.clone() }, b"a", "a"),
+        deliver(
+            &Subscribe { callback: asked.callback.replace("/in/", "/in/0"), ..asked.clone() },
+            b"a",
+            "a"
+        ),
         410
     );
     assert_eq!(request("PUT", &asked.callback, &[], b"").0, 405);
@@ -389,8 +443,8 @@ fn a_refused_subscription_is_requested_again_later() {
 }
 
 impl Follower {
-    /// Waits until the copy is as the Source, telling the last change again and again: nothing says when the lists were
-    /// asked after a renewal.
+    /// Waits until the copy is as the Source, telling the last change again and again: nothing says
+    /// when the lists were asked after a renewal.
     fn follows_by(&self, source: &Source, asked: &Subscribe) {
         eventually("the copy follows", || {
             assert_eq!(deliver(asked, secret(asked), &source.last()), 202);
@@ -411,11 +465,18 @@ fn a_short_lease_is_renewed_before_it_ends() {
     assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
     assert_eq!(second.topic, first.topic);
     assert!(second.callback != first.callback && second.secret != first.secret);
-    // The old one goes on until the new one is confirmed; or, if that took too long here, a third is asked for.
+    // The old one goes on until the new one is confirmed; or, if that took too long here, a third
+    // is asked for.
     let newest = loop {
         let number = source.subscriptions("/hub").len() - 1;
         let asked = source.subscription("/hub", number);
-        let url = verification_url(&asked.callback, Mode::Subscribe, &asked.topic, "challenge", Some(3_600));
+        let url = verification_url(
+            &asked.callback,
+            Mode::Subscribe,
+            &asked.topic,
+            "challenge",
+            Some(3_600),
+        );
         if get(&url).0 == 200 {
             break asked;
         }
@@ -432,7 +493,8 @@ fn a_hub_that_has_moved_is_followed() {
         source.server.put("/elsewhere/hub?a=b", Answer::status(202));
         let copy = Follower::with_callback(&source);
         let asked = source.subscription("/elsewhere/hub?a=b", 0);
-        let url = verification_url(&asked.callback, Mode::Subscribe, &asked.topic, "challenge", None);
+        let url =
+            verification_url(&asked.callback, Mode::Subscribe, &asked.topic, "challenge", None);
         assert_eq!(get(&url).0, 200);
         source.set("/d/told", "told");
         copy.follows_by(&source, &asked);
@@ -449,7 +511,9 @@ fn a_hub_that_has_moved_is_followed() {
 
 #[test]
 fn the_second_hub_is_asked_when_the_first_fails() {
-    let mut source = Source::new("<rs:ln rel=\"hub\" href=\"BASE/down\"/><rs:ln rel=\"hub\" href=\"BASE/hub\"/>");
+    let mut source = Source::new(
+        "<rs:ln rel=\"hub\" href=\"BASE/down\"/><rs:ln rel=\"hub\" href=\"BASE/hub\"/>",
+    );
     source.server.put("/down", Answer::status(503));
     source.server.put("/hub", Answer::status(202));
     let copy = Follower::with_callback(&source);
@@ -462,7 +526,8 @@ fn the_second_hub_is_asked_when_the_first_fails() {
 #[test]
 fn a_topic_that_has_moved_names_its_hub_itself() {
     let mut source = Source::new("");
-    let links = format!("<{0}/hub>; rel=\"hub\", <{0}/moved?self=yes>; rel=\"self\"", source.server.base);
+    let links =
+        format!("<{0}/hub>; rel=\"hub\", <{0}/moved?self=yes>; rel=\"self\"", source.server.base);
     source.server.put("/topic", Answer::status(302).header("location", "/moved"));
     source.server.put("/moved", Answer::ok("").header("link", &links));
     source.server.put("/hub", Answer::status(202));
@@ -521,7 +586,9 @@ fn events_without_content_cause_one_poll_a_second() {
     source.server.take_log();
     let begun = Instant::now();
     let mut number = 0;
-    let looks = |source: &Source| source.server.take_log().iter().filter(|path| *path == "/changelist.xml").count();
+    let looks = |source: &Source| {
+        source.server.take_log().iter().filter(|path| *path == "/changelist.xml").count()
+    };
     while begun.elapsed() < Duration::from_secs(4) {
         number += 1;
         let body = match number % 4 {
@@ -536,7 +603,8 @@ fn events_without_content_cause_one_poll_a_second() {
     let most = begun.elapsed().as_secs() as usize + 2;
     let looked = looks(&source);
     assert!((1..=most).contains(&looked), "{looked} looks for {number} events, at most {most}");
-    // What fits is applied without a look, and without waiting for the next one; what does not is found by the next one.
+    // What fits is applied without a look, and without waiting for the next one; what does not is
+    // found by the next one.
     source.set("/d/told", "told");
     source.publish();
     source.server.send(&event(number + 1, &source.last()));
@@ -627,12 +695,14 @@ fn notifications_in_any_order_and_number_give_the_same_copy() {
                 let path = format!("/d/{}", random.below(60));
                 match random.below(3) {
                     0 => source.delete(&path),
-                    _ => source.set(&path, &format!("{} {}", source.changes.len(), random.below(1_000))),
+                    _ => source
+                        .set(&path, &format!("{} {}", source.changes.len(), random.below(1_000))),
                 }
             }
             let notification = source.notification(from, source.changes.len());
             told.push(notification.clone());
-            // Of every second window, two of five are lost; all others come three times, among old ones.
+            // Of every second window, two of five are lost; all others come three times, among old
+            // ones.
             last_lost = told.len() / 10 % 2 == 0 && random.below(5) < 2;
             if !last_lost {
                 window.extend([notification.clone(), notification.clone(), notification]);

@@ -1,4 +1,5 @@
-//! Documents with faults are read where nothing can go wrong, which is reported, and are refused otherwise.
+//! Documents with faults are read where nothing can go wrong, which is reported, and are refused
+//! otherwise.
 
 use crate::copy::{Copy, Ran};
 use abreast_destination::{MaxDelete, Tolerance};
@@ -33,7 +34,10 @@ fn served(list: impl FnOnce(&Server) -> Vec<u8>) -> Server {
 }
 
 fn entries(server: &Server) -> String {
-    ["/d/a", "/d/b"].iter().map(|path| format!("<url><loc>{}</loc></url>", server.url(path))).collect()
+    ["/d/a", "/d/b"]
+        .iter()
+        .map(|path| format!("<url><loc>{}</loc></url>", server.url(path)))
+        .collect()
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -47,25 +51,48 @@ fn unambiguous_faults_are_reported_and_refused_when_strict() {
     type List = fn(&Server) -> Vec<u8>;
     let cases: [(&str, List); 7] = [
         ("rs.no-md", |server| {
-            format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{}</urlset>", entries(server)).into()
+            format!(
+                "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{}</urlset>",
+                entries(server)
+            )
+            .into()
         }),
         ("rs.relative", |_| {
-            document("urlset", RESOURCE_LIST, "<url><loc>/d/a</loc></url><url><loc>d/b</loc></url>").into()
+            document("urlset", RESOURCE_LIST, "<url><loc>/d/a</loc></url><url><loc>d/b</loc></url>")
+                .into()
         }),
         ("rs.zone", |server| {
-            document("urlset", "capability=\"resourcelist\" at=\"2026-01-01T00:00:00\"", &entries(server)).into()
+            document(
+                "urlset",
+                "capability=\"resourcelist\" at=\"2026-01-01T00:00:00\"",
+                &entries(server),
+            )
+            .into()
         }),
         ("rs.hash-base64", |server| {
             let entry = |path| {
-                format!("<url><loc>{}</loc><rs:md hash=\"md5:XUFAKrxLKna5cZ2REBfFkg==\"/></url>", server.url(path))
+                format!(
+                    "<url><loc>{}</loc><rs:md hash=\"md5:XUFAKrxLKna5cZ2REBfFkg==\"/></url>",
+                    server.url(path)
+                )
             };
             document("urlset", RESOURCE_LIST, &(entry("/d/a") + &entry("/d/b"))).into()
         }),
         ("rs.capability-case", |server| {
-            document("urlset", "capability=\"ResourceList\" at=\"2026-01-01T00:00:00Z\"", &entries(server)).into()
+            document(
+                "urlset",
+                "capability=\"ResourceList\" at=\"2026-01-01T00:00:00Z\"",
+                &entries(server),
+            )
+            .into()
         }),
         ("rs.prefix", |server| {
-            document("urlset", "rs:capability=\"resourcelist\" rs:at=\"2026-01-01T00:00:00Z\"", &entries(server)).into()
+            document(
+                "urlset",
+                "rs:capability=\"resourcelist\" rs:at=\"2026-01-01T00:00:00Z\"",
+                &entries(server),
+            )
+            .into()
         }),
         ("rs.gzip", |server| gzip(document("urlset", RESOURCE_LIST, &entries(server)).as_bytes())),
     ];
@@ -73,7 +100,12 @@ fn unambiguous_faults_are_reported_and_refused_when_strict() {
         let server = served(list);
         let copy = copy_of(server.url("/list.xml"));
         let ran = copy.try_run();
-        assert_eq!((ran.exit(), copy.paths()), (0, vec!["a".to_owned(), "b".to_owned()]), "{code} {:?}", ran.codes);
+        assert_eq!(
+            (ran.exit(), copy.paths()),
+            (0, vec!["a".to_owned(), "b".to_owned()]),
+            "{code} {:?}",
+            ran.codes
+        );
         assert!(ran.has(code), "{code} {:?}", ran.codes);
         assert_eq!(ran.count(code), 1, "reported once");
         let ran = tolerant(server.url("/list.xml"), Tolerance::Strict).try_run();
@@ -86,9 +118,19 @@ fn an_index_with_the_wrong_root_is_followed_not_copied() {
     type Index = fn(&Server) -> String;
     let cases: [Index; 3] = [
         |server| {
-            document("urlset", RESOURCE_LIST, &format!("<sitemap><loc>{}</loc></sitemap>", server.url("/one.xml")))
+            document(
+                "urlset",
+                RESOURCE_LIST,
+                &format!("<sitemap><loc>{}</loc></sitemap>", server.url("/one.xml")),
+            )
         },
-        |server| document("sitemapindex", RESOURCE_LIST, &format!("<url><loc>{}</loc></url>", server.url("/one.xml"))),
+        |server| {
+            document(
+                "sitemapindex",
+                RESOURCE_LIST,
+                &format!("<url><loc>{}</loc></url>", server.url("/one.xml")),
+            )
+        },
         |server| {
             let entry = format!(
                 "<url><loc>{}</loc><rs:md capability=\"resourcelist\" at=\"{BEGIN}\"/></url>",
@@ -102,12 +144,20 @@ fn an_index_with_the_wrong_root_is_followed_not_copied() {
         server.body("/one.xml", document("urlset", RESOURCE_LIST, &entries(&server)));
         let copy = copy_of(server.url("/list.xml"));
         let ran = copy.try_run();
-        assert_eq!((ran.exit(), copy.paths()), (0, vec!["a".to_owned(), "b".to_owned()]), "{:?}", ran.codes);
+        assert_eq!(
+            (ran.exit(), copy.paths()),
+            (0, vec!["a".to_owned(), "b".to_owned()]),
+            "{:?}",
+            ran.codes
+        );
         assert!(ran.has("rs.root"), "{:?}", ran.codes);
     }
     // Some lists and some resources: which of them would be deleted?
     let server = served(|server| {
-        let list = format!("<url><loc>{}</loc><rs:md capability=\"resourcelist\"/></url>", server.url("/one.xml"));
+        let list = format!(
+            "<url><loc>{}</loc><rs:md capability=\"resourcelist\"/></url>",
+            server.url("/one.xml")
+        );
         document("urlset", RESOURCE_LIST, &(entries(server) + &list)).into()
     });
     assert_eq!(copy_of(server.url("/list.xml")).try_run().code(), "rs.root");
@@ -116,7 +166,8 @@ fn an_index_with_the_wrong_root_is_followed_not_copied() {
 #[test]
 fn a_plain_change_list_is_not_taken_for_a_resource_list() {
     let server = served(|server| {
-        let entry = format!("<url><loc>{}</loc><rs:md change=\"updated\"/></url>", server.url("/d/a"));
+        let entry =
+            format!("<url><loc>{}</loc><rs:md change=\"updated\"/></url>", server.url("/d/a"));
         format!(
             "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
              xmlns:rs=\"http://www.openarchives.org/rs/terms/\">{entry}</urlset>"
@@ -146,7 +197,12 @@ fn skipped_entries_hold_deletions_back() {
     let mut copy = copy;
     copy.options.tolerance = Tolerance::Lenient;
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().skipped, ran.summary().deleted), (3, 1, 0), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().skipped, ran.summary().deleted),
+        (3, 1, 0),
+        "{:?}",
+        ran.codes
+    );
     assert!(ran.has("rs.entry"));
     assert_eq!(copy.paths(), ["a", "b", "c"]);
 }
@@ -191,7 +247,10 @@ fn an_unknown_capability_affects_only_its_own_entry() {
 
 /// A Source whose Change List has the given attributes and entries.
 fn with_changes(server: &Server, attributes: &str, changes: &str) {
-    server.body("/changes.xml", document("urlset", &format!("capability=\"changelist\" {attributes}"), changes));
+    server.body(
+        "/changes.xml",
+        document("urlset", &format!("capability=\"changelist\" {attributes}"), changes),
+    );
 }
 
 fn caps(server: &Server, more: &str) -> String {
@@ -248,7 +307,8 @@ fn a_hundred_changes_within_one_second_are_all_applied() {
         with_changes(&server, &format!("from=\"{BEGIN}\""), &changes);
         if number % 10 == 9 {
             assert_eq!(copy.try_run().exit(), 0);
-            let kept = std::fs::read_to_string(copy.options.folder.join((number % 7).to_string())).unwrap();
+            let kept = std::fs::read_to_string(copy.options.folder.join((number % 7).to_string()))
+                .unwrap();
             assert_eq!(kept, format!("version {number}"));
         }
     }
@@ -257,8 +317,10 @@ fn a_hundred_changes_within_one_second_are_all_applied() {
 #[test]
 fn after_a_long_absence_changes_are_read_from_the_archive() {
     let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
-    let archive =
-        format!("<url><loc>{}</loc><rs:md capability=\"changelist-archive\"/></url>", server.url("/archive.xml"));
+    let archive = format!(
+        "<url><loc>{}</loc><rs:md capability=\"changelist-archive\"/></url>",
+        server.url("/archive.xml")
+    );
     let copy = copy_of(caps(&server, &archive));
     with_changes(&server, &format!("from=\"{BEGIN}\""), "");
     assert_eq!(copy.try_run().exit(), 0);
@@ -266,24 +328,51 @@ fn after_a_long_absence_changes_are_read_from_the_archive() {
     let list = |path: &str, from: &str, until: &str, entries: &str| {
         let attributes = format!("capability=\"changelist\" from=\"{from}\" until=\"{until}\"");
         server.body(path, document("urlset", &attributes, entries));
-        format!("<url><loc>{}</loc><rs:md from=\"{from}\" until=\"{until}\"/></url>", server.url(path))
+        format!(
+            "<url><loc>{}</loc><rs:md from=\"{from}\" until=\"{until}\"/></url>",
+            server.url(path)
+        )
     };
     let (begin, second, third) = (BEGIN, "2026-01-11T00:00:00Z", "2026-01-21T00:00:00Z");
     let listed = [
         list("/old-0.xml", "2025-12-01T00:00:00Z", "2025-12-31T00:00:00Z", ""),
-        list("/old-1.xml", begin, second, &change(&server, "/d/a", "changed in the first", "2026-01-05T00:00:00Z")),
-        list("/old-2.xml", second, third, &change(&server, "/d/c", "changed in the second", "2026-01-15T00:00:00Z")),
+        list(
+            "/old-1.xml",
+            begin,
+            second,
+            &change(&server, "/d/a", "changed in the first", "2026-01-05T00:00:00Z"),
+        ),
+        list(
+            "/old-2.xml",
+            second,
+            third,
+            &change(&server, "/d/c", "changed in the second", "2026-01-15T00:00:00Z"),
+        ),
     ];
-    server.body("/archive.xml", document("urlset", "capability=\"changelist-archive\"", &listed.concat()));
+    server.body(
+        "/archive.xml",
+        document("urlset", "capability=\"changelist-archive\"", &listed.concat()),
+    );
     let now = change(&server, "/d/b", "changed now", "2026-01-25T00:00:00Z");
     with_changes(&server, &format!("from=\"{third}\""), &now);
     server.take_log();
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().created, ran.summary().updated), (0, 1, 2), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().created, ran.summary().updated),
+        (0, 1, 2),
+        "{:?}",
+        ran.codes
+    );
     assert!(ran.has("changes.archive") && !ran.has("gap"), "{:?}", ran.codes);
     let asked = server.take_log();
-    assert!(!asked.contains(&"/list.xml".to_owned()) && !asked.contains(&"/old-0.xml".to_owned()), "{asked:?}");
-    assert_eq!(std::fs::read_to_string(copy.options.folder.join("c")).unwrap(), "changed in the second");
+    assert!(
+        !asked.contains(&"/list.xml".to_owned()) && !asked.contains(&"/old-0.xml".to_owned()),
+        "{asked:?}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(copy.options.folder.join("c")).unwrap(),
+        "changed in the second"
+    );
     // From here on the open list alone is asked.
     server.take_log();
     assert_eq!(copy.run().requests, 1);
@@ -297,7 +386,8 @@ fn lists_that_name_their_predecessor_are_read_backwards() {
     with_changes(&server, &format!("from=\"{BEGIN}\""), "");
     assert_eq!(copy.try_run().exit(), 0);
     let chained = |path: &str, from: &str, before: &str, entries: &str| {
-        let text = document("urlset", &format!("capability=\"changelist\" from=\"{from}\""), entries);
+        let text =
+            document("urlset", &format!("capability=\"changelist\" from=\"{from}\""), entries);
         let link = format!("<rs:ln rel=\"prev\" href=\"{before}\"/>\n<rs:md");
         server.body(path, text.replacen("<rs:md", &link, 1));
     };
@@ -309,10 +399,18 @@ fn lists_that_name_their_predecessor_are_read_backwards() {
     chained("/changes.xml", "2026-01-21T00:00:00Z", "/middle.xml", &new);
     server.take_log();
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().created, ran.summary().updated), (0, 1, 2), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().created, ran.summary().updated),
+        (0, 1, 2),
+        "{:?}",
+        ran.codes
+    );
     assert!(!ran.has("gap"));
     let asked = server.take_log();
-    assert!(!asked.contains(&"/older.xml".to_owned()) && !asked.contains(&"/list.xml".to_owned()), "{asked:?}");
+    assert!(
+        !asked.contains(&"/older.xml".to_owned()) && !asked.contains(&"/list.xml".to_owned()),
+        "{asked:?}"
+    );
 }
 
 #[test]
@@ -323,17 +421,32 @@ fn the_later_list_of_one_second_counts_when_read_backwards() {
     assert_eq!(copy.try_run().exit(), 0);
     // Deleted, and there again within the second in which one list ended and the next began.
     let second = "2026-01-21T00:00:00Z";
-    let gone = format!("<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"{second}\"/></url>", server.url("/d/b"));
-    let old = document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\" until=\"{second}\""), &gone);
+    let gone = format!(
+        "<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"{second}\"/></url>",
+        server.url("/d/b")
+    );
+    let old = document(
+        "urlset",
+        &format!("capability=\"changelist\" from=\"{BEGIN}\" until=\"{second}\""),
+        &gone,
+    );
     server.body("/old.xml", old);
     let new = document(
         "urlset",
         &format!("capability=\"changelist\" from=\"{second}\""),
         &change(&server, "/d/b", "back", second),
     );
-    server.body("/changes.xml", new.replacen("<rs:md", "<rs:ln rel=\"prev\" href=\"/old.xml\"/>\n<rs:md", 1));
+    server.body(
+        "/changes.xml",
+        new.replacen("<rs:md", "<rs:ln rel=\"prev\" href=\"/old.xml\"/>\n<rs:md", 1),
+    );
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().updated, ran.summary().deleted), (0, 1, 0), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().updated, ran.summary().deleted),
+        (0, 1, 0),
+        "{:?}",
+        ran.codes
+    );
     assert_eq!(std::fs::read_to_string(copy.options.folder.join("b")).unwrap(), "back");
 }
 
@@ -346,9 +459,17 @@ fn without_archive_a_long_absence_ends_in_a_new_baseline() {
     let now = change(&server, "/d/b", "changed now", "2026-01-25T00:00:00Z");
     with_changes(&server, "from=\"2026-01-21T00:00:00Z\"", &now);
     let list = format!("<url><loc>{}</loc></url>", server.url("/d/b"));
-    server.body("/list.xml", document("urlset", "capability=\"resourcelist\" at=\"2026-01-22T00:00:00Z\"", &list));
+    server.body(
+        "/list.xml",
+        document("urlset", "capability=\"resourcelist\" at=\"2026-01-22T00:00:00Z\"", &list),
+    );
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().updated, ran.summary().deleted), (0, 1, 1), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().updated, ran.summary().deleted),
+        (0, 1, 1),
+        "{:?}",
+        ran.codes
+    );
     assert!(ran.has("gap"));
 }
 
@@ -377,7 +498,10 @@ fn the_later_of_a_deletion_and_a_creation_in_one_list_counts() {
     let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
     let copy = copy_of(caps(&server, ""));
     let deleted = |path: &str, time: &str| {
-        format!("<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"{time}\"/></url>", server.url(path))
+        format!(
+            "<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"{time}\"/></url>",
+            server.url(path)
+        )
     };
     with_changes(&server, &format!("from=\"{BEGIN}\""), "");
     assert_eq!(copy.try_run().exit(), 0);
@@ -408,7 +532,12 @@ fn digests_of_version_0_1_are_verified() {
     let mut copy = copy_of(server.url("/list.xml"));
     copy.options.require_fixity = true;
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().unverified, copy.paths().len()), (0, 0, 1), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().unverified, copy.paths().len()),
+        (0, 0, 1),
+        "{:?}",
+        ran.codes
+    );
     server.body("/list.xml", list("AAAAAAAAAAAAAAAAAAAAAA==", &server));
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.has("fixity.mismatch")), (3, true));
@@ -421,7 +550,8 @@ struct Undated {
 }
 
 impl Undated {
-    /// Entries for so many changes; their `lastmod` says nothing about their order, and may be missing.
+    /// Entries for so many changes; their `lastmod` says nothing about their order, and may be
+    /// missing.
     fn changes(&mut self, server: &Server, count: u64) -> String {
         let mut entries = String::new();
         for _ in 0..count {
@@ -443,7 +573,10 @@ impl Undated {
                 self.bodies.insert(path.clone(), body);
                 format!("change=\"{change}\"{}", if with_hash { &hash } else { "" })
             };
-            entries.push_str(&format!("<url><loc>{}</loc>{lastmod}<rs:md {md}/></url>\n", server.url(&path)));
+            entries.push_str(&format!(
+                "<url><loc>{}</loc>{lastmod}<rs:md {md}/></url>\n",
+                server.url(&path)
+            ));
         }
         entries
     }
@@ -476,8 +609,11 @@ fn undated(seed: u64) -> (Server, Copy, Undated) {
         server.body(path, "hello");
         changes.bodies.insert(path.to_owned(), "hello".to_owned());
     }
-    let listed: String =
-        changes.bodies.keys().map(|path| format!("<url><loc>{}</loc></url>", server.url(path))).collect();
+    let listed: String = changes
+        .bodies
+        .keys()
+        .map(|path| format!("<url><loc>{}</loc></url>", server.url(path)))
+        .collect();
     server.body("/list.xml", document("urlset", RESOURCE_LIST, &listed));
     with_changes(&server, &format!("from=\"{BEGIN}\""), "");
     let mut copy = copy_of(caps(&server, ""));
@@ -506,19 +642,32 @@ fn changes_without_datetime_apply_in_document_order() {
 fn lists_without_datetime_apply_in_the_order_of_their_spans() {
     for seed in 100..125 {
         let (server, copy, mut changes) = undated(seed);
-        // Every other time the index names the newest list first; the copy may have polled the open one before.
+        // Every other time the index names the newest list first; the copy may have polled the open
+        // one before.
         let backwards = seed % 2 == 1;
         if seed % 4 > 1 {
-            server.body("/changes.xml", document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), ""));
+            server.body(
+                "/changes.xml",
+                document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), ""),
+            );
             changes.assert_copied(&copy, "polled");
         }
         let mut listed = Vec::new();
         for day in 1..4 {
-            let span = format!("from=\"2026-01-0{day}T00:00:00Z\" until=\"2026-01-0{}T00:00:00Z\"", day + 1);
+            let span = format!(
+                "from=\"2026-01-0{day}T00:00:00Z\" until=\"2026-01-0{}T00:00:00Z\"",
+                day + 1
+            );
             let path = format!("/changes{day}.xml");
             let entries = changes.changes(&server, 4);
-            server.body(&path, document("urlset", &format!("capability=\"changelist\" {span}"), &entries));
-            listed.push(format!("<sitemap><loc>{}</loc><rs:md {span}/></sitemap>", server.url(&path)));
+            server.body(
+                &path,
+                document("urlset", &format!("capability=\"changelist\" {span}"), &entries),
+            );
+            listed.push(format!(
+                "<sitemap><loc>{}</loc><rs:md {span}/></sitemap>",
+                server.url(&path)
+            ));
         }
         if backwards {
             listed.reverse();
@@ -535,13 +684,21 @@ fn lists_without_datetime_read_backwards_apply_oldest_first() {
     for seed in 200..225 {
         let (server, copy, mut changes) = undated(seed);
         for day in 0..4 {
-            let from = if day == 0 { BEGIN.to_owned() } else { format!("2026-01-1{day}T00:00:00Z") };
+            let from =
+                if day == 0 { BEGIN.to_owned() } else { format!("2026-01-1{day}T00:00:00Z") };
             let entries = changes.changes(&server, 4);
-            let text = document("urlset", &format!("capability=\"changelist\" from=\"{from}\""), &entries);
+            let text =
+                document("urlset", &format!("capability=\"changelist\" from=\"{from}\""), &entries);
             let (path, before) = match day {
                 0 => ("/changes0.xml".to_owned(), String::new()),
-                3 => ("/changes.xml".to_owned(), "<rs:ln rel=\"prev\" href=\"/changes2.xml\"/>".to_owned()),
-                _ => (format!("/changes{day}.xml"), format!("<rs:ln rel=\"prev\" href=\"/changes{}.xml\"/>", day - 1)),
+                3 => (
+                    "/changes.xml".to_owned(),
+                    "<rs:ln rel=\"prev\" href=\"/changes2.xml\"/>".to_owned(),
+                ),
+                _ => (
+                    format!("/changes{day}.xml"),
+                    format!("<rs:ln rel=\"prev\" href=\"/changes{}.xml\"/>", day - 1),
+                ),
             };
             server.body(&path, text.replacen("<rs:md", &format!("{before}\n<rs:md"), 1));
         }
@@ -580,7 +737,8 @@ fn source_of_indexes(resources: &str, changes: &str) -> Server {
     let capability = |path: &str, capability: &str| {
         format!("<url><loc>{}</loc><rs:md capability='{capability}'/></url>", server.url(path))
     };
-    let entries = capability("/list.xml", "resourcelist") + &capability("/changes.xml", "changelist");
+    let entries =
+        capability("/list.xml", "resourcelist") + &capability("/changes.xml", "changelist");
     server.body("/caps.xml", document("urlset", "capability='capabilitylist'", &entries));
     server
 }
@@ -612,9 +770,15 @@ fn an_audit_reads_no_list_that_a_run_refuses() {
     }
     // Changes alone are on the other host.
     let server = source_of_indexes("", &changed);
-    server.body("/part.xml", document("urlset", &format!("capability='resourcelist' at='{BEGIN}'"), ""));
+    server.body(
+        "/part.xml",
+        document("urlset", &format!("capability='resourcelist' at='{BEGIN}'"), ""),
+    );
     let part = format!("<sitemap><loc>{}</loc></sitemap>", server.url("/part.xml"));
-    server.body("/list.xml", document("sitemapindex", &format!("capability='resourcelist' at='{BEGIN}'"), &part));
+    server.body(
+        "/list.xml",
+        document("sitemapindex", &format!("capability='resourcelist' at='{BEGIN}'"), &part),
+    );
     let copy = copy_of(server.url("/caps.xml"));
     std::fs::create_dir_all(&copy.options.folder).unwrap();
     other.take_log();

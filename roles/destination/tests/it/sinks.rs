@@ -15,13 +15,16 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 fn segments(copy: &Copy) -> Vec<PathBuf> {
-    let mut paths: Vec<_> =
-        std::fs::read_dir(copy.folder().join("archive")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> = std::fs::read_dir(copy.folder().join("archive"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     paths.sort();
     paths
 }
 
-/// Reads the archive from its begin, as somebody would who has nothing else: the last record of each URI counts.
+/// Reads the archive from its begin, as somebody would who has nothing else: the last record of
+/// each URI counts.
 fn archived(copy: &Copy, source: &Source) -> Kept {
     let mut out = Kept::new();
     let mut by_date: BTreeMap<(String, String), Vec<u8>> = BTreeMap::new();
@@ -84,7 +87,16 @@ fn a_packed_copy_keeps_the_contract() {
 
 #[test]
 fn a_packed_copy_of_many_segments_keeps_the_contract() {
-    contract(|_| SinkOptions::Warc(WarcOptions { segment_bytes: 700, compression: 6, block_digest: true }), archived);
+    contract(
+        |_| {
+            SinkOptions::Warc(WarcOptions {
+                segment_bytes: 700,
+                compression: 6,
+                block_digest: true,
+            })
+        },
+        archived,
+    );
 }
 
 #[test]
@@ -134,8 +146,14 @@ fn a_torn_end_is_cut_off_and_unrecorded_records_fetched_again() {
     let mut torn = whole.clone();
     torn.extend_from_slice(&whole[..whole.len() / 2 + 7]);
     std::fs::write(&segment, &torn).unwrap();
-    let unknown = segment
-        .with_file_name(segment.file_name().unwrap().to_str().unwrap().replace("00000001.warc.gz", "00000002.warc.gz"));
+    let unknown = segment.with_file_name(
+        segment
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .replace("00000001.warc.gz", "00000002.warc.gz"),
+    );
     std::fs::write(&unknown, b"torn").unwrap();
     std::fs::write(segment.with_file_name("stranger.warc.gz"), b"").unwrap();
     source.set("/f001", "changed");
@@ -179,7 +197,13 @@ fn without_its_state_a_packed_copy_is_read_not_fetched_again() {
     source.server.take_log();
     let summary = copy.run();
     assert_eq!((summary.created, summary.updated, summary.deleted), (0, 0, 0));
-    assert!(source.server.take_log().iter().all(|path| !path.starts_with("/f") && !path.starts_with("/same")));
+    assert!(
+        source
+            .server
+            .take_log()
+            .iter()
+            .all(|path| !path.starts_with("/f") && !path.starts_with("/same"))
+    );
     assert_eq!(index_lines(&copy), index);
     assert_eq!((copy.audit(true).exit_code, copy.audit(true).same), (0, 13));
     std::fs::remove_file(segment.with_file_name("stranger.warc.gz")).unwrap();
@@ -226,7 +250,9 @@ fn the_index_names_every_capture_in_order() {
         let (_, json) = line.split_once(" {").unwrap();
         let fields: serde_json::Value = serde_json::from_str(&format!("{{{json}")).unwrap();
         let number = |name: &str| fields[name].as_str().unwrap().parse::<usize>().unwrap();
-        let segment = std::fs::read(copy.folder().join("archive").join(fields["filename"].as_str().unwrap())).unwrap();
+        let segment =
+            std::fs::read(copy.folder().join("archive").join(fields["filename"].as_str().unwrap()))
+                .unwrap();
         let mut member = &segment[number("offset")..number("offset") + number("length")];
         let read = read_record(&mut member).unwrap().unwrap();
         assert_eq!(read.head.target(), fields["url"].as_str());
@@ -241,11 +267,15 @@ fn republished_files_state_their_origin() {
     // Hidden names that would speak of other files are not taken from a Source.
     source.set("/.f000.links.json", "[]");
     source.snapshot();
-    let original =
-        "<rs:ln rel=\"via\" href=\"http://original.example/one\" modified=\"2013-01-03T07:00:00Z\" length=\"7\"/>";
-    let entry = source.entry("/f001", b"file 1 x", "").replace("</url>", &format!("{original}</url>"));
-    let list: String =
-        [source.entry("/f000", b"file 0 ", ""), entry, source.entry("/.f000.links.json", b"[]", "")].concat();
+    let original = "<rs:ln rel=\"via\" href=\"http://original.example/one\" modified=\"2013-01-03T07:00:00Z\" length=\"7\"/>";
+    let entry =
+        source.entry("/f001", b"file 1 x", "").replace("</url>", &format!("{original}</url>"));
+    let list: String = [
+        source.entry("/f000", b"file 0 ", ""),
+        entry,
+        source.entry("/.f000.links.json", b"[]", ""),
+    ]
+    .concat();
     let attributes = format!("capability=\"resourcelist\" at=\"{}\"", source.now());
     source.server.body("/resourcelist.xml", document("urlset", &attributes, &list));
     let mut copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
@@ -253,19 +283,28 @@ fn republished_files_state_their_origin() {
     let Ran { result, codes, .. } = copy.try_run();
     assert_eq!((result.unwrap().created, codes), (2, vec!["via.name".to_owned()]));
     let links = |name: &str| -> serde_json::Value {
-        serde_json::from_slice(&std::fs::read(copy.folder().join(format!(".{name}.links.json"))).unwrap()).unwrap()
+        serde_json::from_slice(
+            &std::fs::read(copy.folder().join(format!(".{name}.links.json"))).unwrap(),
+        )
+        .unwrap()
     };
     let own = &links("f000")[0];
     assert_eq!((own["rel"].as_str(), own["length"].as_u64()), (Some("via"), Some(7)));
     assert_eq!(own["href"].as_str(), Some(source.server.url("/f000").as_str()));
     assert_eq!(own["hash"].as_str(), Some(format!("md5:{}", md5_hex(b"file 0 ")).as_str()));
     let kept = &links("f001")[0];
-    assert_eq!((kept["href"].as_str(), kept["length"].as_u64()), (Some("http://original.example/one"), Some(7)));
+    assert_eq!(
+        (kept["href"].as_str(), kept["length"].as_u64()),
+        (Some("http://original.example/one"), Some(7))
+    );
 
     // Links that somebody wrote beside it stay; the origin follows the resource.
     let sidecar = copy.folder().join(".f000.links.json");
-    std::fs::write(&sidecar, r#"[{"rel":"via","href":"http://old.example/"},{"rel":"describedby","href":"f001"}]"#)
-        .unwrap();
+    std::fs::write(
+        &sidecar,
+        r#"[{"rel":"via","href":"http://old.example/"},{"rel":"describedby","href":"f001"}]"#,
+    )
+    .unwrap();
     source.set("/f000", "changed");
     source.delete("/f001");
     source.delete("/.f000.links.json");
@@ -312,7 +351,15 @@ impl Pipe {
         text.lines()
             .map(|line| {
                 let line: serde_json::Value = serde_json::from_str(line).unwrap();
-                (line["uri"].as_str().unwrap().strip_prefix(&source.server.base).unwrap().to_owned(), line)
+                (
+                    line["uri"]
+                        .as_str()
+                        .unwrap()
+                        .strip_prefix(&source.server.base)
+                        .unwrap()
+                        .to_owned(),
+                    line,
+                )
             })
             .collect()
     }
@@ -401,7 +448,10 @@ fn stored_headers_omit_those_of_the_transfer() {
     }
     let head = heads.iter().find(|head| head.contains("text/html")).unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    assert!(head.contains("x-made-by: hand\r\n") && head.contains("Content-Length: 12\r\n"), "{head}");
+    assert!(
+        head.contains("x-made-by: hand\r\n") && head.contains("Content-Length: 12\r\n"),
+        "{head}"
+    );
     assert!(!head.contains("set-cookie"), "{head}");
 }
 
@@ -409,7 +459,8 @@ fn stored_headers_omit_those_of_the_transfer() {
 fn a_run_continues_after_one_whose_observer_panicked() {
     let source = some(200);
     let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
-    let observer = |event: &Event<'_>| assert!(!matches!(event, Event::Item(_)), "an observer's own fault");
+    let observer =
+        |event: &Event<'_>| assert!(!matches!(event, Event::Item(_)), "an observer's own fault");
     let run = || sync(&copy.options, &observer, &AtomicBool::new(false));
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
     assert_eq!(copy.run().exit_code, 0);

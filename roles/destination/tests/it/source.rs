@@ -4,7 +4,8 @@ use abreast_testkit::documents::{self, BEGIN, capability_list, document};
 use abreast_testkit::pages::Server;
 use std::collections::BTreeMap;
 
-/// A Source with a Capability List, a Resource List and an open Change List, kept as a test changes it.
+/// A Source with a Capability List, a Resource List and an open Change List, kept as a test changes
+/// it.
 pub(crate) struct Source {
     pub(crate) server: Server,
     pub(crate) kept: BTreeMap<String, Vec<u8>>,
@@ -19,7 +20,13 @@ impl Source {
         let lists = ["resourcelist", "changelist"];
         let caps = capability_list(lists.map(|list| (list, server.url(&format!("/{list}.xml")))));
         server.body("/caps.xml", caps);
-        let source = Self { server, kept: BTreeMap::new(), changes: String::new(), clock: 0, at: BEGIN.to_owned() };
+        let source = Self {
+            server,
+            kept: BTreeMap::new(),
+            changes: String::new(),
+            clock: 0,
+            at: BEGIN.to_owned(),
+        };
         source.publish();
         source
     }
@@ -44,7 +51,8 @@ impl Source {
         let change = if self.kept.contains_key(path) { "updated" } else { "created" };
         self.kept.insert(path.to_owned(), body.as_bytes().to_vec());
         self.server.body(path, body);
-        let entry = self.entry(path, body.as_bytes(), &format!("change=\"{change}\" datetime=\"\""));
+        let entry =
+            self.entry(path, body.as_bytes(), &format!("change=\"{change}\" datetime=\"\""));
         self.log(&entry);
         self.publish();
     }
@@ -52,15 +60,21 @@ impl Source {
     pub(crate) fn delete(&mut self, path: &str) {
         self.kept.remove(path);
         self.server.remove(path);
-        let entry =
-            format!("<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"\"/></url>\n", self.server.url(path));
+        let entry = format!(
+            "<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"\"/></url>\n",
+            self.server.url(path)
+        );
         self.log(&entry);
         self.publish();
     }
 
     /// Publishes both lists. The Resource List stays at its instant: only `snapshot` moves it.
     pub(crate) fn publish(&self) {
-        let changes = document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), &self.changes);
+        let changes = document(
+            "urlset",
+            &format!("capability=\"changelist\" from=\"{BEGIN}\""),
+            &self.changes,
+        );
         self.server.body("/changelist.xml", changes);
         if !self.server.has_page("/resourcelist.xml") {
             self.server.body(
@@ -73,7 +87,8 @@ impl Source {
     /// Publishes the Resource List as of now.
     pub(crate) fn snapshot(&mut self) {
         self.at = self.now();
-        let entries: String = self.kept.iter().map(|(path, body)| self.entry(path, body, "")).collect();
+        let entries: String =
+            self.kept.iter().map(|(path, body)| self.entry(path, body, "")).collect();
         let attributes = format!("capability=\"resourcelist\" at=\"{}\"", self.at);
         self.server.body("/resourcelist.xml", document("urlset", &attributes, &entries));
     }
@@ -85,8 +100,12 @@ impl Source {
 
 /// A plain Resource List with the given entries, and resources that all say hello.
 pub(crate) fn list_of(server: &Server, locs: &[&str]) {
-    let entries: String = locs.iter().map(|loc| format!("<url><loc>{}</loc></url>\n", server.url(loc))).collect();
-    server.body("/list.xml", document("urlset", &format!("capability=\"resourcelist\" at=\"{BEGIN}\""), &entries));
+    let entries: String =
+        locs.iter().map(|loc| format!("<url><loc>{}</loc></url>\n", server.url(loc))).collect();
+    server.body(
+        "/list.xml",
+        document("urlset", &format!("capability=\"resourcelist\" at=\"{BEGIN}\""), &entries),
+    );
     for loc in locs {
         server.body(loc.split('#').next().unwrap(), "hello");
     }

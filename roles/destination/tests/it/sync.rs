@@ -35,7 +35,10 @@ fn a_copy_follows_its_source() {
     source.server.take_log();
     let ran = copy.try_run();
     let summary = ran.summary();
-    assert_eq!((summary.mode, summary.created, summary.updated, summary.deleted), (Mode::Incremental, 1, 1, 1));
+    assert_eq!(
+        (summary.mode, summary.created, summary.updated, summary.deleted),
+        (Mode::Incremental, 1, 1, 1)
+    );
     let mut log = source.server.take_log();
     log.sort();
     assert_eq!(log, ["/changelist.xml", "/d/a.txt", "/d/e/f.txt"]);
@@ -95,9 +98,10 @@ fn unsorted_changes_end_in_the_newest_state() {
         )
     };
     let changes = format!("{}{}{}", source.changes, entry("deleted", 12), entry("created", 10));
-    source
-        .server
-        .body("/changelist.xml", document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), &changes));
+    source.server.body(
+        "/changelist.xml",
+        document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), &changes),
+    );
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().deleted), (0, 1), "{:?}", ran.codes);
     assert!(copy.paths().is_empty());
@@ -109,7 +113,9 @@ fn a_lone_change_list_is_followed_from_its_beginning() {
     server.body("/ok.txt", "hello");
     let entry = |path: &str, change: &str, second: u32| {
         let loc = server.url(path);
-        format!("<url><loc>{loc}</loc><rs:md change=\"{change}\" datetime=\"2026-01-01T00:10:{second:02}Z\"/></url>")
+        format!(
+            "<url><loc>{loc}</loc><rs:md change=\"{change}\" datetime=\"2026-01-01T00:10:{second:02}Z\"/></url>"
+        )
     };
     let changes = format!(
         "{}{}{}",
@@ -117,7 +123,10 @@ fn a_lone_change_list_is_followed_from_its_beginning() {
         entry("/gone.txt", "created", 10),
         entry("/ok.txt", "created", 11)
     );
-    server.body("/changes.xml", document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), &changes));
+    server.body(
+        "/changes.xml",
+        document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), &changes),
+    );
     let copy = Copy::of(server.url("/changes.xml"));
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().created), (0, 1), "{:?}", ran.codes);
@@ -131,7 +140,9 @@ fn changes_of_one_instant_are_taken_in_their_order() {
     source.snapshot();
     let copy = Copy::of(source.url());
     copy.run();
-    for (changes, there) in [("deleted created", true), ("created deleted", false), ("deleted created", true)] {
+    for (changes, there) in
+        [("deleted created", true), ("created deleted", false), ("deleted created", true)]
+    {
         for change in changes.split(' ') {
             if change == "deleted" {
                 source.delete("/a");
@@ -164,12 +175,15 @@ fn entries_without_any_time_are_followed_too() {
     source.server.body("/a", "2");
     let entries = format!(
         "{}<url><loc>{}</loc><rs:md change=\"deleted\"/></url>",
-        source.entry("/a", b"2", " change=\"updated\"").replace("<lastmod>2025-06-01T00:00:00Z</lastmod>", ""),
+        source
+            .entry("/a", b"2", " change=\"updated\"")
+            .replace("<lastmod>2025-06-01T00:00:00Z</lastmod>", ""),
         source.server.url("/b")
     );
-    source
-        .server
-        .body("/changelist.xml", document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), &entries));
+    source.server.body(
+        "/changelist.xml",
+        document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), &entries),
+    );
     let ran = copy.try_run();
     assert_eq!((ran.summary().updated, ran.summary().deleted), (1, 1), "{:?}", ran.codes);
     assert_eq!(copy.run().requests, 1);
@@ -197,7 +211,8 @@ fn closed_lists_are_followed_through_the_index() {
     let link = format!("<rs:ln rel=\"index\" href=\"{}\"/>", server.url("/changes.xml"));
     server.body(
         "/changelist.xml",
-        document("urlset", &md(BEGIN, until), &one).replace("<rs:md cap", &format!("{link}<rs:md cap")),
+        document("urlset", &md(BEGIN, until), &one)
+            .replace("<rs:md cap", &format!("{link}<rs:md cap")),
     );
     server.body("/changes-2.xml", document("urlset", &md("2026-01-01T00:30:00Z", ""), &two));
     let index = format!(
@@ -207,7 +222,12 @@ fn closed_lists_are_followed_through_the_index() {
     );
     server.body("/changes.xml", document("sitemapindex", &md(BEGIN, ""), &index));
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().created, ran.summary().mode), (0, 2, Mode::Incremental), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().created, ran.summary().mode),
+        (0, 2, Mode::Incremental),
+        "{:?}",
+        ran.codes
+    );
     server.take_log();
     assert_eq!(copy.run().mode, Mode::Unchanged);
     assert_eq!(server.take_log(), ["/changes-2.xml"]);
@@ -232,7 +252,12 @@ fn changes_that_were_missed_lead_to_a_new_baseline() {
     assert_eq!(copy.paths(), ["b", "c"]);
     source.server.take_log();
     let ran = copy.try_run();
-    assert_eq!((ran.summary().mode, ran.summary().requests), (Mode::Unchanged, 1), "{:?}", source.server.take_log());
+    assert_eq!(
+        (ran.summary().mode, ran.summary().requests),
+        (Mode::Unchanged, 1),
+        "{:?}",
+        source.server.take_log()
+    );
 }
 
 #[test]
@@ -268,7 +293,12 @@ fn without_a_change_list_the_resource_list_is_polled() {
     list_of(&server, &["/b", "/c"]);
     server.body("/b", "changed");
     let ran = copy.try_run();
-    assert_eq!((ran.summary().created, ran.summary().updated, ran.summary().deleted), (1, 1, 1), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.summary().created, ran.summary().updated, ran.summary().deleted),
+        (1, 1, 1),
+        "{:?}",
+        ran.codes
+    );
 }
 
 #[test]
@@ -325,11 +355,17 @@ fn a_dry_run_shows_the_baseline_that_a_gap_asks_for() {
     copy.run();
     source.set("/b", "2");
     source.snapshot();
-    source
-        .server
-        .body("/changelist.xml", document("urlset", "capability=\"changelist\" from=\"2026-01-01T00:00:30Z\"", ""));
+    source.server.body(
+        "/changelist.xml",
+        document("urlset", "capability=\"changelist\" from=\"2026-01-01T00:00:30Z\"", ""),
+    );
     copy.options.dry_run = true;
     let ran = copy.try_run();
-    assert_eq!((ran.exit(), ran.summary().created, ran.summary().mode), (0, 1, Mode::Baseline), "{:?}", ran.codes);
+    assert_eq!(
+        (ran.exit(), ran.summary().created, ran.summary().mode),
+        (0, 1, Mode::Baseline),
+        "{:?}",
+        ran.codes
+    );
     assert_eq!(copy.paths(), ["a"]);
 }

@@ -1,11 +1,12 @@
 //! Which exchange begins next: lanes by how fast a recipient answers, shared fairly among hosts.
 //!
-//! A slow recipient may cost only itself. So recipients that answer fast, that are new, that are slow and that do not
-//! answer have lanes with places of their own. Within a lane hosts take turns, within a host its origins. An exchange
-//! with a fast or new recipient that takes much longer than others of its host gives up its place as soon as somebody
-//! waits for it, and continues aside; where there is no room aside it is cut off. An exchange with a slow recipient is
-//! cut off after its patience, if somebody waits for its place. An origin that cannot be connected to is left alone
-//! for a while, then tried with one exchange (a breaker).
+//! A slow recipient may cost only itself. So recipients that answer fast, that are new, that are
+//! slow and that do not answer have lanes with places of their own. Within a lane hosts take turns,
+//! within a host its origins. An exchange with a fast or new recipient that takes much longer than
+//! others of its host gives up its place as soon as somebody waits for it, and continues aside;
+//! where there is no room aside it is cut off. An exchange with a slow recipient is cut off after
+//! its patience, if somebody waits for its place. An origin that cannot be connected to is left
+//! alone for a while, then tried with one exchange (a breaker).
 
 use super::table::{host_in, origin_of};
 use crate::options::LaneOptions;
@@ -94,7 +95,11 @@ impl CancelSignal {
     }
 
     /// Does the work of an exchange; `None` when it was cut off.
-    pub(crate) async fn unless<T, W: Future>(&self, exchange: &Exchange<T>, work: W) -> Option<W::Output> {
+    pub(crate) async fn unless<T, W: Future>(
+        &self,
+        exchange: &Exchange<T>,
+        work: W,
+    ) -> Option<W::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| {
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
@@ -125,7 +130,8 @@ pub(crate) struct Name {
 /// The entries of many short queues in one table.
 struct Entries<T>(Slab<(T, usize)>);
 
-/// A queue of [`Entries`]: its last entry, which leads to the first. Each entry leads to the one behind it.
+/// A queue of [`Entries`]: its last entry, which leads to the first. Each entry leads to the one
+/// behind it.
 #[derive(Clone, Copy, Default)]
 struct Queue(Option<usize>);
 
@@ -287,8 +293,8 @@ impl<T: Copy> Lanes<T> {
         Name { origin: self.hasher.hash_one(origin), group: self.hasher.hash_one(group) }
     }
 
-    /// Something is to be sent, by a recipient's pace. `patience` is how long a slow one keeps its place while others
-    /// wait.
+    /// Something is to be sent, by a recipient's pace. `patience` is how long a slow one keeps its
+    /// place while others wait.
     pub(crate) fn push(&mut self, to: Name, item: T, pace: Pace, patience: Duration, now: Instant) {
         let at = match self.by_origin.get(&to.origin) {
             Some(at) => *at,
@@ -302,11 +308,22 @@ impl<T: Copy> Lanes<T> {
     }
 
     /// The next exchange that may begin, which `cut` can end.
-    pub(crate) fn next(&mut self, now: Instant, cut: Option<&Arc<CancelSignal>>) -> Option<Exchange<T>> {
-        [Pace::Quick, Pace::New, Pace::Slow, Pace::Silent].into_iter().find_map(|pace| self.next_of(pace, now, cut))
+    pub(crate) fn next(
+        &mut self,
+        now: Instant,
+        cut: Option<&Arc<CancelSignal>>,
+    ) -> Option<Exchange<T>> {
+        [Pace::Quick, Pace::New, Pace::Slow, Pace::Silent]
+            .into_iter()
+            .find_map(|pace| self.next_of(pace, now, cut))
     }
 
-    fn next_of(&mut self, pace: Pace, now: Instant, cut: Option<&Arc<CancelSignal>>) -> Option<Exchange<T>> {
+    fn next_of(
+        &mut self,
+        pace: Pace,
+        now: Instant,
+        cut: Option<&Arc<CancelSignal>>,
+    ) -> Option<Exchange<T>> {
         let lane = pace as usize;
         while self.by_pace[lane].running < self.by_pace[lane].places {
             let host = self.by_pace[lane].round.pop_front()?;
@@ -359,7 +376,14 @@ impl<T: Copy> Lanes<T> {
         self.origins[origin].flying += 1;
         self.hosts[host].running[lane] += 1;
         self.hosts[host].waiting[lane] -= 1;
-        let slot = self.slots.insert(Slot { number, lane, host, overdue, aside: false, cut: cut.cloned() });
+        let slot = self.slots.insert(Slot {
+            number,
+            lane,
+            host,
+            overdue,
+            aside: false,
+            cut: cut.cloned(),
+        });
         let entry = &mut self.by_pace[lane];
         entry.running += 1;
         entry.waiting -= 1;
@@ -368,7 +392,12 @@ impl<T: Copy> Lanes<T> {
     }
 
     /// An exchange ended. Returns the pace of the recipient from now on.
-    pub(crate) fn finish(&mut self, exchange: &Exchange<T>, contact: ExchangeEnd, now: Instant) -> Pace {
+    pub(crate) fn finish(
+        &mut self,
+        exchange: &Exchange<T>,
+        contact: ExchangeEnd,
+        now: Instant,
+    ) -> Pace {
         let slot = self.slots.remove(exchange.slot);
         let (lane, host) = (slot.lane, slot.host);
         let took = now.saturating_duration_since(exchange.begun);
@@ -417,8 +446,8 @@ impl<T: Copy> Lanes<T> {
         self.offer_host(host, lane);
     }
 
-    /// Frees places that exchanges keep for too long, and tries origins again that were left alone. To be called at the
-    /// instant [`Lanes::due`] returns.
+    /// Frees places that exchanges keep for too long, and tries origins again that were left alone.
+    /// To be called at the instant [`Lanes::due`] returns.
     pub(crate) fn tick(&mut self, now: Instant) {
         for lane in 0..LANES {
             while self.by_pace[lane].waiting > 0
@@ -454,7 +483,8 @@ impl<T: Copy> Lanes<T> {
             self.by_pace[lane].overdue.insert((again, at));
             return;
         }
-        // Room for either of the two, so that new recipients that hang do not take that of fast ones.
+        // Room for either of the two, so that new recipients that hang do not take that of fast
+        // ones.
         let beside = lane == Pace::New as usize || lane == Pace::Quick as usize;
         let most = self.options.aside;
         let room = beside && entry.aside < most && known.aside[lane] < most / 4;
@@ -488,11 +518,12 @@ impl<T: Copy> Lanes<T> {
         }
     }
 
-    /// How long an exchange with a host may keep others waiting. As long as it never answered, the longest time is
-    /// halved whenever as many as have places at a time were in vain.
+    /// How long an exchange with a host may keep others waiting. As long as it never answered, the
+    /// longest time is halved whenever as many as have places at a time were in vain.
     fn slow_after(&self, host: usize) -> Duration {
         let (host, most) = (&self.hosts[host], self.options.slow_after);
-        let in_vain = host.overran / u32::try_from(self.options.per_host.max(1)).unwrap_or(u32::MAX);
+        let in_vain =
+            host.overran / u32::try_from(self.options.per_host.max(1)).unwrap_or(u32::MAX);
         let keeps = host.usual.map_or(most / (1 << in_vain.min(8)), |usual| usual * 4);
         keeps.clamp(LEAST_SLOW.min(most), most).max(Duration::from_millis(1))
     }

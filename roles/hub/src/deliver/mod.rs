@@ -1,7 +1,8 @@
-//! The delivery engine. A target is one number in its topic's log; deliveries in progress are in memory.
+//! The delivery engine. A target is one number in its topic's log; deliveries in progress are in
+//! memory.
 //!
-//! One request at a time goes to a target, so order is kept by construction. A few tasks (`run.rs`) take whatever the
-//! lanes give them; nothing is done for targets that have all there is.
+//! One request at a time goes to a target, so order is kept by construction. A few tasks (`run.rs`)
+//! take whatever the lanes give them; nothing is done for targets that have all there is.
 
 pub(crate) mod lanes;
 mod outcome;
@@ -46,7 +47,8 @@ pub(crate) struct Engine {
     changed_topics: Mutex<Vec<TopicId>>,
     wake: Notify,
     stopping: AtomicBool,
-    /// Held while ends are handed to the store, so that a renewal comes wholly before or wholly after.
+    /// Held while ends are handed to the store, so that a renewal comes wholly before or wholly
+    /// after.
     parting: Mutex<()>,
 }
 
@@ -252,8 +254,8 @@ impl Engine {
         }
     }
 
-    /// A subscription is about to be made or renewed in the store: until [`Engine::settled`] it does not end here, so that none
-    /// ends that was renewed in its last moment.
+    /// A subscription is about to be made or renewed in the store: until [`Engine::settled`] it
+    /// does not end here, so that none ends that was renewed in its last moment.
     pub(crate) fn settling(&self, topic: TopicId, callback: &str) {
         let _parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
         self.lock().settling.push((topic, callback.to_owned()));
@@ -261,7 +263,9 @@ impl Engine {
 
     pub(crate) fn settled(&self, topic: TopicId, callback: &str) {
         let mut state = self.lock();
-        if let Some(at) = state.settling.iter().position(|(one, address)| *one == topic && address == callback) {
+        if let Some(at) =
+            state.settling.iter().position(|(one, address)| *one == topic && address == callback)
+        {
             state.settling.swap_remove(at);
         }
     }
@@ -313,7 +317,12 @@ impl Engine {
             topics: state.table.topics.len(),
             load: state.lanes.load(),
             waiting: state.retries.len(),
-            failing_hubs: state.table.submissions.iter().filter(|place| state.trouble(**place).is_some()).count(),
+            failing_hubs: state
+                .table
+                .submissions
+                .iter()
+                .filter(|place| state.trouble(**place).is_some())
+                .count(),
         }
     }
 
@@ -361,12 +370,18 @@ impl Engine {
         } else {
             entry.doing = TargetActivity::Ready;
             let patience = self.patience(entry);
-            lanes.push(lanes.name_of(&entry.address), (place, entry.epoch), entry.pace, patience, now);
+            lanes.push(
+                lanes.name_of(&entry.address),
+                (place, entry.epoch),
+                entry.pace,
+                patience,
+                now,
+            );
         }
     }
 
-    /// How long a slow target keeps its place while others wait: by what it needed the last time, and now and then all
-    /// the time there is.
+    /// How long a slow target keeps its place while others wait: by what it needed the last time,
+    /// and now and then all the time there is.
     fn patience(&self, entry: &Entry) -> Duration {
         let whole = self.options.sending.total;
         let failures = entry.trouble.as_ref().map_or(0, |trouble| trouble.failures);
@@ -378,9 +393,19 @@ impl Engine {
     fn end(&self, state: &mut State, place: TargetIndex, why: Ending) {
         let Some(entry) = state.table.remove(place) else { return };
         // The URL of a callback is a secret: a client that presents it is treated as its owner.
-        tracing::info!(target = entry.id.0, host = host_of(&entry.address), ?why, "a subscription ended");
+        tracing::info!(
+            target = entry.id.0,
+            host = host_of(&entry.address),
+            ?why,
+            "a subscription ended"
+        );
         self.counters.ended.fetch_add(1, Relaxed);
-        state.ending.push(PendingEnd { id: entry.id, topic: entry.topic, address: entry.address, why });
+        state.ending.push(PendingEnd {
+            id: entry.id,
+            topic: entry.topic,
+            address: entry.address,
+            why,
+        });
     }
 
     /// Records ended targets in the store. Not under the state's lock, since the store may block.
@@ -407,8 +432,9 @@ impl Engine {
 
     /// Moves targets of topics with something new to the lanes.
     fn take_changed_topics(&self) {
-        let mut changed_topics =
-            std::mem::take(&mut *self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut changed_topics = std::mem::take(
+            &mut *self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner),
+        );
         changed_topics.sort_unstable();
         changed_topics.dedup();
         for topic in changed_topics {
@@ -427,9 +453,16 @@ impl Engine {
             }
             let members = state.table.topics.get(&topic).map_or(0, |entry| entry.members.len());
             for member in 0..members {
-                let place = state.table.topics.get(&topic).and_then(|entry| entry.members.get(member).copied());
+                let place = state
+                    .table
+                    .topics
+                    .get(&topic)
+                    .and_then(|entry| entry.members.get(member).copied());
                 if let Some(place) = place
-                    && state.table.get(place).is_some_and(|entry| entry.doing == TargetActivity::Idle)
+                    && state
+                        .table
+                        .get(place)
+                        .is_some_and(|entry| entry.doing == TargetActivity::Idle)
                 {
                     self.begin(&mut state, place);
                 }
@@ -453,7 +486,8 @@ impl Engine {
             return;
         }
         let ids: Vec<TargetId> = progress.iter().map(|progress| progress.id).collect();
-        let letters: Vec<Progress> = progress.iter().filter(|progress| progress.dead.is_some()).cloned().collect();
+        let letters: Vec<Progress> =
+            progress.iter().filter(|progress| progress.dead.is_some()).cloned().collect();
         let engine = Arc::clone(self);
         self.store.save_progress_then(
             progress,

@@ -35,7 +35,12 @@ impl Outcome {
                     }
                     _ => ExchangeEnd::Silent,
                 };
-                return Self::Failed { status: None, error: text::failure(&error), pause: None, contact };
+                return Self::Failed {
+                    status: None,
+                    error: text::failure(&error),
+                    pause: None,
+                    contact,
+                };
             }
         };
         let status = answer.status;
@@ -45,7 +50,8 @@ impl Outcome {
         if status.as_u16() == 410 {
             return Self::Gone;
         }
-        let asked = answer.headers.get("retry-after").filter(|_| matches!(status.as_u16(), 429 | 503));
+        let asked =
+            answer.headers.get("retry-after").filter(|_| matches!(status.as_u16(), 429 | 503));
         let pause = asked
             .and_then(|value| value.to_str().ok())
             .and_then(|value| abreast_net::retry_after(value, SystemTime::now()))
@@ -60,8 +66,10 @@ impl Outcome {
 
     /// Ended by the hub, since others waited for its place.
     pub(crate) fn cut_off(after: Duration) -> Self {
-        let error =
-            format!("no answer within {} ms, and other deliveries were waiting (net.timeout)", after.as_millis());
+        let error = format!(
+            "no answer within {} ms, and other deliveries were waiting (net.timeout)",
+            after.as_millis()
+        );
         Self::Failed { status: None, error, pause: None, contact: ExchangeEnd::Silent }
     }
 
@@ -73,10 +81,11 @@ impl Outcome {
     }
 }
 
-/// A random part of a time that doubles with each failure: nobody comes back in the same instant. At least a tenth of
-/// the first time.
+/// A random part of a time that doubles with each failure: nobody comes back in the same instant.
+/// At least a tenth of the first time.
 pub(crate) fn backoff(retries: &Retries, failures: u32) -> Duration {
-    let doubled = retries.base.saturating_mul(1 << failures.saturating_sub(1).min(30)).min(retries.most);
+    let doubled =
+        retries.base.saturating_mul(1 << failures.saturating_sub(1).min(30)).min(retries.most);
     random_part(doubled).max(retries.base / 10)
 }
 
@@ -97,10 +106,15 @@ mod tests {
             give_up: Duration::MAX,
             retry_after: Duration::MAX,
         };
-        for (failures, most) in [(1, 1), (2, 2), (5, 16), (12, 2_048), (13, 3_600), (u32::MAX, 3_600)] {
+        for (failures, most) in
+            [(1, 1), (2, 2), (5, 16), (12, 2_048), (13, 3_600), (u32::MAX, 3_600)]
+        {
             let pauses: Vec<_> = (0..200).map(|_| backoff(&retries, failures)).collect();
             let longest = pauses.iter().max().unwrap();
-            assert!(*longest <= Duration::from_secs(most) && *longest > Duration::from_secs(most) / 2, "{longest:?}");
+            assert!(
+                *longest <= Duration::from_secs(most) && *longest > Duration::from_secs(most) / 2,
+                "{longest:?}"
+            );
             assert!(pauses.iter().all(|pause| *pause >= Duration::from_millis(100)));
         }
     }

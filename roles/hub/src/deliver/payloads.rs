@@ -31,8 +31,14 @@ pub trait Payloads: Send + Sync + 'static {
 pub struct NoPayloads;
 
 impl Payloads for NoPayloads {
-    fn render(&self, topic_url: &str, _after: Position, _last: Position) -> Result<Bytes, LogError> {
-        let message = format!("the topic {topic_url} has notifications of a Source that is not served here");
+    fn render(
+        &self,
+        topic_url: &str,
+        _after: Position,
+        _last: Position,
+    ) -> Result<Bytes, LogError> {
+        let message =
+            format!("the topic {topic_url} has notifications of a Source that is not served here");
         Err(LogError::new(abreast_core::ErrorKind::Refused, message))
     }
 }
@@ -63,7 +69,8 @@ pub(crate) struct PayloadCache {
     hub_url: String,
     room: Arc<Semaphore>,
     units: usize,
-    /// Memory of deliveries to slow recipients, for as long as they take: separate from that of the others.
+    /// Memory of deliveries to slow recipients, for as long as they take: separate from that of the
+    /// others.
     slow_room: Arc<Semaphore>,
     slow_units: usize,
     kept: Mutex<CachedPayloads>,
@@ -79,15 +86,29 @@ struct CachedPayloads {
 }
 
 impl PayloadCache {
-    pub(crate) fn new(store: Arc<HubStore>, payloads: Arc<dyn Payloads>, hub_url: String, bytes: usize) -> Self {
+    pub(crate) fn new(
+        store: Arc<HubStore>,
+        payloads: Arc<dyn Payloads>,
+        hub_url: String,
+        bytes: usize,
+    ) -> Self {
         let slow_units = (bytes / 4 / UNIT).clamp(1, Semaphore::MAX_PERMITS / 2);
         let units = (bytes / UNIT).saturating_sub(slow_units).clamp(1, Semaphore::MAX_PERMITS / 2);
         let [room, slow_room] = [units, slow_units].map(|units| Arc::new(Semaphore::new(units)));
-        Self { store, payloads, hub_url, room, units, slow_room, slow_units, kept: Mutex::default() }
+        Self {
+            store,
+            payloads,
+            hub_url,
+            room,
+            units,
+            slow_room,
+            slow_units,
+            kept: Mutex::default(),
+        }
     }
 
-    /// A notification, from memory or from the log. Waits while too many bytes are in memory, those of slow recipients
-    /// and of others counted apart.
+    /// A notification, from memory or from the log. Waits while too many bytes are in memory, those
+    /// of slow recipients and of others counted apart.
     pub(crate) async fn find(
         self: &Arc<Self>,
         topic: TopicId,
@@ -105,7 +126,8 @@ impl PayloadCache {
         let found = cell
             .get_or_try_init(|| async {
                 let (this, url) = (Arc::clone(self), Arc::clone(topic_url));
-                let read = tokio::task::spawn_blocking(move || this.read(topic, &url, offset)).await;
+                let read =
+                    tokio::task::spawn_blocking(move || this.read(topic, &url, offset)).await;
                 let stopped = || LogError::new(abreast_core::ErrorKind::Io, "the hub stops");
                 // The last one is always kept: where nothing is, something is wrong.
                 let nothing = || {
@@ -168,18 +190,35 @@ impl PayloadCache {
     }
 
     /// The bytes of a notification.
-    pub(crate) fn body(&self, topic_url: &str, notification: &Notification) -> Result<Bytes, LogError> {
+    pub(crate) fn body(
+        &self,
+        topic_url: &str,
+        notification: &Notification,
+    ) -> Result<Bytes, LogError> {
         match &notification.content.payload {
             Payload::Bytes(bytes) => Ok(Bytes::from_owner(Arc::clone(bytes))),
             Payload::Changes { after, last } => self.payloads.render(topic_url, *after, *last),
         }
     }
 
-    fn ready(&self, url: &str, notification: &Notification, body: Bytes, room: Option<OwnedSemaphorePermit>) -> Ready {
+    fn ready(
+        &self,
+        url: &str,
+        notification: &Notification,
+        body: Bytes,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> Ready {
         let content = &notification.content;
-        let headers = headers(&content.media_type, &self.hub_url, url, &content.links, notification.offset);
+        let headers =
+            headers(&content.media_type, &self.hub_url, url, &content.links, notification.offset);
         let headers = HeaderLines::from(&headers);
-        Ready { body, headers, media_type: content.media_type.clone(), links: content.links.clone(), _room: room }
+        Ready {
+            body,
+            headers,
+            media_type: content.media_type.clone(),
+            links: content.links.clone(),
+            _room: room,
+        }
     }
 
     async fn room(&self, bytes: usize, slow: bool) -> Option<OwnedSemaphorePermit> {
@@ -227,12 +266,20 @@ impl PayloadCache {
 }
 
 /// The headers of a notification [websub §7].
-pub(crate) fn headers(media_type: &str, hub_url: &str, topic_url: &str, links: &str, offset: Offset) -> HeaderMap {
+pub(crate) fn headers(
+    media_type: &str,
+    hub_url: &str,
+    topic_url: &str,
+    links: &str,
+    offset: Offset,
+) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(3);
     if let Ok(value) = HeaderValue::from_str(media_type) {
         headers.insert("content-type", value);
     }
-    if let Ok(value) = HeaderValue::from_str(&abreast_websub::topic_links([hub_url], topic_url, links)) {
+    if let Ok(value) =
+        HeaderValue::from_str(&abreast_websub::topic_links([hub_url], topic_url, links))
+    {
         headers.insert("link", value);
     }
     headers.insert(OFFSET_HEADER.clone(), HeaderValue::from(offset.0));

@@ -92,8 +92,9 @@ impl Engine {
                 continue;
             };
             let (topic_url, head) = (Arc::clone(&topic.url), topic.head);
-            let Some(entry) =
-                table.get_mut(place).filter(|entry| entry.epoch == epoch && entry.doing == TargetActivity::Ready)
+            let Some(entry) = table
+                .get_mut(place)
+                .filter(|entry| entry.epoch == epoch && entry.doing == TargetActivity::Ready)
             else {
                 lanes.finish(&exchange, ExchangeEnd::Silent, begun);
                 continue;
@@ -131,11 +132,20 @@ impl Engine {
             Ok(recipient) => recipient,
             Err(error) => {
                 let error = crate::text::failure(error);
-                let outcome = Outcome::Failed { status: None, error, pause: None, contact: ExchangeEnd::Silent };
+                let outcome = Outcome::Failed {
+                    status: None,
+                    error,
+                    pause: None,
+                    contact: ExchangeEnd::Silent,
+                };
                 return self.tried(job, outcome).await;
             }
         };
-        let ready = match self.cache.find(job.topic, &job.topic_url, job.offset, job.exchange.pace.is_slow()).await {
+        let ready = match self
+            .cache
+            .find(job.topic, &job.topic_url, job.offset, job.exchange.pace.is_slow())
+            .await
+        {
             Ok(PayloadLookup::Ready(ready)) => ready,
             Ok(PayloadLookup::Trimmed(next)) => return AttemptResult::Trimmed(next),
             Err(error) => return AttemptResult::Ours(error),
@@ -152,21 +162,38 @@ impl Engine {
             }
             TargetKind::FatSubmission => {
                 let hub = job.hub.as_deref().unwrap_or_default();
-                let headers = headers(&ready.media_type, hub, &job.topic_url, &ready.links, job.offset);
-                self.sender.post(recipient, Message { headers, common: None, body: ready.body.clone() }, want).await
+                let headers =
+                    headers(&ready.media_type, hub, &job.topic_url, &ready.links, job.offset);
+                self.sender
+                    .post(
+                        recipient,
+                        Message { headers, common: None, body: ready.body.clone() },
+                        want,
+                    )
+                    .await
             }
             TargetKind::FormSubmission => {
                 let mut headers = HeaderMap::with_capacity(1);
-                headers.insert("content-type", HeaderValue::from_static("application/x-www-form-urlencoded"));
-                let form = Request::Publish(Publish { topics: vec![job.topic_url.to_string()] }).to_form();
-                self.sender.post(recipient, Message { headers, common: None, body: Bytes::from(form) }, want).await
+                headers.insert(
+                    "content-type",
+                    HeaderValue::from_static("application/x-www-form-urlencoded"),
+                );
+                let form =
+                    Request::Publish(Publish { topics: vec![job.topic_url.to_string()] }).to_form();
+                self.sender
+                    .post(
+                        recipient,
+                        Message { headers, common: None, body: Bytes::from(form) },
+                        want,
+                    )
+                    .await
             }
         };
         self.tried(job, Outcome::of(sent, self.options.retries.retry_after)).await
     }
 
-    /// Finds out whether it is time to give up, and what: all that was accepted before that time and could not be
-    /// delivered since.
+    /// Finds out whether it is time to give up, and what: all that was accepted before that time
+    /// and could not be delivered since.
     async fn tried(&self, job: &Job, outcome: Outcome) -> AttemptResult {
         let mut give_up = None;
         let patience = self.options.retries.give_up;
@@ -177,7 +204,8 @@ impl Engine {
             let (store, topic) = (Arc::clone(&self.store), job.topic);
             let patience = i64::try_from(patience.as_micros()).unwrap_or(i64::MAX);
             let before = self.now().plus_micros(-patience);
-            let found = tokio::task::spawn_blocking(move || store.accepted_before(topic, before)).await;
+            let found =
+                tokio::task::spawn_blocking(move || store.accepted_before(topic, before)).await;
             if let Ok(Ok(before)) = found {
                 give_up = Some(before).filter(|before| *before >= job.offset);
             }
@@ -205,24 +233,42 @@ impl Engine {
                 entry.took = u16::try_from(took.as_millis()).unwrap_or(u16::MAX);
             }
         }
-        if state.table.get(place).is_some_and(|entry| entry.epoch == epoch && entry.doing == TargetActivity::Flying) {
+        if state
+            .table
+            .get(place)
+            .is_some_and(|entry| entry.epoch == epoch && entry.doing == TargetActivity::Flying)
+        {
             match ended {
                 AttemptResult::Tried { outcome: Outcome::Taken(status), .. } => {
                     self.taken(&mut state, place, job, status, now);
                 }
-                AttemptResult::Tried { outcome: Outcome::Gone, .. } if job.kind == TargetKind::Subscription => {
+                AttemptResult::Tried { outcome: Outcome::Gone, .. }
+                    if job.kind == TargetKind::Subscription =>
+                {
                     self.end(&mut state, place, Ending::Gone);
                 }
-                AttemptResult::Tried { outcome, give_up } => self.failed(&mut state, place, job, outcome, give_up, now),
+                AttemptResult::Tried { outcome, give_up } => {
+                    self.failed(&mut state, place, job, outcome, give_up, now)
+                }
                 AttemptResult::Trimmed(next) => {
-                    let letter = DeadLetter::range(job.offset, Offset(next.0 - 1), "no longer kept", self.now());
+                    let letter = DeadLetter::range(
+                        job.offset,
+                        Offset(next.0 - 1),
+                        "no longer kept",
+                        self.now(),
+                    );
                     self.counters.given_up.fetch_add(letter.letters, Relaxed);
                     skip(&mut state, place, letter);
                     self.begin(&mut state, place);
                 }
                 // It can never be made: what published it is gone.
                 AttemptResult::Ours(error) if error.kind() == ErrorKind::NoSet => {
-                    let letter = DeadLetter::range(job.offset, job.head, "the set is no longer published", self.now());
+                    let letter = DeadLetter::range(
+                        job.offset,
+                        job.head,
+                        "the set is no longer published",
+                        self.now(),
+                    );
                     self.counters.given_up.fetch_add(letter.letters, Relaxed);
                     skip(&mut state, place, letter);
                     self.begin(&mut state, place);
@@ -259,7 +305,9 @@ impl Engine {
         state.table.mark_dirty(place);
         let is_last = job.kind != TargetKind::Subscription && {
             let entry = state.table.get(place);
-            entry.is_some_and(|entry| state.last_words.contains(&entry.id) && entry.cursor >= job.head)
+            entry.is_some_and(|entry| {
+                state.last_words.contains(&entry.id) && entry.cursor >= job.head
+            })
         };
         if is_last {
             return self.end(state, place, Ending::NotConfigured);
@@ -279,7 +327,9 @@ impl Engine {
         self.counters.failed.fetch_add(1, Relaxed);
         let (status, error, pause) = match outcome {
             Outcome::Failed { status, error, pause, .. } => (status, error, pause),
-            Outcome::Gone | Outcome::Taken(_) => (Some(410), "the hub answered 410".to_owned(), None),
+            Outcome::Gone | Outcome::Taken(_) => {
+                (Some(410), "the hub answered 410".to_owned(), None)
+            }
         };
         let time = self.now();
         let Some(entry) = state.table.get_mut(place) else { return };
@@ -292,7 +342,8 @@ impl Engine {
         trouble.status = status;
         // Powers of two: at first soon, then once in a while, as long as it lasts.
         if job.kind != TargetKind::Subscription && trouble.failures.is_power_of_two() {
-            let (failures, help) = (trouble.failures, submissions::help(submissions::is_refusal(status)));
+            let (failures, help) =
+                (trouble.failures, submissions::help(submissions::is_refusal(status)));
             tracing::warn!(
                 hub = &*entry.address,
                 topic = &*job.topic_url,
@@ -307,7 +358,14 @@ impl Engine {
             trouble.attempts = 0;
         }
         let (id, host) = (entry.id.0, host_of(&entry.address));
-        tracing::debug!(target = id, host, offset = job.offset.0, attempts, error, "a delivery failed");
+        tracing::debug!(
+            target = id,
+            host,
+            offset = job.offset.0,
+            attempts,
+            error,
+            "a delivery failed"
+        );
         state.table.note(place, attempt_of(job, attempts, status, Some(error.clone()), now));
         if let Some(last) = give_up {
             let letter = DeadLetter::range(job.offset, last, error, time);
@@ -361,13 +419,23 @@ fn wait(state: &mut State, place: TargetIndex, until: Instant) {
     }
 }
 
-fn attempt_of(job: &Job, number: u32, status: Option<u16>, error: Option<String>, now: Instant) -> Attempt {
+fn attempt_of(
+    job: &Job,
+    number: u32,
+    status: Option<u16>,
+    error: Option<String>,
+    now: Instant,
+) -> Attempt {
     let took = now.saturating_duration_since(job.begun);
     Attempt { offset: job.offset, number, time: job.time, status, error, took }
 }
 
 /// The signature, for subscribers who gave a secret and for no others [websub §7.1].
-async fn signature(ready: &Arc<Ready>, secret: Option<&[u8]>, options: &crate::HubOptions) -> HeaderMap {
+async fn signature(
+    ready: &Arc<Ready>,
+    secret: Option<&[u8]>,
+    options: &crate::HubOptions,
+) -> HeaderMap {
     let Some(secret) = secret else { return HeaderMap::new() };
     let key = Key::new(options.signature, secret);
     let signature = if ready.body.len() > SIGNED_HERE {

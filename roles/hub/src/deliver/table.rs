@@ -326,7 +326,11 @@ pub(crate) fn host_of(url: &str) -> String {
 /// The host of what [`origin_of`] returns.
 pub(crate) fn host_in(origin: &str) -> &str {
     let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
-    let end = if authority.starts_with('[') { authority.find(']').map(|at| at + 1) } else { authority.find(':') };
+    let end = if authority.starts_with('[') {
+        authority.find(']').map(|at| at + 1)
+    } else {
+        authority.find(':')
+    };
     &authority[..end.unwrap_or(authority.len())]
 }
 
@@ -354,7 +358,12 @@ mod tests {
 
     fn table() -> Table {
         let mut table = Table::default();
-        let topic = TopicEntry { url: "http://e/t".into(), head: Offset(0), members: Vec::new(), own: false };
+        let topic = TopicEntry {
+            url: "http://e/t".into(),
+            head: Offset(0),
+            members: Vec::new(),
+            own: false,
+        };
         table.topics.insert(TopicId(1), topic);
         table
     }
@@ -367,12 +376,14 @@ mod tests {
     #[test]
     fn members_stay_right_when_others_go() {
         let mut table = table();
-        let places: Vec<_> = (1..=5).map(|id| table.put(target(id, "http://a:1/x")).unwrap()).collect();
+        let places: Vec<_> =
+            (1..=5).map(|id| table.put(target(id, "http://a:1/x")).unwrap()).collect();
         assert_eq!(table.subscriptions_on_host_of("http://A/"), 5);
         table.remove(places[1]).unwrap();
         table.remove(places[4]).unwrap();
         table.put(target(9, "http://b/")).unwrap();
-        let mut ids: Vec<_> = table.topics[&TopicId(1)].members.iter().map(|p| table.get(*p).unwrap().id.0).collect();
+        let mut ids: Vec<_> =
+            table.topics[&TopicId(1)].members.iter().map(|p| table.get(*p).unwrap().id.0).collect();
         ids.sort_unstable();
         assert_eq!(ids, [1, 3, 4, 9]);
         for id in ids {

@@ -21,14 +21,19 @@ pub(crate) struct Bed {
     folder: TempDir,
 }
 
-/// Quick times; callbacks and topics on this machine are allowed, and all topics below `example.org`.
+/// Quick times; callbacks and topics on this machine are allowed, and all topics below
+/// `example.org`.
 pub(crate) fn options() -> HubOptions {
     let ms = Duration::from_millis;
     let mut options = HubOptions::new(HUB);
     options.allow_topics = vec!["http://example.org/".to_owned()];
     options.private_callbacks = true;
     options.private_topics = true;
-    options.leases = LeaseLimits::new(Duration::from_secs(3_600), Duration::from_secs(1), Duration::from_secs(86_400));
+    options.leases = LeaseLimits::new(
+        Duration::from_secs(3_600),
+        Duration::from_secs(1),
+        Duration::from_secs(86_400),
+    );
     options.lease_sweep = ms(50);
     options.save_every = ms(20);
     options.retries.base = ms(20);
@@ -101,7 +106,9 @@ impl Bed {
         let before = self.target(topic, callback);
         let answer = self.ask("subscribe", topic, callback, more);
         assert_eq!(answer.status, 202, "{}", answer.body);
-        let renewed = |target: &Target| before.as_ref().is_none_or(|before| before.generation != target.generation);
+        let renewed = |target: &Target| {
+            before.as_ref().is_none_or(|before| before.generation != target.generation)
+        };
         eventually_some("a subscription", || self.target(topic, callback).filter(renewed))
     }
 
@@ -116,7 +123,13 @@ impl Bed {
         self.publish_as(Publisher::Local, topic, media_type, body)
     }
 
-    pub(crate) fn publish_as(&self, publisher: Publisher, topic: &str, media_type: &str, body: &[u8]) -> HubAnswer {
+    pub(crate) fn publish_as(
+        &self,
+        publisher: Publisher,
+        topic: &str,
+        media_type: &str,
+        body: &[u8],
+    ) -> HubAnswer {
         self.post(HubRequest {
             content_type: media_type.to_owned(),
             links: vec![format!("<{topic}>; rel=\"self\""), format!("<{HUB}>; rel=\"hub\"")],

@@ -38,9 +38,13 @@ fn delivery_has_content_type_links_and_offset() {
     });
     assert_eq!(answer.status, 200, "200 and no other 2xx");
     let got = server.wait_deliveries(1).remove(0);
-    assert_eq!((got.text().as_str(), got.header("content-type")), ("<urlset/>", Some("application/xml")));
-    let link =
-        format!("<{HUB}>; rel=\"hub\", <{TOPIC}>; rel=\"self\", <http://example.org/caps.xml>; rel=\"resourcesync\"");
+    assert_eq!(
+        (got.text().as_str(), got.header("content-type")),
+        ("<urlset/>", Some("application/xml"))
+    );
+    let link = format!(
+        "<{HUB}>; rel=\"hub\", <{TOPIC}>; rel=\"self\", <http://example.org/caps.xml>; rel=\"resourcesync\""
+    );
     assert_eq!(got.header("link"), Some(link.as_str()));
     assert_eq!((got.offset(), got.header("x-hub-signature")), (1, None));
 }
@@ -57,7 +61,8 @@ fn everything_arrives_once_and_in_order() {
     for number in 1..=40 {
         bed.say(&number.to_string());
     }
-    let got: Vec<_> = steady.wait_deliveries(40).iter().map(|got| got.text().parse::<u64>().unwrap()).collect();
+    let got: Vec<_> =
+        steady.wait_deliveries(40).iter().map(|got| got.text().parse::<u64>().unwrap()).collect();
     assert_eq!(got, (1..=40).collect::<Vec<_>>());
     flaky.wait("all", |seen| seen.iter().any(|got| got.is_delivery() && got.offset() == 40));
     let mut got: Vec<_> = flaky.deliveries().iter().map(crate::server::Got::offset).collect();
@@ -91,7 +96,11 @@ fn hanging_subscribers_delay_nobody() {
         fast(number);
     }
     eventually_some("five taken", || (bed.hub.metrics().delivered == 5).then_some(()));
-    assert_eq!(server.deliveries().iter().filter(|got| got.path() != "/fast").count(), 40, "one at a time each");
+    assert_eq!(
+        server.deliveries().iter().filter(|got| got.path() != "/fast").count(),
+        40,
+        "one at a time each"
+    );
 }
 
 #[test]
@@ -108,7 +117,9 @@ fn redirects_are_failures_and_not_followed() {
     bed.say("x");
     server.wait_deliveries(3);
     assert!(elsewhere.seen().is_empty());
-    eventually_some("the attempts", || (bed.hub.attempts(target.id).unwrap().len() >= 2).then_some(()));
+    eventually_some("the attempts", || {
+        (bed.hub.attempts(target.id).unwrap().len() >= 2).then_some(())
+    });
 }
 
 #[test]
@@ -175,7 +186,11 @@ fn notifications_of_a_source_are_made_when_they_are_sent() {
     bed.subscribe("http://example.org/set/notify", &server.url("/c"), "");
     for last in 1..=3 {
         let payload = Payload::Changes { after: Position(last - 1), last: Position(last) };
-        let new = NewNotification { media_type: "application/xml".to_owned(), links: String::new(), payload };
+        let new = NewNotification {
+            media_type: "application/xml".to_owned(),
+            links: String::new(),
+            payload,
+        };
         publish(&**bed.hub.store(), topic, new).unwrap();
         bed.hub.published(topic);
     }
@@ -191,7 +206,11 @@ fn other_hubs_are_notified() {
     let bed = Bed::new(options());
     let (fat, form) = (Server::willing(), Server::willing());
     let first = bed.hub.submit_to(TOPIC, &fat.url("/hub"), SubmissionKind::Fat).unwrap();
-    assert_eq!(bed.hub.submit_to(TOPIC, &fat.url("/hub"), SubmissionKind::Fat).unwrap(), first, "once");
+    assert_eq!(
+        bed.hub.submit_to(TOPIC, &fat.url("/hub"), SubmissionKind::Fat).unwrap(),
+        first,
+        "once"
+    );
     bed.hub.submit_to(TOPIC, &form.url("/hub"), SubmissionKind::Form).unwrap();
     bed.say("hello");
     let got = fat.wait_deliveries(1).remove(0);
@@ -200,7 +219,10 @@ fn other_hubs_are_notified() {
     assert_eq!(got.header("link"), Some(link.as_str()));
     let got = form.wait_deliveries(1).remove(0);
     let body = got.text();
-    assert!(body.starts_with("hub.mode=publish&hub.url=http%3A%2F%2Fexample.org%2Ftopic"), "{body}");
+    assert!(
+        body.starts_with("hub.mode=publish&hub.url=http%3A%2F%2Fexample.org%2Ftopic"),
+        "{body}"
+    );
 }
 
 #[test]
@@ -239,6 +261,8 @@ fn old_notifications_go_when_nobody_waits_for_them() {
     }
     server.wait_deliveries(5);
     let topic = bed.hub.topic(TOPIC).unwrap();
-    eventually_some("room", || (bed.hub.store().read(topic, Offset(0), 10).unwrap().len() == 1).then_some(()));
+    eventually_some("room", || {
+        (bed.hub.store().read(topic, Offset(0), 10).unwrap().len() == 1).then_some(())
+    });
     assert_eq!(bed.hub.latest(TOPIC).unwrap().unwrap().1, "5");
 }

@@ -1,4 +1,5 @@
-//! Slow recipients delay only themselves: deliveries, repeats, verifications and topics to be fetched.
+//! Slow recipients delay only themselves: deliveries, repeats, verifications and topics to be
+//! fetched.
 
 use crate::bed::{Bed, TOPIC, options};
 use crate::server::{Delivery as _, Reply, Server, confirm, encode};
@@ -9,7 +10,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Far longer than anything here takes, and shorter than a receiver that hangs keeps its connection.
+/// Far longer than anything here takes, and shorter than a receiver that hangs keeps its
+/// connection.
 const SOON: Duration = Duration::from_secs(8);
 
 /// Deliveries to `/h…` hang, the first of each text to `/f…` fails.
@@ -27,7 +29,8 @@ fn receiver() -> Server {
     })
 }
 
-/// A hub with few places and receivers of which most hang; each answers on its own port, or all on one.
+/// A hub with few places and receivers of which most hang; each answers on its own port, or all on
+/// one.
 fn crowd(hanging: usize, own_ports: bool) {
     let mut few = options();
     few.sending.total = Duration::from_secs(60);
@@ -52,8 +55,9 @@ fn crowd(hanging: usize, own_ports: bool) {
         bed.say(text);
         good.wait("all who answer", |seen| {
             // Those that fail once get each notification twice.
-            let got =
-                seen.iter().filter(|got| got.is_delivery() && got.text() == text && !got.path().starts_with("/h"));
+            let got = seen.iter().filter(|got| {
+                got.is_delivery() && got.text() == text && !got.path().starts_with("/h")
+            });
             got.count() == 15
         });
         assert!(begun.elapsed() < SOON, "{text} took {:?}", begun.elapsed());
@@ -103,7 +107,9 @@ fn slow_receiver_gets_notifications_beside_hanging_ones() {
 #[test]
 fn silent_callbacks_delay_no_other_verification() {
     let silent: Vec<Server> = (0..20)
-        .map(|_| Server::new(|got| if got.path().starts_with("/h") { Reply::Hang } else { confirm(got) }))
+        .map(|_| {
+            Server::new(|got| if got.path().starts_with("/h") { Reply::Hang } else { confirm(got) })
+        })
         .collect();
     let mut few = options();
     few.verification.all = 8;
@@ -167,7 +173,9 @@ fn a_client_has_its_share_of_the_topics_that_wait() {
     // A hundred topics in one form.
     let mut statuses = Vec::new();
     for part in forms.chunks(100) {
-        let body = part.iter().fold("hub.mode=publish".to_owned(), |form, url| form + "&hub.url=" + &encode(url));
+        let body = part
+            .iter()
+            .fold("hub.mode=publish".to_owned(), |form, url| form + "&hub.url=" + &encode(url));
         statuses.push(bed.form(&body).status);
     }
     assert_eq!(statuses.iter().filter(|status| **status == 202).count(), 10, "{statuses:?}");

@@ -20,7 +20,11 @@ fn topic(link: &'static str) -> Server {
     let url = own.clone();
     let server = Server::new(move |_| {
         let link = link.replace("{}", &url.lock().unwrap());
-        Reply::Full(200, vec![("Content-Type", "text/plain".to_owned()), ("Link", link)], b"content".to_vec())
+        Reply::Full(
+            200,
+            vec![("Content-Type", "text/plain".to_owned()), ("Link", link)],
+            b"content".to_vec(),
+        )
     });
     *own.lock().unwrap() = server.url("/t");
     server
@@ -35,11 +39,18 @@ fn strangers_need_a_token_unless_the_hub_is_open() {
     let answer = bed.publish_as(Publisher::Anonymous, elsewhere, "text/plain", b"x");
     assert_eq!(answer.status, 401);
     assert!(answer.body.contains("token"), "{}", answer.body);
-    assert_eq!(bed.publish_as(Publisher::Token, elsewhere, "text/plain", b"x").status, 403, "not among the topics");
+    assert_eq!(
+        bed.publish_as(Publisher::Token, elsewhere, "text/plain", b"x").status,
+        403,
+        "not among the topics"
+    );
     assert_eq!(bed.publish_as(Publisher::Token, TOPIC, "text/plain", b"x").status, 200);
     assert_eq!(bed.form(&format!("hub.mode=publish&hub.url={}", encode(elsewhere))).status, 403);
     bed.hub.own_topic("http://example.org/own").unwrap();
-    assert_eq!(bed.publish_as(Publisher::Token, "http://example.org/own", "text/plain", b"x").status, 403);
+    assert_eq!(
+        bed.publish_as(Publisher::Token, "http://example.org/own", "text/plain", b"x").status,
+        403
+    );
     assert_eq!(bed.hub.metrics().accepted, 1);
 }
 
@@ -48,7 +59,12 @@ fn open_hub_accepts_content_of_the_topics_host() {
     let (bed, topic, subscriber) = (open(), topic(GOOD), Server::willing());
     bed.subscribe(&topic.url("/t"), &subscriber.url("/c"), "");
     for number in 0..5_u8 {
-        let answer = bed.publish_as(Publisher::Anonymous, &topic.url("/t"), "application/xml", &[b'0' + number]);
+        let answer = bed.publish_as(
+            Publisher::Anonymous,
+            &topic.url("/t"),
+            "application/xml",
+            &[b'0' + number],
+        );
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
     assert_eq!(subscriber.wait_deliveries(5)[4].text(), "4");
@@ -74,7 +90,8 @@ fn an_open_hub_takes_nothing_forged() {
     assert_eq!(from("127.0.0.1", &elsewhere, "x").status, 403);
     let nothing = Server::new(|_| Reply::Status(404));
     assert_eq!(from("127.0.0.1", &nothing, "x").status, 403);
-    let moved = topic("<http://example.org/other>; rel=\"self\", <http://127.0.0.1:1/hub>; rel=\"hub\"");
+    let moved =
+        topic("<http://example.org/other>; rel=\"self\", <http://127.0.0.1:1/hub>; rel=\"hub\"");
     assert_eq!(from("127.0.0.1", &moved, "x").status, 403);
     assert_eq!(bed.hub.metrics().accepted, 1);
 }
@@ -97,7 +114,9 @@ fn faulty_notifications_get_an_error_text() {
     assert_eq!(answer.status, 400);
     assert_eq!(send(&["</relative>; rel=self"], b"<urlset/>".to_vec()).status, 400);
     assert_eq!(send(&["<http://e/a>; rel=self"], vec![b'x'; (1 << 20) + 1]).status, 413);
-    let many = (0..101).fold(String::new(), |form, n| form + "&hub.url=http%3A%2F%2Fexample.org%2F" + &n.to_string());
+    let many = (0..101).fold(String::new(), |form, n| {
+        form + "&hub.url=http%3A%2F%2Fexample.org%2F" + &n.to_string()
+    });
     assert_eq!(bed.form(&format!("hub.mode=publish{many}")).status, 400);
     assert_eq!(bed.form("hub.mode=publish").status, 400);
 }
@@ -110,7 +129,11 @@ fn a_topic_that_did_not_change_is_not_delivered_again() {
     let topic = Server::new(move |_| {
         let link = GOOD.replace("{}", &url.lock().unwrap());
         let body = format!("state {}", shown.load(SeqCst) / 3);
-        Reply::Full(200, vec![("Content-Type", "text/plain".to_owned()), ("Link", link)], body.into_bytes())
+        Reply::Full(
+            200,
+            vec![("Content-Type", "text/plain".to_owned()), ("Link", link)],
+            body.into_bytes(),
+        )
     });
     *own.lock().unwrap() = topic.url("/t");
     let (bed, subscriber) = (open(), Server::willing());
@@ -130,9 +153,14 @@ fn a_topic_that_names_another_hub_is_not_delivered() {
     let topic = topic("<{}>; rel=\"self\", <http://other.example/hub>; rel=\"hub\"");
     let (bed, subscriber) = (open(), Server::willing());
     bed.subscribe(&topic.url("/t"), &subscriber.url("/c"), "");
-    assert_eq!(bed.form(&format!("hub.mode=publish&hub.url={}", encode(&topic.url("/t")))).status, 202);
+    assert_eq!(
+        bed.form(&format!("hub.mode=publish&hub.url={}", encode(&topic.url("/t")))).status,
+        202
+    );
     eventually_some("the fetch", || (bed.hub.metrics().fetched == 1).then_some(()));
-    eventually_some("its end", || (bed.hub.metrics().accepted == 0 && topic.seen().len() == 1).then_some(()));
+    eventually_some("its end", || {
+        (bed.hub.metrics().accepted == 0 && topic.seen().len() == 1).then_some(())
+    });
     assert!(subscriber.deliveries().is_empty());
 }
 

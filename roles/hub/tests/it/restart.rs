@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 #[test]
 fn nothing_is_lost_and_the_order_is_kept_over_restarts() {
     let count = AtomicUsize::new(0);
-    let server =
-        Server::confirming(move |_| Reply::Status(if count.fetch_add(1, SeqCst) % 5 == 1 { 500 } else { 204 }));
+    let server = Server::confirming(move |_| {
+        Reply::Status(if count.fetch_add(1, SeqCst) % 5 == 1 { 500 } else { 204 })
+    });
     let (mut bed, _) = subscribed(options(), &server, "&hub.secret=s");
     bed.subscribe(TOPIC, &server.url("/d"), "");
     for round in 0..4 {
@@ -22,7 +23,10 @@ fn nothing_is_lost_and_the_order_is_kept_over_restarts() {
     }
     for path in ["/c", "/d"] {
         let of = |seen: &[Got]| -> Vec<u64> {
-            seen.iter().filter(|got| got.is_delivery() && got.path() == path).map(Got::offset).collect()
+            seen.iter()
+                .filter(|got| got.is_delivery() && got.path() == path)
+                .map(Got::offset)
+                .collect()
         };
         let mut got = of(&server.wait("all", |seen| of(seen).contains(&60)));
         got.retain({
@@ -124,7 +128,9 @@ fn topic_reported_as_changed_is_fetched_after_a_restart() {
     // The one that hangs belonged to the hub that was stopped.
     let got = subscriber.wait_deliveries(1).remove(0);
     assert_eq!((got.text().as_str(), got.offset()), ("changed", 1));
-    eventually_some("done", || (bed.hub.topics(abreast_core::TopicId(0), 10).unwrap().len() == 1).then_some(()));
+    eventually_some("done", || {
+        (bed.hub.topics(abreast_core::TopicId(0), 10).unwrap().len() == 1).then_some(())
+    });
 }
 
 #[test]

@@ -26,7 +26,10 @@ fn a_pause_that_is_asked_for_is_kept() {
         let attempts = bed.hub.attempts(target.id).unwrap();
         (attempts.len() == 2).then_some(attempts)
     });
-    assert_eq!((attempts[0].status, attempts[0].error.clone(), attempts[0].number), (Some(204), None, 2));
+    assert_eq!(
+        (attempts[0].status, attempts[0].error.clone(), attempts[0].number),
+        (Some(204), None, 2)
+    );
     assert_eq!(attempts[1].status, Some(503));
 }
 
@@ -54,7 +57,8 @@ fn whatever_fails_is_tried_again() {
 fn a_notification_is_given_up_and_the_subscription_stays() {
     let up = Arc::new(AtomicBool::new(false));
     let is_up = up.clone();
-    let server = Server::confirming(move |_| Reply::Status(if is_up.load(SeqCst) { 204 } else { 500 }));
+    let server =
+        Server::confirming(move |_| Reply::Status(if is_up.load(SeqCst) { 204 } else { 500 }));
     let mut impatient = options();
     impatient.retries.give_up = Duration::from_millis(150);
     let (bed, target) = subscribed(impatient, &server, "");
@@ -62,7 +66,8 @@ fn a_notification_is_given_up_and_the_subscription_stays() {
     let letters = |count: usize| {
         eventually_some("dead letters", || {
             let letters = bed.hub.dead_letters(target.id, Offset(0), 10).unwrap();
-            (letters.iter().map(|letter| letter.letters).sum::<u64>() == count as u64).then_some(letters)
+            (letters.iter().map(|letter| letter.letters).sum::<u64>() == count as u64)
+                .then_some(letters)
         })
     };
     let dead = letters(1);
@@ -93,7 +98,10 @@ fn a_notification_is_given_up_and_the_subscription_stays() {
 #[test]
 fn a_replay_does_not_wait_for_what_is_under_way() {
     let hang = AtomicBool::new(true);
-    let server = Server::confirming(move |_| if hang.swap(false, SeqCst) { Reply::Hang } else { Reply::Status(204) });
+    let server =
+        Server::confirming(
+            move |_| if hang.swap(false, SeqCst) { Reply::Hang } else { Reply::Status(204) },
+        );
     let mut slow = options();
     slow.sending.total = Duration::from_secs(300);
     let (bed, target) = subscribed(slow, &server, "");
@@ -124,6 +132,10 @@ fn an_origin_that_cannot_be_connected_to_is_left_alone() {
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!((bed.hub.metrics().failed, failed), (3, 3));
     assert!(
-        bed.target(TOPIC, &bed.hub.targets(None, abreast_store::hub::TargetId(0), 1).unwrap()[0].address).is_some()
+        bed.target(
+            TOPIC,
+            &bed.hub.targets(None, abreast_store::hub::TargetId(0), 1).unwrap()[0].address
+        )
+        .is_some()
     );
 }

@@ -98,10 +98,15 @@ fn unsubscribing_ends_deliveries() {
     let (bed, topic, subscriber, _) = scenario("text/html", "");
     let other = Server::willing();
     bed.subscribe(&topic.url(), &other.url("/other"), "");
-    assert_eq!(bed.ask("unsubscribe", &topic.url(), &subscriber.url("/c"), "&hub.lease_seconds=5").status, 202);
+    assert_eq!(
+        bed.ask("unsubscribe", &topic.url(), &subscriber.url("/c"), "&hub.lease_seconds=5").status,
+        202
+    );
     let asked = subscriber.wait_questions(2)[1].query();
     assert_eq!((asked["hub.mode"].as_str(), &asked["hub.topic"]), ("unsubscribe", &topic.url()));
-    eventually_some("the end", || bed.target(&topic.url(), &subscriber.url("/c")).is_none().then_some(()));
+    eventually_some("the end", || {
+        bed.target(&topic.url(), &subscriber.url("/c")).is_none().then_some(())
+    });
     topic.change(&bed, "third");
     topic.check(&other.wait_deliveries(1)[0], "third");
     assert_eq!(subscriber.deliveries().len(), 1);

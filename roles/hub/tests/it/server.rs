@@ -25,7 +25,11 @@ impl Delivery for Got {
 
     fn query(&self) -> HashMap<String, String> {
         let query = self.target().split_once('?').map_or("", |(_, query)| query);
-        query.split('&').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (decode(k), decode(v))).collect()
+        query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(k, v)| (decode(k), decode(v)))
+            .collect()
     }
 }
 
@@ -48,7 +52,9 @@ pub(crate) fn decode(text: &str) -> String {
 
 pub(crate) fn encode(text: &str) -> String {
     text.bytes()
-        .map(|b| if b.is_ascii_alphanumeric() { char::from(b).to_string() } else { format!("%{b:02X}") })
+        .map(|b| {
+            if b.is_ascii_alphanumeric() { char::from(b).to_string() } else { format!("%{b:02X}") }
+        })
         .collect()
 }
 
@@ -108,14 +114,16 @@ impl Server {
     }
 
     pub(crate) fn wait_deliveries(&self, count: usize) -> Vec<Got> {
-        let seen = self
-            .wait(&format!("{count} deliveries"), |seen| seen.iter().filter(|got| got.is_delivery()).count() >= count);
+        let seen = self.wait(&format!("{count} deliveries"), |seen| {
+            seen.iter().filter(|got| got.is_delivery()).count() >= count
+        });
         seen.into_iter().filter(Got::is_delivery).collect()
     }
 
     pub(crate) fn wait_questions(&self, count: usize) -> Vec<Got> {
-        let seen = self
-            .wait(&format!("{count} questions"), |seen| seen.iter().filter(|got| !got.is_delivery()).count() >= count);
+        let seen = self.wait(&format!("{count} questions"), |seen| {
+            seen.iter().filter(|got| !got.is_delivery()).count() >= count
+        });
         seen.into_iter().filter(|got| !got.is_delivery()).collect()
     }
 }
@@ -123,15 +131,22 @@ impl Server {
 /// The challenge as the answer.
 pub(crate) fn confirm(got: &Got) -> Reply {
     let challenge = got.query().get("hub.challenge").cloned().unwrap_or_default();
-    Reply::Full(200, vec![("Content-Type", "application/octet-stream".to_owned())], challenge.into_bytes())
+    Reply::Full(
+        200,
+        vec![("Content-Type", "application/octet-stream".to_owned())],
+        challenge.into_bytes(),
+    )
 }
 
 /// Sends a reply; returns whether the connection is kept.
 fn send(stream: &mut TcpStream, got: &Got, reply: Reply) -> std::io::Result<bool> {
     match reply {
-        Reply::Status(status) => write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")?,
+        Reply::Status(status) => {
+            write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")?
+        }
         Reply::Full(status, headers, body) => {
-            let headers: String = headers.iter().flat_map(|(name, value)| [*name, ": ", value, "\r\n"]).collect();
+            let headers: String =
+                headers.iter().flat_map(|(name, value)| [*name, ": ", value, "\r\n"]).collect();
             return Ok(http::send(stream, &format!("{status} X"), &headers, &body));
         }
         Reply::Raw(bytes) => {

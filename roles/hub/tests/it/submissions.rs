@@ -1,4 +1,5 @@
-//! Other hubs: those that are configured and no others, each once, and visibly when they do not accept.
+//! Other hubs: those that are configured and no others, each once, and visibly when they do not
+//! accept.
 
 use crate::bed::{Bed, TOPIC, options};
 use crate::server::{Got, Reply, Server};
@@ -25,7 +26,8 @@ fn a_hub_that_is_no_longer_configured_gets_nothing() {
     gone.wait_deliveries(1);
     kept.wait_deliveries(1);
     let hubs = [kept.url("/hub")];
-    let bed = bed.restart_with(|store| keep_submissions(store, &hubs, SubmissionKind::Fat).unwrap());
+    let bed =
+        bed.restart_with(|store| keep_submissions(store, &hubs, SubmissionKind::Fat).unwrap());
     assert_eq!(submissions(&bed), [(TargetKind::FatSubmission, kept.url("/hub"))]);
     bed.say("two");
     kept.wait_deliveries(2);
@@ -36,7 +38,8 @@ fn a_hub_that_is_no_longer_configured_gets_nothing() {
 fn another_way_to_submit_replaces_the_one_before() {
     let accepts = Arc::new(AtomicBool::new(true));
     let is_accepted = accepts.clone();
-    let server = Server::new(move |_| Reply::Status(if is_accepted.load(SeqCst) { 202 } else { 503 }));
+    let server =
+        Server::new(move |_| Reply::Status(if is_accepted.load(SeqCst) { 202 } else { 503 }));
     let hubs = [server.url("/hub")];
     let bed = Bed::new(options());
     bed.hub.submit_to(TOPIC, &hubs[0], SubmissionKind::Fat).unwrap();
@@ -66,7 +69,8 @@ fn another_way_to_submit_replaces_the_one_before() {
 fn a_removed_topic_is_submitted_until_its_last_notification() {
     let server = Server::willing();
     let (bed, hub) = (Bed::new(options()), server.url("/hub"));
-    let (last, other) = ("http://example.org/gone/notify/framework", "http://example.org/gone/notify/change");
+    let (last, other) =
+        ("http://example.org/gone/notify/framework", "http://example.org/gone/notify/change");
     for topic in [TOPIC, last, other] {
         bed.hub.submit_to(topic, &hub, SubmissionKind::Fat).unwrap();
     }
@@ -84,15 +88,20 @@ fn a_removed_topic_is_submitted_until_its_last_notification() {
 fn a_hub_that_refuses_is_shown_until_it_accepts() {
     let accepts = Arc::new(AtomicBool::new(false));
     let is_accepted = accepts.clone();
-    let server = Server::new(move |_| Reply::Status(if is_accepted.load(SeqCst) { 202 } else { 403 }));
+    let server =
+        Server::new(move |_| Reply::Status(if is_accepted.load(SeqCst) { 202 } else { 403 }));
     let bed = Bed::new(options());
     let target = bed.hub.submit_to(TOPIC, &server.url("/hub"), SubmissionKind::Fat).unwrap();
     assert_eq!(bed.hub.metrics().failing_hubs, 0);
     bed.say("one");
-    let failing = eventually_some("it is shown", || bed.hub.failing_hubs().pop().filter(|hub| hub.status.is_some()));
+    let failing = eventually_some("it is shown", || {
+        bed.hub.failing_hubs().pop().filter(|hub| hub.status.is_some())
+    });
     assert_eq!((failing.target, failing.status, failing.refuses()), (target, Some(403), true));
     let shown = failing.to_string();
-    for part in [&server.url("/hub"), TOPIC, "403", "remove it from `hub.hubs`", "abreast hub attempts"] {
+    for part in
+        [&server.url("/hub"), TOPIC, "403", "remove it from `hub.hubs`", "abreast hub attempts"]
+    {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     assert_eq!(bed.hub.metrics().failing_hubs, 1);

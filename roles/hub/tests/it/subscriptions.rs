@@ -16,8 +16,14 @@ fn faulty_requests_get_an_error_text() {
         ("hub.mode=subscribe".to_owned(), "hub.topic"),
         (format!("hub.mode=subscribe&hub.topic={topic}"), "hub.callback"),
         (format!("hub.mode=own&hub.topic={topic}&hub.callback={callback}"), "own"),
-        (format!("hub.mode=subscribe&hub.topic={topic}&hub.callback=file%3A%2F%2F%2Fetc"), "hub.callback"),
-        (format!("hub.mode=subscribe&hub.topic={topic}&hub.callback=http%3A%2F%2Fu%3Ap%40e%2F"), "hub.callback"),
+        (
+            format!("hub.mode=subscribe&hub.topic={topic}&hub.callback=file%3A%2F%2F%2Fetc"),
+            "hub.callback",
+        ),
+        (
+            format!("hub.mode=subscribe&hub.topic={topic}&hub.callback=http%3A%2F%2Fu%3Ap%40e%2F"),
+            "hub.callback",
+        ),
         (format!("hub.mode=subscribe&hub.topic={topic}&hub.callback=%FF"), "hub.callback"),
     ] {
         let answer = bed.form(&form);
@@ -39,10 +45,16 @@ fn faulty_requests_get_an_error_text() {
 #[test]
 fn a_secret_has_fewer_than_200_bytes() {
     let (bed, server) = (Bed::new(options()), Server::willing());
-    let answer = bed.ask("subscribe", TOPIC, &server.url("/c"), &format!("&hub.secret={}", "s".repeat(200)));
+    let answer =
+        bed.ask("subscribe", TOPIC, &server.url("/c"), &format!("&hub.secret={}", "s".repeat(200)));
     assert_eq!(answer.status, 400);
     assert!(answer.body.contains("200"), "{}", answer.body);
-    let answer = bed.ask("subscribe", TOPIC, &server.url("/c"), &format!("&hub.secret={}", "%C3%A9".repeat(100)));
+    let answer = bed.ask(
+        "subscribe",
+        TOPIC,
+        &server.url("/c"),
+        &format!("&hub.secret={}", "%C3%A9".repeat(100)),
+    );
     assert_eq!(answer.status, 400, "200 bytes in 100 characters");
     bed.subscribe(TOPIC, &server.url("/c"), &format!("&hub.secret={}", "s".repeat(199)));
     bed.say("x");
@@ -57,11 +69,25 @@ fn private_callbacks_and_topics_of_others_are_refused() {
     public.private_callbacks = false;
     let (bed, server) = (Bed::new(public), Server::willing());
     let port = server.url("").rsplit(':').next().unwrap().to_owned();
-    for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "2130706433"] {
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "10.0.0.1",
+        "169.254.169.254",
+        "[::ffff:127.0.0.1]",
+        "2130706433",
+    ] {
         let answer = bed.ask("subscribe", TOPIC, &format!("http://{host}:{port}/c"), "");
-        assert_eq!((answer.status, answer.body.contains("private")), (400, true), "{host}: {}", answer.body);
+        assert_eq!(
+            (answer.status, answer.body.contains("private")),
+            (400, true),
+            "{host}: {}",
+            answer.body
+        );
     }
-    let answer = bed.ask("subscribe", "http://elsewhere.example/topic", "http://93.184.216.34/c", "");
+    let answer =
+        bed.ask("subscribe", "http://elsewhere.example/topic", "http://93.184.216.34/c", "");
     assert_eq!(answer.status, 404);
     assert_eq!(bed.ask("subscribe", TOPIC, HUB, "").status, 400);
     assert!(server.seen().is_empty());
@@ -71,7 +97,8 @@ fn private_callbacks_and_topics_of_others_are_refused() {
 fn subscribers_can_be_sent_to_another_hub() {
     for (permanent, status) in [(false, 307), (true, 308)] {
         let mut elsewhere = options();
-        elsewhere.redirect = Some(Redirect { url: "https://hub.example.org/".to_owned(), permanent });
+        elsewhere.redirect =
+            Some(Redirect { url: "https://hub.example.org/".to_owned(), permanent });
         let answer = Bed::new(elsewhere).ask("subscribe", TOPIC, "http://127.0.0.1:9/c", "");
         assert_eq!(answer.status, status);
         assert!(answer.headers.contains(&("Location", "https://hub.example.org/".to_owned())));
@@ -98,7 +125,9 @@ fn a_renewed_lease_lasts() {
     let (bed, first) = subscribed(options(), &server, "&hub.lease_seconds=2");
     let second = bed.subscribe(TOPIC, &server.url("/c"), "&hub.lease_seconds=3600");
     assert_eq!(first.id, second.id);
-    assert!(second.lease_until.unwrap().as_seconds() > first.lease_until.unwrap().as_seconds() + 3_000);
+    assert!(
+        second.lease_until.unwrap().as_seconds() > first.lease_until.unwrap().as_seconds() + 3_000
+    );
     bed.say("x");
     server.wait_deliveries(1);
 }
@@ -140,7 +169,11 @@ fn topics_do_not_mix() {
     let server = Server::confirming(|_| Reply::Status(200));
     let bed = Bed::new(options());
     for topic in ["a", "b", "a%2F", "a/"] {
-        bed.subscribe(&format!("http://example.org/{topic}"), &server.url(&format!("/{}", encode(topic))), "");
+        bed.subscribe(
+            &format!("http://example.org/{topic}"),
+            &server.url(&format!("/{}", encode(topic))),
+            "",
+        );
     }
     for topic in ["a", "b", "a%2F", "a/"] {
         bed.publish(&format!("http://example.org/{topic}"), "text/plain", topic.as_bytes());

@@ -10,7 +10,11 @@ use std::time::Duration;
 fn not_subscribed(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Server {
     let server = Server::new(move |got| answer(&got.query()["hub.challenge"]));
     let bed = Bed::new(options());
-    assert_eq!(bed.ask("subscribe", TOPIC, &server.url("/c"), "").status, 202, "whatever comes of it");
+    assert_eq!(
+        bed.ask("subscribe", TOPIC, &server.url("/c"), "").status,
+        202,
+        "whatever comes of it"
+    );
     eventually_some("an end", || (bed.hub.metrics().unconfirmed == 1).then_some(()));
     assert!(bed.target(TOPIC, &server.url("/c")).is_none());
     assert_eq!(bed.hub.metrics().targets, 0);
@@ -40,7 +44,8 @@ fn whatever_is_not_the_challenge_is_no_confirmation() {
 fn redirects_are_not_followed_when_asking() {
     let elsewhere = Server::willing();
     let there = elsewhere.url("/c");
-    let server = not_subscribed(move |c| Reply::Full(302, vec![("Location", there.clone())], c.into()));
+    let server =
+        not_subscribed(move |c| Reply::Full(302, vec![("Location", there.clone())], c.into()));
     assert_eq!((server.questions().len(), elsewhere.seen().len()), (1, 0));
 }
 
@@ -92,8 +97,11 @@ fn challenges_are_random_and_leases_are_moved_into_the_span() {
     let server = Server::willing();
     let bed = Bed::new(options());
     let mut challenges = std::collections::HashSet::new();
-    for (asked, granted) in [("", "3600"), ("0", "1"), ("-1", "1"), ("1000000000000", "86400"), ("soon", "3600")] {
-        let target = bed.subscribe(TOPIC, &server.url("/c"), &format!("&hub.lease_seconds={asked}"));
+    for (asked, granted) in
+        [("", "3600"), ("0", "1"), ("-1", "1"), ("1000000000000", "86400"), ("soon", "3600")]
+    {
+        let target =
+            bed.subscribe(TOPIC, &server.url("/c"), &format!("&hub.lease_seconds={asked}"));
         let question = server.questions().pop().unwrap().query();
         assert_eq!(question["hub.lease_seconds"], granted, "{asked}");
         assert!(challenges.insert(question["hub.challenge"].clone()));
@@ -111,7 +119,11 @@ fn a_renewal_that_is_not_confirmed_changes_nothing() {
         if willing.swap(0, SeqCst) == 1 { confirm(got) } else { Reply::Status(404) }
     });
     let (bed, before) = subscribed(options(), &server, "&hub.secret=old");
-    for (mode, more) in [("subscribe", "&hub.secret=new&hub.lease_seconds=5"), ("subscribe", ""), ("unsubscribe", "")] {
+    for (mode, more) in [
+        ("subscribe", "&hub.secret=new&hub.lease_seconds=5"),
+        ("subscribe", ""),
+        ("unsubscribe", ""),
+    ] {
         let failed = bed.hub.metrics().unconfirmed;
         assert_eq!(bed.ask(mode, TOPIC, &server.url("/c"), more).status, 202);
         eventually_some("an end", || (bed.hub.metrics().unconfirmed > failed).then_some(()));
@@ -119,7 +131,10 @@ fn a_renewal_that_is_not_confirmed_changes_nothing() {
     assert_eq!(bed.target(TOPIC, &server.url("/c")).unwrap(), before);
     bed.say("signed with the old one");
     let got = server.wait_deliveries(1).remove(0);
-    assert_eq!(got.header("x-hub-signature"), Some(crate::delivery::signature(b"old", &got.body).as_str()));
+    assert_eq!(
+        got.header("x-hub-signature"),
+        Some(crate::delivery::signature(b"old", &got.body).as_str())
+    );
 }
 
 #[test]
@@ -157,7 +172,10 @@ fn requests_for_one_callback_count_in_their_order() {
     eventually_some("both", || (bed.hub.metrics().confirmed == 2).then_some(()));
     bed.say("x");
     let got = slow.wait_deliveries(1).remove(0);
-    assert_eq!(got.header("x-hub-signature"), Some(crate::delivery::signature(b"second", &got.body).as_str()));
+    assert_eq!(
+        got.header("x-hub-signature"),
+        Some(crate::delivery::signature(b"second", &got.body).as_str())
+    );
     drop(server);
 }
 
@@ -183,8 +201,9 @@ fn one_client_and_one_host_may_ask_so_often() {
     limited.verification.client_burst = 3;
     limited.verification.client_rate = 0.001;
     let (server, bed) = (Server::willing(), Bed::new(limited));
-    let statuses: Vec<_> =
-        (0..5).map(|n| bed.ask("subscribe", TOPIC, &server.url(&format!("/{n}")), "").status).collect();
+    let statuses: Vec<_> = (0..5)
+        .map(|n| bed.ask("subscribe", TOPIC, &server.url(&format!("/{n}")), "").status)
+        .collect();
     assert_eq!(statuses, [202, 202, 202, 429, 429]);
     let mut limited = options();
     limited.subscriptions_per_host = 2;

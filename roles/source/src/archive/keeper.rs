@@ -29,7 +29,9 @@ impl Keeper {
     pub fn start(publisher: impl Deref<Target = Publisher> + Send + 'static) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = thread::Builder::new().name("archives".into()).spawn(move || keep(&publisher, &stopped))?;
+        let thread = thread::Builder::new()
+            .name("archives".into())
+            .spawn(move || keep(&publisher, &stopped))?;
         Ok(Self { stop, thread: Some(thread) })
     }
 

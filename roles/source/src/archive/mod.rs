@@ -1,8 +1,9 @@
 //! Archives: the earlier lists of a set [rs-archives §1].
 //!
-//! Closed Change Lists and old dumps keep their addresses, and archives only list them. Resource Lists change, so copies
-//! are taken at intervals and kept as files: a list of the set, or an index and lists of parts of it. A part in which
-//! nothing changed between two copies is kept once. Copies are made in the background; nothing waits for them.
+//! Closed Change Lists and old dumps keep their addresses, and archives only list them. Resource
+//! Lists change, so copies are taken at intervals and kept as files: a list of the set, or an index
+//! and lists of parts of it. A part in which nothing changed between two copies is kept once.
+//! Copies are made in the background; nothing waits for them.
 
 mod keeper;
 mod record;
@@ -99,7 +100,8 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens the archive in a folder, made if it is missing. Files of a copy that was not completed are removed.
+    /// Opens the archive in a folder, made if it is missing. Files of a copy that was not completed
+    /// are removed.
     ///
     /// # Errors
     /// When the folder or the record of copies in it cannot be read.
@@ -146,9 +148,21 @@ impl Archive {
     }
 
     /// The bytes of a part of copies.
-    pub(crate) fn part(&self, shard: ShardId, version: Position, number: u64) -> Result<Vec<u8>, PublishError> {
-        let wanted = |part: &Part| part.shard == shard && part.version == version && part.number == number;
-        let part = self.lock().snapshots.iter().flat_map(|snapshot| &snapshot.parts).find(|part| wanted(part)).copied();
+    pub(crate) fn part(
+        &self,
+        shard: ShardId,
+        version: Position,
+        number: u64,
+    ) -> Result<Vec<u8>, PublishError> {
+        let wanted =
+            |part: &Part| part.shard == shard && part.version == version && part.number == number;
+        let part = self
+            .lock()
+            .snapshots
+            .iter()
+            .flat_map(|snapshot| &snapshot.parts)
+            .find(|part| wanted(part))
+            .copied();
         part.map_or(Err(PublishError::NotFound), |part| self.read(&record::part_name(&part)))
     }
 
@@ -157,7 +171,9 @@ impl Archive {
         let file = match fs::File::open(self.folder.join(name)) {
             Ok(file) => file,
             // Dropped a moment ago.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(PublishError::NotFound),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(PublishError::NotFound);
+            }
             Err(error) => return Err(PublishError::Cache(error)),
         };
         // This program wrote the file: it holds at most one document.
@@ -166,7 +182,8 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// Adds a copy whose files are durable, drops the oldest beyond the rule, and then the files of none.
+    /// Adds a copy whose files are durable, drops the oldest beyond the rule, and then the files of
+    /// none.
     fn add(&self, snapshot: Snapshot) -> io::Result<()> {
         {
             let mut record = self.lock();
@@ -185,13 +202,16 @@ impl Archive {
         let wanted: BTreeSet<String> = {
             let record = self.lock();
             let lists = record.snapshots.iter().map(|snapshot| record::list_name(snapshot.number));
-            let parts = record.snapshots.iter().flat_map(|snapshot| &snapshot.parts).map(record::part_name);
+            let parts =
+                record.snapshots.iter().flat_map(|snapshot| &snapshot.parts).map(record::part_name);
             lists.chain(parts).collect()
         };
         for entry in fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
             // Other files belong to other programs.
-            if let Some(name) = name.to_str().filter(|name| record::is_own_name(name) && !wanted.contains(*name)) {
+            if let Some(name) =
+                name.to_str().filter(|name| record::is_own_name(name) && !wanted.contains(*name))
+            {
                 fs::remove_file(self.folder.join(name))?;
             }
         }

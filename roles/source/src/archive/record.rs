@@ -23,7 +23,10 @@ impl Record {
         match fs::read_to_string(folder.join(NAME)) {
             Ok(text) => parse(&text).map_err(|line| {
                 let place = folder.join(NAME);
-                io::Error::new(io::ErrorKind::InvalidData, format!("`{}`, line {line}, is damaged", place.display()))
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("`{}`, line {line}, is damaged", place.display()),
+                )
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(error),
@@ -33,7 +36,8 @@ impl Record {
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let mut text = format!("{FIRST_LINE}\n");
         for snapshot in &self.snapshots {
-            let completed = snapshot.completed.map_or_else(|| "-".to_owned(), |at| at.as_micros().to_string());
+            let completed =
+                snapshot.completed.map_or_else(|| "-".to_owned(), |at| at.as_micros().to_string());
             let _ = writeln!(
                 text,
                 "list {} {} {completed} {} {}",
@@ -71,11 +75,14 @@ fn parse(text: &str) -> Result<Record, usize> {
         let words: Vec<&str> = line.split(' ').collect();
         let understood = match words.as_slice() {
             ["list", number, at, completed, taken, position] => {
-                snapshot([number, at, completed, taken, position]).map(|snapshot| record.snapshots.push(snapshot))
+                snapshot([number, at, completed, taken, position])
+                    .map(|snapshot| record.snapshots.push(snapshot))
             }
             ["part", shard, version, number, time] => {
                 let last = record.snapshots.last_mut();
-                part([shard, version, number, time]).zip(last).map(|(part, last)| last.parts.push(part))
+                part([shard, version, number, time])
+                    .zip(last)
+                    .map(|(part, last)| last.parts.push(part))
             }
             _ => None,
         };
@@ -120,7 +127,9 @@ pub(super) fn part_name(part: &Part) -> String {
 pub(super) fn is_own_name(name: &str) -> bool {
     let numbers = |rest: &str, count: usize| {
         rest.split('-').count() == count
-            && rest.split('-').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+            && rest
+                .split('-')
+                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
     };
     name.strip_suffix(".xml.gz").is_some_and(|name| {
         name.strip_prefix("list-").is_some_and(|rest| numbers(rest, 1))
@@ -151,7 +160,9 @@ mod tests {
         record.write(place.path()).unwrap();
         assert_eq!(Record::read(place.path()).unwrap(), record);
         assert!(is_own_name(&part_name(&part)) && is_own_name(&list_name(7)));
-        for other in ["record", "list-.xml.gz", "list-x.xml.gz", "part-1-2.xml.gz", "list-1.xml", "note.txt"] {
+        for other in
+            ["record", "list-.xml.gz", "list-x.xml.gz", "part-1-2.xml.gz", "list-1.xml", "note.txt"]
+        {
             assert!(!is_own_name(other), "{other}");
         }
         fs::write(place.path().join(NAME), "abreast-archive 1\npart 1 2 3 4\n").unwrap();

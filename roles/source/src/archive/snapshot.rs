@@ -1,7 +1,7 @@
 //! A copy of a Resource List that may change meanwhile.
 //!
-//! The head is read first, then one shard after the other: each includes every change up to the head, and perhaps later ones.
-//! `at` and `completed` of a list mean this [rs-core §10.1].
+//! The head is read first, then one shard after the other: each includes every change up to the
+//! head, and perhaps later ones. `at` and `completed` of a list mean this [rs-core §10.1].
 
 use super::{Archive, ArchiveError, Part, Snapshot, record};
 use crate::publish::{PublishError, PublishedSet, archived_index, archived_list};
@@ -18,7 +18,11 @@ const ATTEMPTS: usize = 3;
 ///
 /// # Errors
 /// See [`ArchiveError`]; then there is no new copy, and the next call tries again.
-pub fn take(log: &dyn ChangeLog, set: &PublishedSet, stop: &AtomicBool) -> Result<bool, ArchiveError> {
+pub fn take(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    stop: &AtomicBool,
+) -> Result<bool, ArchiveError> {
     let Some(archive) = &set.archive else { return Ok(false) };
     let head = log.head(set.id)?;
     let now = SystemClock.now();
@@ -37,7 +41,14 @@ pub fn take(log: &dyn ChangeLog, set: &PublishedSet, stop: &AtomicBool) -> Resul
             parts.push(keep_part(log, set, archive, shard, number, &before)?);
         }
     }
-    let mut snapshot = Snapshot { number, at: head.time, completed: None, taken: now, position: head.position, parts };
+    let mut snapshot = Snapshot {
+        number,
+        at: head.time,
+        completed: None,
+        taken: now,
+        position: head.position,
+        parts,
+    };
     let list = if let [only] = shards.as_slice() {
         let shard = current(log, set, only)?;
         snapshot.at = shard.time;
@@ -68,7 +79,9 @@ fn keep_part(
 ) -> Result<Part, ArchiveError> {
     let mut shard = current(log, set, shard)?;
     let last = before.last().map_or(&[][..], |last| &last.parts);
-    if let Some(part) = last.iter().find(|part| part.shard == shard.id && part.version == shard.version) {
+    if let Some(part) =
+        last.iter().find(|part| part.shard == shard.id && part.version == shard.version)
+    {
         return Ok(*part);
     }
     let mut attempt = 0;

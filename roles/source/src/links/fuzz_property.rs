@@ -10,14 +10,16 @@ use globset::{Glob, GlobMatcher};
 use std::sync::LazyLock;
 
 const RESOURCES: &str = "https://example.org/set/r/";
-/// Longest pattern that is compiled: it takes most of the time, and the target of filters has others.
+/// Longest pattern that is compiled: it takes most of the time, and the target of filters has
+/// others.
 const PATTERN_MAX: usize = 4;
 /// The pattern in place of longer ones.
-static ANY: LazyLock<GlobMatcher> = LazyLock::new(|| Glob::new("**").expect("a literal pattern").compile_matcher());
+static ANY: LazyLock<GlobMatcher> =
+    LazyLock::new(|| Glob::new("**").expect("a literal pattern").compile_matcher());
 
-/// The lines are a path, a rule's pattern, its relation, its template, and after them a sidecar. Targets stay in the
-/// set, stored links are published so that they are read as the same, headers carry them, and a rule finds its resources
-/// again.
+/// The lines are a path, a rule's pattern, its relation, its template, and after them a sidecar.
+/// Targets stay in the set, stored links are published so that they are read as the same, headers
+/// carry them, and a rule finds its resources again.
 ///
 /// # Panics
 /// When a property does not hold.
@@ -83,7 +85,11 @@ fn check_links(links: &[Link]) {
     for (link, published) in links.iter().zip(&published) {
         if !is_absolute(&link.target) {
             assert!(!link.target.starts_with('/'), "{}", link.target);
-            assert!(!link.target.split('/').any(|name| matches!(name, "." | "..")), "{}", link.target);
+            assert!(
+                !link.target.split('/').any(|name| matches!(name, "." | "..")),
+                "{}",
+                link.target
+            );
         }
         assert_eq!(LinkRecord::of(link).to_link("else/where").as_ref(), Ok(link));
         assert!(is_absolute(&published.href));
@@ -94,7 +100,9 @@ fn check_links(links: &[Link]) {
         assert!(value.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{value}");
         let read = parse_link_header(&value);
         assert!(
-            read.is_ok_and(|read| read.len() == 1 && published.iter().any(|link| link.href == read[0].target)),
+            read.is_ok_and(
+                |read| read.len() == 1 && published.iter().any(|link| link.href == read[0].target)
+            ),
             "{value}"
         );
     }
@@ -107,6 +115,8 @@ fn check_links(links: &[Link]) {
     ] {
         let mut stated = Vec::new();
         state_links(RESOURCES, &state, place, &mut stated);
-        assert!(stated.len() <= links.len() && stated.iter().all(|stated| is_absolute(&stated.href)));
+        assert!(
+            stated.len() <= links.len() && stated.iter().all(|stated| is_absolute(&stated.href))
+        );
     }
 }

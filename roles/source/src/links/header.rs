@@ -7,7 +7,8 @@ use abreast_webtypes::{Link, write_link};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublishedLinks(pub Vec<Link>);
 
-/// Field values for Link headers on the resource itself; patches are of one change only and stay out.
+/// Field values for Link headers on the resource itself; patches are of one change only and stay
+/// out.
 pub fn header_links(resources: &str, links: &[Link]) -> Vec<String> {
     links
         .iter()
@@ -43,7 +44,9 @@ mod tests {
         .unwrap();
         assert_eq!(
             header_links("https://example.org/set/r/", &read_links("d/res1", &records).unwrap()),
-            ["<https://example.org/set/r/d/res1.xml>; rel=\"describedby\"; type=\"application/xml\""]
+            [
+                "<https://example.org/set/r/d/res1.xml>; rel=\"describedby\"; type=\"application/xml\""
+            ]
         );
     }
 }

@@ -1,7 +1,8 @@
-//! The links of resources: where they come from, how they are kept, and how headers state them [rs-core §14].
+//! The links of resources: where they come from, how they are kept, and how headers state them
+//! [rs-core §14].
 //!
-//! A link's target is stored as keys are: an absolute URI, or a reference relative to the set's resources. So the
-//! public base may change without a change in the log.
+//! A link's target is stored as keys are: an absolute URI, or a reference relative to the set's
+//! resources. So the public base may change without a change in the log.
 
 pub(crate) mod fuzz_property;
 mod header;
@@ -26,5 +27,6 @@ pub const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
 pub(crate) fn is_absolute(reference: &str) -> bool {
     let Some((scheme, _)) = reference.split_once(':') else { return false };
     let rest = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    scheme.as_bytes().first().is_some_and(u8::is_ascii_alphabetic) && scheme.as_bytes().iter().all(rest)
+    scheme.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme.as_bytes().iter().all(rest)
 }

@@ -1,7 +1,8 @@
 //! The links of the file at a path: first those of its sidecar, then those of the rules.
 //!
-//! A sidecar of `NAME` is `.NAME.links.json` beside it: a JSON array of links. Its name begins with a dot, so it is
-//! not published. Rules add links that the sidecar does not have; its `via` is the original one and no rule adds another.
+//! A sidecar of `NAME` is `.NAME.links.json` beside it: a JSON array of links. Its name begins with
+//! a dot, so it is not published. Rules add links that the sidecar does not have; its `via` is the
+//! original one and no rule adds another.
 
 use super::record::{MAX_LINK_BYTES, bytes_of};
 use super::rules::{Rule, RuleOptions, split};
@@ -58,7 +59,11 @@ impl Links {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Self { rules: checked, resources: resources.to_owned(), sidecars: AtomicBool::new(false) })
+        Ok(Self {
+            rules: checked,
+            resources: resources.to_owned(),
+            sidecars: AtomicBool::new(false),
+        })
     }
 
     /// Whether any file can have links.
@@ -87,7 +92,10 @@ impl Links {
             // A name may make an invalid reference; such a link is left out.
             let Ok(link) = rule.link(path, &self.resources) else { continue };
             let named = link.has_rel("via") && found.links.iter().any(|other| other.has_rel("via"));
-            let known = found.links.iter().any(|other| other.target == link.target && other.rel == link.rel);
+            let known = found
+                .links
+                .iter()
+                .any(|other| other.target == link.target && other.rel == link.rel);
             let full = found.links.len() >= MAX_LINKS || bytes + bytes_of(&link) > MAX_LINK_BYTES;
             if named || known || full {
                 continue;
@@ -101,7 +109,8 @@ impl Links {
         found
     }
 
-    /// Link header values of the file at this relative path, at most 16 KiB of them: more breaks clients.
+    /// Link header values of the file at this relative path, at most 16 KiB of them: more breaks
+    /// clients.
     pub fn headers(&self, folder: &Folder, path: &[u8]) -> Vec<String> {
         let mut left = MAX_HEADERS;
         let mut values = header_links(&self.resources, &self.of(folder, path).links);
@@ -113,7 +122,12 @@ impl Links {
     }
 
     /// Keys of the resources whose links to this path depend on whether a file is there.
-    pub(crate) fn sources_of(&self, log: &dyn ChangeLog, set: SetId, path: &[u8]) -> Result<Vec<String>, LogError> {
+    pub(crate) fn sources_of(
+        &self,
+        log: &dyn ChangeLog,
+        set: SetId,
+        path: &[u8],
+    ) -> Result<Vec<String>, LogError> {
         let mut keys = Vec::new();
         if !self.rules.iter().any(|rule| rule.if_exists) {
             return Ok(keys);
@@ -123,7 +137,11 @@ impl Links {
             let range = KeyRange { end: Some(end.unwrap_or_else(|| format!("{start}\0"))), start };
             log.scan(set, &range, &mut |resource| {
                 keys.push(resource.key.clone());
-                if keys.len() < MAX_SOURCES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                if keys.len() < MAX_SOURCES {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
             })?;
         }
         Ok(keys)
@@ -195,20 +213,28 @@ fn sidecar_of(folder: &Folder, path: &[u8]) -> Result<Vec<Link>, String> {
     let (file, stat) = match folder.open_file(&place) {
         Ok(opened) => opened,
         // A name of 255 bytes has no sidecar.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Name | ErrorKind::TooLong) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::Name | ErrorKind::TooLong
+            ) =>
+        {
             return Ok(Vec::new());
         }
         Err(error) => return Err(format!("cannot read the links in `{shown}`: {error}")),
     };
     if stat.size > MAX_SIDECAR {
-        return Err(format!("cannot use the links in `{shown}`: it is larger than {MAX_SIDECAR} bytes"));
+        return Err(format!(
+            "cannot use the links in `{shown}`: it is larger than {MAX_SIDECAR} bytes"
+        ));
     }
     let mut text = Vec::with_capacity(stat.size as usize);
     let read = file.take(MAX_SIDECAR).read_to_end(&mut text);
     read.map_err(|error| format!("cannot read the links in `{shown}`: {error}"))?;
     let records: Vec<LinkRecord> = serde_json::from_slice(&text)
         .map_err(|error| format!("cannot use the links in `{shown}`: {}", explain(&error)))?;
-    read_links(&key_of(path), &records).map_err(|error| format!("cannot use the links in `{shown}`: {error}"))
+    read_links(&key_of(path), &records)
+        .map_err(|error| format!("cannot use the links in `{shown}`: {error}"))
 }
 
 /// The fault of a JSON text, with the nearest name of an unknown field.
@@ -218,7 +244,8 @@ pub fn explain(error: &serde_json::Error) -> String {
     // The name is anything, backquotes too; those that are known are plain.
     let Some((unknown, expected)) = rest.rsplit_once("`, expected ") else { return text };
     let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-    let place = text.rsplit_once(" at line ").map_or(String::new(), |(_, place)| format!("line {place}: "));
+    let place =
+        text.rsplit_once(" at line ").map_or(String::new(), |(_, place)| format!("line {place}: "));
     let nearest = super::record::nearest(unknown, &known);
     format!("{place}unknown field `{}`; did you mean `{nearest}`?", unknown.escape_debug())
 }
@@ -243,7 +270,11 @@ mod tests {
             .iter()
             .map(|(pattern, rel, href, if_exists)| RuleOptions {
                 pattern: (*pattern).into(),
-                link: LinkRecord { rel: (*rel).into(), href: (*href).into(), ..LinkRecord::default() },
+                link: LinkRecord {
+                    rel: (*rel).into(),
+                    href: (*href).into(),
+                    ..LinkRecord::default()
+                },
                 if_exists: *if_exists,
             })
             .collect();
@@ -271,7 +302,10 @@ mod tests {
         let (_place, folder) = world(&[
             ("a", ""),
             ("b", ""),
-            (".a.links.json", r#"[{"rel":"via","href":"https://original.example.org/a"},{"rel":"up","href":"b"}]"#),
+            (
+                ".a.links.json",
+                r#"[{"rel":"via","href":"https://original.example.org/a"},{"rel":"up","href":"b"}]"#,
+            ),
         ]);
         let links = links(&[("**", "via", "https://upstream.example.org/{path}", false)]);
         links.saw(b".a.links.json");
@@ -281,7 +315,8 @@ mod tests {
 
     #[test]
     fn a_bad_sidecar_is_reported_with_place_and_nearest_name() {
-        let (_place, folder) = world(&[("d/a", ""), ("d/.a.links.json", "[{\"rel\":\"up\",\n\"hrf\":\"b\"}]")]);
+        let (_place, folder) =
+            world(&[("d/a", ""), ("d/.a.links.json", "[{\"rel\":\"up\",\n\"hrf\":\"b\"}]")]);
         let links = links(&[("a", "license", "https://example.org/l", false)]);
         links.saw(b".a.links.json");
         let found = links.of(&folder, b"d/a");
@@ -301,7 +336,11 @@ mod tests {
 
     #[test]
     fn equal_links_have_equal_prints() {
-        let link = |target: &str, rel: &str| Link { target: target.into(), rel: rel.into(), params: Vec::new() };
+        let link = |target: &str, rel: &str| Link {
+            target: target.into(),
+            rel: rel.into(),
+            params: Vec::new(),
+        };
         assert_eq!(print_of(&[]), None);
         assert_eq!(print_of(&[link("a", "b")]), print_of(&[link("a", "b")]));
         assert_ne!(print_of(&[link("a", "b")]), print_of(&[link("ab", "")]));

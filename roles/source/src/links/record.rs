@@ -17,7 +17,8 @@ const MAX_TEXT: usize = 1_024;
 pub struct LinkRecord {
     /// Relation types, separated by spaces: registered names or URIs.
     pub rel: String,
-    /// The target: an absolute URI, or a reference relative to the resource; `/x` begins at the top of the set.
+    /// The target: an absolute URI, or a reference relative to the resource; `/x` begins at the top
+    /// of the set.
     pub href: String,
     /// Digests of the target, as in documents: `md5:… sha-256:…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,10 +65,13 @@ impl LinkRecord {
             push("length", length.to_string());
         }
         if let Some(modified) = &self.modified {
-            let read = W3cDatetime::parse(modified.as_bytes()).map_err(|error| format!("`modified`: {error}"))?;
+            let read = W3cDatetime::parse(modified.as_bytes())
+                .map_err(|error| format!("`modified`: {error}"))?;
             push("modified", read.instant.to_string());
         }
-        for (name, value) in [("path", &self.path), ("type", &self.media_type), ("encoding", &self.encoding)] {
+        for (name, value) in
+            [("path", &self.path), ("type", &self.media_type), ("encoding", &self.encoding)]
+        {
             if let Some(value) = value {
                 check_text(value).map_err(|reason| format!("`{name}`: {reason}"))?;
                 push(name, value.clone());
@@ -82,14 +86,22 @@ impl LinkRecord {
         if self.rel.split(' ').any(|token| token == PATCH) && self.media_type.is_none() {
             return Err("`type`: a patch needs the media type of its format".to_owned());
         }
-        Ok(Link { target, rel: self.rel.split_ascii_whitespace().collect::<Vec<_>>().join(" "), params })
+        Ok(Link {
+            target,
+            rel: self.rel.split_ascii_whitespace().collect::<Vec<_>>().join(" "),
+            params,
+        })
     }
 
     /// The record of a stored link.
     pub fn of(link: &Link) -> Self {
         let text = |name: &str| link.param(name).map(str::to_owned);
         // A relative target is relative to the set, not to the resource.
-        let href = if is_absolute(&link.target) { link.target.clone() } else { format!("/{}", link.target) };
+        let href = if is_absolute(&link.target) {
+            link.target.clone()
+        } else {
+            format!("/{}", link.target)
+        };
         Self {
             rel: link.rel.clone(),
             href,
@@ -110,11 +122,15 @@ impl LinkRecord {
 /// The link that is wrong, and its fault.
 pub fn read_links(key: &str, records: &[LinkRecord]) -> Result<Vec<Link>, String> {
     if records.len() > MAX_LINKS {
-        return Err(format!("{} links; at most {MAX_LINKS} are kept of one resource", records.len()));
+        return Err(format!(
+            "{} links; at most {MAX_LINKS} are kept of one resource",
+            records.len()
+        ));
     }
     let mut links: Vec<Link> = Vec::with_capacity(records.len());
     for (number, record) in records.iter().enumerate() {
-        let link = record.to_link(key).map_err(|reason| format!("link {}: {reason}", number + 1))?;
+        let link =
+            record.to_link(key).map_err(|reason| format!("link {}: {reason}", number + 1))?;
         if link.has_rel("via") && links.iter().any(|other| other.has_rel("via")) {
             return Err(format!(
                 "link {}: a second `via`; only the original Source is named [rs-core §14.8]",
@@ -127,7 +143,9 @@ pub fn read_links(key: &str, records: &[LinkRecord]) -> Result<Vec<Link>, String
     }
     let bytes: usize = links.iter().map(bytes_of).sum();
     if bytes > MAX_LINK_BYTES {
-        return Err(format!("{bytes} bytes of links; at most {MAX_LINK_BYTES} are kept of one resource"));
+        return Err(format!(
+            "{bytes} bytes of links; at most {MAX_LINK_BYTES} are kept of one resource"
+        ));
     }
     Ok(links)
 }
@@ -155,7 +173,9 @@ pub(crate) fn target_of(key: &str, href: &str) -> Result<String, String> {
     }
     // Relative to the resource's folder, or from the top of the set.
     let (folder, reference) = match href.strip_prefix('/') {
-        Some(rest) if rest.starts_with('/') => return Err("it names another host without a scheme".to_owned()),
+        Some(rest) if rest.starts_with('/') => {
+            return Err("it names another host without a scheme".to_owned());
+        }
         Some(rest) => ("", rest),
         None => (key.rsplit_once('/').map_or("", |(folder, _)| folder), href),
     };
@@ -208,7 +228,9 @@ pub fn absolute_uri(uri: &str) -> Result<(), String> {
 fn check_characters(uri: &str) -> Result<(), String> {
     let sound = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
     match uri.chars().find(|character| !u8::try_from(*character).is_ok_and(sound)) {
-        Some(bad) => Err(format!("`{}` cannot stand in a URI (help: percent-encode it)", bad.escape_debug())),
+        Some(bad) => {
+            Err(format!("`{}` cannot stand in a URI (help: percent-encode it)", bad.escape_debug()))
+        }
         None => Ok(()),
     }
 }
@@ -216,7 +238,11 @@ fn check_characters(uri: &str) -> Result<(), String> {
 /// Stored links as they are published: every target an absolute URI.
 pub fn published_links(links: &[Link], resources: &str) -> Vec<LinkRecord> {
     let published = |link: &Link| {
-        let href = if is_absolute(&link.target) { link.target.clone() } else { format!("{resources}{}", link.target) };
+        let href = if is_absolute(&link.target) {
+            link.target.clone()
+        } else {
+            format!("{resources}{}", link.target)
+        };
         LinkRecord { href, ..LinkRecord::of(link) }
     };
     links.iter().map(published).collect()
@@ -287,7 +313,10 @@ mod tests {
             (LinkRecord { pri: Some(0), ..link("duplicate", "x") }, "`pri`"),
             (LinkRecord { pri: Some(1_000_000), ..link("duplicate", "x") }, "`pri`"),
             (LinkRecord { hash: Some("md5:xyz".into()), ..link("duplicate", "x") }, "`hash`"),
-            (LinkRecord { modified: Some("yesterday".into()), ..link("duplicate", "x") }, "`modified`"),
+            (
+                LinkRecord { modified: Some("yesterday".into()), ..link("duplicate", "x") },
+                "`modified`",
+            ),
             (LinkRecord { media_type: Some("a\nb".into()), ..link("duplicate", "x") }, "`type`"),
             (link(PATCH, "x"), "`type`: a patch"),
             (link("nonsense", "x"), "`rel`"),
@@ -298,7 +327,9 @@ mod tests {
         let vias = [link("via", "https://a.example/"), link("via", "https://b.example/")];
         assert!(read_links("k", &vias).unwrap_err().contains("second `via`"));
         assert!(read_links("k", &vec![link("up", "x"); MAX_LINKS + 1]).is_err());
-        let long = |number: usize| link("up", &format!("https://example.org/{number}/{}", "x".repeat(1_000)));
+        let long = |number: usize| {
+            link("up", &format!("https://example.org/{number}/{}", "x".repeat(1_000)))
+        };
         let many: Vec<_> = (0..70).map(long).collect();
         assert!(read_links("k", &many).unwrap_err().contains("bytes of links"));
         assert_eq!(read_links("k", &many[..50]).unwrap().len(), 50);

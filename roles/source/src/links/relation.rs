@@ -12,9 +12,13 @@ pub fn check_relation(rel: &str) -> Result<(), String> {
     for token in rel.split(' ').filter(|token| !token.is_empty()) {
         any = true;
         if token == "resourcesync" {
-            return Err("`rel`: `resourcesync` leads to the Capability List; it is stated by itself".to_owned());
+            return Err(
+                "`rel`: `resourcesync` leads to the Capability List; it is stated by itself"
+                    .to_owned(),
+            );
         }
-        let plain = token.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte));
+        let plain =
+            token.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte));
         let known = REGISTERED.binary_search(&token).is_ok();
         if !plain || !(known || is_absolute(token)) {
             let nearest = crate::links::record::nearest(token, REGISTERED);
@@ -24,7 +28,11 @@ pub fn check_relation(rel: &str) -> Result<(), String> {
             ));
         }
     }
-    if any { Ok(()) } else { Err("`rel`: a link needs a relation, such as `describedby`".to_owned()) }
+    if any {
+        Ok(())
+    } else {
+        Err("`rel`: a link needs a relation, such as `describedby`".to_owned())
+    }
 }
 
 #[cfg(test)]

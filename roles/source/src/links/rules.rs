@@ -13,7 +13,8 @@ use std::path::Path;
 pub struct RuleOptions {
     /// The resources: `*.pdf` (in any folder) or `records/**/*.xml` (the whole path).
     pub pattern: String,
-    /// The link, with placeholders in `href`: `{path}`, `{dir}`, `{name}`, `{stem}`, `{ext}`, `{uri}`.
+    /// The link, with placeholders in `href`: `{path}`, `{dir}`, `{name}`, `{stem}`, `{ext}`,
+    /// `{uri}`.
     pub link: LinkRecord,
     /// Only where the target is a published file of the set.
     pub if_exists: bool,
@@ -63,12 +64,17 @@ impl Rule {
             .literal_separator(true)
             .backslash_escape(true)
             .build()
-            .map_err(|error| format!("`match`: `{}` is no pattern: {}", options.pattern, error.kind()))?;
+            .map_err(|error| {
+                format!("`match`: `{}` is no pattern: {}", options.pattern, error.kind())
+            })?;
         Self::with_matcher(options, glob.compile_matcher())
     }
 
     /// Checks the other parts of a rule whose pattern is compiled.
-    pub(super) fn with_matcher(options: &RuleOptions, matcher: GlobMatcher) -> Result<Self, String> {
+    pub(super) fn with_matcher(
+        options: &RuleOptions,
+        matcher: GlobMatcher,
+    ) -> Result<Self, String> {
         check_relation(&options.link.rel)?;
         let template = parse(&options.link.href).map_err(|reason| format!("`href`: {reason}"))?;
         let rule = Self {
@@ -79,7 +85,8 @@ impl Rule {
             if_exists: options.if_exists,
         };
         // A sample shows a rule that no resource could satisfy.
-        rule.link(b"folder/sample.x", "https://example.org/").map_err(|reason| format!("link: {reason}"))?;
+        rule.link(b"folder/sample.x", "https://example.org/")
+            .map_err(|reason| format!("link: {reason}"))?;
         if options.if_exists && rule.sibling().is_none() {
             return Err(format!(
                 "`if_exists`: `{}` must be a name in the resource's folder or in one beneath it, made of `{{stem}}` or \
@@ -121,11 +128,14 @@ impl Rule {
         LinkRecord { href, ..self.link.clone() }.to_link(&key_of(path))
     }
 
-    /// The one form whose resources can be found from the target: a fixed folder, then a name with one placeholder.
+    /// The one form whose resources can be found from the target: a fixed folder, then a name with
+    /// one placeholder.
     fn sibling(&self) -> Option<(&str, Part, String)> {
         let (before, placeholder, after) = match self.template.as_slice() {
             [part @ (Part::Stem | Part::Name)] => ("", part, ""),
-            [Part::Literal(before), part @ (Part::Stem | Part::Name)] => (before.as_str(), part, ""),
+            [Part::Literal(before), part @ (Part::Stem | Part::Name)] => {
+                (before.as_str(), part, "")
+            }
             [part @ (Part::Stem | Part::Name), Part::Literal(after)] => ("", part, after.as_str()),
             [Part::Literal(before), part @ (Part::Stem | Part::Name), Part::Literal(after)] => {
                 (before.as_str(), part, after.as_str())
@@ -141,7 +151,8 @@ impl Rule {
         plain.then(|| (before, placeholder.clone(), after.to_owned()))
     }
 
-    /// Keys that the resource may have whose link leads to this target: single ones, and ranges of them `[start, end)`.
+    /// Keys that the resource may have whose link leads to this target: single ones, and ranges of
+    /// them `[start, end)`.
     pub(crate) fn sources_of(&self, target: &str) -> Vec<(String, Option<String>)> {
         let sibling = self.sibling().filter(|_| self.if_exists);
         let found = sibling.and_then(|(before, placeholder, after)| {
@@ -165,7 +176,8 @@ fn ends_within_escape(text: &str) -> bool {
 
 /// The key without what `{stem}` leaves out.
 fn source_of(target: &str, before: &str, after: &str) -> Option<String> {
-    let (folder, name) = before.rsplit_once('/').map_or(("", before), |(folder, name)| (folder, name));
+    let (folder, name) =
+        before.rsplit_once('/').map_or(("", before), |(folder, name)| (folder, name));
     let (target_folder, target_name) = target.rsplit_once('/').unwrap_or(("", target));
     let value = target_name.strip_prefix(name)?.strip_suffix(after)?;
     let dir = match folder {
@@ -193,7 +205,9 @@ fn parse(href: &str) -> Result<Vec<Part>, String> {
         }
         let Some((_, part)) = PLACEHOLDERS.iter().find(|(known, _)| *known == name) else {
             let nearest = super::record::nearest(name, &PLACEHOLDERS.map(|(known, _)| known));
-            return Err(format!("there is no placeholder `{{{name}}}`; did you mean `{{{nearest}}}`?"));
+            return Err(format!(
+                "there is no placeholder `{{{name}}}`; did you mean `{{{nearest}}}`?"
+            ));
         };
         parts.push(part.clone());
         rest = after;
@@ -228,7 +242,8 @@ mod tests {
     use super::*;
 
     fn options(pattern: &str, href: &str, if_exists: bool) -> RuleOptions {
-        let link = LinkRecord { rel: "describedby".into(), href: href.into(), ..LinkRecord::default() };
+        let link =
+            LinkRecord { rel: "describedby".into(), href: href.into(), ..LinkRecord::default() };
         RuleOptions { pattern: pattern.into(), link, if_exists }
     }
 
@@ -245,7 +260,10 @@ mod tests {
             ("meta/{name}.json", "a%20b/meta/c.tar.gz.json"),
             ("/x/{dir}{stem}.{ext}", "x/a%20b/c.tar.gz"),
             ("https://m.example.org/{path}", "https://m.example.org/a%20b/c.tar.gz"),
-            ("https://t.example.org/{uri}", "https://t.example.org/https://example.org/set/r/a%20b/c.tar.gz"),
+            (
+                "https://t.example.org/{uri}",
+                "https://t.example.org/https://example.org/set/r/a%20b/c.tar.gz",
+            ),
         ] {
             let made = made.replace("c.xml", "c.tar.xml");
             assert_eq!(target("*.gz", href, "a b/c.tar.gz"), made, "{href}");
@@ -257,11 +275,21 @@ mod tests {
         let matches = |pattern: &str, path: &str| {
             Rule::new(&options(pattern, "{stem}.xml", false)).unwrap().matches(path.as_bytes())
         };
-        assert!(matches("*.pdf", "a.pdf") && matches("*.pdf", "x/y/a.pdf") && !matches("*.pdf", "a.pdf.txt"));
         assert!(
-            matches("x/*.pdf", "x/a.pdf") && !matches("x/*.pdf", "x/y/a.pdf") && matches("x/**/*.pdf", "x/y/a.pdf")
+            matches("*.pdf", "a.pdf")
+                && matches("*.pdf", "x/y/a.pdf")
+                && !matches("*.pdf", "a.pdf.txt")
         );
-        assert!(matches("**", "anything") && matches("/a.pdf", "a.pdf") && !matches("/a.pdf", "x/a.pdf"));
+        assert!(
+            matches("x/*.pdf", "x/a.pdf")
+                && !matches("x/*.pdf", "x/y/a.pdf")
+                && matches("x/**/*.pdf", "x/y/a.pdf")
+        );
+        assert!(
+            matches("**", "anything")
+                && matches("/a.pdf", "a.pdf")
+                && !matches("/a.pdf", "x/a.pdf")
+        );
     }
 
     #[test]
@@ -288,7 +316,9 @@ mod tests {
 
     #[test]
     fn the_resources_whose_target_this_is_are_found() {
-        let sources = |href: &str, target: &str| Rule::new(&options("*", href, true)).unwrap().sources_of(target);
+        let sources = |href: &str, target: &str| {
+            Rule::new(&options("*", href, true)).unwrap().sources_of(target)
+        };
         let by_stem = [("a/b.".to_owned(), Some("a/b/".to_owned())), ("a/b".to_owned(), None)];
         assert_eq!(sources("{stem}.xml", "a/b.xml"), by_stem);
         assert_eq!(sources("meta/{name}.json", "a/meta/b.pdf.json"), [("a/b.pdf".into(), None)]);

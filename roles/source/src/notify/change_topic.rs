@@ -1,10 +1,13 @@
-//! The topic of a set's changes: its next notification is a range of the log, as long as a notification may be.
+//! The topic of a set's changes: its next notification is a range of the log, as long as a
+//! notification may be.
 
 use super::NotifyOptions;
 use super::due::Due;
 use super::state_file::StateFile;
 use crate::projection::Topic;
-use abreast_core::{ChangeLog, ChangeRecord, LogError, NewNotification, Payload, Position, SetId, TopicId, TopicLog};
+use abreast_core::{
+    ChangeLog, ChangeRecord, LogError, NewNotification, Payload, Position, SetId, TopicId, TopicLog,
+};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -127,14 +130,18 @@ impl ChangeTopic {
     pub(super) fn recorded(&mut self, range: &Range, options: &NotifyOptions) {
         self.notified = range.last;
         // What does not fit into one notification follows without a pause, so that it ends.
-        let pause = if range.full { Duration::ZERO } else { self.pause(Instant::now(), options.debounce) };
+        let pause =
+            if range.full { Duration::ZERO } else { self.pause(Instant::now(), options.debounce) };
         self.due.done(pause);
     }
 
-    /// The pause before the next notification: short after a single one, twice as long after each that follows soon.
+    /// The pause before the next notification: short after a single one, twice as long after each
+    /// that follows soon.
     fn pause(&mut self, now: Instant, longest: Duration) -> Duration {
         let pause = match self.last {
-            Some((last, pause)) if now.duration_since(last) < 2 * longest => (2 * pause).min(longest),
+            Some((last, pause)) if now.duration_since(last) < 2 * longest => {
+                (2 * pause).min(longest)
+            }
             _ => longest / FIRST_PAUSE,
         };
         self.last = Some((now, pause));

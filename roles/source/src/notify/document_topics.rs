@@ -1,9 +1,12 @@
-//! The topics of documents: each is compared with what it has notified every half second, and once when its set is gone.
+//! The topics of documents: each is compared with what it has notified every half second, and once
+//! when its set is gone.
 
 use super::due::Due;
 use super::notifier::NotifyError;
 use super::state_file::{StateFile, TopicState};
-use crate::projection::{EndedTopic, NewsRequest, NotifiedDocuments, Projection, Topic, TopicContent};
+use crate::projection::{
+    EndedTopic, NewsRequest, NotifiedDocuments, Projection, Topic, TopicContent,
+};
 use crate::publish::{PublishError, Publisher};
 use abreast_core::{NewNotification, Payload, TopicId, TopicLog};
 use abreast_webtypes::Timestamp;
@@ -79,24 +82,35 @@ impl DocumentTopics {
                 });
             }
             for (record, known) in state.topics() {
-                if let Some(EndedTopic { url, .. }) = end_of(projection, publisher, record, known, now) {
+                if let Some(EndedTopic { url, .. }) =
+                    end_of(projection, publisher, record, known, now)
+                {
                     let id = topics.open_topic(&url)?;
-                    ended.push(Ended { projection: number, record: record.clone(), id, due: Due::now() });
+                    ended.push(Ended {
+                        projection: number,
+                        record: record.clone(),
+                        id,
+                        due: Due::now(),
+                    });
                 }
             }
         }
         Ok(Self { state, topics: found, ended, every })
     }
 
-    /// The notifications to be made now. Each is to be answered with [`Self::recorded`] or [`Self::failed`].
+    /// The notifications to be made now. Each is to be answered with [`Self::recorded`] or
+    /// [`Self::failed`].
     pub(super) fn pending(&mut self, publisher: &Publisher, now: Timestamp) -> Vec<Pending> {
         let mut pending = Vec::new();
-        let (clock, first) = (Instant::now(), self.state.topics().values().all(|state| state.until == 0));
+        let (clock, first) =
+            (Instant::now(), self.state.topics().values().all(|state| state.until == 0));
         for ended in self.ended.iter().filter(|ended| ended.due.is_at(clock)) {
             pending.extend(ended.pending(publisher, self.state.topics().get(&ended.record), now));
         }
         let none = TopicState::default();
-        for (place, topic) in self.topics.iter_mut().enumerate().filter(|(_, topic)| topic.due.is_at(clock)) {
+        for (place, topic) in
+            self.topics.iter_mut().enumerate().filter(|(_, topic)| topic.due.is_at(clock))
+        {
             let state = self.state.topics().get(&topic.topic.record).unwrap_or(&none);
             let growth = topic.growth.is_some_and(|growth| growth <= clock);
             let request = NewsRequest { first, growth, ..request(state, now) };
@@ -154,7 +168,9 @@ impl DocumentTopic {
         publisher: &Publisher,
         request: &NewsRequest<'_>,
     ) -> Result<Option<Pending>, PublishError> {
-        let Some(projection) = publisher.projections().nth(self.projection) else { return Ok(None) };
+        let Some(projection) = publisher.projections().nth(self.projection) else {
+            return Ok(None);
+        };
         let news = projection.news(publisher, &self.topic, request)?;
         Ok(news.map(|news| Pending {
             name: self.slug.clone(),
@@ -175,9 +191,15 @@ impl DocumentTopic {
 }
 
 impl Ended {
-    fn pending(&self, publisher: &Publisher, state: Option<&TopicState>, now: Timestamp) -> Option<Pending> {
+    fn pending(
+        &self,
+        publisher: &Publisher,
+        state: Option<&TopicState>,
+        now: Timestamp,
+    ) -> Option<Pending> {
         let projection = publisher.projections().nth(self.projection)?;
-        let EndedTopic { notification, media_type, .. } = end_of(projection, publisher, &self.record, state?, now)?;
+        let EndedTopic { notification, media_type, .. } =
+            end_of(projection, publisher, &self.record, state?, now)?;
         Some(Pending {
             name: self.record.clone(),
             topic: self.id,

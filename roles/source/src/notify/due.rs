@@ -45,7 +45,10 @@ mod tests {
         for _ in 0..10 {
             due.failed();
         }
-        assert!(!due.is_at(begun + Duration::from_secs(59)) && due.is_at(Instant::now() + LONGEST_PAUSE));
+        assert!(
+            !due.is_at(begun + Duration::from_secs(59))
+                && due.is_at(Instant::now() + LONGEST_PAUSE)
+        );
         due.done(Duration::ZERO);
         assert!(due.is_at(Instant::now()));
         due.failed();

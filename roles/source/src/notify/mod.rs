@@ -1,5 +1,5 @@
-//! Notifications: changes are recorded for subscribers soon and without a gap [rs-change-notification §2]
-//! [rs-framework-notification §2].
+//! Notifications: changes are recorded for subscribers soon and without a gap
+//! [rs-change-notification §2] [rs-framework-notification §2].
 //!
 //! | file | subject |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | `document_topics.rs` | the documents that projections report as new or different |
 //! | `state_file.rs` | where topics began and which documents they have notified, over restarts |
 //!
-//! The number and addresses of subscribers are a hub's business. A notification is made when it is durable in its topic's
-//! log ([`abreast_core::TopicLog`]).
+//! The number and addresses of subscribers are a hub's business. A notification is made when it is
+//! durable in its topic's log ([`abreast_core::TopicLog`]).
 
 mod change_topic;
 mod document_topics;
@@ -25,15 +25,16 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotifyOptions {
-    /// The longest pause between two notifications: 200 ms by default. After a single one it is a tenth of that, and
-    /// twice as long after each that follows soon.
+    /// The longest pause between two notifications: 200 ms by default. After a single one it is a
+    /// tenth of that, and twice as long after each that follows soon.
     pub debounce: Duration,
-    /// Changes in one notification: 1,000 by default, 50,000 at most [rs-core §7]. More become several.
+    /// Changes in one notification: 1,000 by default, 50,000 at most [rs-core §7]. More become
+    /// several.
     pub most: usize,
     /// A notification is about this long at most: 512 KiB by default. More become several.
     pub bytes: usize,
-    /// An open Change List that grows is notified this often: once a minute by default; never when zero. New and closed
-    /// ones are notified at once.
+    /// An open Change List that grows is notified this often: once a minute by default; never when
+    /// zero. New and closed ones are notified at once.
     pub change_list_every: Duration,
 }
 

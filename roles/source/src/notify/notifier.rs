@@ -1,4 +1,5 @@
-//! The notifier: one thread that records the notifications of all sets; its owner stops and awaits it.
+//! The notifier: one thread that records the notifications of all sets; its owner stops and awaits
+//! it.
 
 use super::NotifyOptions;
 use super::change_topic::ChangeTopic;
@@ -19,7 +20,8 @@ use thiserror::Error;
 /// How often documents are compared, and how long a stop may take.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Called when something new is in a topic's log, from another thread and at once: it must not block.
+/// Called when something new is in a topic's log, from another thread and at once: it must not
+/// block.
 pub type Published = Arc<dyn Fn(TopicId) + Send + Sync>;
 
 /// An error while notifications were started.
@@ -51,8 +53,9 @@ impl Notifier {
     /// Starts it, for every set of the publisher with
     /// [`PublishedSet::notifications`](crate::publish::PublishedSet::notifications).
     ///
-    /// The topics exist when this returns, so that no subscription precedes the beginning of its topic: changes
-    /// from now on are notified. The beginnings, and the documents notified, are kept in the file `record`.
+    /// The topics exist when this returns, so that no subscription precedes the beginning of its
+    /// topic: changes from now on are notified. The beginnings, and the documents notified, are
+    /// kept in the file `record`.
     ///
     /// # Errors
     /// See [`NotifyError`].
@@ -66,17 +69,21 @@ impl Notifier {
     ) -> Result<Self, NotifyError> {
         let mut state = StateFile::read(record).map_err(NotifyError::Record)?;
         let mut changes = Vec::new();
-        for topic in publisher.topics().iter().filter(|topic| topic.content == TopicContent::Changes) {
+        for topic in
+            publisher.topics().iter().filter(|topic| topic.content == TopicContent::Changes)
+        {
             changes.push(ChangeTopic::resume(&**publisher.log(), &*topics, topic, &mut state)?);
         }
-        // Where topics begin is durable before anybody can subscribe: later changes are notified, also after a crash.
+        // Where topics begin is durable before anybody can subscribe: later changes are notified,
+        // also after a crash.
         state.save().map_err(NotifyError::Record)?;
         let every = options.change_list_every;
         let documents = DocumentTopics::resume(&publisher, &*topics, state, every, clock.now())?;
         let worker = Worker { publisher, topics, options, clock, published, changes, documents };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = thread::Builder::new().name("notify".into()).spawn(move || worker.run(&stopped));
+        let thread =
+            thread::Builder::new().name("notify".into()).spawn(move || worker.run(&stopped));
         Ok(Self { stop, thread: Some(thread.map_err(NotifyError::Thread)?) })
     }
 
@@ -122,16 +129,23 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
         }
     }
 
-    /// One notification of each topic that has changes and had its pause; all are recorded together.
+    /// One notification of each topic that has changes and had its pause; all are recorded
+    /// together.
     fn notify_changes(&mut self) {
         let (now, log) = (Instant::now(), &**self.publisher.log());
         let mut sent = Vec::new();
-        for (place, changes) in self.changes.iter_mut().enumerate().filter(|(_, changes)| changes.due.is_at(now)) {
+        for (place, changes) in
+            self.changes.iter_mut().enumerate().filter(|(_, changes)| changes.due.is_at(now))
+        {
             match changes.next(log, &*self.topics, &self.options) {
                 Ok(None) => {}
                 Ok(Some(range)) => {
                     let new = changes.notification(&range);
-                    sent.push((place, range, submit(&*self.topics, changes.topic, new, &self.published)));
+                    sent.push((
+                        place,
+                        range,
+                        submit(&*self.topics, changes.topic, new, &self.published),
+                    ));
                 }
                 Err(error) => {
                     changes.due.failed();
@@ -160,7 +174,12 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
         let sent: Vec<_> = pending
             .into_iter()
             .map(|pending| {
-                let answer = submit(&*self.topics, pending.topic, pending.notification.clone(), &self.published);
+                let answer = submit(
+                    &*self.topics,
+                    pending.topic,
+                    pending.notification.clone(),
+                    &self.published,
+                );
                 (pending, answer)
             })
             .collect();
@@ -203,7 +222,12 @@ impl<P: Deref<Target = Publisher>> Worker<P> {
 
 type Answer = mpsc::Receiver<Result<Offset, LogError>>;
 
-fn submit(topics: &dyn TopicLog, topic: TopicId, new: NewNotification, published: &Published) -> Answer {
+fn submit(
+    topics: &dyn TopicLog,
+    topic: TopicId,
+    new: NewNotification,
+    published: &Published,
+) -> Answer {
     let (sender, answer) = mpsc::sync_channel(1);
     let published = Arc::clone(published);
     let done = move |result: Result<Offset, LogError>| {
@@ -217,7 +241,12 @@ fn submit(topics: &dyn TopicLog, topic: TopicId, new: NewNotification, published
 }
 
 fn answered(answer: &Answer) -> Result<Offset, LogError> {
-    let gone = |_| Err(LogError::new(abreast_core::ErrorKind::Io, "the store of topics ended before it answered"));
+    let gone = |_| {
+        Err(LogError::new(
+            abreast_core::ErrorKind::Io,
+            "the store of topics ended before it answered",
+        ))
+    };
     answer.recv().unwrap_or_else(gone)
 }
 

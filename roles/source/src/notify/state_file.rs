@@ -1,7 +1,8 @@
-//! The notifier's file: where each topic began and which documents it has notified. Small, and written whole each time.
+//! The notifier's file: where each topic began and which documents it has notified. Small, and
+//! written whole each time.
 //!
-//! A notification of documents is published first and written here then: after a crash between the two it is published
-//! again, which does no harm.
+//! A notification of documents is published first and written here then: after a crash between the
+//! two it is published again, which does no harm.
 
 use crate::projection::NotifiedDocuments;
 use abreast_core::Position;
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct TopicState {
-    /// The position of the log when the topic of changes was new: earlier changes are never notified.
+    /// The position of the log when the topic of changes was new: earlier changes are never
+    /// notified.
     pub(super) begun: Option<u64>,
     /// When the last notification of documents was made, in microseconds; 0 for never.
     pub(super) until: i64,
@@ -94,7 +96,11 @@ impl StateFile {
         file.write_all(&serde_json::to_vec(&Stored { sets: &self.topics })?)?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = self
+            .path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         fs::File::open(folder)?.sync_all()
     }
 }
@@ -109,8 +115,7 @@ mod tests {
         let path = folder.path().join("notify.json");
         let mut file = StateFile::read(path.clone()).unwrap();
         assert!(file.topics.is_empty());
-        let serde_json::Value::Object(documents) =
-            serde_json::json!({"capability_list": "ab", "log": 3, "archives": {"changelist-archive": 7}})
+        let serde_json::Value::Object(documents) = serde_json::json!({"capability_list": "ab", "log": 3, "archives": {"changelist-archive": 7}})
         else {
             unreachable!()
         };
@@ -122,11 +127,18 @@ mod tests {
         assert_eq!(file.begun("set", Position(4)), Position(4));
         file.save().unwrap();
         let state = TopicState { begun: Some(4), until: -1, documents };
-        assert_eq!(StateFile::read(path.clone()).unwrap().topics, BTreeMap::from([("set".to_owned(), state)]));
+        assert_eq!(
+            StateFile::read(path.clone()).unwrap().topics,
+            BTreeMap::from([("set".to_owned(), state)])
+        );
         // Documents are read by their projection; keys beside the sets are ignored.
-        fs::write(&path, r#"{"sets":{"a":{"begun":null,"until":0,"position":5}},"more":2}"#).unwrap();
+        fs::write(&path, r#"{"sets":{"a":{"begun":null,"until":0,"position":5}},"more":2}"#)
+            .unwrap();
         let read = StateFile::read(path.clone()).unwrap().topics["a"].clone();
-        assert_eq!((read.begun, read.until, read.documents["position"].as_u64()), (None, 0, Some(5)));
+        assert_eq!(
+            (read.begun, read.until, read.documents["position"].as_u64()),
+            (None, 0, Some(5))
+        );
         fs::write(&path, "{").unwrap();
         assert!(StateFile::read(path).unwrap_err().to_string().contains("is damaged"));
     }

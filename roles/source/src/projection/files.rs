@@ -14,8 +14,8 @@ pub struct PublishedFile {
     pub content_type: &'static str,
     /// Its set.
     pub set: Arc<PublishedSet>,
-    /// The permanent URL of these bytes, if the requested URL has others after the next change; `None` if the requested
-    /// URL is permanent.
+    /// The permanent URL of these bytes, if the requested URL has others after the next change;
+    /// `None` if the requested URL is permanent.
     pub location: Option<String>,
 }
 

@@ -29,7 +29,8 @@ impl<'a> HeadReader<'a> {
         if self.may_block {
             return self.log.head(set.id);
         }
-        let unknown = || LogError::new(ErrorKind::Busy, "the store must be asked for the head of the log");
+        let unknown =
+            || LogError::new(ErrorKind::Busy, "the store must be asked for the head of the log");
         self.log.known_head(set.id).ok_or_else(unknown)
     }
 }

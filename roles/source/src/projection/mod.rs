@@ -1,8 +1,8 @@
-//! Projections: each makes the documents of one protocol from the log, and is the only place that knows its addresses,
-//! versions, bytes and topics.
+//! Projections: each makes the documents of one protocol from the log, and is the only place that
+//! knows its addresses, versions, bytes and topics.
 //!
-//! The [`Publisher`] asks its projections in turn, keeps what they render and answers by path. The server, the static
-//! site and the notifier know paths, topics and positions, and no protocol.
+//! The [`Publisher`] asks its projections in turn, keeps what they render and answers by path. The
+//! server, the static site and the notifier know paths, topics and positions, and no protocol.
 
 mod files;
 mod head_reader;
@@ -21,11 +21,16 @@ use std::sync::Arc;
 
 /// The documents and topics of one protocol.
 pub trait Projection: Send + Sync + 'static {
-    /// The document at a path below the public base, which does not begin with `/`; `None` when the path is not of this
-    /// projection. A document has one path. Reads no store.
-    fn resolve<'p>(&'p self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>>;
+    /// The document at a path below the public base, which does not begin with `/`; `None` when the
+    /// path is not of this projection. A document has one path. Reads no store.
+    fn resolve<'p>(
+        &'p self,
+        publisher: &'p Publisher,
+        path: &str,
+    ) -> Option<Box<dyn ResolvedDocument + 'p>>;
 
-    /// Whether a path below the public base is that of a file, whether it exists or not. Reads no store.
+    /// Whether a path below the public base is that of a file, whether it exists or not. Reads no
+    /// store.
     fn is_file(&self, _publisher: &Publisher, _path: &str) -> bool {
         false
     }
@@ -34,7 +39,12 @@ pub trait Projection: Send + Sync + 'static {
     ///
     /// # Errors
     /// When there is none, or not now.
-    fn file(&self, _publisher: &Publisher, _path: &str, _query: Option<&str>) -> Result<PublishedFile, FileError> {
+    fn file(
+        &self,
+        _publisher: &Publisher,
+        _path: &str,
+        _query: Option<&str>,
+    ) -> Result<PublishedFile, FileError> {
         Err(FileError::NotFound("there is no such file".to_owned()))
     }
 
@@ -44,7 +54,8 @@ pub trait Projection: Send + Sync + 'static {
     /// When the log fails.
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError>;
 
-    /// Folders of a set in a static site whose documents are numbered: a history that was lost left others there.
+    /// Folders of a set in a static site whose documents are numbered: a history that was lost left
+    /// others there.
     fn numbered_folders(&self) -> &'static [&'static str] {
         &[]
     }
@@ -64,7 +75,8 @@ pub trait Projection: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The notification of a range of the log, in a topic of [`TopicContent::Changes`]. The same range is the same bytes.
+    /// The notification of a range of the log, in a topic of [`TopicContent::Changes`]. The same
+    /// range is the same bytes.
     ///
     /// # Errors
     /// When there is no such topic or the log fails.
@@ -78,8 +90,8 @@ pub trait Projection: Send + Sync + 'static {
         Err(PublishError::NotFound)
     }
 
-    /// The notification of the documents that are new or different, in a topic of [`TopicContent::Documents`]; `None`
-    /// when none is.
+    /// The notification of the documents that are new or different, in a topic of
+    /// [`TopicContent::Documents`]; `None` when none is.
     ///
     /// # Errors
     /// When the log fails.
@@ -92,13 +104,19 @@ pub trait Projection: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// The end of a topic of documents whose set is no longer published, by the name of its record; `None` when the set
-    /// is published, or the record is not of this projection.
-    fn ended_topic(&self, _publisher: &Publisher, _record: &str, _request: &NewsRequest<'_>) -> Option<EndedTopic> {
+    /// The end of a topic of documents whose set is no longer published, by the name of its record;
+    /// `None` when the set is published, or the record is not of this projection.
+    fn ended_topic(
+        &self,
+        _publisher: &Publisher,
+        _record: &str,
+        _request: &NewsRequest<'_>,
+    ) -> Option<EndedTopic> {
         None
     }
 
-    /// Whether this is the path of a topic in which the end of a set is published, whether there is such a set or not.
+    /// Whether this is the path of a topic in which the end of a set is published, whether there is
+    /// such a set or not.
     fn is_lasting_topic(&self, _path: &str) -> bool {
         false
     }
@@ -106,14 +124,15 @@ pub trait Projection: Send + Sync + 'static {
 
 /// One document, as it is found at a path.
 pub trait ResolvedDocument: Send + Sync {
-    /// Its version. Reads the store only through `heads`, unless the document [follows](Self::follows) a log.
+    /// Its version. Reads the store only through `heads`, unless the document
+    /// [follows](Self::follows) a log.
     ///
     /// # Errors
     /// When there is no such document, or not yet.
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError>;
 
-    /// The set whose log decides the version, of a document whose version is read from the store: while that log stands
-    /// where it stood, the version is the same.
+    /// The set whose log decides the version, of a document whose version is read from the store:
+    /// while that log stands where it stood, the version is the same.
     fn follows(&self) -> Option<&PublishedSet> {
         None
     }
@@ -158,8 +177,8 @@ impl LogState {
 
 /// The receiver of the bytes of a document while it is rendered.
 pub trait Output {
-    /// Announces about how many bytes follow. A large document waits here for its turn: to be called before the entries
-    /// are read from the store, and while no lock is held.
+    /// Announces about how many bytes follow. A large document waits here for its turn: to be
+    /// called before the entries are read from the store, and while no lock is held.
     fn expect(&mut self, bytes: u64);
 
     /// Takes bytes of a long document, so that it is never in memory as a whole.
@@ -195,7 +214,8 @@ pub struct SiteDocument {
     pub entry: bool,
     /// Whether its bytes never change.
     pub closed: bool,
-    /// Whether it shows which sets a site has: it has no time, and is the same in every build of these sets.
+    /// Whether it shows which sets a site has: it has no time, and is the same in every build of
+    /// these sets.
     pub identifies: bool,
 }
 
@@ -206,7 +226,8 @@ pub struct Topic {
     pub url: String,
     /// Its set.
     pub set: Arc<PublishedSet>,
-    /// The name of its record among those of other topics: the set's name, for one topic of each set.
+    /// The name of its record among those of other topics: the set's name, for one topic of each
+    /// set.
     pub record: String,
     /// The content of its notifications.
     pub content: TopicContent,
@@ -237,7 +258,8 @@ impl TopicContent {
 
 /// A number in its one spelling: no sign, no leading zero.
 fn plain_number(text: &str) -> Option<u64> {
-    let canonical =
-        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let canonical = !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && (text == "0" || !text.starts_with('0'));
     canonical.then(|| text.parse().ok()).flatten()
 }

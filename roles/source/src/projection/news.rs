@@ -1,4 +1,5 @@
-//! News of documents: which documents of a topic are new or different, as a projection reports them to the notifier.
+//! News of documents: which documents of a topic are new or different, as a projection reports them
+//! to the notifier.
 
 use abreast_webtypes::Timestamp;
 

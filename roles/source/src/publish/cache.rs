@@ -1,10 +1,11 @@
 //! The rendered documents that are kept, in memory and in files, and for how long.
 //!
-//! Small documents stay in memory; larger ones are written to files of the cache folder while they are rendered, and never
-//! in memory as a whole. Both within limits, the least used leave first. Each document is rendered and compressed once,
-//! however many ask for it, and documents do not wait for each other, except that large ones take turns ([`Lanes`]). A
-//! thread of its own renders: an allocator keeps what a thread freed for that thread, so many threads that render now and
-//! then would each hold the memory of one rendering.
+//! Small documents stay in memory; larger ones are written to files of the cache folder while they
+//! are rendered, and never in memory as a whole. Both within limits, the least used leave first.
+//! Each document is rendered and compressed once, however many ask for it, and documents do not
+//! wait for each other, except that large ones take turns ([`Lanes`]). A thread of its own renders:
+//! an allocator keeps what a thread freed for that thread, so many threads that render now and then
+//! would each hold the memory of one rendering.
 
 use super::lanes::{Lanes, Turn};
 use super::{PublishError, PublishedSet};
@@ -110,7 +111,8 @@ impl Document {
 
 struct Slot {
     version: Version,
-    /// The state of the log before that version was determined: while the log has it, the version is the same.
+    /// The state of the log before that version was determined: while the log has it, the version
+    /// is the same.
     at: Option<LogState>,
     document: Arc<Document>,
     used: u64,
@@ -127,7 +129,8 @@ struct Slots {
 pub(crate) struct DocumentCache {
     folder: PathBuf,
     slots: Mutex<Slots>,
-    /// The documents that are rendered now: a lock each, which its renderer holds and others wait for.
+    /// The documents that are rendered now: a lock each, which its renderer holds and others wait
+    /// for.
     rendering: Mutex<HashMap<Arc<str>, Weak<Mutex<()>>>>,
     lanes: Lanes,
     file_number: AtomicU64,
@@ -158,7 +161,12 @@ impl DocumentCache {
     }
 
     /// The document, if it is of this version, which is the newest one with the log at that state.
-    pub(crate) fn of_version(&self, path: &str, version: &Version, at: Option<LogState>) -> Option<Arc<Document>> {
+    pub(crate) fn of_version(
+        &self,
+        path: &str,
+        version: &Version,
+        at: Option<LogState>,
+    ) -> Option<Arc<Document>> {
         self.fresh(path, |slot| {
             let same = slot.version == *version;
             if same {
@@ -180,7 +188,8 @@ impl DocumentCache {
         Some(Arc::clone(&slot.document))
     }
 
-    /// The document, rendered by the first that asks for it; others that ask meanwhile wait for that one document.
+    /// The document, rendered by the first that asks for it; others that ask meanwhile wait for
+    /// that one document.
     pub(crate) fn get_or_render(
         &self,
         path: &str,
@@ -207,7 +216,8 @@ impl DocumentCache {
             Ok::<_, PublishError>((rendered, tag, plain))
         })?;
         let mut slots = lock(&self.slots);
-        let freshness = if version.immutable { Freshness::Immutable } else { Freshness::Revalidate };
+        let freshness =
+            if version.immutable { Freshness::Immutable } else { Freshness::Revalidate };
         let modified = match freshness {
             Freshness::Immutable => rendered.modified,
             Freshness::Revalidate => Some(slots.modified(path, &tag)),
@@ -225,7 +235,10 @@ impl DocumentCache {
         });
         slots.tick += 1;
         let used = slots.tick;
-        slots.by_path.insert(path.into(), Slot { version: *version, at, document: Arc::clone(&document), used });
+        slots.by_path.insert(
+            path.into(),
+            Slot { version: *version, at, document: Arc::clone(&document), used },
+        );
         slots.shrink();
         Ok(document)
     }
@@ -255,7 +268,8 @@ impl DocumentCache {
         let _turn = self.lanes.of_length(document.plain.length());
         let body = apart(|| match &document.plain {
             Body::Memory(bytes) => {
-                let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 6), Compression::fast());
+                let mut encoder =
+                    GzEncoder::new(Vec::with_capacity(bytes.len() / 6), Compression::fast());
                 encoder.write_all(bytes)?;
                 Ok(Body::Memory(encoder.finish()?.into()))
             }
@@ -264,7 +278,8 @@ impl DocumentCache {
                 let mut encoder = GzEncoder::new(BufWriter::new(file), Compression::fast());
                 let mut kept = CacheFile { path, length: 0 };
                 io::copy(&mut fs::File::open(&plain.path)?, &mut encoder)?;
-                let file = encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+                let file =
+                    encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
                 kept.length = file.metadata()?.len();
                 // Compressed it may be small.
                 Ok::<_, io::Error>(if kept.length < MEMORY_DOCUMENT as u64 {
@@ -297,7 +312,9 @@ impl DocumentCache {
 
 /// Runs work in a thread of its own. There are as many of them as [`Lanes`] gives turns.
 fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    std::thread::scope(|scope| {
+        scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// A document on its way into the cache: in memory until it is too long for that, then in a file.
@@ -327,7 +344,13 @@ impl Output for Spill<'_> {
 
 impl<'c> Spill<'c> {
     fn new(cache: &'c DocumentCache, path: &str, version: &Version, turn: Turn<'c>) -> Self {
-        Self { cache, tag: TagHash::new(path, version), file: None, failure: None, turn: Some(turn) }
+        Self {
+            cache,
+            tag: TagHash::new(path, version),
+            file: None,
+            failure: None,
+            turn: Some(turn),
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -364,11 +387,14 @@ impl<'c> Spill<'c> {
 /// Is this the name of a document kept by this or an earlier process?
 fn is_own_name(name: &std::ffi::OsStr) -> bool {
     let number = name.to_str().and_then(|name| name.strip_suffix(".document"));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 impl Slots {
-    /// When the document at a path became what it is now: with the same bytes as the one kept, when that one did.
+    /// When the document at a path became what it is now: with the same bytes as the one kept, when
+    /// that one did.
     fn modified(&mut self, path: &str, tag: &str) -> Timestamp {
         let known = self.by_path.get(path).filter(|slot| slot.document.tag == tag);
         if let Some(modified) = known.and_then(|slot| slot.document.modified) {
@@ -382,7 +408,9 @@ impl Slots {
         loop {
             let (mut memory, mut disk) = (0, 0);
             for slot in self.by_path.values() {
-                for body in [Some(&slot.document.plain), slot.document.gzip.get()].into_iter().flatten() {
+                for body in
+                    [Some(&slot.document.plain), slot.document.gzip.get()].into_iter().flatten()
+                {
                     match body {
                         Body::Memory(bytes) => memory += bytes.len() as u64 + 256,
                         Body::File(file) => disk += file.length,
@@ -401,8 +429,8 @@ impl Slots {
     }
 }
 
-/// The entity tag: equal tags mean equal bytes. It is made of the version, or of the content where only the configuration
-/// decides it.
+/// The entity tag: equal tags mean equal bytes. It is made of the version, or of the content where
+/// only the configuration decides it.
 struct TagHash {
     hash: Md5,
     version: Option<[u64; 2]>,
@@ -421,7 +449,8 @@ impl TagHash {
         self.hash.update(bytes);
     }
 
-    /// The next bytes of a long document. Where its version determines the entries, its head determines the rest.
+    /// The next bytes of a long document. Where its version determines the entries, its head
+    /// determines the rest.
     fn update(&mut self, bytes: &[u8]) {
         match self.version {
             None => self.hash.update(bytes),

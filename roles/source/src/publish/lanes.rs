@@ -1,8 +1,8 @@
 //! The turns that renderings take: a large document never keeps a small one waiting.
 //!
-//! Small ones run a few at a time, for milliseconds each. Large ones run one at a time, beside them: each takes memory, a
-//! core and a reading connection of the store for a while. A rendering begins as a small one, and changes before it reads
-//! the store when it expects to be large.
+//! Small ones run a few at a time, for milliseconds each. Large ones run one at a time, beside
+//! them: each takes memory, a core and a reading connection of the store for a while. A rendering
+//! begins as a small one, and changes before it reads the store when it expects to be large.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 pub(crate) const LARGE: u64 = 256 * 1024;
 /// Large documents at a time.
 const LARGE_AT_A_TIME: usize = 1;
-/// Small documents at a time: as many as there are cores, within these bounds. The store has eight reading connections.
+/// Small documents at a time: as many as there are cores, within these bounds. The store has eight
+/// reading connections.
 const SMALL_AT_A_TIME: (usize, usize) = (2, 4);
 
 /// The turns of small and of large documents.
@@ -39,7 +40,8 @@ impl Lanes {
         if bytes < LARGE { self.small.turn() } else { self.large.turn() }
     }
 
-    /// The turn that fits the length expected now. A turn that is given up is free before another is waited for.
+    /// The turn that fits the length expected now. A turn that is given up is free before another
+    /// is waited for.
     pub(super) fn change<'l>(&'l self, turn: Turn<'l>, bytes: u64) -> Turn<'l> {
         if bytes < LARGE || std::ptr::eq(turn.0, &raw const self.large) {
             return turn;
@@ -61,7 +63,10 @@ impl Lane {
     }
 
     fn turn(&self) -> Turn<'_> {
-        let mut free = self.freed.wait_while(self.lock(), |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        let mut free = self
+            .freed
+            .wait_while(self.lock(), |free| *free == 0)
+            .unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
         Turn(self)
     }
@@ -103,7 +108,10 @@ mod tests {
             });
             // It waits for the other large one, and gave its place among the small ones up.
             small.push(lanes.small());
-            assert_eq!(begun.recv_timeout(Duration::from_millis(50)), Err(mpsc::RecvTimeoutError::Timeout));
+            assert_eq!(
+                begun.recv_timeout(Duration::from_millis(50)),
+                Err(mpsc::RecvTimeoutError::Timeout)
+            );
             drop(large);
             begun.recv().unwrap();
         });

@@ -1,4 +1,5 @@
-//! The publisher: it asks the projections for documents and topics, and keeps what they render until it is out of date.
+//! The publisher: it asks the projections for documents and topics, and keeps what they render
+//! until it is out of date.
 
 mod cache;
 mod lanes;
@@ -6,7 +7,9 @@ mod set;
 mod topics;
 
 pub use crate::projection::pages::{About, CONTENT_SECURITY_POLICY, HTML};
-pub use crate::projection::resourcesync::{ArchiveKind, Channel, Notifications, SetUrls, SourceUrls};
+pub use crate::projection::resourcesync::{
+    ArchiveKind, Channel, Notifications, SetUrls, SourceUrls,
+};
 pub(crate) use crate::projection::resourcesync::{URI_SPACE, archived_index, archived_list};
 pub use cache::{Body, CacheFile, Document, Freshness};
 pub(crate) use lanes::LARGE;
@@ -15,7 +18,9 @@ pub use topics::TopicDocument;
 
 use crate::projection::pages::Pages;
 use crate::projection::resourcesync::ResourceSync;
-use crate::projection::{FileError, HeadReader, LogState, Projection, PublishedFile, ResolvedDocument, Whole};
+use crate::projection::{
+    FileError, HeadReader, LogState, Projection, PublishedFile, ResolvedDocument, Whole,
+};
 use abreast_core::{ChangeLog, LogError};
 use cache::DocumentCache;
 use std::collections::HashMap;
@@ -60,8 +65,8 @@ pub enum PublishError {
 }
 
 impl Publisher {
-    /// A publisher of these sets, in ResourceSync and as pages; rendered documents are kept in `cache_folder`, from which
-    /// those of an earlier process are removed first.
+    /// A publisher of these sets, in ResourceSync and as pages; rendered documents are kept in
+    /// `cache_folder`, from which those of an earlier process are removed first.
     ///
     /// # Errors
     /// When the folder cannot be made, read or cleared.
@@ -73,9 +78,12 @@ impl Publisher {
     ) -> io::Result<Self> {
         let cache = DocumentCache::new(cache_folder)?;
         let sets: Vec<Arc<PublishedSet>> = sets.into_iter().map(Into::into).collect();
-        let places = sets.iter().enumerate().map(|(place, set)| (set.slug.clone(), place)).collect();
-        // The descriptions of ResourceSync name the pages: in a static site the pages are written first.
-        let projections: Vec<Box<dyn Projection>> = vec![Box::new(Pages), Box::<ResourceSync>::default()];
+        let places =
+            sets.iter().enumerate().map(|(place, set)| (set.slug.clone(), place)).collect();
+        // The descriptions of ResourceSync name the pages: in a static site the pages are written
+        // first.
+        let projections: Vec<Box<dyn Projection>> =
+            vec![Box::new(Pages), Box::<ResourceSync>::default()];
         Ok(Self { log, urls, sets, places, projections, cache })
     }
 
@@ -148,7 +156,8 @@ impl Publisher {
         }
     }
 
-    /// The document at a path, if it can be answered from memory without reading the store or a disk.
+    /// The document at a path, if it can be answered from memory without reading the store or a
+    /// disk.
     pub fn cached(&self, path: &str) -> Option<Arc<Document>> {
         let (resolved, heads) = (self.resolve(path)?, HeadReader::known(&*self.log));
         match resolved.follows() {
@@ -157,7 +166,8 @@ impl Publisher {
         }
     }
 
-    /// The document at a path, rendered if need be. May block for as long as a shard of 40,000 resources takes.
+    /// The document at a path, rendered if need be. May block for as long as a shard of 40,000
+    /// resources takes.
     ///
     /// # Errors
     /// When there is none, or it cannot be made now.

@@ -1,4 +1,5 @@
-//! A published set, with everything that belongs to it: projections, the server and the notifier hold it by an `Arc`.
+//! A published set, with everything that belongs to it: projections, the server and the notifier
+//! hold it by an `Arc`.
 
 use super::{About, Notifications, SetUrls};
 use crate::Representations;

@@ -42,7 +42,8 @@ impl Publisher {
         self.projections().flat_map(|projection| projection.topic_urls(set)).collect()
     }
 
-    /// Whether this is the path of a topic in which the end of a set is published, whether there is such a set or not.
+    /// Whether this is the path of a topic in which the end of a set is published, whether there is
+    /// such a set or not.
     pub fn is_lasting_topic(&self, path: &str) -> bool {
         self.projections().any(|projection| projection.is_lasting_topic(path))
     }
@@ -57,23 +58,42 @@ impl Publisher {
     ///
     /// # Errors
     /// When a log fails.
-    pub fn last_notification(&self, topics: &dyn TopicLog, topic: &Topic) -> Result<TopicDocument, PublishError> {
+    pub fn last_notification(
+        &self,
+        topics: &dyn TopicLog,
+        topic: &Topic,
+    ) -> Result<TopicDocument, PublishError> {
         let (links, media_type) = (Self::topic_links(topic), topic.media_type.to_owned());
-        let empty = TopicDocument { body: Bytes::new(), media_type, links, offset: None, time: None };
+        let empty =
+            TopicDocument { body: Bytes::new(), media_type, links, offset: None, time: None };
         let id = topics.open_topic(&topic.url)?;
-        let Some(Notification { offset, time, content }) = topics.last(id)? else { return Ok(empty) };
+        let Some(Notification { offset, time, content }) = topics.last(id)? else {
+            return Ok(empty);
+        };
         let body = match content.payload {
             Payload::Changes { after, last } => self.notification(&topic.url, after, last)?.into(),
             Payload::Bytes(bytes) => Bytes::from_owner(bytes),
         };
-        Ok(TopicDocument { body, media_type: content.media_type, offset: Some(offset), time: Some(time), ..empty })
+        Ok(TopicDocument {
+            body,
+            media_type: content.media_type,
+            offset: Some(offset),
+            time: Some(time),
+            ..empty
+        })
     }
 
-    /// The notification of a range of a set's log, by the topic's URL. Reads the store; the same range is the same bytes.
+    /// The notification of a range of a set's log, by the topic's URL. Reads the store; the same
+    /// range is the same bytes.
     ///
     /// # Errors
     /// When there is no such topic or the log fails.
-    pub fn notification(&self, topic: &str, after: Position, last: Position) -> Result<Vec<u8>, PublishError> {
+    pub fn notification(
+        &self,
+        topic: &str,
+        after: Position,
+        last: Position,
+    ) -> Result<Vec<u8>, PublishError> {
         let path = topic.strip_prefix(self.urls.base()).ok_or(PublishError::NotFound)?;
         let (projection, topic) = self.find_topic(path).ok_or(PublishError::NotFound)?;
         projection.notification(self, &topic, after, last)
@@ -94,7 +114,9 @@ impl Publisher {
         };
         let Payload::Bytes(bytes) = content.payload else { return Err(PublishError::NotFound) };
         let hubs = self.sets().iter().find_map(|set| set.notifications.as_ref());
-        let hubs = hubs.into_iter().flat_map(|notifications| notifications.hubs.iter().map(String::as_str));
+        let hubs = hubs
+            .into_iter()
+            .flat_map(|notifications| notifications.hubs.iter().map(String::as_str));
         Ok(TopicDocument {
             body: Bytes::from_owner(bytes),
             media_type: content.media_type,

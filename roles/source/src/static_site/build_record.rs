@@ -1,7 +1,8 @@
 //! The record of earlier builds: the files of the site that a build wrote, and may replace.
 //!
-//! A small text file in the site's hidden folder. A name is written into it, durably, before the file of that name is
-//! made: files that are not in the record belong to others. At the end of a build it is rewritten.
+//! A small text file in the site's hidden folder. A name is written into it, durably, before the
+//! file of that name is made: files that are not in the record belong to others. At the end of a
+//! build it is rewritten.
 
 use super::SiteError;
 use abreast_core::Position;
@@ -37,7 +38,8 @@ pub(super) struct BuildRecord {
 }
 
 impl BuildRecord {
-    /// Reads the record in `dir`. What was closed is believed only while the public base is the same.
+    /// Reads the record in `dir`. What was closed is believed only while the public base is the
+    /// same.
     pub(super) fn open(dir: &Dir, base: &str) -> Result<Self, SiteError> {
         let mut record = Self {
             dir: dir.clone(),
@@ -75,11 +77,18 @@ impl BuildRecord {
                 "closed" if same_base => drop(record.closed.insert(rest.to_owned())),
                 "closed" => {}
                 "copied" => {
-                    let (slug, mark) = parse_mark(rest)
-                        .ok_or_else(|| SiteError::Record(format!("line {}: `{}`", number + 1, line.escape_debug())))?;
+                    let (slug, mark) = parse_mark(rest).ok_or_else(|| {
+                        SiteError::Record(format!("line {}: `{}`", number + 1, line.escape_debug()))
+                    })?;
                     record.marks.insert(slug, mark);
                 }
-                _ => return Err(SiteError::Record(format!("line {}: `{}`", number + 1, line.escape_debug()))),
+                _ => {
+                    return Err(SiteError::Record(format!(
+                        "line {}: `{}`",
+                        number + 1,
+                        line.escape_debug()
+                    )));
+                }
             }
         }
         if whole.len() + 1 < text.len() {
@@ -117,7 +126,8 @@ impl BuildRecord {
         }
         let (mut file, _) = self.dir.open_append(NAME)?;
         let written = file.write_all(lines.as_bytes()).and_then(|()| file.sync_data());
-        written.map_err(|error| SiteError::Write("the record of earlier builds".to_owned(), error))?;
+        written
+            .map_err(|error| SiteError::Write("the record of earlier builds".to_owned(), error))?;
         self.owned.extend(paths.iter().cloned());
         Ok(())
     }
@@ -134,12 +144,16 @@ impl BuildRecord {
         }
     }
 
-    /// Notes the documents that are named now; returns those that are named neither now nor by the last build. Copies of
-    /// resources are not among them.
+    /// Notes the documents that are named now; returns those that are named neither now nor by the
+    /// last build. Copies of resources are not among them.
     pub(super) fn retire(&mut self, planned: impl Iterator<Item = String>) -> Vec<String> {
         let planned: BTreeSet<String> = planned.collect();
-        let unnamed: BTreeSet<String> =
-            self.owned.iter().filter(|path| !path.ends_with('/') && !planned.contains(*path)).cloned().collect();
+        let unnamed: BTreeSet<String> = self
+            .owned
+            .iter()
+            .filter(|path| !path.ends_with('/') && !planned.contains(*path))
+            .cloned()
+            .collect();
         let gone: Vec<String> = unnamed.intersection(&self.left).cloned().collect();
         self.owned.retain(|path| !gone.contains(path));
         self.closed.retain(|path| planned.contains(path));
@@ -150,7 +164,9 @@ impl BuildRecord {
     /// Rewrites the file.
     pub(super) fn save(&self) -> Result<(), SiteError> {
         let mut text = format!("{FIRST_LINE}\nbase {}\n", self.base);
-        for (word, paths) in [("owned", &self.owned), ("left", &self.left), ("closed", &self.closed)] {
+        for (word, paths) in
+            [("owned", &self.owned), ("left", &self.left), ("closed", &self.closed)]
+        {
             for path in paths {
                 text.push_str(word);
                 text.push(' ');
@@ -159,7 +175,8 @@ impl BuildRecord {
             }
         }
         for (slug, mark) in &self.marks {
-            let _ = writeln!(text, "copied {slug} {} {}", mark.created.as_micros(), mark.position.0);
+            let _ =
+                writeln!(text, "copied {slug} {} {}", mark.created.as_micros(), mark.position.0);
         }
         match self.dir.unlink(NEW) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
@@ -167,7 +184,8 @@ impl BuildRecord {
         }
         let mut file = self.dir.create_new(NEW)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
-        written.map_err(|error| SiteError::Write("the record of earlier builds".to_owned(), error))?;
+        written
+            .map_err(|error| SiteError::Write("the record of earlier builds".to_owned(), error))?;
         self.dir.rename(NEW, &self.dir, NAME)?;
         Ok(self.dir.sync()?)
     }

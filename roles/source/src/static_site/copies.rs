@@ -1,7 +1,7 @@
 //! Copies of resources in the site: made before the lists that name them, removed after.
 //!
-//! After the first build only changes since the last one are read. A copy is kept only if it has the digest that the
-//! lists state.
+//! After the first build only changes since the last one are read. A copy is kept only if it has
+//! the digest that the lists state.
 
 use super::build_record::{BuildRecord, Mark};
 use super::site_folder::SiteFolder;
@@ -29,7 +29,8 @@ pub(super) struct Copies<'a> {
 }
 
 impl Copies<'_> {
-    /// Copies new and changed resources of one set. Returns up to where copies are complete; `None` when some failed.
+    /// Copies new and changed resources of one set. Returns up to where copies are complete; `None`
+    /// when some failed.
     pub(super) fn put(
         &self,
         set: &PublishedSet,
@@ -53,7 +54,11 @@ impl Copies<'_> {
                 let mut page = Vec::new();
                 log.scan(set.id, &range, &mut |resource| {
                     page.push(resource.clone());
-                    if page.len() < PAGE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                    if page.len() < PAGE {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
                 })?;
                 for resource in &page {
                     self.copy(set, resource, site_folder, report)?;
@@ -82,7 +87,8 @@ impl Copies<'_> {
             return self.changed(set, mark.position, &mut |key| {
                 if log.resource(set.id, key)?.is_none() {
                     let gone = target(&tree, key);
-                    let removed = gone.map(|path| site_folder.remove_bytes(&path, keep)).transpose()?;
+                    let removed =
+                        gone.map(|path| site_folder.remove_bytes(&path, keep)).transpose()?;
                     report.removed += u64::from(removed.unwrap_or(false));
                 }
                 Ok(())
@@ -95,7 +101,11 @@ impl Copies<'_> {
     }
 
     /// Files among the copies that the set does not have.
-    pub(super) fn unknown(&self, set: &PublishedSet, site_folder: &SiteFolder) -> Result<Vec<Vec<u8>>, SiteError> {
+    pub(super) fn unknown(
+        &self,
+        set: &PublishedSet,
+        site_folder: &SiteFolder,
+    ) -> Result<Vec<Vec<u8>>, SiteError> {
         let tree = tree_of(self.publisher, set);
         let mut unknown = Vec::new();
         site_folder.visit(&tree, &mut |path| {
@@ -163,7 +173,10 @@ impl Copies<'_> {
         match digests_of(&mut bytes, &mut draft.file, &resource.state) {
             Ok(true) => {}
             Ok(false) => {
-                report.problem(format!("`{}` changed while it was copied (help: build again)", shown()));
+                report.problem(format!(
+                    "`{}` changed while it was copied (help: build again)",
+                    shown()
+                ));
                 return site_folder.discard(&draft);
             }
             Err(Failed::Read(error)) => {
@@ -190,7 +203,9 @@ fn read(from: Representation, state: &State) -> Result<Option<Opened>, String> {
             let mtime_ns = Stat::of(&file).map_err(|error| error.to_string())?.mtime_ns;
             Some((Box::new(file), mtime_ns))
         }
-        Representation::Kept(kept) => Some((Box::new(kept), state.modified.as_micros().saturating_mul(1_000))),
+        Representation::Kept(kept) => {
+            Some((Box::new(kept), state.modified.as_micros().saturating_mul(1_000)))
+        }
         Representation::Elsewhere => None,
     })
 }
@@ -206,9 +221,14 @@ enum Failed {
 }
 
 /// Copies, and returns whether the bytes are those of the state.
-fn digests_of(from: &mut impl io::Read, to: &mut impl io::Write, state: &State) -> Result<bool, Failed> {
+fn digests_of(
+    from: &mut impl io::Read,
+    to: &mut impl io::Write,
+    state: &State,
+) -> Result<bool, Failed> {
     let Digests { md5: wanted_md5, sha256: wanted_sha256, .. } = &state.digests;
-    let (mut md5, mut sha256) = (wanted_md5.map(|_| Md5::new()), wanted_sha256.map(|_| Sha256::new()));
+    let (mut md5, mut sha256) =
+        (wanted_md5.map(|_| Md5::new()), wanted_sha256.map(|_| Sha256::new()));
     let mut chunk = vec![0; CHUNK];
     let mut length = 0_u64;
     loop {
@@ -232,5 +252,7 @@ fn digests_of(from: &mut impl io::Read, to: &mut impl io::Write, state: &State) 
     }
     let md5 = md5.map(|md5| md5.finalize().into());
     let sha256 = sha256.map(|sha256| sha256.finalize().into());
-    Ok(state.length.is_none_or(|wanted| wanted == length) && md5 == *wanted_md5 && sha256 == *wanted_sha256)
+    Ok(state.length.is_none_or(|wanted| wanted == length)
+        && md5 == *wanted_md5
+        && sha256 == *wanted_sha256)
 }

@@ -1,9 +1,10 @@
 //! A whole Source as files, for a web server or a bucket that only sends files.
 //!
-//! Every document is rendered by the publisher. Files appear complete under their names, in an order in which no document
-//! names one that is not there: resources, then lists, then the documents that name lists, the Source Description last.
-//! Files that no document names any more are removed afterwards, lists one build later, for clients with an old index.
-//! The next build repairs the site of a build that was killed.
+//! Every document is rendered by the publisher. Files appear complete under their names, in an
+//! order in which no document names one that is not there: resources, then lists, then the
+//! documents that name lists, the Source Description last. Files that no document names any more
+//! are removed afterwards, lists one build later, for clients with an old index. The next build
+//! repairs the site of a build that was killed.
 
 mod build_record;
 mod copies;
@@ -65,11 +66,13 @@ impl SiteReport {
     }
 }
 
-/// The reason why a site could not be written. Existing files are complete, and as consistent as before.
+/// The reason why a site could not be written. Existing files are complete, and as consistent as
+/// before.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SiteError {
-    /// Files stand where documents belong, and were not written by an earlier build. Nothing was changed.
+    /// Files stand where documents belong, and were not written by an earlier build. Nothing was
+    /// changed.
     #[error("these files were not written by an earlier build, and are not replaced: {} (help: move them away, or choose another folder)", .0.join(", "))]
     Foreign(Vec<String>),
     /// Another build writes there.
@@ -110,7 +113,8 @@ impl SiteError {
     }
 }
 
-/// Writes everything a publisher publishes into a folder, made if it is missing. Only what changed is written.
+/// Writes everything a publisher publishes into a folder, made if it is missing. Only what changed
+/// is written.
 ///
 /// # Errors
 /// See [`SiteError`].
@@ -120,7 +124,8 @@ pub fn write_site(
     options: SiteOptions,
     stop: &AtomicBool,
 ) -> Result<SiteReport, SiteError> {
-    std::fs::create_dir_all(site).map_err(|error| SiteError::Write(site.display().to_string(), error))?;
+    std::fs::create_dir_all(site)
+        .map_err(|error| SiteError::Write(site.display().to_string(), error))?;
     let mut site_folder = SiteFolder::open(site)?;
     let mut record = BuildRecord::open(site_folder.own(), publisher.urls().base())?;
     let mut report = SiteReport::default();
@@ -136,14 +141,17 @@ pub fn write_site(
     }
     for document in &plan {
         let is_robots = document.path == "robots.txt";
-        for (path, wanted) in [(document.path.clone(), true), (gzip_of(&document.path), options.gzip)] {
+        for (path, wanted) in
+            [(document.path.clone(), true), (gzip_of(&document.path), options.gzip)]
+        {
             if record.owns(&path) || !(wanted || recovers) {
                 continue;
             }
             let exists = site_folder.exists(&path)?;
             // In a site of an earlier build only robots.txt may be of others.
-            let is_ours =
-                recovers && exists && (!is_robots || site_folder.holds(&path, &publisher.bytes(&document.path)?)?);
+            let is_ours = recovers
+                && exists
+                && (!is_robots || site_folder.holds(&path, &publisher.bytes(&document.path)?)?);
             if is_ours || (wanted && !exists) {
                 claims.push(path);
             } else if wanted && is_robots {
@@ -170,7 +178,9 @@ pub fn write_site(
     if refused_robots {
         plan.retain(|document| document.path != "robots.txt");
         let line = format!("Sitemap: {}", publisher.urls().sitemap());
-        report.notices.push(format!("robots.txt is yours and stays as it is; to be found, add the line `{line}`"));
+        report.notices.push(format!(
+            "robots.txt is yours and stays as it is; to be found, add the line `{line}`"
+        ));
     }
     record.claim(&claims)?;
 
@@ -198,9 +208,9 @@ pub fn write_site(
             let left = copies.unknown(set, &site_folder)?.len();
             if left > 0 {
                 let tree = tree_of(publisher, set);
-                report
-                    .notices
-                    .push(format!("files in `{tree}` that the set does not have, and that stay there: {left}"));
+                report.notices.push(format!(
+                    "files in `{tree}` that the set does not have, and that stay there: {left}"
+                ));
             }
         } else {
             copies.remove(set, &record, &mut site_folder, &mut report)?;
@@ -208,7 +218,9 @@ pub fn write_site(
         record.copied(&set.slug, mark);
     }
     let planned = plan.iter().flat_map(|document| {
-        [Some(document.path.clone()), options.gzip.then(|| gzip_of(&document.path))].into_iter().flatten()
+        [Some(document.path.clone()), options.gzip.then(|| gzip_of(&document.path))]
+            .into_iter()
+            .flatten()
     });
     for path in record.retire(planned) {
         report.removed += u64::from(site_folder.remove(&path)?);
@@ -239,24 +251,33 @@ fn tree_of(publisher: &Publisher, set: &PublishedSet) -> String {
     publisher.urls().path_of(&url)
 }
 
-/// Is this a site that an earlier build of the same sets wrote? Its Source Description is what this build would write: it
-/// has no time, and names the Capability Lists by their public URLs.
-fn is_own_site(publisher: &Publisher, plan: &[SiteDocument], site_folder: &SiteFolder) -> Result<bool, SiteError> {
+/// Is this a site that an earlier build of the same sets wrote? Its Source Description is what this
+/// build would write: it has no time, and names the Capability Lists by their public URLs.
+fn is_own_site(
+    publisher: &Publisher,
+    plan: &[SiteDocument],
+    site_folder: &SiteFolder,
+) -> Result<bool, SiteError> {
     match plan.iter().find(|planned| planned.identifies) {
         Some(planned) => site_folder.holds(&planned.path, &publisher.bytes(&planned.path)?),
         None => Ok(false),
     }
 }
 
-/// Lists of a history that was lost, whose names begin with a number: the new history comes to the same names.
-fn abandoned_lists(publisher: &Publisher, site_folder: &SiteFolder) -> Result<Vec<String>, SiteError> {
+/// Lists of a history that was lost, whose names begin with a number: the new history comes to the
+/// same names.
+fn abandoned_lists(
+    publisher: &Publisher,
+    site_folder: &SiteFolder,
+) -> Result<Vec<String>, SiteError> {
     let mut found = Vec::new();
     for set in publisher.sets() {
         for folder in publisher.projections().flat_map(Projection::numbered_folders) {
             site_folder.visit(&format!("{}/{folder}", set.slug), &mut |path| {
                 let path = String::from_utf8_lossy(path).into_owned();
                 let name = path.rsplit('/').next().unwrap_or_default();
-                let is_list = name.strip_suffix(".gz").unwrap_or(name).strip_suffix(".xml").is_some();
+                let is_list =
+                    name.strip_suffix(".gz").unwrap_or(name).strip_suffix(".xml").is_some();
                 if is_list && name.starts_with(|first: char| first.is_ascii_digit()) {
                     found.push(path);
                 }
@@ -289,7 +310,8 @@ fn write_document(
     let same = site_folder.holds(&document.path, &bytes)?;
     if options.gzip {
         if !same || !site_folder.exists(&gzip)? {
-            let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 6), Compression::best());
+            let mut encoder =
+                GzEncoder::new(Vec::with_capacity(bytes.len() / 6), Compression::best());
             let compressed = encoder.write_all(&bytes).and_then(|()| encoder.finish());
             let compressed = compressed.map_err(|error| SiteError::Write(gzip.clone(), error))?;
             site_folder.write(&gzip, &compressed)?;

@@ -34,7 +34,9 @@ impl SiteFolder {
     pub(super) fn open(path: &Path) -> Result<Self, SiteError> {
         let folder = Folder::open(path)?;
         let own = dir_in(&dir_in(&folder.root(), HIDDEN)?, OWN)?;
-        let Some(lock) = own.lock(LOCK)? else { return Err(SiteError::Locked(path.display().to_string())) };
+        let Some(lock) = own.lock(LOCK)? else {
+            return Err(SiteError::Locked(path.display().to_string()));
+        };
         let temporary = dir_in(&own, TEMPORARY)?;
         // Left by a build that was killed.
         for entry in temporary.list()? {
@@ -54,7 +56,9 @@ impl SiteFolder {
         match self.parent(parent).and_then(|dir| dir.stat(name)) {
             Ok(_) => Ok(true),
             // A file, or a link, where a folder is wanted: in the way.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFolder | ErrorKind::Symlink) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFolder | ErrorKind::Symlink) => {
+                Ok(true)
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error.into()),
         }
@@ -62,7 +66,9 @@ impl SiteFolder {
 
     /// Whether the file holds exactly these bytes.
     pub(super) fn holds(&self, path: &str, bytes: &[u8]) -> Result<bool, SiteError> {
-        let Some(mut file) = self.open_file(path.as_bytes(), bytes.len() as u64)? else { return Ok(false) };
+        let Some(mut file) = self.open_file(path.as_bytes(), bytes.len() as u64)? else {
+            return Ok(false);
+        };
         let mut chunk = vec![0; CHUNK];
         let mut rest = bytes;
         let shown = |error| SiteError::Write(path.to_owned(), error);
@@ -83,7 +89,12 @@ impl SiteFolder {
         let (parent, name) = split(path);
         match self.parent(parent).and_then(|dir| dir.open_read(name)) {
             Ok((file, stat)) => Ok((stat.size == length).then_some(file)),
-            Err(error) if matches!(error.kind(), ErrorKind::Denied | ErrorKind::Full | ErrorKind::Other) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::Denied | ErrorKind::Full | ErrorKind::Other
+                ) =>
+            {
                 Err(error.into())
             }
             Err(_) => Ok(None),
@@ -114,13 +125,22 @@ impl SiteFolder {
         Ok(self.temporary.unlink(&draft.name)?)
     }
 
-    /// Gives a draft its name. The first `ours` components of the path are folders of others; behind them whatever is
-    /// in the way is ours too, and goes. With 0, folders are made and nothing else gives way.
-    pub(super) fn place(&mut self, draft: &Draft, path: &[u8], ours: usize) -> Result<(), SiteError> {
+    /// Gives a draft its name. The first `ours` components of the path are folders of others;
+    /// behind them whatever is in the way is ours too, and goes. With 0, folders are made and
+    /// nothing else gives way.
+    pub(super) fn place(
+        &mut self,
+        draft: &Draft,
+        path: &[u8],
+        ours: usize,
+    ) -> Result<(), SiteError> {
         let (parent, name) = split(path);
         let mut dir = self.folder.root();
         for (depth, component) in components(parent).enumerate() {
-            if ours > 0 && depth >= ours && dir.stat(component).is_ok_and(|stat| stat.kind != Kind::Folder) {
+            if ours > 0
+                && depth >= ours
+                && dir.stat(component).is_ok_and(|stat| stat.kind != Kind::Folder)
+            {
                 dir.unlink(component)?;
             }
             dir = dir_in(&dir, component)?;
@@ -143,8 +163,15 @@ impl SiteFolder {
 
     /// Removes a file, and the folders it leaves empty but for the first `keep` components.
     pub(super) fn remove_bytes(&self, path: &[u8], keep: usize) -> Result<bool, SiteError> {
-        let absent =
-            |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink | ErrorKind::NotFile);
+        let absent = |kind| {
+            matches!(
+                kind,
+                ErrorKind::NotFound
+                    | ErrorKind::NotFolder
+                    | ErrorKind::Symlink
+                    | ErrorKind::NotFile
+            )
+        };
         let (mut parent, name) = split(path);
         match self.parent(parent).and_then(|dir| dir.unlink(name)) {
             Ok(()) => {}
@@ -261,7 +288,9 @@ mod tests {
         symlink(outside.path(), place.path().join("set")).unwrap();
         std::fs::create_dir(place.path().join("sitemap.xml")).unwrap();
         let mut site_folder = SiteFolder::open(place.path()).unwrap();
-        assert!(site_folder.exists("set/x.xml").unwrap() && site_folder.exists("sitemap.xml").unwrap());
+        assert!(
+            site_folder.exists("set/x.xml").unwrap() && site_folder.exists("sitemap.xml").unwrap()
+        );
         assert!(site_folder.write("set/x.xml", b"x").is_err());
         assert!(site_folder.write("sitemap.xml", b"x").is_err());
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);

@@ -1,9 +1,10 @@
 //! The collector: drops the versions that no policy keeps, and the bytes that no version needs.
 //!
-//! One thread, in small steps. First the rows go, by the log, in one transaction with the counts of the
-//! references to contents; then contents without references; then the log forgets them. A crash in between leaves too many
-//! contents, never too few. Bytes that no row ever named (a process was killed before it recorded them) are found by comparing the
-//! folder with the log: one of its 256 parts at a time, all of them after the start, then once a day.
+//! One thread, in small steps. First the rows go, by the log, in one transaction with the counts of
+//! the references to contents; then contents without references; then the log forgets them. A crash
+//! in between leaves too many contents, never too few. Bytes that no row ever named (a process was
+//! killed before it recorded them) are found by comparing the folder with the log: one of its 256
+//! parts at a time, all of them after the start, then once a day.
 
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, ContentId, LogError, Position, SetId, VersionPolicy};
@@ -76,7 +77,11 @@ impl Collector {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(log: Arc<dyn ChangeLog>, contents: Contents, sets: Vec<KeptSet>) -> std::io::Result<Self> {
+    pub fn start(
+        log: Arc<dyn ChangeLog>,
+        contents: Contents,
+        sets: Vec<KeptSet>,
+    ) -> std::io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let stopped = Arc::clone(&stop);
         let mut work = Work::new(log, contents, sets);
@@ -154,7 +159,8 @@ struct Work {
 
 impl Work {
     fn new(log: Arc<dyn ChangeLog>, contents: Contents, sets: Vec<KeptSet>) -> Self {
-        let checked = sets.iter().map(|_| Checked { at: Position(0), when: None, complete: false }).collect();
+        let checked =
+            sets.iter().map(|_| Checked { at: Position(0), when: None, complete: false }).collect();
         Self { log, contents, sets, checked, unneeded: true, part: Some(0), swept: Instant::now() }
     }
 
@@ -180,7 +186,8 @@ impl Work {
         let mut more = false;
         for (set, checked) in self.sets.iter().zip(&mut self.checked) {
             let head = self.log.head(set.set)?;
-            let aged = set.policy.age.is_some() && checked.when.is_none_or(|when| when.elapsed() > AGE_CHECK);
+            let aged = set.policy.age.is_some()
+                && checked.when.is_none_or(|when| when.elapsed() > AGE_CHECK);
             if head.importing || (checked.complete && head.position == checked.at && !aged) {
                 continue;
             }
@@ -193,8 +200,10 @@ impl Work {
             checked.complete = done.complete;
             self.unneeded |= done.dropped > 0;
             more |= !done.complete;
-            metrics::gauge!("abreast_kept_bytes", "set" => set.slug.clone()).set(done.kept_bytes as f64);
-            metrics::counter!("abreast_versions_dropped_total", "set" => set.slug.clone()).increment(done.dropped);
+            metrics::gauge!("abreast_kept_bytes", "set" => set.slug.clone())
+                .set(done.kept_bytes as f64);
+            metrics::counter!("abreast_versions_dropped_total", "set" => set.slug.clone())
+                .increment(done.dropped);
         }
         Ok(more)
     }

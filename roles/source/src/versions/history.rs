@@ -24,12 +24,17 @@ pub struct History {
 }
 
 impl History {
-    /// The version that was there at a time, down to the second; the first one, if none was there yet. `None`: no
-    /// version of this resource is kept.
+    /// The version that was there at a time, down to the second; the first one, if none was there
+    /// yet. `None`: no version of this resource is kept.
     ///
     /// # Errors
     /// When the log fails.
-    pub fn at(log: &dyn ChangeLog, set: SetId, key: &str, seconds: i64) -> Result<Option<Self>, LogError> {
+    pub fn at(
+        log: &dyn ChangeLog,
+        set: SetId,
+        key: &str,
+        seconds: i64,
+    ) -> Result<Option<Self>, LogError> {
         // Dates on the wire have whole seconds: all versions of that second had come.
         let end = Timestamp::from_seconds(seconds).plus_micros(999_999);
         let chosen = match one(log, set, key, end, Order::NewestFirst)? {
@@ -52,13 +57,26 @@ impl History {
     ///
     /// # Errors
     /// When the log fails.
-    pub fn exactly(log: &dyn ChangeLog, set: SetId, key: &str, time: Timestamp) -> Result<Option<Self>, LogError> {
-        let chosen = one(log, set, key, time, Order::NewestFirst)?.filter(|version| version.time == time);
+    pub fn exactly(
+        log: &dyn ChangeLog,
+        set: SetId,
+        key: &str,
+        time: Timestamp,
+    ) -> Result<Option<Self>, LogError> {
+        let chosen =
+            one(log, set, key, time, Order::NewestFirst)?.filter(|version| version.time == time);
         chosen.map(|chosen| Self::around(log, set, key, chosen)).transpose()
     }
 
-    fn around(log: &dyn ChangeLog, set: SetId, key: &str, chosen: Version) -> Result<Self, LogError> {
-        let time_of = |from, order| Ok::<_, LogError>(one(log, set, key, from, order)?.map(|version| version.time));
+    fn around(
+        log: &dyn ChangeLog,
+        set: SetId,
+        key: &str,
+        chosen: Version,
+    ) -> Result<Self, LogError> {
+        let time_of = |from, order| {
+            Ok::<_, LogError>(one(log, set, key, from, order)?.map(|version| version.time))
+        };
         let previous = time_of(chosen.time.plus_micros(-1), Order::NewestFirst)?;
         let next = time_of(chosen.time.next(), Order::OldestFirst)?;
         let first = match previous {
@@ -69,10 +87,17 @@ impl History {
             Some(_) => time_of(Timestamp::MAX, Order::NewestFirst)?,
             None => None,
         };
-        Ok(Self { first: first.unwrap_or(chosen.time), last: last.unwrap_or(chosen.time), previous, next, chosen })
+        Ok(Self {
+            first: first.unwrap_or(chosen.time),
+            last: last.unwrap_or(chosen.time),
+            previous,
+            next,
+            chosen,
+        })
     }
 
-    /// The value of the Link header with these versions [rfc7089 §2.2]. `negotiated`: it is a TimeGate's.
+    /// The value of the Link header with these versions [rfc7089 §2.2]. `negotiated`: it is a
+    /// TimeGate's.
     pub fn links(&self, urls: &VersionUrls, key: &str, negotiated: bool) -> String {
         let mut out = format!("<{}>; rel=\"original\"", urls.original(key));
         if !negotiated {
@@ -103,6 +128,12 @@ impl History {
     }
 }
 
-fn one(log: &dyn ChangeLog, set: SetId, key: &str, from: Timestamp, order: Order) -> Result<Option<Version>, LogError> {
+fn one(
+    log: &dyn ChangeLog,
+    set: SetId,
+    key: &str,
+    from: Timestamp,
+    order: Order,
+) -> Result<Option<Version>, LogError> {
     Ok(log.versions(set, key, from, order, 1)?.pop())
 }

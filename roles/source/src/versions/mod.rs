@@ -1,7 +1,7 @@
 //! Earlier states of resources: their addresses, their history, and how long they are kept.
 //!
-//! Published as mementos [rfc7089 §2]: each version has a permanent address, a TimeGate leads from a date to the
-//! version of that date, a TimeMap lists all of them.
+//! Published as mementos [rfc7089 §2]: each version has a permanent address, a TimeGate leads from
+//! a date to the version of that date, a TimeMap lists all of them.
 
 mod collector;
 mod history;

@@ -1,4 +1,5 @@
-//! The kept versions of a resource: a page of them, as a list of links [rfc7089 §5, §5.1.1] or as JSON.
+//! The kept versions of a resource: a page of them, as a list of links [rfc7089 §5, §5.1.1] or as
+//! JSON.
 
 use super::{VersionUrls, http_date};
 use abreast_core::{ChangeLog, LogError, Order, SetId, Version};
@@ -39,15 +40,22 @@ impl TimeMap {
         let mut versions = log.versions(set, key, start, Order::OldestFirst, limit + 1)?;
         let next = versions.get(limit).map(|version| version.time);
         versions.truncate(limit);
-        let Some((oldest, newest)) = versions.first().zip(versions.last()).map(|(one, two)| (one.time, two.time))
+        let Some((oldest, newest)) =
+            versions.first().zip(versions.last()).map(|(one, two)| (one.time, two.time))
         else {
             return Ok(None);
         };
         let end = |order, from, here| {
-            Ok::<_, LogError>(log.versions(set, key, from, order, 1)?.first().map_or(here, |version| version.time))
+            Ok::<_, LogError>(
+                log.versions(set, key, from, order, 1)?
+                    .first()
+                    .map_or(here, |version| version.time),
+            )
         };
-        let first = if from.is_some() { end(Order::OldestFirst, Timestamp::MIN, oldest)? } else { oldest };
-        let last = if next.is_some() { end(Order::NewestFirst, Timestamp::MAX, newest)? } else { newest };
+        let first =
+            if from.is_some() { end(Order::OldestFirst, Timestamp::MIN, oldest)? } else { oldest };
+        let last =
+            if next.is_some() { end(Order::NewestFirst, Timestamp::MAX, newest)? } else { newest };
         Ok(Some(Self { versions, from, next, span: (first, last) }))
     }
 
@@ -60,10 +68,16 @@ impl TimeMap {
             urls.timegate(key),
         );
         if let Some((first, last)) = self.versions.first().zip(self.versions.last()) {
-            let _ = write!(out, "; from=\"{}\"; until=\"{}\"", http_date(first.time), http_date(last.time));
+            let _ = write!(
+                out,
+                "; from=\"{}\"; until=\"{}\"",
+                http_date(first.time),
+                http_date(last.time)
+            );
         }
         if self.from.is_some() {
-            let _ = write!(out, ",\n<{}>; rel=\"timemap\"; type=\"{LINK_FORMAT}\"", urls.timemap(key));
+            let _ =
+                write!(out, ",\n<{}>; rel=\"timemap\"; type=\"{LINK_FORMAT}\"", urls.timemap(key));
         }
         if let Some(next) = self.next {
             let _ = write!(
@@ -87,11 +101,14 @@ impl TimeMap {
         out
     }
 
-    /// As JSON, in the members that other archives use; times are exact, and deletions are included.
+    /// As JSON, in the members that other archives use; times are exact, and deletions are
+    /// included.
     pub fn to_json(&self, urls: &VersionUrls, key: &str) -> String {
         // Our URLs hold no character that JSON escapes, except in absolute keys.
         let text = |value: &str| serde_json::Value::from(value).to_string();
-        let own = self.from.map_or_else(|| urls.timemap_json(key), |from| urls.timemap_json_from(key, from));
+        let own = self
+            .from
+            .map_or_else(|| urls.timemap_json(key), |from| urls.timemap_json_from(key, from));
         let mut out = format!(
             "{{\n \"original_uri\": {},\n \"self\": {},\n \"timegate_uri\": {},\n \"timemap_uri\": \
              {{\"link_format\": {}, \"json_format\": {}}},\n",
@@ -104,7 +121,9 @@ impl TimeMap {
         if let Some(next) = self.next {
             let _ = writeln!(out, " \"next\": {},", text(&urls.timemap_json_from(key, next)));
         }
-        let entry = |time: Timestamp| format!("\"datetime\": \"{time}\", \"uri\": {}", text(&urls.memento(key, time)));
+        let entry = |time: Timestamp| {
+            format!("\"datetime\": \"{time}\", \"uri\": {}", text(&urls.memento(key, time)))
+        };
         out.push_str(" \"mementos\": {\n  \"list\": [");
         for (number, version) in self.versions.iter().enumerate() {
             let separator = if number == 0 { "" } else { "," };

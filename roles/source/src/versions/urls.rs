@@ -3,7 +3,8 @@
 use crate::publish::SourceUrls;
 use abreast_webtypes::{Timestamp, W3cDatetime};
 
-/// Digits of a stamp: to the microsecond, so that several versions in one second have addresses of their own.
+/// Digits of a stamp: to the microsecond, so that several versions in one second have addresses of
+/// their own.
 const STAMP_DIGITS: usize = 20;
 /// Digits of a stamp to the second, as web archives write it.
 const SECOND_DIGITS: usize = 14;
@@ -81,12 +82,16 @@ pub fn stamp_of(time: Timestamp) -> String {
 
 /// The time of a stamp, and whether it has microseconds; `None` for other text.
 pub fn at_stamp(stamp: &str) -> Option<(Timestamp, bool)> {
-    if !matches!(stamp.len(), SECOND_DIGITS | STAMP_DIGITS) || !stamp.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !matches!(stamp.len(), SECOND_DIGITS | STAMP_DIGITS)
+        || !stamp.bytes().all(|byte| byte.is_ascii_digit())
+    {
         return None;
     }
     let part = |from: usize, to: usize| &stamp[from..to];
-    let (date, time) =
-        ([part(0, 4), part(4, 6), part(6, 8)].join("-"), [part(8, 10), part(10, 12), part(12, 14)].join(":"));
+    let (date, time) = (
+        [part(0, 4), part(4, 6), part(6, 8)].join("-"),
+        [part(8, 10), part(10, 12), part(12, 14)].join(":"),
+    );
     let exact = stamp.len() == STAMP_DIGITS;
     let fraction = if exact { format!(".{}", &stamp[SECOND_DIGITS..]) } else { String::new() };
     let read = W3cDatetime::parse(format!("{date}T{time}{fraction}Z").as_bytes()).ok()?;
@@ -106,9 +111,15 @@ mod tests {
         }
         let second = Timestamp::from_seconds(1_767_225_600);
         assert_eq!(at_stamp("20260101000000"), Some((second, false)));
-        for bad in
-            ["", "2026", "20261301000000", "2026010100000", "2026010100000x", "202601010000001", "20260101235960000000"]
-        {
+        for bad in [
+            "",
+            "2026",
+            "20261301000000",
+            "2026010100000",
+            "2026010100000x",
+            "202601010000001",
+            "20260101235960000000",
+        ] {
             assert_eq!(at_stamp(bad), None, "{bad}");
         }
     }
@@ -118,8 +129,14 @@ mod tests {
         let source = SourceUrls::new("https://example.org/base");
         let urls = VersionUrls::new(&source, "set", "https://example.org/base/set/r/");
         let time = Timestamp::from_micros(1_767_225_600_000_007);
-        assert_eq!(urls.memento("a%20b/c", time), "https://example.org/base/set/m/20260101000000000007/a%20b/c");
-        assert_eq!(urls.timegate("a"), "https://example.org/base/timegate/https://example.org/base/set/r/a");
+        assert_eq!(
+            urls.memento("a%20b/c", time),
+            "https://example.org/base/set/m/20260101000000000007/a%20b/c"
+        );
+        assert_eq!(
+            urls.timegate("a"),
+            "https://example.org/base/timegate/https://example.org/base/set/r/a"
+        );
         assert_eq!(
             urls.timemap_from("https://example.com/x", time),
             "https://example.org/base/timemap/20260101000000000007/https://example.com/x"

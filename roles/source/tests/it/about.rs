@@ -16,13 +16,15 @@ fn sets_with(world: &World, number: usize, first: &About) -> Publisher {
     let urls = SourceUrls::new(BASE);
     let sets = (0..number).map(|number| {
         let slug = format!("s{number}");
-        let id = world.log.open_set(&NewSet { slug: slug.clone(), ..NewSet::default() }).unwrap().id;
+        let id =
+            world.log.open_set(&NewSet { slug: slug.clone(), ..NewSet::default() }).unwrap().id;
         world.log.complete_import(id).unwrap();
         let about = if number == 0 { first.clone() } else { About::default() };
         PublishedSet { about, ..PublishedSet::new(id, slug.as_str(), urls.set(&slug)) }
     });
     let sets: Vec<_> = sets.collect();
-    Publisher::new(Arc::clone(&world.log), urls, sets, world.temporary.path().join("documents")).unwrap()
+    Publisher::new(Arc::clone(&world.log), urls, sets, world.temporary.path().join("documents"))
+        .unwrap()
 }
 
 fn read(publisher: &Publisher, path: &str) -> Document {
@@ -36,21 +38,31 @@ fn link(head: &Head, rel: &str) -> Option<String> {
 #[test]
 fn many_sets_are_listed_by_an_index_of_source_descriptions() {
     let world = World::new();
-    let publisher =
-        sets(&world, 5).with_projections(vec![Box::new(ResourceSync::default().with_sets_per_description(2))]);
+    let publisher = sets(&world, 5)
+        .with_projections(vec![Box::new(ResourceSync::default().with_sets_per_description(2))]);
     let index = read(&publisher, ".well-known/resourcesync");
-    assert_eq!((index.head.root, index.head.capability), (Root::SitemapIndex, Some(Capability::Description)));
+    assert_eq!(
+        (index.head.root, index.head.capability),
+        (Root::SitemapIndex, Some(Capability::Description))
+    );
     let parts: Vec<_> = index.entries.iter().map(|entry| entry.loc.clone()).collect();
     assert_eq!(parts, [1, 2, 3].map(|number| format!("{BASE}sourcedescription/{number}.xml")));
     let mut listed = Vec::new();
     for (number, loc) in parts.iter().enumerate() {
         let part = read(&publisher, &format!("sourcedescription/{}.xml", number + 1));
-        assert_eq!((part.head.root, part.head.capability), (Root::UrlSet, Some(Capability::Description)));
+        assert_eq!(
+            (part.head.root, part.head.capability),
+            (Root::UrlSet, Some(Capability::Description))
+        );
         assert_eq!(link(&part.head, "index").unwrap(), format!("{BASE}.well-known/resourcesync"));
         assert!(part.entries.len() <= 2);
         for entry in part.entries {
             let list = read(&publisher, &format!("s{}/capabilitylist.xml", listed.len()));
-            assert_eq!(link(&list.head, "up").as_ref(), Some(loc), "a Capability List leads up to where it is listed");
+            assert_eq!(
+                link(&list.head, "up").as_ref(),
+                Some(loc),
+                "a Capability List leads up to where it is listed"
+            );
             listed.push(entry.loc);
         }
     }
@@ -59,7 +71,8 @@ fn many_sets_are_listed_by_an_index_of_source_descriptions() {
         assert!(publisher.document(&format!("sourcedescription/{missing}.xml")).is_err());
     }
     // As long as one is enough there are no parts.
-    let publisher = publisher.with_projections(vec![Box::new(ResourceSync::default().with_sets_per_description(5))]);
+    let publisher = publisher
+        .with_projections(vec![Box::new(ResourceSync::default().with_sets_per_description(5))]);
     assert!(publisher.bytes("sourcedescription/1.xml").is_err());
 }
 
@@ -75,7 +88,8 @@ fn documents_lead_to_pages_for_people_and_these_back() {
     let publisher = sets_with(&world, 2, &about);
     let description = read(&publisher, ".well-known/resourcesync");
     assert_eq!(link(&description.head, "describedby").unwrap(), format!("{BASE}about.html"));
-    let described = description.entries[0].links.iter().find(|ln| ln.has_rel("describedby")).unwrap();
+    let described =
+        description.entries[0].links.iter().find(|ln| ln.has_rel("describedby")).unwrap();
     assert_eq!(
         (described.href.as_str(), described.media_type.as_deref()),
         ("https://example.org/s0/about.html", Some("text/html"))

@@ -22,7 +22,9 @@ fn archived(world: &World, keep: usize) -> PublishedSet {
 }
 
 fn put(world: &World, keys: impl IntoIterator<Item = String>) {
-    let changes = keys.into_iter().map(|key| Change::put(&key, State { length: Some(1), ..State::default() }));
+    let changes = keys
+        .into_iter()
+        .map(|key| Change::put(&key, State { length: Some(1), ..State::default() }));
     append(&*world.log, world.set, changes.collect()).unwrap();
 }
 
@@ -47,7 +49,8 @@ fn follow(publisher: &Publisher, entry: &Entry) -> Document {
 
 fn archived_files(world: &World) -> Vec<String> {
     let names = std::fs::read_dir(world.temporary.path().join("archive")).unwrap();
-    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> =
+        names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -64,9 +67,18 @@ fn a_copy_of_the_resource_list_stays_as_it_was() {
     put(&world, ["b".to_owned()]);
     let path = "set/resourcelist-archive.xml";
     let listed = read(&publisher, path);
-    assert_eq!((listed.head.root, listed.head.capability), (Root::UrlSet, Some(Capability::ResourceListArchive)));
+    assert_eq!(
+        (listed.head.root, listed.head.capability),
+        (Root::UrlSet, Some(Capability::ResourceListArchive))
+    );
     assert_eq!((listed.head.at, listed.head.from, listed.head.until), (None, None, None));
-    assert!(listed.head.links.iter().any(|ln| ln.has_rel("up") && ln.href.ends_with("/set/capabilitylist.xml")));
+    assert!(
+        listed
+            .head
+            .links
+            .iter()
+            .any(|ln| ln.has_rel("up") && ln.href.ends_with("/set/capabilitylist.xml"))
+    );
     assert_eq!(listed.entries.len(), 1);
     assert_eq!((listed.entries[0].at, listed.entries[0].capability), (at, None));
     let old = follow(&publisher, &listed.entries[0]);
@@ -74,7 +86,8 @@ fn a_copy_of_the_resource_list_stays_as_it_was() {
     assert_eq!(old.entries.len(), 1, "the second resource came later");
     assert_eq!(read(&publisher, "set/resourcelist.xml").entries.len(), 2);
     assert!(archive(&publisher));
-    let times: Vec<_> = read(&publisher, path).entries.iter().map(|entry| entry.at.unwrap().instant).collect();
+    let times: Vec<_> =
+        read(&publisher, path).entries.iter().map(|entry| entry.at.unwrap().instant).collect();
     assert!(times.len() == 2 && times[0] < times[1], "oldest first");
 
     // Told in the Capability List and the current lists, not in closed ones.
@@ -83,11 +96,15 @@ fn a_copy_of_the_resource_list_stays_as_it_was() {
         (Capability::ResourceListArchive, ArchiveKind::ResourceLists),
         (Capability::ChangeListArchive, ArchiveKind::ChangeLists),
     ] {
-        let entry = capabilities.entries.iter().find(|entry| entry.capability == Some(capability)).unwrap();
+        let entry =
+            capabilities.entries.iter().find(|entry| entry.capability == Some(capability)).unwrap();
         assert_eq!(entry.loc, format!("{BASE}set/{}.xml", kind.name()));
     }
     for path in ["set/resourcelist.xml", "set/changelist.xml"] {
-        assert!(read(&publisher, path).head.links.iter().any(|ln| ln.has_rel("archives")), "{path:?}");
+        assert!(
+            read(&publisher, path).head.links.iter().any(|ln| ln.has_rel("archives")),
+            "{path:?}"
+        );
     }
     assert!(!old.head.links.iter().any(|ln| ln.has_rel("archives")));
 }
@@ -119,7 +136,10 @@ fn copies_of_many_lists_share_parts_and_the_oldest_go_first() {
     assert_eq!(archived_files(&world).len(), parts + 2 + 2);
     let listed = read(&publisher, "set/resourcelist-archive.xml");
     assert!(listed.entries[0].loc.ends_with("/2.xml") && listed.entries.len() == 2);
-    assert!(matches!(publisher.bytes("set/archived/resourcelist/1.xml"), Err(PublishError::NotFound)));
+    assert!(matches!(
+        publisher.bytes("set/archived/resourcelist/1.xml"),
+        Err(PublishError::NotFound)
+    ));
 }
 
 #[test]
@@ -148,24 +168,37 @@ fn closed_change_lists_are_archived_and_many_make_an_index() {
     let publisher = publisher(&world, 10);
     let path = "set/changelist-archive.xml";
     let index = read(&publisher, "set/changelist.xml");
-    let closed: Vec<_> = index.entries.iter().filter(|entry| entry.until.is_some()).cloned().collect();
+    let closed: Vec<_> =
+        index.entries.iter().filter(|entry| entry.until.is_some()).cloned().collect();
     assert_eq!(closed.len(), 6);
     let listed = read(&publisher, path);
-    assert_eq!((listed.head.root, listed.head.capability), (Root::UrlSet, Some(Capability::ChangeListArchive)));
+    assert_eq!(
+        (listed.head.root, listed.head.capability),
+        (Root::UrlSet, Some(Capability::ChangeListArchive))
+    );
     let told = |entries: &[Entry]| -> Vec<_> {
         entries.iter().map(|entry| (entry.loc.clone(), entry.from, entry.until)).collect()
     };
     assert_eq!(told(&listed.entries), told(&closed), "all closed lists, oldest first");
 
-    let publisher = publisher.with_projections(vec![Box::new(ResourceSync::default().with_entries_per_archive(2))]);
+    let publisher = publisher
+        .with_projections(vec![Box::new(ResourceSync::default().with_entries_per_archive(2))]);
     let index = Document::from_slice(&publisher.bytes(path).unwrap()).unwrap();
-    assert_eq!((index.head.root, index.head.capability), (Root::SitemapIndex, Some(Capability::ChangeListArchive)));
+    assert_eq!(
+        (index.head.root, index.head.capability),
+        (Root::SitemapIndex, Some(Capability::ChangeListArchive))
+    );
     assert_eq!(index.entries.len(), 3);
     let mut together = Vec::new();
     for (number, entry) in index.entries.iter().enumerate() {
         assert_eq!(entry.loc, format!("{BASE}set/changelist-archive/{}.xml", number + 1));
         let part = read(&publisher, &format!("set/changelist-archive/{}.xml", number + 1));
-        assert!(part.head.links.iter().any(|ln| ln.has_rel("index") && ln.href.ends_with("changelist-archive.xml")));
+        assert!(
+            part.head
+                .links
+                .iter()
+                .any(|ln| ln.has_rel("index") && ln.href.ends_with("changelist-archive.xml"))
+        );
         assert!(part.entries.len() <= 2);
         together.extend(part.entries);
     }
@@ -195,7 +228,9 @@ fn a_set_without_archives_lists_none() {
     let capabilities = read(&publisher, "set/capabilitylist.xml");
     assert_eq!(capabilities.entries.len(), 2);
     assert!(publisher.bytes("set/changelist-archive.xml").is_err());
-    assert!(!read(&publisher, "set/changelist.xml").head.links.iter().any(|ln| ln.has_rel("archives")));
+    assert!(
+        !read(&publisher, "set/changelist.xml").head.links.iter().any(|ln| ln.has_rel("archives"))
+    );
 }
 
 #[test]
@@ -205,12 +240,17 @@ fn kept_dumps_are_archived_when_the_set_has_both() {
     world.write("a", "one");
     world.scan();
     world.log.complete_import(world.set).unwrap();
-    let options = DumpOptions { every: Duration::ZERO, keep: 2, changes: true, ..DumpOptions::default() };
+    let options =
+        DumpOptions { every: Duration::ZERO, keep: 2, changes: true, ..DumpOptions::default() };
     let (shared, dumps) = world.dumps(options, None);
-    let publisher = world.publisher_of(PublishedSet { dumps: Some(Arc::clone(&dumps)), ..archived(&world, 10) });
+    let publisher = world
+        .publisher_of(PublishedSet { dumps: Some(Arc::clone(&dumps)), ..archived(&world, 10) });
     let archives = |publisher: &Publisher| {
         let list = read(publisher, "set/capabilitylist.xml");
-        list.entries.iter().filter(|entry| entry.capability.unwrap().token().ends_with("dump-archive")).count()
+        list.entries
+            .iter()
+            .filter(|entry| entry.capability.unwrap().token().ends_with("dump-archive"))
+            .count()
     };
     assert_eq!(archives(&publisher), 0, "there is no dump yet");
     let dumper = shared.start([Arc::clone(&dumps)]).unwrap();
@@ -226,12 +266,18 @@ fn kept_dumps_are_archived_when_the_set_has_both() {
     dumper.stop();
     assert_eq!(archives(&publisher), 2);
     let page = String::from_utf8(bytes(&publisher, "set/about.html")).unwrap();
-    for name in ["Resource Dump:", "Change Dump:", "Resource List Archive:", "Change Dump Archive:"] {
+    for name in ["Resource Dump:", "Change Dump:", "Resource List Archive:", "Change Dump Archive:"]
+    {
         assert!(page.contains(name), "{name} in {page}");
     }
     let (resources, changes) = (dumps.resources().len(), dumps.changes().len());
     for (kind, capability, entry_capability, count) in [
-        (ArchiveKind::ResourceDumps, Capability::ResourceDumpArchive, Capability::ResourceDump, resources),
+        (
+            ArchiveKind::ResourceDumps,
+            Capability::ResourceDumpArchive,
+            Capability::ResourceDump,
+            resources,
+        ),
         (ArchiveKind::ChangeDumps, Capability::ChangeDumpArchive, Capability::ChangeDump, changes),
     ] {
         let archive = read(&publisher, &format!("set/{}.xml", kind.name()));
@@ -243,7 +289,11 @@ fn kept_dumps_are_archived_when_the_set_has_both() {
             assert_eq!(dump.head.capability, Some(entry_capability));
             assert_eq!((dump.head.at, dump.head.from), (entry.at, entry.from));
             assert_eq!((dump.head.completed, dump.head.until), (entry.completed, entry.until));
-            assert!(dump.entries.iter().all(|package| package.loc.starts_with(&format!("{BASE}set/dump/"))));
+            assert!(
+                dump.entries
+                    .iter()
+                    .all(|package| package.loc.starts_with(&format!("{BASE}set/dump/")))
+            );
             assert!(!dump.entries.is_empty());
         }
     }

@@ -1,9 +1,10 @@
-//! A protocol of one document and two topics: the changes of a set as CSV. It shows what a protocol needs, and where.
+//! A protocol of one document and two topics: the changes of a set as CSV. It shows what a protocol
+//! needs, and where.
 
 use abreast_core::{ChangeRecord, Position};
 use abreast_source::projection::{
-    EndedTopic, HeadReader, LogState, News, NewsRequest, NotifiedDocuments, Output, Projection, Rendered,
-    ResolvedDocument, SiteDocument, Topic, TopicContent, Version,
+    EndedTopic, HeadReader, LogState, News, NewsRequest, NotifiedDocuments, Output, Projection,
+    Rendered, ResolvedDocument, SiteDocument, Topic, TopicContent, Version,
 };
 use abreast_source::publish::{PublishError, PublishedSet, Publisher};
 use std::fmt::Write as _;
@@ -33,7 +34,8 @@ fn rows(
             return ControlFlow::Break(());
         }
         let kind = format!("{:?}", record.kind).to_lowercase();
-        let _ = write!(text, "{},{kind},{}{}\r\n", record.position.0, set.urls.resources(), record.key);
+        let _ =
+            write!(text, "{},{kind},{}{}\r\n", record.position.0, set.urls.resources(), record.key);
         ControlFlow::Continue(())
     })?;
     Ok(text.into_bytes())
@@ -53,25 +55,37 @@ impl ResolvedDocument for Changes<'_> {
 }
 
 impl Projection for Csv {
-    fn resolve<'p>(&'p self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>> {
+    fn resolve<'p>(
+        &'p self,
+        publisher: &'p Publisher,
+        path: &str,
+    ) -> Option<Box<dyn ResolvedDocument + 'p>> {
         let set = publisher.find_set(path.strip_suffix("/changes.csv")?)?;
         Some(Box::new(Changes { publisher, set }))
     }
 
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
         let document = |path| SiteDocument { path, entry: true, closed: false, identifies: false };
-        Ok(publisher.sets().iter().map(|set| document(format!("{}/changes.csv", set.slug))).collect())
+        Ok(publisher
+            .sets()
+            .iter()
+            .map(|set| document(format!("{}/changes.csv", set.slug)))
+            .collect())
     }
 
     fn topics(&self, publisher: &Publisher) -> Vec<Topic> {
-        let paths = publisher.sets().iter().flat_map(|set| [CHANGES, FILES].map(|name| format!("{}{name}", set.slug)));
+        let paths = publisher
+            .sets()
+            .iter()
+            .flat_map(|set| [CHANGES, FILES].map(|name| format!("{}{name}", set.slug)));
         paths.filter_map(|path| self.topic(publisher, &path)).collect()
     }
 
     fn topic(&self, publisher: &Publisher, path: &str) -> Option<Topic> {
         let known = [(CHANGES, TopicContent::Changes), (FILES, TopicContent::Documents)];
-        let (slug, content) =
-            known.into_iter().find_map(|(name, content)| Some((path.strip_suffix(name)?, content)))?;
+        let (slug, content) = known
+            .into_iter()
+            .find_map(|(name, content)| Some((path.strip_suffix(name)?, content)))?;
         let set = publisher.find_set(slug).filter(|set| set.notifications.is_some())?;
         Some(Topic {
             url: format!("{}{path}", publisher.urls().base()),
@@ -95,17 +109,27 @@ impl Projection for Csv {
         }
         let after = NotifiedDocuments::from_iter([("position".to_owned(), position.into())]);
         let from = request.from.is_some();
-        let notification = format!("changes.csv,{position},{from},{}\r\n", request.first).into_bytes();
+        let notification =
+            format!("changes.csv,{position},{from},{}\r\n", request.first).into_bytes();
         Ok(Some(News { notification, after, grown: false }))
     }
 
-    fn ended_topic(&self, publisher: &Publisher, record: &str, request: &NewsRequest<'_>) -> Option<EndedTopic> {
+    fn ended_topic(
+        &self,
+        publisher: &Publisher,
+        record: &str,
+        request: &NewsRequest<'_>,
+    ) -> Option<EndedTopic> {
         let slug = record.strip_suffix("/csv")?;
         if publisher.find_set(slug).is_some() || !request.before.contains_key("position") {
             return None;
         }
         let url = format!("{}{slug}{FILES}", publisher.urls().base());
-        Some(EndedTopic { url, notification: b"changes.csv,gone\r\n".to_vec(), media_type: "text/csv" })
+        Some(EndedTopic {
+            url,
+            notification: b"changes.csv,gone\r\n".to_vec(),
+            media_type: "text/csv",
+        })
     }
 
     fn notification(

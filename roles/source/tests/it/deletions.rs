@@ -24,7 +24,9 @@ fn with_files(count: usize) -> World {
 }
 
 fn remove(world: &World, numbers: std::ops::Range<usize>) {
-    numbers.for_each(|number| std::fs::remove_file(world.folder.join(format!("{number:02}"))).unwrap());
+    numbers.for_each(|number| {
+        std::fs::remove_file(world.folder.join(format!("{number:02}"))).unwrap()
+    });
 }
 
 #[test]
@@ -111,7 +113,9 @@ fn a_large_folder_moved_within_a_watched_folder_is_no_loss() {
     (0..40).for_each(|number| world.write(&format!("a/{number}"), "1"));
     let watch = start(&world, |_| ());
     std::fs::rename(world.folder.join("a"), world.folder.join("b")).unwrap();
-    eventually("it is followed", || world.keys().len() == 40 && world.keys().iter().all(|key| key.starts_with("b/")));
+    eventually("it is followed", || {
+        world.keys().len() == 40 && world.keys().iter().all(|key| key.starts_with("b/"))
+    });
     assert_eq!(watch.status().held(), None);
     watch.stop();
 }

@@ -18,8 +18,16 @@ fn a_folder_made_while_a_file_arrives_is_in_its_way() {
         let mut upload = deposit.begin(&folder, name.as_bytes()).unwrap();
         upload.write(b"x").unwrap();
         std::fs::create_dir(world.folder.join(&name)).unwrap();
-        let refused = deposit.finish(&folder, upload, &condition, Box::new(|_| panic!("nothing is recorded")));
-        assert!(matches!(&refused, Err(DepositError::InTheWay(why)) if why.contains("folder")), "{condition:?}");
+        let refused = deposit.finish(
+            &folder,
+            upload,
+            &condition,
+            Box::new(|_| panic!("nothing is recorded")),
+        );
+        assert!(
+            matches!(&refused, Err(DepositError::InTheWay(why)) if why.contains("folder")),
+            "{condition:?}"
+        );
         assert!(matches!(deposit.begin(&folder, name.as_bytes()), Err(DepositError::InTheWay(_))));
     }
     assert_eq!(std::fs::read_dir(&world.folder).unwrap().count(), 3, "nothing is left behind");
@@ -35,5 +43,7 @@ fn a_file_for_a_folder_that_was_removed_meanwhile_is_refused() {
     std::fs::remove_dir_all(world.folder.join("dir")).unwrap();
     let done = Box::new(|_| panic!("nothing is recorded"));
     let refused = deposit.finish(&folder, upload, &Condition::default(), done);
-    assert!(matches!(refused, Err(DepositError::InTheWay(why)) if why.contains("removed meanwhile")));
+    assert!(
+        matches!(refused, Err(DepositError::InTheWay(why)) if why.contains("removed meanwhile"))
+    );
 }

@@ -5,7 +5,9 @@ use abreast_core::{Change as LogChange, PageRule, append};
 use abreast_resourcesync::package::member_name;
 use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry, Root};
 use abreast_source::OpenKept;
-use abreast_source::dump::{Compression, DumpOptions, Dumper, Dumps, SetDumps, Since, SinceError, Which};
+use abreast_source::dump::{
+    Compression, DumpOptions, Dumper, Dumps, SetDumps, Since, SinceError, Which,
+};
 use abreast_source::publish::{PublishError, PublishedSet, Publisher};
 use abreast_testkit::{Random, eventually};
 use md5::{Digest as _, Md5};
@@ -33,12 +35,17 @@ impl Drop for Made {
 }
 
 fn options() -> DumpOptions {
-    DumpOptions { every: Duration::ZERO, patience: Duration::from_secs(1), ..DumpOptions::default() }
+    DumpOptions {
+        every: Duration::ZERO,
+        patience: Duration::from_secs(1),
+        ..DumpOptions::default()
+    }
 }
 
 fn open(world: &World, options: DumpOptions, kept: Option<OpenKept>) -> Made {
     let (shared, dumps) = world.dumps(options, kept);
-    let publisher = world.publisher_of(PublishedSet { dumps: Some(Arc::clone(&dumps)), ..world.published() });
+    let publisher =
+        world.publisher_of(PublishedSet { dumps: Some(Arc::clone(&dumps)), ..world.published() });
     Made { shared, dumps, publisher, dumper: None }
 }
 
@@ -68,19 +75,29 @@ impl Made {
 /// A URI and its bytes; none of a deletion.
 type Bitstream = (String, Option<Vec<u8>>);
 
-/// A package, unpacked and checked: every bitstream is as its entry says, and there is no other member.
+/// A package, unpacked and checked: every bitstream is as its entry says, and there is no other
+/// member.
 fn unpack(path: &Path) -> (Document, Vec<Bitstream>) {
     let mut zip = zip::ZipArchive::new(File::open(path).unwrap()).unwrap();
     let mut read = |name: &str| {
         let mut bytes = Vec::new();
-        zip.by_name(name).unwrap_or_else(|error| panic!("{name}: {error}")).read_to_end(&mut bytes).unwrap();
+        zip.by_name(name)
+            .unwrap_or_else(|error| panic!("{name}: {error}"))
+            .read_to_end(&mut bytes)
+            .unwrap();
         bytes
     };
     let manifest = read("manifest.xml");
     let copy = fs::read(path.with_extension("xml")).unwrap();
     assert_eq!(manifest, copy, "the copy beside the package is the same");
     let manifest = Document::from_slice(&manifest).unwrap();
-    assert!(manifest.head.links.iter().any(|ln| ln.has_rel("up") && ln.href.ends_with("/set/capabilitylist.xml")));
+    assert!(
+        manifest
+            .head
+            .links
+            .iter()
+            .any(|ln| ln.has_rel("up") && ln.href.ends_with("/set/capabilitylist.xml"))
+    );
     let mut found = Vec::new();
     let mut members = 1;
     for entry in &manifest.entries {
@@ -125,7 +142,9 @@ fn a_resource_dump_holds_every_resource_as_listed() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    let odd = world.folder.join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"back\\slash\xff"));
+    let odd = world
+        .folder
+        .join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"back\\slash\xff"));
     fs::write(odd, "odd").unwrap();
     world.scan();
     for compression in [Compression::Store, Compression::Deflate] {
@@ -138,7 +157,10 @@ fn a_resource_dump_holds_every_resource_as_listed() {
             world.log.complete_import(world.set).unwrap();
         }
         let dump = made.resource_dump();
-        assert_eq!((dump.head.root, dump.head.capability), (Root::UrlSet, Some(Capability::ResourceDump)));
+        assert_eq!(
+            (dump.head.root, dump.head.capability),
+            (Root::UrlSet, Some(Capability::ResourceDump))
+        );
         let head = world.log.head(world.set).unwrap();
         assert_eq!(dump.head.at.unwrap().instant, head.time);
         assert!(dump.head.completed.unwrap().instant >= head.time);
@@ -146,7 +168,10 @@ fn a_resource_dump_holds_every_resource_as_listed() {
         let entry = &dump.entries[0];
         let package = made.file(&entry.loc);
         let zip = fs::read(&package).unwrap();
-        assert_eq!((entry.length, entry.digests.md5), (Some(zip.len() as u64), Some(Md5::digest(&zip).into())));
+        assert_eq!(
+            (entry.length, entry.digests.md5),
+            (Some(zip.len() as u64), Some(Md5::digest(&zip).into()))
+        );
         assert_eq!(entry.media_type.as_deref(), Some("application/zip"));
         assert!(entry.at.is_some() && entry.completed.is_some());
         let contents = entry.links.iter().find(|ln| ln.has_rel("contents")).unwrap();
@@ -155,7 +180,8 @@ fn a_resource_dump_holds_every_resource_as_listed() {
         assert_eq!(manifest.head.capability, Some(Capability::ResourceDumpManifest));
         assert_eq!(manifest.head.at, dump.head.at);
         assert!(manifest.head.completed.is_some());
-        let mut expected: BTreeMap<_, _> = wanted.iter().map(|(key, bytes)| (uri(key), Some(bytes.clone()))).collect();
+        let mut expected: BTreeMap<_, _> =
+            wanted.iter().map(|(key, bytes)| (uri(key), Some(bytes.clone()))).collect();
         expected.insert(uri("back%5Cslash%FF"), Some(b"odd".to_vec()));
         assert_eq!(found.into_iter().collect::<BTreeMap<_, _>>(), expected);
         assert!(made.read_capabilities().contains(&Capability::ResourceDump));
@@ -186,8 +212,12 @@ fn a_large_set_comes_in_parts() {
     for entry in &dump.entries {
         let package = made.file(&entry.loc);
         let (_, resources) = unpack(&package);
-        let bytes: usize = resources.iter().filter_map(|(_, bytes)| bytes.as_ref()).map(Vec::len).sum();
-        assert!(bytes <= 10_000 || resources.len() == 1, "a part is larger only if one resource is");
+        let bytes: usize =
+            resources.iter().filter_map(|(_, bytes)| bytes.as_ref()).map(Vec::len).sum();
+        assert!(
+            bytes <= 10_000 || resources.len() == 1,
+            "a part is larger only if one resource is"
+        );
         found.extend(resources);
     }
     assert_eq!(found.len(), 21);
@@ -206,14 +236,21 @@ fn a_dump_on_demand_is_made_when_asked_for() {
     let world = World::begun();
     world.write("a", "a");
     world.scan();
-    let made = start(&world, DumpOptions { scheduled: false, every: Duration::from_secs(3_600), ..options() }, None);
+    let made = start(
+        &world,
+        DumpOptions { scheduled: false, every: Duration::from_secs(3_600), ..options() },
+        None,
+    );
     assert!(matches!(made.publisher.document("set/resourcedump.xml"), Err(PublishError::Making)));
     let first = made.resource_dump();
     world.write("b", "b");
     world.scan();
     assert_eq!(made.resource_dump(), first, "not again before its time");
     let none = World::begun();
-    assert!(matches!(none.publisher().document("set/resourcedump.xml"), Err(PublishError::NotFound)));
+    assert!(matches!(
+        none.publisher().document("set/resourcedump.xml"),
+        Err(PublishError::NotFound)
+    ));
 }
 
 #[test]
@@ -221,7 +258,11 @@ fn a_replaced_dump_remains_and_a_restart_finds_the_newest() {
     let world = World::begun();
     world.write("a", "1");
     world.scan();
-    let mut made = start(&world, DumpOptions { keep: 1, grace: Duration::from_secs(3_600), ..options() }, None);
+    let mut made = start(
+        &world,
+        DumpOptions { keep: 1, grace: Duration::from_secs(3_600), ..options() },
+        None,
+    );
     let first = made.resource_dump();
     world.write("a", "two");
     world.scan();
@@ -254,7 +295,8 @@ fn replaced_dumps_do_not_pile_up_however_often_one_is_made() {
     assert_eq!(made.dumps.resources().last().map(|dump| dump.begin), begins.last().copied());
 }
 
-/// The log says one thing, the file another, and nobody tells the log: such a dump would lack a resource.
+/// The log says one thing, the file another, and nobody tells the log: such a dump would lack a
+/// resource.
 #[test]
 fn a_resource_that_cannot_be_had_as_recorded_prevents_the_dump() {
     let world = World::begun();
@@ -262,7 +304,8 @@ fn a_resource_that_cannot_be_had_as_recorded_prevents_the_dump() {
     world.write("b", "other");
     world.scan();
     world.write("a", "two");
-    let made = start(&world, DumpOptions { patience: Duration::from_millis(300), ..options() }, None);
+    let made =
+        start(&world, DumpOptions { patience: Duration::from_millis(300), ..options() }, None);
     let folder = world.temporary.path().join("dumps/set/resources");
     let begun = || fs::read_dir(&folder).unwrap().count();
     eventually("it is tried", || begun() == 1);
@@ -293,8 +336,8 @@ fn a_file_changed_meanwhile_is_packaged_as_recorded_in_the_log() {
     }
 }
 
-/// Packages are taken while a writer changes the folder all the time; with the changes after `at` they must be exactly
-/// what the Source has.
+/// Packages are taken while a writer changes the folder all the time; with the changes after `at`
+/// they must be exactly what the Source has.
 #[test]
 fn a_dump_made_during_change_plus_later_changes_is_complete() {
     for round in 0..3_u64 {
@@ -340,22 +383,27 @@ fn a_dump_made_during_change_plus_later_changes_is_complete() {
         world.scan();
         let at = dump.head.at.unwrap().instant;
         let mut replayed = 0;
-        for entry in change_lists(&made).into_iter().filter(|entry| entry.datetime.unwrap().instant > at) {
+        for entry in
+            change_lists(&made).into_iter().filter(|entry| entry.datetime.unwrap().instant > at)
+        {
             replayed += 1;
             match entry.change.unwrap() {
                 Change::Deleted => drop(copy.remove(&entry.loc)),
                 _ => drop(copy.insert(entry.loc, entry.digests.to_string())),
             }
         }
-        let source: BTreeMap<_, _> = world.table().into_iter().map(|(key, digest)| (uri(&key), digest)).collect();
+        let source: BTreeMap<_, _> =
+            world.table().into_iter().map(|(key, digest)| (uri(&key), digest)).collect();
         assert_eq!(copy, source, "round {round}, {replayed} changes replayed");
         assert!(replayed > 0);
     }
 }
 
 fn md5_of(bytes: &[u8]) -> String {
-    let digests =
-        abreast_webtypes::Digests { md5: Some(Md5::digest(bytes).into()), ..abreast_webtypes::Digests::default() };
+    let digests = abreast_webtypes::Digests {
+        md5: Some(Md5::digest(bytes).into()),
+        ..abreast_webtypes::Digests::default()
+    };
     digests.to_string()
 }
 
@@ -391,7 +439,12 @@ fn kept(world: &World) -> (OpenKept, impl Fn(&str, &str) + use<>) {
             append(&*log, set, vec![LogChange::put(key, state)]).unwrap();
         }
     };
-    (Arc::new(move |id| File::open(folder.join(id.to_string())).map(abreast_contents::Content::File)), put)
+    (
+        Arc::new(move |id| {
+            File::open(folder.join(id.to_string())).map(abreast_contents::Content::File)
+        }),
+        put,
+    )
 }
 
 #[test]
@@ -399,8 +452,11 @@ fn a_change_dump_has_one_bitstream_for_each_change() {
     let world = World::with(PageRule { changes: 4, ..PageRule::default() }, 40_000);
     world.log.complete_import(world.set).unwrap();
     let (open_kept, put) = kept(&world);
-    let made =
-        start(&world, DumpOptions { changes: true, every: Duration::from_secs(3_600), ..options() }, Some(open_kept));
+    let made = start(
+        &world,
+        DumpOptions { changes: true, every: Duration::from_secs(3_600), ..options() },
+        Some(open_kept),
+    );
     assert!(matches!(made.publisher.document("set/changedump.xml"), Err(PublishError::NotFound)));
     // So that it begins with the first change.
     eventually("the log was looked at", || made.dumps.newest_resources().is_some());
@@ -427,7 +483,10 @@ fn a_change_dump_has_one_bitstream_for_each_change() {
     ];
     assert_eq!(found, expected);
     for (packaged, listed) in manifest.entries.iter().zip(&page.entries) {
-        assert_eq!((&packaged.loc, packaged.datetime, packaged.change), (&listed.loc, listed.datetime, listed.change));
+        assert_eq!(
+            (&packaged.loc, packaged.datetime, packaged.change),
+            (&listed.loc, listed.datetime, listed.change)
+        );
     }
     assert!(made.read_capabilities().contains(&Capability::ChangeDump));
 }
@@ -437,7 +496,12 @@ fn change_dumps_follow_each_other_without_gap_over_restarts() {
     let world = World::with(PageRule { changes: 3, ..PageRule::default() }, 40_000);
     world.log.complete_import(world.set).unwrap();
     let (open_kept, put) = kept(&world);
-    let every = DumpOptions { changes: true, every: Duration::from_secs(3_600), part_size: 2_000, ..options() };
+    let every = DumpOptions {
+        changes: true,
+        every: Duration::from_secs(3_600),
+        part_size: 2_000,
+        ..options()
+    };
     let mut made = start(&world, every.clone(), Some(Arc::clone(&open_kept)));
     eventually("the log was looked at", || made.dumps.newest_resources().is_some());
     for number in 0..10 {
@@ -467,8 +531,11 @@ fn change_dumps_follow_each_other_without_gap_over_restarts() {
 fn changes_of_an_open_page_are_packaged_when_due() {
     let world = World::begun();
     let (open_kept, put) = kept(&world);
-    let made =
-        start(&world, DumpOptions { changes: true, every: Duration::from_millis(1), ..options() }, Some(open_kept));
+    let made = start(
+        &world,
+        DumpOptions { changes: true, every: Duration::from_millis(1), ..options() },
+        Some(open_kept),
+    );
     put("a", "one");
     eventually("the first change is packaged", || made.dumps.changes().len() == 1);
     put("a", "two");
@@ -476,7 +543,8 @@ fn changes_of_an_open_page_are_packaged_when_due() {
     let dump = made.read("set/changedump.xml");
     assert_eq!(dump.entries[0].until, dump.entries[1].from);
     assert_eq!(dump.head.from, made.read("set/changelist.xml").head.from);
-    let found: Vec<_> = dump.entries.iter().flat_map(|entry| unpack(&made.file(&entry.loc)).1).collect();
+    let found: Vec<_> =
+        dump.entries.iter().flat_map(|entry| unpack(&made.file(&entry.loc)).1).collect();
     assert_eq!(found, [(uri("a"), Some(b"one".to_vec())), (uri("a"), Some(b"two".to_vec()))]);
 }
 
@@ -485,14 +553,21 @@ fn the_oldest_packages_of_changes_leave_when_there_are_too_many() {
     let world = World::with(PageRule { changes: 1, ..PageRule::default() }, 40_000);
     world.log.complete_import(world.set).unwrap();
     let (open_kept, put) = kept(&world);
-    let options = DumpOptions { changes: true, changes_size: 3_500, every: Duration::from_secs(3_600), ..options() };
+    let options = DumpOptions {
+        changes: true,
+        changes_size: 3_500,
+        every: Duration::from_secs(3_600),
+        ..options()
+    };
     let made = start(&world, options, Some(open_kept));
     eventually("the log was looked at", || made.dumps.newest_resources().is_some());
     for number in 0..5 {
         put("a", &format!("{number}{}", " ".repeat(1_000)));
     }
     let fourth = change_lists(&made)[3].datetime.unwrap().instant;
-    eventually("the closed pages are packaged", || made.dumps.changes().last().is_some_and(|dump| dump.end >= fourth));
+    eventually("the closed pages are packaged", || {
+        made.dumps.changes().last().is_some_and(|dump| dump.end >= fourth)
+    });
     eventually("the oldest leave", || made.dumps.changes().len() < 4);
     let dump = made.read("set/changedump.xml");
     assert_eq!(dump.head.from, dump.entries[0].from, "it speaks for what is there");
@@ -502,7 +577,11 @@ fn the_oldest_packages_of_changes_leave_when_there_are_too_many() {
 fn a_change_dump_never_speaks_for_a_change_whose_bytes_are_gone() {
     let world = World::with(PageRule { changes: 2, ..PageRule::default() }, 40_000);
     world.log.complete_import(world.set).unwrap();
-    let made = start(&world, DumpOptions { changes: true, every: Duration::from_secs(3_600), ..options() }, None);
+    let made = start(
+        &world,
+        DumpOptions { changes: true, every: Duration::from_secs(3_600), ..options() },
+        None,
+    );
     eventually("the log was looked at", || made.dumps.newest_resources().is_some());
     for content in ["1", "22", "333"] {
         world.write("a", content);
@@ -534,7 +613,10 @@ fn what_changed_since_a_point_is_one_package() {
         let (manifest, found) = unpack(&path);
         (
             manifest.head,
-            found.into_iter().map(|(_, bytes)| String::from_utf8(bytes.unwrap()).unwrap()).collect::<Vec<_>>(),
+            found
+                .into_iter()
+                .map(|(_, bytes)| String::from_utf8(bytes.unwrap()).unwrap())
+                .collect::<Vec<_>>(),
         )
     };
     let all = ["one", "bee", "two", "see", "three"];
@@ -551,21 +633,40 @@ fn what_changed_since_a_point_is_one_package() {
             assert_eq!(since(Since::Time(before)).1, all[position as usize - 1..]);
         }
     }
-    let last = |position| unpack(&made.dumps.since(Since::Position(position), Which::Last).unwrap()).1;
+    let last =
+        |position| unpack(&made.dumps.since(Since::Position(position), Which::Last).unwrap()).1;
     let bytes = |content: &str| Some(content.as_bytes().to_vec());
-    assert_eq!(last(0), [(uri("b"), bytes("bee")), (uri("c"), bytes("see")), (uri("a"), bytes("three"))]);
+    assert_eq!(
+        last(0),
+        [(uri("b"), bytes("bee")), (uri("c"), bytes("see")), (uri("a"), bytes("three"))]
+    );
     assert_eq!(last(3), [(uri("c"), bytes("see")), (uri("a"), bytes("three"))]);
     let again = made.dumps.since(Since::Position(2), Which::Every).unwrap();
     let before = again.metadata().unwrap().modified().unwrap();
     assert_eq!(
-        made.dumps.since(Since::Position(2), Which::Every).unwrap().metadata().unwrap().modified().unwrap(),
+        made.dumps
+            .since(Since::Position(2), Which::Every)
+            .unwrap()
+            .metadata()
+            .unwrap()
+            .modified()
+            .unwrap(),
         before
     );
-    assert!(matches!(made.dumps.since(Since::Position(6), Which::Every), Err(SinceError::Ahead { position: 5 })));
+    assert!(matches!(
+        made.dumps.since(Since::Position(6), Which::Every),
+        Err(SinceError::Ahead { position: 5 })
+    ));
     let epoch = abreast_webtypes::Timestamp::from_seconds(0);
-    assert!(matches!(made.dumps.since(Since::Time(epoch), Which::Every), Err(SinceError::TooOld { .. })));
+    assert!(matches!(
+        made.dumps.since(Since::Time(epoch), Which::Every),
+        Err(SinceError::TooOld { .. })
+    ));
     put("d", &"x".repeat(10_001));
-    assert!(matches!(made.dumps.since(Since::Position(5), Which::Every), Err(SinceError::TooLarge { limit: 10_000 })));
+    assert!(matches!(
+        made.dumps.since(Since::Position(5), Which::Every),
+        Err(SinceError::TooLarge { limit: 10_000 })
+    ));
     assert!(since(Since::Position(6)).1.is_empty());
 }
 
@@ -577,13 +678,20 @@ fn a_package_since_a_point_is_refused_when_bytes_are_missing() {
         world.scan();
     }
     let made = open(&world, options(), None);
-    assert!(matches!(made.dumps.since(Since::Position(0), Which::Every), Err(SinceError::NotKept { position: 1 })));
+    assert!(matches!(
+        made.dumps.since(Since::Position(0), Which::Every),
+        Err(SinceError::NotKept { position: 1 })
+    ));
     assert!(made.dumps.since(Since::Position(1), Which::Every).is_ok());
     // What is only wanted as it is now is there.
-    let last = |position| unpack(&made.dumps.since(Since::Position(position), Which::Last).unwrap()).1;
+    let last =
+        |position| unpack(&made.dumps.since(Since::Position(position), Which::Last).unwrap()).1;
     assert_eq!(last(0), [(uri("a"), Some(b"22".to_vec()))]);
     world.write("a", "333");
-    assert!(made.dumps.since(Since::Position(1), Which::Every).is_ok(), "made before, kept for the next");
+    assert!(
+        made.dumps.since(Since::Position(1), Which::Every).is_ok(),
+        "made before, kept for the next"
+    );
 }
 
 #[test]
@@ -602,7 +710,10 @@ fn a_set_with_resources_elsewhere_has_no_resource_dump() {
     assert!(made.dumps.since(Since::Position(0), Which::Every).is_ok());
     let elsewhere = LogChange::put("https://elsewhere.example/x", abreast_core::State::default());
     append(&*world.log, world.set, vec![elsewhere]).unwrap();
-    assert!(matches!(made.dumps.since(Since::Position(0), Which::Every), Err(SinceError::NotKept { position: 2 })));
+    assert!(matches!(
+        made.dumps.since(Since::Position(0), Which::Every),
+        Err(SinceError::NotKept { position: 2 })
+    ));
     record("b");
     assert!(made.dumps.since(Since::Position(2), Which::Every).is_ok());
     let at = change_lists(&made)[1].datetime;
@@ -620,7 +731,10 @@ fn a_set_with_resources_elsewhere_has_no_resource_dump() {
     assert!(made.dumps.newest_resources().is_none(), "it would lack what the Resource List has");
     assert!(!made.read_capabilities().contains(&Capability::ResourceDump));
     let asked = made.publisher.document("set/resourcedump.xml");
-    assert!(matches!(asked, Err(PublishError::NotFound)), "nobody is told to wait for what does not come");
+    assert!(
+        matches!(asked, Err(PublishError::NotFound)),
+        "nobody is told to wait for what does not come"
+    );
     let left = fs::read_dir(world.temporary.path().join("dumps/set/resources")).unwrap().count();
     assert_eq!(left, 0, "nothing of the try is left");
 }
@@ -632,18 +746,22 @@ fn kept_contents_are_in_dumps_whatever_their_uris() {
     let (open_kept, put) = kept(&world);
     let odd = "https://elsewhere.example/a/../b//c?d";
     let large = "large ".repeat(100_000);
-    let expected = [(odd, "odd"), ("https://elsewhere.example/large", &large), ("urn:isbn:0451450523", "urn")];
+    let expected =
+        [(odd, "odd"), ("https://elsewhere.example/large", &large), ("urn:isbn:0451450523", "urn")];
     for (uri, content) in expected {
         put(uri, content);
     }
-    let expected = expected.map(|(uri, content)| (uri.to_owned(), Some(content.as_bytes().to_vec())));
+    let expected =
+        expected.map(|(uri, content)| (uri.to_owned(), Some(content.as_bytes().to_vec())));
     let made = start(&world, DumpOptions { changes: true, ..options() }, Some(open_kept));
     let packages = |entries: &[Entry]| -> Vec<Bitstream> {
         let packages = entries.iter().map(|entry| made.file(&entry.loc));
         packages
             .flat_map(|path| {
                 let (manifest, found) = unpack(&path);
-                let safe = |path: &String| path.split('/').skip(1).all(|name| !matches!(name, "" | "." | ".."));
+                let safe = |path: &String| {
+                    path.split('/').skip(1).all(|name| !matches!(name, "" | "." | ".."))
+                };
                 assert!(manifest.entries.iter().filter_map(|entry| entry.path.as_ref()).all(safe));
                 found
             })

@@ -66,7 +66,11 @@ fn folders_with_links_to_each_other_make_no_endless_paths() {
     for level in 0..12 {
         world.write(&format!("{level:02}/file"), "x");
         for number in 0..3 {
-            symlink(format!("../{:02}", level + 1), world.folder.join(format!("{level:02}/{number}"))).unwrap();
+            symlink(
+                format!("../{:02}", level + 1),
+                world.folder.join(format!("{level:02}/{number}")),
+            )
+            .unwrap();
         }
     }
     // 3^12 paths lead to the last folder; at most four links are followed on one.
@@ -101,6 +105,8 @@ fn what_changes_behind_links_is_recorded_as_it_happens() {
         everywhere.iter().all(|key| world.keys().contains(&(*key).to_owned()))
     });
     std::fs::remove_file(world.folder.join("real/sub/b")).unwrap();
-    eventually("so is its end", || everywhere.iter().all(|key| !world.keys().contains(&(*key).to_owned())));
+    eventually("so is its end", || {
+        everywhere.iter().all(|key| !world.keys().contains(&(*key).to_owned()))
+    });
     watch.stop();
 }

@@ -65,7 +65,8 @@ fn a_large_file_is_recorded_as_it_is_in_the_end() {
     let watch = start(&world);
     eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
     let digest = |bytes: &[u8]| {
-        abreast_webtypes::Digests { md5: Some(Md5::digest(bytes).into()), ..Default::default() }.to_string()
+        abreast_webtypes::Digests { md5: Some(Md5::digest(bytes).into()), ..Default::default() }
+            .to_string()
     };
     let first = vec![1_u8; 17 << 20];
     std::fs::write(world.folder.join("large"), &first).unwrap();

@@ -2,8 +2,8 @@
 
 use crate::world::{BASE, World, bytes};
 use abreast_core::{
-    Change, Clock, ErrorKind, FixedClock, LogError, NewNotification, NewSet, Notification, Offset, PageRule, Payload,
-    Position, PublishDone, State, SystemClock, TopicId, TopicLog, append,
+    Change, Clock, ErrorKind, FixedClock, LogError, NewNotification, NewSet, Notification, Offset,
+    PageRule, Payload, Position, PublishDone, State, SystemClock, TopicId, TopicLog, append,
 };
 use abreast_resourcesync::v1_1::{Capability, Change as Kind, Document, Root};
 use abreast_source::archive::{Archive, ArchiveRule};
@@ -48,7 +48,12 @@ fn start(world: &World, topics: &Arc<dyn TopicLog>, options: NotifyOptions) -> N
     start_with(world, publisher(world), topics, options)
 }
 
-fn start_with(world: &World, publisher: Publisher, topics: &Arc<dyn TopicLog>, options: NotifyOptions) -> Notifier {
+fn start_with(
+    world: &World,
+    publisher: Publisher,
+    topics: &Arc<dyn TopicLog>,
+    options: NotifyOptions,
+) -> Notifier {
     let record = world.temporary.path().join("notify.json");
     let told: Published = Arc::new(|_| {});
     let clock = Arc::new(SystemClock);
@@ -79,11 +84,14 @@ fn ranges(topics: &dyn TopicLog) -> Vec<(u64, u64)> {
 }
 
 fn told_up_to(topics: &dyn TopicLog, position: u64) {
-    eventually("all changes are told", || ranges(topics).last().is_some_and(|(_, last)| *last == position));
+    eventually("all changes are told", || {
+        ranges(topics).last().is_some_and(|(_, last)| *last == position)
+    });
 }
 
 fn rendered(publisher: &Publisher, (after, last): (u64, u64)) -> Document {
-    let bytes = publisher.notification(&topic(Channel::Change), Position(after), Position(last)).unwrap();
+    let bytes =
+        publisher.notification(&topic(Channel::Change), Position(after), Position(last)).unwrap();
     Document::from_slice(&bytes).unwrap()
 }
 
@@ -101,7 +109,12 @@ fn entries(document: &Document) -> Vec<String> {
     let entry = |entry: &abreast_resourcesync::v1_1::Entry| {
         let index = entry.links.iter().find(|link| link.has_rel("index"));
         let index = index.map(|link| format!(" {}", short(&link.href))).unwrap_or_default();
-        format!("{} {} {}{index}", entry.change.unwrap().token(), entry.capability.unwrap().token(), short(&entry.loc))
+        format!(
+            "{} {} {}{index}",
+            entry.change.unwrap().token(),
+            entry.capability.unwrap().token(),
+            short(&entry.loc)
+        )
     };
     document.entries.iter().map(entry).collect()
 }
@@ -117,8 +130,11 @@ fn channels_stand_in_the_capability_list_with_their_hub() {
     let told = Notifications { framework: false, ..Notifications::at(hubs) };
     let publisher = notifying(&world, told);
     let list = Document::from_slice(&bytes(&publisher, "set/capabilitylist.xml")).unwrap();
-    let channels: Vec<_> =
-        list.entries.iter().filter(|entry| entry.links.iter().any(|link| link.has_rel("hub"))).collect();
+    let channels: Vec<_> = list
+        .entries
+        .iter()
+        .filter(|entry| entry.links.iter().any(|link| link.has_rel("hub")))
+        .collect();
     assert_eq!(channels.len(), 1);
     assert_eq!(channels[0].loc, "https://example.org/set/notify/change");
     assert_eq!(channels[0].capability, Some(Capability::ChangeNotification));
@@ -129,7 +145,10 @@ fn channels_stand_in_the_capability_list_with_their_hub() {
     assert!(publisher.topic_at("set/notify/framework").is_none());
     assert!(publisher.topic_at("set/notify/changes").is_none());
     let plain = bytes(&world.publisher(), "set/capabilitylist.xml");
-    assert!(!String::from_utf8(plain).unwrap().contains("notif"), "one who tells nothing says nothing of it");
+    assert!(
+        !String::from_utf8(plain).unwrap().contains("notif"),
+        "one who tells nothing says nothing of it"
+    );
 }
 
 #[test]
@@ -156,8 +175,16 @@ fn a_topic_answers_with_its_last_notification() {
     assert_eq!((document.media_type.as_str(), &document.links), ("application/xml", &empty.links));
     assert_eq!(document.offset, Some(Offset(1)));
     let read = Document::from_slice(&document.body).unwrap();
-    assert_eq!((read.head.root, read.head.capability), (Root::UrlSet, Some(Capability::ChangeNotification)));
-    assert!(read.head.links.iter().any(|link| link.has_rel("up") && link.href.ends_with("/set/capabilitylist.xml")));
+    assert_eq!(
+        (read.head.root, read.head.capability),
+        (Root::UrlSet, Some(Capability::ChangeNotification))
+    );
+    assert!(
+        read.head
+            .links
+            .iter()
+            .any(|link| link.has_rel("up") && link.href.ends_with("/set/capabilitylist.xml"))
+    );
     assert_eq!(read.entries.len(), 1);
     assert_eq!(
         (read.entries[0].loc.as_str(), read.entries[0].change),
@@ -165,7 +192,10 @@ fn a_topic_answers_with_its_last_notification() {
     );
     assert!(read.entries[0].datetime.is_some() && read.entries[0].capability.is_none());
     let said = said(&*topics, &topic(Channel::Change));
-    assert_eq!(said[0].content.links, "<https://example.org/set/capabilitylist.xml>; rel=\"resourcesync\"");
+    assert_eq!(
+        said[0].content.links,
+        "<https://example.org/set/capabilitylist.xml>; rel=\"resourcesync\""
+    );
     assert!(!ask(Channel::Framework).body.is_empty());
     assert!(world.publisher().topics().is_empty(), "no notifications, no topic");
 }
@@ -184,24 +214,39 @@ fn the_first_change_is_notified_at_once_and_later_ones_together() {
     let notifier = start(&world, &topics, NotifyOptions::default().with_debounce(HOUR));
     told_up_to(&*topics, 5);
     notifier.stop();
-    assert_eq!(ranges(&*topics), [(0, 1), (1, 5)], "what was not told before the end is told after the next start");
+    assert_eq!(
+        ranges(&*topics),
+        [(0, 1), (1, 5)],
+        "what was not told before the end is told after the next start"
+    );
 }
 
 #[test]
 fn more_than_fits_becomes_several_in_order_and_without_a_pause() {
     let world = World::begun();
     let topics = topics();
-    let notifier = start(&world, &topics, NotifyOptions::default().with_debounce(HOUR).with_most(10));
+    let notifier =
+        start(&world, &topics, NotifyOptions::default().with_debounce(HOUR).with_most(10));
     put(&world, 0..25);
     told_up_to(&*topics, 25);
     notifier.stop();
     assert_eq!(ranges(&*topics), [(0, 10), (10, 20), (20, 25)]);
     put(&world, 30..33);
-    append(&*world.log, world.set, vec![Change::put("x".repeat(2_000), state(1)), Change::delete("k1")]).unwrap();
-    let notifier = start(&world, &topics, NotifyOptions::default().with_debounce(HOUR).with_bytes(900));
+    append(
+        &*world.log,
+        world.set,
+        vec![Change::put("x".repeat(2_000), state(1)), Change::delete("k1")],
+    )
+    .unwrap();
+    let notifier =
+        start(&world, &topics, NotifyOptions::default().with_debounce(HOUR).with_bytes(900));
     told_up_to(&*topics, 30);
     notifier.stop();
-    assert_eq!(ranges(&*topics)[3..], [(25, 27), (27, 28), (28, 29), (29, 30)], "one is told however long it is");
+    assert_eq!(
+        ranges(&*topics)[3..],
+        [(25, 27), (27, 28), (28, 29), (29, 30)],
+        "one is told however long it is"
+    );
 }
 
 /// `from` of each is `until` of the one before, and every change is in exactly one.
@@ -212,7 +257,8 @@ fn assert_chain(world: &World, topics: &dyn TopicLog, publisher: &Publisher) -> 
     for range in &ranges {
         let document = rendered(publisher, *range);
         assert_eq!(document.entries.len() as u64, range.1 - range.0);
-        let (from, until) = (document.head.from.unwrap().instant, document.head.until.unwrap().instant);
+        let (from, until) =
+            (document.head.from.unwrap().instant, document.head.until.unwrap().instant);
         assert!(document.entries.iter().all(|entry| {
             let time = entry.datetime.unwrap().instant;
             from < time && time <= until
@@ -226,7 +272,9 @@ fn assert_chain(world: &World, topics: &dyn TopicLog, publisher: &Publisher) -> 
         if let Some(before) = before {
             assert_eq!(before.head.until, document.head.from, "{range:?}");
         }
-        told.extend(document.entries.iter().map(|entry| (entry.loc.clone(), entry.datetime, entry.change)));
+        told.extend(
+            document.entries.iter().map(|entry| (entry.loc.clone(), entry.datetime, entry.change)),
+        );
         before = Some(document);
     }
     let mut log = Vec::new();
@@ -237,7 +285,8 @@ fn assert_chain(world: &World, topics: &dyn TopicLog, publisher: &Publisher) -> 
             std::ops::ControlFlow::Continue(())
         })
         .unwrap();
-    let told: Vec<_> = told.into_iter().map(|(loc, time, _)| (loc, time.unwrap().instant)).collect();
+    let told: Vec<_> =
+        told.into_iter().map(|(loc, time, _)| (loc, time.unwrap().instant)).collect();
     assert_eq!(told, log);
     ranges.len()
 }
@@ -249,8 +298,10 @@ fn over_restarts_every_change_is_notified_once() {
     // What comes after the first start is told, although that run told nothing.
     start(&world, &topics(), prompt()).stop();
     put(&world, 3..5);
-    let (path, clock): (_, Arc<dyn Clock>) = (world.temporary.path().join("hub.db"), Arc::new(SystemClock));
-    let open = || -> Arc<dyn TopicLog> { Arc::new(HubStore::open(&path, Arc::clone(&clock)).unwrap()) };
+    let (path, clock): (_, Arc<dyn Clock>) =
+        (world.temporary.path().join("hub.db"), Arc::new(SystemClock));
+    let open =
+        || -> Arc<dyn TopicLog> { Arc::new(HubStore::open(&path, Arc::clone(&clock)).unwrap()) };
     let stop = AtomicBool::new(false);
     let next = AtomicU64::new(10);
     std::thread::scope(|scope| {
@@ -263,7 +314,9 @@ fn over_restarts_every_change_is_notified_once() {
         for round in 0..6 {
             let topics = open();
             let before = ranges(&*topics).len();
-            let options = prompt().with_most(5 + round * 3).with_debounce(Duration::from_millis(round as u64));
+            let options = prompt()
+                .with_most(5 + round * 3)
+                .with_debounce(Duration::from_millis(round as u64));
             let notifier = start(&world, &topics, options);
             eventually("something is told", || ranges(&*topics).len() > before + 2);
             notifier.stop();
@@ -307,7 +360,12 @@ impl TopicLog for Failing {
         self.inner.head(topic)
     }
 
-    fn read(&self, topic: TopicId, after: Offset, limit: usize) -> Result<Vec<Notification>, LogError> {
+    fn read(
+        &self,
+        topic: TopicId,
+        after: Offset,
+        limit: usize,
+    ) -> Result<Vec<Notification>, LogError> {
         self.inner.read(topic, after, limit)
     }
 
@@ -385,7 +443,10 @@ fn a_restarted_log_shows_readers_the_gap() {
     let after = rendered(&publisher(&world), last);
     assert_eq!(after.entries.len(), 1);
     assert!(after.head.from.unwrap().instant > before, "a reader sees that something is missing");
-    assert!(rendered(&publisher(&world), (0, 3)).entries.len() <= 3, "what is gone from the log is told as nothing");
+    assert!(
+        rendered(&publisher(&world), (0, 3)).entries.len() <= 3,
+        "what is gone from the log is told as nothing"
+    );
     assert_eq!(all_entries(&*topics)[4], "updated resourcelist set/resourcelist.xml");
     assert!(all_entries(&*topics)[5].starts_with("created changelist set/changelist"));
 }
@@ -403,15 +464,24 @@ fn documents_are_notified_once_also_over_restarts() {
     told_up_to(&*topics, 2);
     notifier.stop();
     let before = all_entries(&*topics);
-    assert_eq!(before[4..], ["updated changelist set/changelist.xml"], "the next one only after an hour");
+    assert_eq!(
+        before[4..],
+        ["updated changelist set/changelist.xml"],
+        "the next one only after an hour"
+    );
     let notifier = start(&world, &topics, options.with_change_list_every(Duration::ZERO));
     put(&world, 2..3);
     told_up_to(&*topics, 3);
     notifier.stop();
-    assert_eq!(all_entries(&*topics), before, "nothing else changed, and open lists are never told");
+    assert_eq!(
+        all_entries(&*topics),
+        before,
+        "nothing else changed, and open lists are never told"
+    );
     let told = Notifications::at([HUB, "https://other.example/"]);
     let other = notifying(&world, told);
-    let notifier = start_with(&world, other, &topics, options.with_change_list_every(Duration::ZERO));
+    let notifier =
+        start_with(&world, other, &topics, options.with_change_list_every(Duration::ZERO));
     eventually("the Capability List is told", || all_entries(&*topics).len() == before.len() + 1);
     notifier.stop();
     assert_eq!(all_entries(&*topics)[5..], ["updated capabilitylist set/capabilitylist.xml"]);
@@ -420,7 +490,9 @@ fn documents_are_notified_once_also_over_restarts() {
     for pair in documents.windows(2) {
         assert_eq!(pair[0].head.until, pair[1].head.from, "a reader sees when one was missed");
     }
-    assert!(documents.iter().all(|one| one.head.capability == Some(Capability::FrameworkNotification)));
+    assert!(
+        documents.iter().all(|one| one.head.capability == Some(Capability::FrameworkNotification))
+    );
 }
 
 #[test]
@@ -439,13 +511,21 @@ fn closed_and_split_lists_are_notified_with_their_index() {
     notifier.stop();
     let told = all_entries(&*topics);
     let index = "set/changelist.xml";
-    for expected in ["updated changelist set/changelist/1.xml", "created changelist set/changelist/3.xml"] {
+    for expected in
+        ["updated changelist set/changelist/1.xml", "created changelist set/changelist/3.xml"]
+    {
         assert!(told.contains(&format!("{expected} {index}")), "{told:?}");
     }
     let lists: Vec<_> = told[4..].iter().filter(|told| told.contains(" resourcelist ")).collect();
-    assert!(!lists.is_empty() && lists.iter().all(|told| told.starts_with("created resourcelist set/resourcelist/")));
+    assert!(
+        !lists.is_empty()
+            && lists.iter().all(|told| told.starts_with("created resourcelist set/resourcelist/"))
+    );
     assert!(lists.iter().all(|told| told.ends_with(" set/resourcelist.xml")), "{lists:?}");
-    assert!(!told[4..].iter().any(|told| told.split(' ').nth(2) == Some("set/resourcelist.xml")), "never the index");
+    assert!(
+        !told[4..].iter().any(|told| told.split(' ').nth(2) == Some("set/resourcelist.xml")),
+        "never the index"
+    );
 }
 
 #[test]
@@ -456,7 +536,8 @@ fn dumps_and_archives_are_notified_when_they_are_made() {
     let options = DumpOptions { every: Duration::ZERO, changes: true, ..DumpOptions::default() };
     let (shared, dumps) = world.dumps(options, None);
     let folder = world.temporary.path();
-    let archive = Archive::open(folder.join("archive"), ArchiveRule { every: HOUR, keep: 3 }).unwrap();
+    let archive =
+        Archive::open(folder.join("archive"), ArchiveRule { every: HOUR, keep: 3 }).unwrap();
     let publisher = world.publisher_of(PublishedSet {
         dumps: Some(Arc::clone(&dumps)),
         archive: Some(Arc::new(archive)),
@@ -467,16 +548,27 @@ fn dumps_and_archives_are_notified_when_they_are_made() {
     let record = world.temporary.path().join("notify.json");
     let notifier = |options: NotifyOptions| {
         let (publisher, topics) = (Arc::clone(&publisher), Arc::clone(&topics));
-        Notifier::start(publisher, topics, record.clone(), options, Arc::new(SystemClock), Arc::new(|_| {})).unwrap()
+        Notifier::start(
+            publisher,
+            topics,
+            record.clone(),
+            options,
+            Arc::new(SystemClock),
+            Arc::new(|_| {}),
+        )
+        .unwrap()
     };
-    let is_told = |wanted: &str| eventually(wanted, || all_entries(&*topics).iter().any(|told| told == wanted));
+    let is_told = |wanted: &str| {
+        eventually(wanted, || all_entries(&*topics).iter().any(|told| told == wanted))
+    };
     let first = notifier(prompt());
     is_told("created capabilitylist set/capabilitylist.xml");
     let dumper = shared.start([dumps]).unwrap();
     is_told("created resourcedump set/resourcedump.xml");
     is_told("created changedump set/changedump.xml");
     is_told("updated capabilitylist set/capabilitylist.xml");
-    abreast_source::archive::take(&*world.log, &publisher.sets()[0], &AtomicBool::new(false)).unwrap();
+    abreast_source::archive::take(&*world.log, &publisher.sets()[0], &AtomicBool::new(false))
+        .unwrap();
     is_told("created resourcelist-archive set/resourcelist-archive.xml");
     world.write("b", "two");
     world.scan();
@@ -484,20 +576,27 @@ fn dumps_and_archives_are_notified_when_they_are_made() {
     dumper.stop();
     first.stop();
     let before = all_entries(&*topics);
-    assert!(!before.iter().any(|told| told.starts_with("updated resourcedump ")), "a dump is only ever created");
+    assert!(
+        !before.iter().any(|told| told.starts_with("updated resourcedump ")),
+        "a dump is only ever created"
+    );
     let second = notifier(prompt().with_change_list_every(Duration::ZERO));
     let told = world.log.head(world.set).unwrap().position.0;
     put(&world, 1..2);
     told_up_to(&*topics, told + 1);
     second.stop();
     let again = all_entries(&*topics).split_off(before.len());
-    assert!(again.iter().all(|told| told.contains("dump")), "what is the same is not told again: {again:?}");
+    assert!(
+        again.iter().all(|told| told.contains("dump")),
+        "what is the same is not told again: {again:?}"
+    );
 }
 
 fn two_sets(world: &World, slugs: &[&str]) -> Publisher {
     let urls = SourceUrls::new(BASE);
     let open = |slug: &&str| {
-        let set = world.log.open_set(&NewSet { slug: (*slug).into(), ..NewSet::default() }).unwrap();
+        let set =
+            world.log.open_set(&NewSet { slug: (*slug).into(), ..NewSet::default() }).unwrap();
         world.log.complete_import(set.id).unwrap();
         let notifications = Some(Notifications::at([HUB]));
         PublishedSet { notifications, ..PublishedSet::new(set.id, *slug, urls.set(slug)) }
@@ -512,7 +611,9 @@ fn added_and_removed_sets_are_notified_on_framework_topics() {
     let world = World::begun();
     let topics = topics();
     let channel = |slug: &str| SourceUrls::new(BASE).set(slug).topic(Channel::Framework);
-    let told = |slug: &str| -> Vec<String> { framework(&*topics, &channel(slug)).iter().flat_map(entries).collect() };
+    let told = |slug: &str| -> Vec<String> {
+        framework(&*topics, &channel(slug)).iter().flat_map(entries).collect()
+    };
     let run = |slugs: &[&str], so: &dyn Fn() -> bool| {
         let notifier = start_with(&world, two_sets(&world, slugs), &topics, prompt());
         eventually("documents are told", so);
@@ -541,7 +642,9 @@ fn a_hub_is_notified_of_new_notifications_at_once() {
     let told = Notifications { framework: false, ..Notifications::at([HUB]) };
     let publisher = Arc::new(notifying(&world, told));
     let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(1)));
-    let notifier = Notifier::start(publisher, Arc::clone(&topics), record, prompt(), clock, published).unwrap();
+    let notifier =
+        Notifier::start(publisher, Arc::clone(&topics), record, prompt(), clock, published)
+            .unwrap();
     put(&world, 0..1);
     told_up_to(&*topics, 1);
     eventually("the hub knows", || !seen.lock().unwrap().is_empty());
@@ -555,7 +658,14 @@ fn a_damaged_record_of_notified_documents_is_an_error() {
     let record = world.temporary.path().join("notify.json");
     std::fs::write(&record, "{").unwrap();
     let clock = Arc::new(SystemClock);
-    let error = Notifier::start(Arc::new(publisher(&world)), topics(), record, prompt(), clock, Arc::new(|_| {}));
+    let error = Notifier::start(
+        Arc::new(publisher(&world)),
+        topics(),
+        record,
+        prompt(),
+        clock,
+        Arc::new(|_| {}),
+    );
     let cause = std::error::Error::source(&error.unwrap_err()).unwrap().to_string();
     assert!(cause.contains("notify.json") && cause.contains("help: remove it"), "{cause}");
 }

@@ -1,4 +1,5 @@
-//! A second protocol beside ResourceSync: its documents, topic and static site come from its projection alone.
+//! A second protocol beside ResourceSync: its documents, topic and static site come from its
+//! projection alone.
 
 use crate::csv::Csv;
 use crate::world::{BASE, World, body};
@@ -45,11 +46,17 @@ fn documents_of_a_second_projection_are_kept_until_they_change() {
     assert!(publisher.cached(PATH).is_none());
     assert!(text(&publisher).ends_with("2,create,https://example.org/set/r/b\r\n"));
     assert_ne!(publisher.document(PATH).unwrap().tag, first.tag);
-    assert!(publisher.document("set/changelist.xml").is_ok(), "the first projection answers as before");
+    assert!(
+        publisher.document("set/changelist.xml").is_ok(),
+        "the first projection answers as before"
+    );
     for path in ["changes.csv", "other/changes.csv", "set/changes.csv/"] {
         assert!(matches!(publisher.document(path), Err(PublishError::NotFound)), "{path}");
     }
-    assert!(world.publisher().document(PATH).is_err(), "without the projection there is no such document");
+    assert!(
+        world.publisher().document(PATH).is_err(),
+        "without the projection there is no such document"
+    );
 }
 
 #[test]
@@ -60,19 +67,33 @@ fn a_second_projection_has_its_own_topic() {
     let record = world.temporary.path().join("notified.json");
     let options = NotifyOptions::default().with_debounce(Duration::ZERO);
     let clock = Arc::new(SystemClock);
-    let notifier =
-        Notifier::start(Arc::clone(&publisher), Arc::clone(&topics), record, options, clock, Arc::new(|_| {})).unwrap();
+    let notifier = Notifier::start(
+        Arc::clone(&publisher),
+        Arc::clone(&topics),
+        record,
+        options,
+        clock,
+        Arc::new(|_| {}),
+    )
+    .unwrap();
     put(&world, "a");
     let topic = publisher.topic_at("set/notify/csv").unwrap();
-    let ask = |path: &str| publisher.last_notification(&*topics, &publisher.topic_at(path).unwrap()).unwrap();
+    let ask = |path: &str| {
+        publisher.last_notification(&*topics, &publisher.topic_at(path).unwrap()).unwrap()
+    };
     eventually("the change is notified in both topics", || {
-        ["set/notify/csv", "set/notify/change"].into_iter().all(|path| ask(path).offset == Some(Offset(1)))
+        ["set/notify/csv", "set/notify/change"]
+            .into_iter()
+            .all(|path| ask(path).offset == Some(Offset(1)))
     });
     notifier.stop();
     let last = ask("set/notify/csv");
     assert_eq!(last.media_type, "text/csv");
     assert_eq!(last.body, "position,kind,uri\r\n1,create,https://example.org/set/r/a\r\n");
-    assert!(last.links.contains(&format!("<{}>; rel=\"self\"", topic.url)) && last.links.contains("rel=\"hub\""));
+    assert!(
+        last.links.contains(&format!("<{}>; rel=\"self\"", topic.url))
+            && last.links.contains("rel=\"hub\"")
+    );
     assert_eq!(ask("set/notify/change").media_type, "application/xml");
 }
 
@@ -83,8 +104,15 @@ fn documents_of_a_second_projection_are_notified_once() {
     let record = world.temporary.path().join("notified.json");
     let start = |publisher: Publisher| {
         let (clock, options) = (Arc::new(SystemClock), NotifyOptions::default());
-        Notifier::start(Arc::new(publisher), Arc::clone(&topics), record.clone(), options, clock, Arc::new(|_| {}))
-            .unwrap()
+        Notifier::start(
+            Arc::new(publisher),
+            Arc::clone(&topics),
+            record.clone(),
+            options,
+            clock,
+            Arc::new(|_| {}),
+        )
+        .unwrap()
     };
     let url = format!("{BASE}set/notify/csv-file");
     let bodies = || -> Vec<String> {
@@ -127,12 +155,14 @@ fn a_static_site_holds_the_documents_of_every_projection() {
     world.log.complete_import(world.set).unwrap();
     put(&world, "b");
     let (publisher, site) = (publisher(&world), world.temporary.path().join("site"));
-    let build = || write_site(&publisher, &site, SiteOptions::default(), &AtomicBool::new(false)).unwrap();
+    let build =
+        || write_site(&publisher, &site, SiteOptions::default(), &AtomicBool::new(false)).unwrap();
     let first = build();
     assert_eq!(std::fs::read_to_string(site.join(PATH)).unwrap(), text(&publisher));
     assert!(site.join("set/changelist.xml").is_file());
     assert!(first.written > 5);
     assert_eq!(build().written, 0);
-    let source_description = std::fs::read_to_string(site.join(".well-known/resourcesync")).unwrap();
+    let source_description =
+        std::fs::read_to_string(site.join(".well-known/resourcesync")).unwrap();
     assert!(source_description.contains(BASE));
 }

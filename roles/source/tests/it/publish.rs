@@ -47,8 +47,11 @@ fn every_document_leads_to_every_other() {
             .iter()
             .any(|ln| ln.has_rel("up") && ln.href == format!("{BASE}.well-known/resourcesync"))
     );
-    let named: Vec<_> =
-        capabilities.entries.iter().map(|entry| (entry.loc.as_str(), entry.capability.unwrap())).collect();
+    let named: Vec<_> = capabilities
+        .entries
+        .iter()
+        .map(|entry| (entry.loc.as_str(), entry.capability.unwrap()))
+        .collect();
     assert_eq!(
         named,
         [
@@ -57,15 +60,26 @@ fn every_document_leads_to_every_other() {
         ]
     );
     let list = read(&publisher, "set/resourcelist.xml");
-    assert_eq!((list.head.root, list.head.capability), (Root::UrlSet, Some(Capability::ResourceList)));
-    assert!(list.head.links.iter().any(|ln| ln.has_rel("up") && ln.href.ends_with("/set/capabilitylist.xml")));
+    assert_eq!(
+        (list.head.root, list.head.capability),
+        (Root::UrlSet, Some(Capability::ResourceList))
+    );
+    assert!(
+        list.head
+            .links
+            .iter()
+            .any(|ln| ln.has_rel("up") && ln.href.ends_with("/set/capabilitylist.xml"))
+    );
     let entry = &list.entries[0];
     assert_eq!(entry.loc, "https://example.org/set/r/a%20b.ttl");
     assert_eq!((entry.length, entry.media_type.as_deref()), (Some(1), Some("text/turtle")));
     assert_eq!(entry.digests.to_string(), "md5:9dd4e461268c8034f5c8564e155c67a6");
     let changes = read(&publisher, "set/changelist.xml");
     assert_eq!(changes.head.capability, Some(Capability::ChangeList));
-    assert_eq!(changes.head.from, list.head.at, "the first Change List begins where the Resource List ends");
+    assert_eq!(
+        changes.head.from, list.head.at,
+        "the first Change List begins where the Resource List ends"
+    );
     assert!(changes.head.until.is_none() && changes.entries.is_empty());
     let sitemap = String::from_utf8(bytes(&publisher, "set/sitemap/1.xml")).unwrap();
     assert!(!sitemap.contains("rs:"), "crawlers punish unknown elements: {sitemap}");
@@ -82,7 +96,8 @@ fn change_lists_are_chained_and_closed_ones_never_change() {
     world.log.complete_import(world.set).unwrap();
     let publisher = world.publisher();
     for number in 0..7_u64 {
-        append(&*world.log, world.set, vec![Change::put(format!("k{number}"), state(number))]).unwrap();
+        append(&*world.log, world.set, vec![Change::put(format!("k{number}"), state(number))])
+            .unwrap();
     }
     append(&*world.log, world.set, vec![Change::delete("k0")]).unwrap();
     let index = read(&publisher, "set/changelist.xml");
@@ -118,7 +133,10 @@ fn one_change_makes_one_list_new() {
     let publisher = world.publisher();
     let tags = |index: &Document| -> BTreeMap<u64, String> {
         let ids = index.entries.iter().map(|entry| id_of(&entry.loc));
-        ids.map(|id| (id, publisher.document(&format!("set/resourcelist/{id}.xml")).unwrap().tag.clone())).collect()
+        ids.map(|id| {
+            (id, publisher.document(&format!("set/resourcelist/{id}.xml")).unwrap().tag.clone())
+        })
+        .collect()
     };
     let before = tags(&read(&publisher, "set/resourcelist.xml"));
     assert!(before.len() >= 3);
@@ -133,7 +151,8 @@ fn gzip_holds_the_same_bytes() {
     use std::io::Read as _;
     let world = World::begun();
     for number in 0..3_000_u64 {
-        append(&*world.log, world.set, vec![Change::put(format!("k{number}"), state(number))]).unwrap();
+        append(&*world.log, world.set, vec![Change::put(format!("k{number}"), state(number))])
+            .unwrap();
         if number == 500 {
             break;
         }
@@ -148,15 +167,20 @@ fn gzip_holds_the_same_bytes() {
 }
 
 fn imported(number: u64) -> abreast_core::Imported {
-    abreast_core::Imported { key: format!("k{number:06}"), state: state(number), witness: Vec::new() }
+    abreast_core::Imported {
+        key: format!("k{number:06}"),
+        state: state(number),
+        witness: Vec::new(),
+    }
 }
 
 fn id_of(loc: &str) -> u64 {
     loc.rsplit('/').next().unwrap().trim_end_matches(".xml").parse().unwrap()
 }
 
-/// A reader takes the Resource List while a writer changes the set all the time, then replays the Change Lists from
-/// the list's `at`. It must end with exactly what the Source has: nothing lost, nothing resurrected.
+/// A reader takes the Resource List while a writer changes the set all the time, then replays the
+/// Change Lists from the list's `at`. It must end with exactly what the Source has: nothing lost,
+/// nothing resurrected.
 #[test]
 fn a_baseline_taken_during_change_plus_changes_is_complete() {
     for round in 0..5_u64 {
@@ -197,13 +221,16 @@ fn a_baseline_taken_during_change_plus_changes_is_complete() {
         let lists = match changes.head.root {
             Root::UrlSet => vec![changes],
             Root::SitemapIndex => {
-                let pages = changes.entries.iter().map(|entry| entry.loc.strip_prefix(BASE).unwrap());
+                let pages =
+                    changes.entries.iter().map(|entry| entry.loc.strip_prefix(BASE).unwrap());
                 pages.map(|page| read(&publisher, page)).collect()
             }
         };
         let mut replayed = 0;
-        for entry in
-            lists.into_iter().flat_map(|list| list.entries).filter(|entry| entry.datetime.unwrap().instant > at)
+        for entry in lists
+            .into_iter()
+            .flat_map(|list| list.entries)
+            .filter(|entry| entry.datetime.unwrap().instant > at)
         {
             replayed += 1;
             match entry.change.unwrap() {
@@ -211,8 +238,11 @@ fn a_baseline_taken_during_change_plus_changes_is_complete() {
                 _ => drop(copy.insert(entry.loc, entry.digests.to_string())),
             }
         }
-        let source: BTreeMap<_, _> =
-            world.table().into_iter().map(|(key, digest)| (format!("{BASE}set/r/{key}"), digest)).collect();
+        let source: BTreeMap<_, _> = world
+            .table()
+            .into_iter()
+            .map(|(key, digest)| (format!("{BASE}set/r/{key}"), digest))
+            .collect();
         assert_eq!(copy, source, "round {round}, {replayed} changes replayed");
     }
 }
@@ -236,7 +266,10 @@ fn documents_of_an_earlier_process_are_removed_from_the_cache() {
 fn long_lists_are_written_to_files_as_they_are_rendered() {
     let world = World::new();
     for thousand in 0..12 {
-        world.log.import(world.set, (thousand * 1_000..(thousand + 1) * 1_000).map(imported).collect()).unwrap();
+        world
+            .log
+            .import(world.set, (thousand * 1_000..(thousand + 1) * 1_000).map(imported).collect())
+            .unwrap();
     }
     world.log.complete_import(world.set).unwrap();
     let publisher = world.publisher();
@@ -253,7 +286,10 @@ fn long_lists_are_written_to_files_as_they_are_rendered() {
     let tag = document.tag.clone();
     append(&*world.log, world.set, vec![Change::put("k000007", state(8))]).unwrap();
     assert_ne!(publisher.document(path).unwrap().tag, tag);
-    assert_eq!(world.publisher().document(path).unwrap().tag, publisher.document(path).unwrap().tag);
+    assert_eq!(
+        world.publisher().document(path).unwrap().tag,
+        publisher.document(path).unwrap().tag
+    );
     // Removed while the program runs.
     drop(document);
     std::fs::remove_dir_all(world.temporary.path().join("documents")).unwrap();

@@ -25,7 +25,11 @@ fn slow() -> Slow {
     let urls = SourceUrls::new(BASE);
     let sets = [("large", LARGE), ("small", 5)].map(|(slug, count)| {
         let id = log.open_set(&NewSet { slug: slug.into(), ..NewSet::default() }).unwrap().id;
-        let resource = |number| Imported { key: format!("f{number}"), state: State::default(), witness: Vec::new() };
+        let resource = |number| Imported {
+            key: format!("f{number}"),
+            state: State::default(),
+            witness: Vec::new(),
+        };
         log.import(id, (0..count).map(resource).collect()).unwrap();
         log.complete_import(id).unwrap();
         PublishedSet::new(id, slug, urls.set(slug))
@@ -34,7 +38,8 @@ fn slow() -> Slow {
     let log = Arc::new(HeldLog::new(Arc::new(log)));
     log.hold(Some(large));
     let temporary = tempfile::tempdir().unwrap();
-    let publisher = Publisher::new(Arc::clone(&log) as _, urls, sets, temporary.path().join("documents"));
+    let publisher =
+        Publisher::new(Arc::clone(&log) as _, urls, sets, temporary.path().join("documents"));
     Slow { log, large, publisher: Arc::new(publisher.unwrap()), _temporary: temporary }
 }
 
@@ -64,7 +69,12 @@ fn a_small_document_does_not_wait_for_large_ones() {
     slow.scans(1);
     // More large ones than there are reading connections wait behind it, in whatever way they may.
     let waiting: Vec<_> = (0..20).map(|_| slow.ask("large/sitemap/1.xml")).collect();
-    for path in ["small/resourcelist.xml", "small/sitemap/1.xml", "large/changelist.xml", "small/resourcelist/1.xml"] {
+    for path in [
+        "small/resourcelist.xml",
+        "small/sitemap/1.xml",
+        "large/changelist.xml",
+        "small/resourcelist/1.xml",
+    ] {
         let answer = slow.ask(path).recv_timeout(Duration::from_secs(20));
         assert!(answer.is_ok(), "{path:?} waits for a large list");
     }
@@ -118,7 +128,10 @@ fn a_kept_document_is_answered_without_reading_the_store() {
     let small = slow.publisher.sets()[1].id;
     append(&*slow.log, small, vec![Change::put("new", State::default())]).unwrap();
     for path in paths {
-        assert!(slow.publisher.cached(path).is_none(), "after a change of the set {path:?} is examined again");
+        assert!(
+            slow.publisher.cached(path).is_none(),
+            "after a change of the set {path:?} is examined again"
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! Folders that are moved, closed, opened and replaced while they are watched: the log equals the tree soon after.
+//! Folders that are moved, closed, opened and replaced while they are watched: the log equals the
+//! tree soon after.
 
 use crate::world::World;
 use abreast_source::WatchState;
@@ -16,7 +17,8 @@ use std::time::{Duration, Instant};
 /// How soon after the last change the log must equal the tree.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Starts a watch that permissions bind, also when the tests are run by root. No full scan is due after the first.
+/// Starts a watch that permissions bind, also when the tests are run by root. No full scan is due
+/// after the first.
 fn start(world: &World) -> Watch {
     let mut options = WatchOptions::new(&world.folder);
     options.rescan = Duration::ZERO;
@@ -48,7 +50,10 @@ fn tree(folder: &Path) -> BTreeMap<String, String> {
             } else if kind.is_file() {
                 let key = entry.path().strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
                 let md5 = Some(Md5::digest(fs::read(entry.path()).unwrap()).into());
-                files.insert(key, abreast_webtypes::Digests { md5, ..Default::default() }.to_string());
+                files.insert(
+                    key,
+                    abreast_webtypes::Digests { md5, ..Default::default() }.to_string(),
+                );
             }
         }
     }
@@ -58,9 +63,13 @@ fn tree(folder: &Path) -> BTreeMap<String, String> {
 /// What the log has too much, too little and otherwise.
 fn differences(world: &World) -> Vec<String> {
     let (tree, table) = (tree(&world.folder), world.table());
-    let missing =
-        tree.iter().filter(|(key, digest)| table.get(*key) != Some(*digest)).map(|(key, _)| format!("-{key}"));
-    missing.chain(table.keys().filter(|key| !tree.contains_key(*key)).map(|key| format!("+{key}"))).collect()
+    let missing = tree
+        .iter()
+        .filter(|(key, digest)| table.get(*key) != Some(*digest))
+        .map(|(key, _)| format!("-{key}"));
+    missing
+        .chain(table.keys().filter(|key| !tree.contains_key(*key)).map(|key| format!("+{key}")))
+        .collect()
 }
 
 fn equal_soon(world: &World, what: &str) {
@@ -85,7 +94,11 @@ fn folders_moved_while_watches_are_set_up_are_watched() {
     fs::create_dir(world.folder.join("out")).unwrap();
     let watch = start(&world);
     for number in 0..400 {
-        fs::rename(world.folder.join(format!("in/{number}")), world.folder.join(format!("out/{number}"))).unwrap();
+        fs::rename(
+            world.folder.join(format!("in/{number}")),
+            world.folder.join(format!("out/{number}")),
+        )
+        .unwrap();
     }
     watched(&watch);
     equal_soon(&world, "after the moves");
@@ -139,8 +152,10 @@ fn folders(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut next) = (vec![root.to_owned()], 0);
     while next < found.len() {
         let inner = fs::read_dir(&found[next]).unwrap().map(|entry| entry.unwrap());
-        let inner: Vec<_> =
-            inner.filter(|entry| entry.file_type().unwrap().is_dir()).map(|entry| entry.path()).collect();
+        let inner: Vec<_> = inner
+            .filter(|entry| entry.file_type().unwrap().is_dir())
+            .map(|entry| entry.path())
+            .collect();
         found.extend(inner);
         next += 1;
     }
@@ -186,8 +201,10 @@ fn disturb(root: &Path, random: &mut Random, number: usize) {
             fs::rename(temporary, one.join("replaced")).unwrap();
         }
         7 => {
-            if let Some(file) =
-                fs::read_dir(&one).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_file())
+            if let Some(file) = fs::read_dir(&one)
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .find(|path| path.is_file())
             {
                 fs::remove_file(file).unwrap();
             }

@@ -35,7 +35,16 @@ fn scan_finds_changes_made_before_it() {
     world.scan();
     let mut changes = world.changes().split_off(before);
     changes.sort();
-    assert_eq!(changes, ["created folder/moved", "created new", "deleted dir/moved", "deleted gone", "updated edited"]);
+    assert_eq!(
+        changes,
+        [
+            "created folder/moved",
+            "created new",
+            "deleted dir/moved",
+            "deleted gone",
+            "updated edited"
+        ]
+    );
 }
 
 #[test]
@@ -86,7 +95,12 @@ fn links_hidden_files_and_pipes_are_not_published() {
     symlink("/etc", world.folder.join("etc")).unwrap();
     symlink("real", world.folder.join("alias")).unwrap();
     symlink(".", world.folder.join("loop")).unwrap();
-    rustix::fs::mkfifoat(rustix::fs::CWD, world.folder.join("pipe"), rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        world.folder.join("pipe"),
+        rustix::fs::Mode::from_raw_mode(0o600),
+    )
+    .unwrap();
     std::fs::hard_link(world.folder.join("real"), world.folder.join("second name")).unwrap();
     world.scan();
     assert_eq!(world.keys(), ["real", "second%20name"]);
@@ -95,15 +109,33 @@ fn links_hidden_files_and_pipes_are_not_published() {
 #[test]
 fn odd_names_become_encoded_keys_in_byte_order() {
     let world = World::begun();
-    for name in
-        [&b"new\nline"[..], b"<&\"'>", b"100%", b"%41", b"\xff\xfe", "h\u{e9}".as_bytes(), b"a b", b"a:b", b"?x#y"]
-    {
+    for name in [
+        &b"new\nline"[..],
+        b"<&\"'>",
+        b"100%",
+        b"%41",
+        b"\xff\xfe",
+        "h\u{e9}".as_bytes(),
+        b"a b",
+        b"a:b",
+        b"?x#y",
+    ] {
         std::fs::write(world.folder.join(std::ffi::OsStr::from_bytes(name)), "x").unwrap();
     }
     world.scan();
     assert_eq!(
         world.keys(),
-        ["%2541", "%3C&%22'%3E", "%3Fx%23y", "%FF%FE", "100%25", "a%20b", "a%3Ab", "h%C3%A9", "new%0Aline"]
+        [
+            "%2541",
+            "%3C&%22'%3E",
+            "%3Fx%23y",
+            "%FF%FE",
+            "100%25",
+            "a%20b",
+            "a%3Ab",
+            "h%C3%A9",
+            "new%0Aline"
+        ]
     );
     let before = world.changes().len();
     world.scan();
@@ -130,10 +162,14 @@ fn the_loss_of_more_than_half_is_held_and_the_rest_recorded() {
     let world = World::begun();
     (0..20).for_each(|number| world.write(&format!("d/{number}"), "1"));
     world.scan();
-    (0..11).for_each(|number| std::fs::remove_file(world.folder.join(format!("d/{number}"))).unwrap());
+    (0..11)
+        .for_each(|number| std::fs::remove_file(world.folder.join(format!("d/{number}"))).unwrap());
     world.write("d/19", "22");
     assert_eq!(world.scan().held, Some(Held { missing: 11, left_out: 0, of: 20, before: 0 }));
-    assert_eq!((world.keys().len(), world.changes().last().unwrap().as_str()), (20, "updated d/19"));
+    assert_eq!(
+        (world.keys().len(), world.changes().last().unwrap().as_str()),
+        (20, "updated d/19")
+    );
     world.write("d/0", "1");
     assert_eq!(world.scan().held, None, "half is not more than half");
     assert_eq!(world.keys().len(), 10);
@@ -159,7 +195,10 @@ fn more_deletions_than_fit_in_memory_are_judged_and_recorded() {
         let puts = keys.iter().map(|key| Change::put(key, State::default())).collect();
         abreast_core::append(&*world.log, world.set, puts).unwrap();
     }
-    assert_eq!(world.scan().held, Some(Held { missing: 60_000, left_out: 0, of: 60_001, before: 0 }));
+    assert_eq!(
+        world.scan().held,
+        Some(Held { missing: 60_000, left_out: 0, of: 60_001, before: 0 })
+    );
     assert_eq!(world.log.head(world.set).unwrap().resources, 60_001);
     world.scan_with(|options| options.deletions = Deletions::Confirmed);
     assert_eq!(world.keys(), ["here"]);
@@ -175,7 +214,10 @@ fn a_file_that_somebody_has_open_for_writing_is_left_alone() {
     std::thread::sleep(Duration::from_millis(1_200));
     let settle = |options: &mut ScanOptions| options.ingest.settle = Duration::from_secs(1);
     let report = world.scan_with(settle);
-    assert_eq!((world.keys(), report.ingest.deferred), (vec!["whole".to_owned()], vec![b"half".to_vec()]));
+    assert_eq!(
+        (world.keys(), report.ingest.deferred),
+        (vec!["whole".to_owned()], vec![b"half".to_vec()])
+    );
     writer.write_all(b", second half").unwrap();
     drop(writer);
     std::thread::sleep(Duration::from_millis(1_200));
@@ -190,7 +232,8 @@ fn a_file_written_just_now_is_read_later() {
     let folder = abreast_folder::Folder::open(&world.folder).unwrap();
     let options = abreast_source::ScanOptions::default();
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let report = abreast_source::scan(&folder, b"", &*world.log, world.set, &options, &stop).unwrap();
+    let report =
+        abreast_source::scan(&folder, b"", &*world.log, world.set, &options, &stop).unwrap();
     assert_eq!(report.ingest.deferred, [b"fresh".to_vec()]);
     assert!(world.keys().is_empty());
 }
@@ -220,7 +263,10 @@ fn digests_are_of_the_bytes_small_and_large() {
     world.scan();
     let table = world.table();
     for (key, content) in [("large", large.as_str()), ("small", "hello"), ("empty", "")] {
-        let digests = abreast_webtypes::Digests { md5: Some(Md5::digest(content).into()), ..Default::default() };
+        let digests = abreast_webtypes::Digests {
+            md5: Some(Md5::digest(content).into()),
+            ..Default::default()
+        };
         assert_eq!(table[key], digests.to_string(), "{key}");
     }
 }
@@ -229,7 +275,8 @@ fn digests_are_of_the_bytes_small_and_large() {
 fn what_lies_in_an_unreadable_folder_stays_published() {
     use abreast_core::Change;
     let world = World::begun();
-    // A folder whose path is too long cannot be looked into, whoever asks; permissions would not stop root.
+    // A folder whose path is too long cannot be looked into, whoever asks; permissions would not
+    // stop root.
     let long = "d".repeat(200);
     let outer = format!("{long}/").repeat(17);
     let inner = format!("{outer}{long}");

@@ -19,7 +19,11 @@ fn site(world: &World) -> PathBuf {
     world.temporary.path().join("site")
 }
 
-fn try_build(world: &World, publisher: &Publisher, options: SiteOptions) -> Result<SiteReport, SiteError> {
+fn try_build(
+    world: &World,
+    publisher: &Publisher,
+    options: SiteOptions,
+) -> Result<SiteReport, SiteError> {
     write_site(publisher, &site(world), options, &AtomicBool::new(false))
 }
 
@@ -52,17 +56,22 @@ fn files(place: &Path) -> BTreeMap<String, (Vec<u8>, u64)> {
     found
 }
 
-/// Follows every link from the Source Description down; all that is named is there, and reads as what it should be.
+/// Follows every link from the Source Description down; all that is named is there, and reads as
+/// what it should be.
 fn walk(place: &Path) -> Vec<String> {
     let mut seen = Vec::new();
     let mut next = vec![(format!("{BASE}.well-known/resourcesync"), Some(Capability::Description))];
     while let Some((url, capability)) = next.pop() {
         let path = url.strip_prefix(BASE).unwrap();
-        let bytes = std::fs::read(place.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let bytes =
+            std::fs::read(place.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
         let document = Document::from_slice(&bytes).unwrap();
         assert_eq!(document.head.capability, capability, "{path}");
-        let inner = matches!(document.head.root, Root::SitemapIndex).then_some(capability).flatten();
-        if matches!(capability, Some(Capability::Description | Capability::CapabilityList)) || inner.is_some() {
+        let inner =
+            matches!(document.head.root, Root::SitemapIndex).then_some(capability).flatten();
+        if matches!(capability, Some(Capability::Description | Capability::CapabilityList))
+            || inner.is_some()
+        {
             for entry in &document.entries {
                 next.push((entry.loc.clone(), inner.or(entry.capability)));
             }
@@ -87,13 +96,24 @@ fn a_site_holds_the_same_documents_as_the_server_sends() {
     std::fs::remove_file(world.folder.join("sub/f 09")).unwrap();
     build(&world, COPY);
     let seen = walk(&site(&world));
-    for path in ["set/capabilitylist.xml", "set/resourcelist.xml", "set/changelist.xml", "set/changelist/1.xml"] {
+    for path in [
+        "set/capabilitylist.xml",
+        "set/resourcelist.xml",
+        "set/changelist.xml",
+        "set/changelist/1.xml",
+    ] {
         assert!(seen.contains(&path.to_owned()), "{path} in {seen:?}");
     }
-    assert!(seen.iter().filter(|path| path.starts_with("set/resourcelist/")).count() > 1, "{seen:?}");
+    assert!(
+        seen.iter().filter(|path| path.starts_with("set/resourcelist/")).count() > 1,
+        "{seen:?}"
+    );
     let publisher = world.publisher();
     let path = "set/changelist.xml";
-    assert_eq!(std::fs::read(site(&world).join("set/changelist.xml")).unwrap(), publisher.bytes(path).unwrap());
+    assert_eq!(
+        std::fs::read(site(&world).join("set/changelist.xml")).unwrap(),
+        publisher.bytes(path).unwrap()
+    );
     for page in ["about.html", "set/about.html", "robots.txt", "sitemap.xml"] {
         assert!(site(&world).join(page).is_file(), "{page}");
     }
@@ -102,7 +122,10 @@ fn a_site_holds_the_same_documents_as_the_server_sends() {
     };
     assert_eq!(copies(&site(&world).join("set/r")), copies(&world.folder));
     let modified = |path: PathBuf| path.metadata().unwrap().modified().unwrap();
-    assert_eq!(modified(site(&world).join("set/r/sub/f 07")), modified(world.folder.join("sub/f 07")));
+    assert_eq!(
+        modified(site(&world).join("set/r/sub/f 07")),
+        modified(world.folder.join("sub/f 07"))
+    );
 }
 
 #[test]
@@ -120,16 +143,31 @@ fn a_second_build_rewrites_only_what_changed() {
     world.write("f00", "y");
     // Sitemaps tell whole seconds: another one than before.
     let file = std::fs::File::options().write(true).open(world.folder.join("f00")).unwrap();
-    file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000)).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000))
+        .unwrap();
     let report = build(&world, COPY);
     assert_eq!(report.copied, 1);
     let second = files(&site(&world));
-    let rewritten: Vec<_> =
-        second.iter().filter(|(path, file)| first.get(*path) != Some(*file)).map(|(path, _)| path.as_str()).collect();
-    // The list and the Sitemap of one shard, what names them, the change, the page that tells its time, the file.
-    assert_eq!(rewritten.iter().filter(|path| path.contains("resourcelist/")).count(), 1, "{rewritten:?}");
-    assert_eq!(rewritten.iter().filter(|path| path.contains("sitemap/")).count(), 1, "{rewritten:?}");
-    for path in ["set/resourcelist.xml", "set/changelist.xml", "sitemap.xml", "set/about.html", "set/r/f00"] {
+    let rewritten: Vec<_> = second
+        .iter()
+        .filter(|(path, file)| first.get(*path) != Some(*file))
+        .map(|(path, _)| path.as_str())
+        .collect();
+    // The list and the Sitemap of one shard, what names them, the change, the page that tells its
+    // time, the file.
+    assert_eq!(
+        rewritten.iter().filter(|path| path.contains("resourcelist/")).count(),
+        1,
+        "{rewritten:?}"
+    );
+    assert_eq!(
+        rewritten.iter().filter(|path| path.contains("sitemap/")).count(),
+        1,
+        "{rewritten:?}"
+    );
+    for path in
+        ["set/resourcelist.xml", "set/changelist.xml", "sitemap.xml", "set/about.html", "set/r/f00"]
+    {
         assert!(rewritten.contains(&path), "{path} in {rewritten:?}");
     }
     assert_eq!(rewritten.len(), 7, "{rewritten:?}");
@@ -144,7 +182,10 @@ fn files_that_it_did_not_write_are_never_replaced() {
     world.scan();
     world.log.complete_import(world.set).unwrap();
     let refused = try_build(&world, &world.publisher(), COPY).unwrap_err();
-    assert!(matches!(&refused, SiteError::Foreign(paths) if paths == &["set/changelist.xml"]), "{refused}");
+    assert!(
+        matches!(&refused, SiteError::Foreign(paths) if paths == &["set/changelist.xml"]),
+        "{refused}"
+    );
     assert_eq!(files(&site(&world)).len(), 1, "nothing was written");
     std::fs::remove_file(site(&world).join("set/changelist.xml")).unwrap();
 
@@ -158,14 +199,25 @@ fn files_that_it_did_not_write_are_never_replaced() {
     std::fs::remove_dir(site(&world).join("set")).unwrap();
     symlink(&outside, site(&world).join("set")).unwrap();
     assert!(try_build(&world, &world.publisher(), COPY).is_err());
-    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "nothing was written through a link");
+    assert_eq!(
+        std::fs::read_dir(&outside).unwrap().count(),
+        0,
+        "nothing was written through a link"
+    );
     std::fs::remove_file(site(&world).join("set")).unwrap();
 
     // robots.txt is often there already: it stays, and the line to add is told.
     std::fs::write(site(&world).join("robots.txt"), "User-agent: *\n").unwrap();
     let report = try_build(&world, &world.publisher(), COPY).unwrap();
-    assert!(report.notices[0].contains("Sitemap: https://example.org/sitemap.xml"), "{:?}", report.notices);
-    assert_eq!(std::fs::read_to_string(site(&world).join("robots.txt")).unwrap(), "User-agent: *\n");
+    assert!(
+        report.notices[0].contains("Sitemap: https://example.org/sitemap.xml"),
+        "{:?}",
+        report.notices
+    );
+    assert_eq!(
+        std::fs::read_to_string(site(&world).join("robots.txt")).unwrap(),
+        "User-agent: *\n"
+    );
 }
 
 #[test]
@@ -176,7 +228,10 @@ fn lists_that_were_split_stay_for_one_more_build() {
     }
     build(&world, COPY);
     let lists = |world: &World| -> Vec<String> {
-        files(&site(world)).into_keys().filter(|path| path.starts_with("set/resourcelist/")).collect()
+        files(&site(world))
+            .into_keys()
+            .filter(|path| path.starts_with("set/resourcelist/"))
+            .collect()
     };
     let before = lists(&world);
     for number in 0..15 {
@@ -184,10 +239,16 @@ fn lists_that_were_split_stay_for_one_more_build() {
     }
     build(&world, COPY);
     let during = lists(&world);
-    assert!(before.iter().all(|path| during.contains(path)), "who holds the old index finds its lists");
+    assert!(
+        before.iter().all(|path| during.contains(path)),
+        "who holds the old index finds its lists"
+    );
     let report = build(&world, COPY);
     let after = lists(&world);
-    assert!(report.removed > 0 && !before.iter().all(|path| after.contains(path)), "{before:?} {after:?}");
+    assert!(
+        report.removed > 0 && !before.iter().all(|path| after.contains(path)),
+        "{before:?} {after:?}"
+    );
     walk(&site(&world));
 }
 
@@ -248,7 +309,11 @@ fn a_file_changed_since_listing_is_copied_by_the_next_build() {
     world.log.complete_import(world.set).unwrap();
     world.write("a", "two");
     let report = try_build(&world, &world.publisher(), COPY).unwrap();
-    assert!(report.problem_count == 1 && report.problems[0].contains("changed"), "{:?}", report.problems);
+    assert!(
+        report.problem_count == 1 && report.problems[0].contains("changed"),
+        "{:?}",
+        report.problems
+    );
     assert!(!site(&world).join("set/r/a").exists());
     assert_eq!(build(&world, COPY).copied, 1);
     assert_eq!(std::fs::read_to_string(site(&world).join("set/r/a")).unwrap(), "two");

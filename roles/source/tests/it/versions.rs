@@ -31,7 +31,8 @@ fn keep(world: &World, contents: &Contents) {
     };
     let options = ScanOptions { ingest, ..ScanOptions::default() };
     let folder = Folder::open(&world.folder).unwrap();
-    let report = scan(&folder, b"", &*world.log, world.set, &options, &AtomicBool::new(false)).unwrap();
+    let report =
+        scan(&folder, b"", &*world.log, world.set, &options, &AtomicBool::new(false)).unwrap();
     assert_eq!(report.ingest.problem_count, 0, "{:?}", report.ingest.problems);
     if world.log.head(world.set).unwrap().importing {
         world.log.complete_import(world.set).unwrap();
@@ -98,7 +99,8 @@ fn every_content_is_kept_before_its_record_and_equal_ones_once() {
     assert_eq!(texts(&world, &contents, "a"), [some("one"), some("two"), None, some("one")]);
     assert_eq!(texts(&world, &contents, "large"), [Some(large), some("small now")]);
     assert_eq!(in_folder(&contents).len(), 4, "`one` is kept once");
-    let kept = world.log.collect_versions(world.set, &VersionPolicy::default(), 1).unwrap().kept_bytes;
+    let kept =
+        world.log.collect_versions(world.set, &VersionPolicy::default(), 1).unwrap().kept_bytes;
     assert_eq!(kept, 3 + 3 + 300_000 + 9);
 }
 
@@ -113,21 +115,40 @@ fn what_cannot_be_kept_is_not_recorded() {
         world.write("b", "another");
         // Something else stands where its copy would be.
         let elsewhere = tempfile::tempdir().unwrap();
-        let id = Contents::open(elsewhere.path()).unwrap().put_bytes(content.as_bytes()).unwrap().id().to_string();
+        let id = Contents::open(elsewhere.path())
+            .unwrap()
+            .put_bytes(content.as_bytes())
+            .unwrap()
+            .id()
+            .to_string();
         let place = world.temporary.path().join("contents").join(&id[..2]);
         std::os::unix::fs::symlink(elsewhere.path(), &place).unwrap();
-        let ingest =
-            IngestOptions { settle: Duration::ZERO, contents: Some(contents.clone()), ..IngestOptions::default() };
+        let ingest = IngestOptions {
+            settle: Duration::ZERO,
+            contents: Some(contents.clone()),
+            ..IngestOptions::default()
+        };
         let options = ScanOptions { ingest, ..ScanOptions::default() };
         let folder = Folder::open(&world.folder).unwrap();
-        let scanned = || scan(&folder, b"", &*world.log, world.set, &options, &AtomicBool::new(false)).unwrap().ingest;
+        let scanned = || {
+            scan(&folder, b"", &*world.log, world.set, &options, &AtomicBool::new(false))
+                .unwrap()
+                .ingest
+        };
         let report = scanned();
         assert_eq!(report.problem_count, 1);
-        assert!(report.problems[0].contains("cannot read `a`") && report.problems[0].contains("symbolic link"));
+        assert!(
+            report.problems[0].contains("cannot read `a`")
+                && report.problems[0].contains("symbolic link")
+        );
         let before = versions(&world, "a").len();
         std::fs::remove_file(place).unwrap();
         assert_eq!(scanned().problem_count, 0);
-        assert_eq!(versions(&world, "a").len(), before.max(1), "an import replaces, and recorded nothing before");
+        assert_eq!(
+            versions(&world, "a").len(),
+            before.max(1),
+            "an import replaces, and recorded nothing before"
+        );
         assert_eq!(texts(&world, &contents, "a"), [Some(content.to_owned())]);
         assert_eq!(texts(&world, &contents, "b"), [some("another")]);
     }
@@ -161,7 +182,9 @@ fn a_running_collection_follows_the_changes() {
     let policy = VersionPolicy { count: Some(1), ..VersionPolicy::default() };
     let orphan = contents.put_bytes(b"a process was killed before it recorded this").unwrap().id();
     let in_use = contents.put_bytes(b"somebody is about to record this").unwrap();
-    let collector = Collector::start(Arc::clone(&world.log), contents.clone(), kept_set(&world, policy)).unwrap();
+    let collector =
+        Collector::start(Arc::clone(&world.log), contents.clone(), kept_set(&world, policy))
+            .unwrap();
     for round in 0..3 {
         world.write("a", &format!("round {round}"));
         keep(&world, &contents);
@@ -187,14 +210,27 @@ fn what_was_published_before_is_kept_from_its_next_scan_on() {
     world.log.keep_versions(world.set, true).unwrap();
     let contents = contents(&world);
     // MD5 as before: another digest would be a change.
-    let ingest = IngestOptions { settle: Duration::ZERO, contents: Some(contents.clone()), ..IngestOptions::default() };
+    let ingest = IngestOptions {
+        settle: Duration::ZERO,
+        contents: Some(contents.clone()),
+        ..IngestOptions::default()
+    };
     let options = ScanOptions { ingest, ..ScanOptions::default() };
     let folder = Folder::open(&world.folder).unwrap();
     for round in 0..2 {
-        let report = scan(&folder, b"", &*world.log, world.set, &options, &AtomicBool::new(false)).unwrap();
-        assert_eq!(report.ingest.unchanged, if round == 0 { 2 } else { 0 }, "read once more, then no more");
+        let report =
+            scan(&folder, b"", &*world.log, world.set, &options, &AtomicBool::new(false)).unwrap();
+        assert_eq!(
+            report.ingest.unchanged,
+            if round == 0 { 2 } else { 0 },
+            "read once more, then no more"
+        );
     }
-    assert_eq!((world.changes(), world.log.head(world.set).unwrap()), before, "nothing of it is a change");
+    assert_eq!(
+        (world.changes(), world.log.head(world.set).unwrap()),
+        before,
+        "nothing of it is a change"
+    );
     assert_eq!(texts(&world, &contents, "a"), [some("two")]);
     assert_eq!(versions(&world, "a")[0].time, before.1.time, "since its last change");
     assert_eq!(texts(&world, &contents, "b"), [some("one")]);
@@ -213,14 +249,20 @@ fn without_a_policy_nothing_is_kept() {
         ControlFlow::Continue(())
     };
     world.log.scan(world.set, &KeyRange::default(), &mut count).unwrap();
-    assert_eq!((rows, std::fs::exists(world.temporary.path().join("contents")).unwrap()), (1, false));
+    assert_eq!(
+        (rows, std::fs::exists(world.temporary.path().join("contents")).unwrap()),
+        (1, false)
+    );
 }
 
 fn publisher(world: &World) -> (Publisher, VersionUrls) {
     let urls = SourceUrls::new(BASE);
     let set_urls = urls.set("set");
     let versions = VersionUrls::new(&urls, "set", &set_urls.resources());
-    let set = PublishedSet { versions: Some(versions.clone()), ..PublishedSet::new(world.set, "set", set_urls) };
+    let set = PublishedSet {
+        versions: Some(versions.clone()),
+        ..PublishedSet::new(world.set, "set", set_urls)
+    };
     let folder = world.temporary.path().join("documents");
     (Publisher::new(Arc::clone(&world.log), urls, vec![set], folder).unwrap(), versions)
 }
@@ -259,9 +301,16 @@ fn lists_lead_to_versions() {
         assert_eq!((&memento.digests, memento.length), (&change.digests, change.length));
         assert!(memento.modified.is_some());
         let timegate = change.links.iter().find(|link| link.has_rel("timegate")).unwrap();
-        assert_eq!((timegate.length, &timegate.media_type), (None, &None), "meaningless for a TimeGate");
+        assert_eq!(
+            (timegate.length, &timegate.media_type),
+            (None, &None),
+            "meaningless for a TimeGate"
+        );
     }
-    assert!(entry(&publisher, "set/changelist.xml", "/before")[0].links.is_empty(), "as it was recorded");
+    assert!(
+        entry(&publisher, "set/changelist.xml", "/before")[0].links.is_empty(),
+        "as it was recorded"
+    );
     let listed = entry(&publisher, "set/resourcelist.xml", "/a%20b");
     assert_eq!(target(&listed[0], "timegate"), Some(urls.timegate("a%20b")));
     assert!(target(&listed[0], "timemap").is_some() && target(&listed[0], "memento").is_none());
@@ -294,16 +343,25 @@ fn a_long_timemap_has_pages() {
                 .filter(|link| link.has_rel("memento"))
                 .map(|link| (link.target.clone(), link.has_rel("first"), link.has_rel("last"))),
         );
-        let others: Vec<_> = links.iter().filter(|link| link.has_rel("timemap")).map(|link| &link.target).collect();
-        let next = times.iter().copied().find(|time| others.contains(&&urls.timemap_from("a", *time)));
-        assert_eq!(others.contains(&&urls.timemap("a")), from.is_some(), "later pages lead back to the first");
+        let others: Vec<_> =
+            links.iter().filter(|link| link.has_rel("timemap")).map(|link| &link.target).collect();
+        let next =
+            times.iter().copied().find(|time| others.contains(&&urls.timemap_from("a", *time)));
+        assert_eq!(
+            others.contains(&&urls.timemap("a")),
+            from.is_some(),
+            "later pages lead back to the first"
+        );
         if next.is_none() {
             break;
         }
         from = next;
     }
-    let expected: Vec<_> =
-        times.iter().enumerate().map(|(n, time)| (urls.memento("a", *time), n == 0, n == 6)).collect();
+    let expected: Vec<_> = times
+        .iter()
+        .enumerate()
+        .map(|(n, time)| (urls.memento("a", *time), n == 0, n == 6))
+        .collect();
     assert_eq!(seen, expected);
     assert_eq!(read(Some(times[6].next())), None);
 }

@@ -50,11 +50,15 @@ fn changes_are_recorded_as_they_happen() {
     std::fs::rename(world.folder.join("dir"), world.folder.join("other")).unwrap();
     eventually("a moved folder is recorded", || world.keys() == ["old", "other/inner"]);
     world.write("other/later", "1");
-    eventually("a moved folder is still watched", || world.keys().contains(&"other/later".to_owned()));
+    eventually("a moved folder is still watched", || {
+        world.keys().contains(&"other/later".to_owned())
+    });
     world.write("made/deep/down/x", "1");
     eventually("a new tree is recorded", || world.keys().contains(&"made/deep/down/x".to_owned()));
     std::fs::remove_dir_all(world.folder.join("made")).unwrap();
-    eventually("a removed tree is recorded", || world.keys() == ["old", "other/inner", "other/later"]);
+    eventually("a removed tree is recorded", || {
+        world.keys() == ["old", "other/inner", "other/later"]
+    });
     watch.stop();
 }
 
@@ -75,10 +79,12 @@ fn excluded_folders_are_not_watched() {
         world.write(&format!("{folder}/file"), "1");
     }
     let rules = ["+ partly/in/file", "- cache/", "- partly/"];
-    let watch = start_with(&world, |options| options.filter = Arc::new(Filter::new(rules).unwrap()));
+    let watch =
+        start_with(&world, |options| options.filter = Arc::new(Filter::new(rules).unwrap()));
     let watched = |folder: &str| is_watched(&world.folder.join(folder));
-    let unneeded =
-        |folders: [&'static str; 4]| folders.into_iter().filter(|folder| watched(folder)).collect::<Vec<_>>();
+    let unneeded = |folders: [&'static str; 4]| {
+        folders.into_iter().filter(|folder| watched(folder)).collect::<Vec<_>>()
+    };
     assert_eq!(unneeded(["cache", "cache/in", "kept/cache", "kept/cache/in"]), [""; 0]);
     for folder in ["kept", "kept/in", "partly", "partly/in", "renamed/in"] {
         assert!(watched(folder), "{folder} may hold files of the set");
@@ -88,10 +94,15 @@ fn excluded_folders_are_not_watched() {
     world.write("marker", "1");
     eventually("a later change is recorded", || world.keys().contains(&"marker".to_owned()));
     eventually("a new folder is watched", || watched("new"));
-    assert_eq!(unneeded(["new/cache", "new/cache/in", "kept/in/cache", "kept/in/cache/in"]), [""; 0]);
+    assert_eq!(
+        unneeded(["new/cache", "new/cache/in", "kept/in/cache", "kept/in/cache/in"]),
+        [""; 0]
+    );
     // A folder that is no longer excluded is watched again.
     std::fs::rename(world.folder.join("cache"), world.folder.join("shown")).unwrap();
-    eventually("a folder that came in is recorded", || world.keys().contains(&"shown/in/file".to_owned()));
+    eventually("a folder that came in is recorded", || {
+        world.keys().contains(&"shown/in/file".to_owned())
+    });
     world.write("shown/in/later", "1");
     eventually("it is watched", || world.keys().contains(&"shown/in/later".to_owned()));
     watch.stop();
@@ -182,7 +193,8 @@ fn changes_too_many_to_follow_are_found_by_a_scan() {
     let world = World::new();
     world.write("old", "1");
     let mut options = WatchOptions::new(&world.folder);
-    // Nothing is ever looked at for its events alone, and no scan is due: only lost events make one.
+    // Nothing is ever looked at for its events alone, and no scan is due: only lost events make
+    // one.
     options.debounce = Duration::from_secs(3_600);
     options.rescan = Duration::ZERO;
     options.ingest.settle = Duration::ZERO;
@@ -265,10 +277,14 @@ fn no_half_written_file_is_recorded_however_it_is_written() {
             number += 1;
             let half = format!("{writer} {number} ").repeat(1 + number as usize * 37 % 5_000);
             let content = format!("{half}{half}");
-            let digest = abreast_webtypes::Digests { md5: Some(Md5::digest(&content).into()), ..Default::default() };
+            let digest = abreast_webtypes::Digests {
+                md5: Some(Md5::digest(&content).into()),
+                ..Default::default()
+            };
             whole.lock().unwrap().insert(digest.to_string());
             let path = world.folder.join(format!("{writer}-{}", number % 3));
-            let (temporary, renamed) = (world.folder.join(format!(".{writer}")), number.is_multiple_of(4));
+            let (temporary, renamed) =
+                (world.folder.join(format!(".{writer}")), number.is_multiple_of(4));
             let mut file = std::fs::File::create(if renamed { &temporary } else { &path }).unwrap();
             file.write_all(half.as_bytes()).unwrap();
             std::thread::sleep(Duration::from_millis(u64::from(number * 7 % 40)));
@@ -293,7 +309,11 @@ fn no_half_written_file_is_recorded_however_it_is_written() {
             records += 1;
             let digests = record.state.as_ref().map(|state| state.digests.to_string());
             let length = record.state.as_ref().and_then(|state| state.length);
-            torn.extend(digests.filter(|digests| !whole.contains(digests)).map(|_| (record.key.clone(), length)));
+            torn.extend(
+                digests
+                    .filter(|digests| !whole.contains(digests))
+                    .map(|_| (record.key.clone(), length)),
+            );
             std::ops::ControlFlow::Continue(())
         })
         .unwrap();
@@ -305,11 +325,14 @@ fn no_half_written_file_is_recorded_however_it_is_written() {
 fn a_store_removed_while_watching_is_a_failure_without_loss() {
     let world = World::begun();
     let watch = start(&world);
-    let (store, aside) = (world.temporary.path().join("source.db"), world.temporary.path().join("aside.db"));
+    let (store, aside) =
+        (world.temporary.path().join("source.db"), world.temporary.path().join("aside.db"));
     std::fs::rename(&store, &aside).unwrap();
     world.write("new", "1");
     eventually("the failure is reported", || match watch.status().state() {
-        WatchState::Failed(reason) => reason.contains("was removed while it was open") && reason.contains("help:"),
+        WatchState::Failed(reason) => {
+            reason.contains("was removed while it was open") && reason.contains("help:")
+        }
         _ => false,
     });
     assert!(world.keys().is_empty(), "a change that would be lost is not recorded");

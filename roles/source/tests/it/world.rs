@@ -1,6 +1,8 @@
 //! A folder, a store, and a publisher of both.
 
-use abreast_core::{ChangeLog, Clock, KeyRange, Kind, NewSet, PageRule, Position, SetId, ShardRule, SystemClock};
+use abreast_core::{
+    ChangeLog, Clock, KeyRange, Kind, NewSet, PageRule, Position, SetId, ShardRule, SystemClock,
+};
 use abreast_folder::Folder;
 use abreast_source::dump::{DumpOptions, DumpSet, Dumps, SetDumps};
 use abreast_source::publish::{Body, PublishedSet, Publisher, SourceUrls};
@@ -37,7 +39,10 @@ impl World {
             .open(&temporary.path().join("source.db"), clock)
             .unwrap();
         let log: Arc<dyn ChangeLog> = Arc::new(log);
-        let set = log.open_set(&NewSet { slug: "set".into(), page_rule, ..NewSet::default() }).unwrap().id;
+        let set = log
+            .open_set(&NewSet { slug: "set".into(), page_rule, ..NewSet::default() })
+            .unwrap()
+            .id;
         Self { temporary, folder, log, set }
     }
 
@@ -109,8 +114,12 @@ impl World {
 
     /// The set with the bytes of its folder.
     pub(crate) fn published(&self) -> PublishedSet {
-        let representations = Representations::of_folder(Folder::open(&self.folder).unwrap(), Arc::default());
-        PublishedSet { representations, ..PublishedSet::new(self.set, "set", SourceUrls::new(BASE).set("set")) }
+        let representations =
+            Representations::of_folder(Folder::open(&self.folder).unwrap(), Arc::default());
+        PublishedSet {
+            representations,
+            ..PublishedSet::new(self.set, "set", SourceUrls::new(BASE).set("set"))
+        }
     }
 
     pub(crate) fn publisher(&self) -> Publisher {
@@ -123,7 +132,11 @@ impl World {
     }
 
     /// The dumps of the set, which nobody makes until the shared part is started.
-    pub(crate) fn dumps(&self, options: DumpOptions, kept: Option<OpenKept>) -> (Arc<Dumps>, Arc<SetDumps>) {
+    pub(crate) fn dumps(
+        &self,
+        options: DumpOptions,
+        kept: Option<OpenKept>,
+    ) -> (Arc<Dumps>, Arc<SetDumps>) {
         let PublishedSet { id, slug, urls, representations, .. } = self.published();
         let dumps = Dumps::new(Arc::clone(&self.log), self.temporary.path().join("dumps"));
         let representations = representations.with_kept(kept);

@@ -2,7 +2,10 @@
 
 use crate::server::Server;
 use crate::site::{Break, broken};
-use Break::{AddFinding, Empty, Few, ForHead, Header, Members, Post, Remove, Repeat, Replace, Swell, Unconditional};
+use Break::{
+    AddFinding, Empty, Few, ForHead, Header, Members, Post, Remove, Repeat, Replace, Swell,
+    Unconditional,
+};
 use abreast_validator::{Options, Report, rules::RULES, text, validate};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -19,14 +22,18 @@ const CHANGE_DUMP_INDEX: &str = "<sitemapindex xmlns=\"http://www.sitemaps.org/s
     <rs:md capability=\"changedump\" from=\"2026-01-01T00:00:00Z\"/><sitemap><loc>{B}/cd.xml</loc></sitemap></sitemapindex>";
 const EARLIER_PACKAGE: &str = "<url><loc>{B}/c0.zip</loc><rs:md type=\"application/zip\" length=\"9\" \
     from=\"2025-12-01T00:00:00Z\" until=\"2026-01-01T00:00:00Z\"/></url>";
-const ENTRY: &str = "<url><loc>{B}/r/z</loc><rs:md change=\"created\" datetime=\"2026-01-01T00:00:00Z\"/></url>";
+const ENTRY: &str =
+    "<url><loc>{B}/r/z</loc><rs:md change=\"created\" datetime=\"2026-01-01T00:00:00Z\"/></url>";
 
 /// A rule and what breaks it.
 const CASES: &[(&str, &[Break])] = &[
     ("XML-2.1-well-formed", &[Replace("/rl1.xml", "</urlset>", "</urlse>")]),
     ("RS-7-root", &[Replace("/rl1.xml", "sitemap/0.9", "sitemap/0.8")]),
     ("RS-7-md", &[Replace("/rl1.xml", "<rs:md capability=", "<rs:mx capability=")]),
-    ("RS-7-md-once", &[Replace("/cl1.xml", "<rs:md change=\"deleted\"", "<rs:md/><rs:md change=\"deleted\"")]),
+    (
+        "RS-7-md-once",
+        &[Replace("/cl1.xml", "<rs:md change=\"deleted\"", "<rs:md/><rs:md change=\"deleted\"")],
+    ),
     ("RS-7-md-first", &[Repeat("/rla.xml", UP, 1)]),
     ("RS-7-capability", &[Replace("/rl1.xml", "capability=\"resourcelist\" ", "")]),
     ("RS-7-capability-value", &[Replace("/rl1.xml", "\"resourcelist\"", "\"resourceList\"")]),
@@ -39,11 +46,17 @@ const CASES: &[(&str, &[Break])] = &[
     ("RS-7-items", &[Repeat("/old-cl.xml", ENTRY, 50_001)]),
     ("RS-7-size", &[Swell("/old-cl.xml", 51 << 20)]),
     ("RS-7-datetime", &[Replace("/rl1.xml", "at=\"2026-01-10T00:00:00Z\"", "at=\"10.1.2026\"")]),
-    ("RS-7-datetime-utc", &[Replace("/rl1.xml", "at=\"2026-01-10T00:00:00Z\"", "at=\"2026-01-10\"")]),
+    (
+        "RS-7-datetime-utc",
+        &[Replace("/rl1.xml", "at=\"2026-01-10T00:00:00Z\"", "at=\"2026-01-10\"")],
+    ),
     ("RS-7-changefreq", &[Replace("/cl1.xml", "daily", "often")]),
     ("RS-7-completed", &[Replace("/rl.xml", "completed=\"2026-01-11", "completed=\"2026-01-09")]),
     ("RS-7-interval", &[Replace("/cl1.xml", "until=\"2026-01-05", "until=\"2025-01-05")]),
-    ("RS-7-datetime-range", &[Replace("/cl1.xml", "datetime=\"2026-01-04", "datetime=\"2026-01-06")]),
+    (
+        "RS-7-datetime-range",
+        &[Replace("/cl1.xml", "datetime=\"2026-01-04", "datetime=\"2026-01-06")],
+    ),
     ("RS-7-href", &[Replace("/rl1.xml", "rel=\"up\" href=\"{B}/caps.xml\"", "rel=\"up\"")]),
     ("RS-7-rel", &[Replace("/rl1.xml", "rel=\"up\" ", "")]),
     ("RS-7-rel-registered", &[Replace("/cl1.xml", "rel=\"via\"", "rel=\"origin\"")]),
@@ -54,7 +67,10 @@ const CASES: &[(&str, &[Break])] = &[
     ("RS-7-type", &[Replace("/rl1.xml", "text/plain", "text")]),
     ("RS-7-path-only", &[Replace("/rl1.xml", "type=", "path=\"/a\" type=")]),
     ("RS-7-change-only", &[Replace("/rl1.xml", "type=", "change=\"updated\" type=")]),
-    ("RS-7-deleted", &[Replace("/cl1.xml", "change=\"deleted\"", "change=\"deleted\" length=\"3\"")]),
+    (
+        "RS-7-deleted",
+        &[Replace("/cl1.xml", "change=\"deleted\"", "change=\"deleted\" length=\"3\"")],
+    ),
     ("RS-A-at", &[Replace("/rl1.xml", " at=\"2026-01-10T00:00:00Z\"", "")]),
     ("RS-A-from", &[Replace("/cl2.xml", " from=\"2026-01-05T00:00:00Z\"", "")]),
     ("RS-A-from-child", &[Replace("/cl.xml", "<rs:md from=\"2026-01-05T00:00:00Z\"/>", "")]),
@@ -71,26 +87,48 @@ const CASES: &[(&str, &[Break])] = &[
     ("HTTP-13.1-conditional", &[Unconditional("/caps.xml")]),
     ("HTTP-8.4.1-gzip", &[Swell("/old-cl.xml", 70 << 10)]),
     ("HTTP-15.4-redirect", &[Header("/old-rl2.xml", "Location", "{B}/old-rl1.xml")]),
-    ("RS-6.1-capability-equal", &[Replace("/caps.xml", "\"changedump\"", "\"framework-notification\"")]),
+    (
+        "RS-6.1-capability-equal",
+        &[Replace("/caps.xml", "\"changedump\"", "\"framework-notification\"")],
+    ),
     ("RS-6.1-no-nesting", &[Replace("/rl.xml", "{B}/rl2.xml", "{B}/rl.xml")]),
     ("RS-6.2-reachable", &[Remove("/rl2.xml")]),
     ("RS-6.2-up-leads", &[Replace("/rl1.xml", "{B}/caps.xml", "{B}/rl.xml")]),
     (
         "RS-6.2-index-leads",
-        &[Replace("/rl1.xml", "rel=\"index\" href=\"{B}/rl.xml\"", "rel=\"index\" href=\"{B}/cl.xml\"")],
+        &[Replace(
+            "/rl1.xml",
+            "rel=\"index\" href=\"{B}/rl.xml\"",
+            "rel=\"index\" href=\"{B}/cl.xml\"",
+        )],
     ),
     ("RS-6.2-listed", &[Replace(DESCRIPTION, "{B}/caps.xml", "{B}/caps2.xml")]),
     ("RS-6.3.2-well-known", &[Remove(DESCRIPTION)]),
     ("RS-6.3.2-description", &[Remove(DESCRIPTION)]),
     ("RS-6.3.3-link", &[Header("/r/a.txt", "Link", "<{B}/rl.xml>; rel=\"resourcesync\"")]),
     ("RS-6.3.4-robots", &[Replace("/robots.txt", "/rl.xml", "/nothing.xml")]),
-    ("RS-8-describedby", &[Replace(DESCRIPTION, "<rs:ln rel=\"describedby\" href=\"{B}/about.html\"/>", "")]),
+    (
+        "RS-8-describedby",
+        &[Replace(DESCRIPTION, "<rs:ln rel=\"describedby\" href=\"{B}/about.html\"/>", "")],
+    ),
     ("RS-8-capability", &[Replace(DESCRIPTION, "\"capabilitylist\"", "\"resourcelist\"")]),
     ("RS-8-md", &[Replace(DESCRIPTION, "<rs:md capability=\"capabilitylist\"/>", "")]),
-    ("RS-8-set-describedby", &[Replace(DESCRIPTION, "<rs:ln rel=\"describedby\" href=\"{B}/set.html\"/>", "")]),
-    ("RS-8-lastmod", &[Replace(DESCRIPTION, "</loc>", "</loc><lastmod>2026-01-01T00:00:00Z</lastmod>")]),
-    ("RS-9-up", &[Replace("/caps.xml", "<rs:ln rel=\"up\" href=\"{B}/.well-known/resourcesync\"/>", "")]),
-    ("RS-9-describedby", &[Replace("/caps.xml", "<rs:ln rel=\"describedby\" href=\"{B}/set.html\"/>", "")]),
+    (
+        "RS-8-set-describedby",
+        &[Replace(DESCRIPTION, "<rs:ln rel=\"describedby\" href=\"{B}/set.html\"/>", "")],
+    ),
+    (
+        "RS-8-lastmod",
+        &[Replace(DESCRIPTION, "</loc>", "</loc><lastmod>2026-01-01T00:00:00Z</lastmod>")],
+    ),
+    (
+        "RS-9-up",
+        &[Replace("/caps.xml", "<rs:ln rel=\"up\" href=\"{B}/.well-known/resourcesync\"/>", "")],
+    ),
+    (
+        "RS-9-describedby",
+        &[Replace("/caps.xml", "<rs:ln rel=\"describedby\" href=\"{B}/set.html\"/>", "")],
+    ),
     ("RS-9-capability", &[Replace("/caps.xml", "<rs:md capability=\"changedump\"/>", "")]),
     ("RS-9-kind", &[Replace("/caps.xml", "\"changedump\"", "\"changedump-manifest\"")]),
     ("RS-9-once", &[Replace("/caps.xml", "\"changedump\"", "\"resourcedump\"")]),
@@ -102,7 +140,10 @@ const CASES: &[(&str, &[Break])] = &[
             Replace("/caps.xml", "</url>", "</sitemap>"),
         ],
     ),
-    ("RS-9-lastmod", &[Replace("/caps.xml", "</loc>", "</loc><lastmod>2026-01-01T00:00:00Z</lastmod>")]),
+    (
+        "RS-9-lastmod",
+        &[Replace("/caps.xml", "</loc>", "</loc><lastmod>2026-01-01T00:00:00Z</lastmod>")],
+    ),
     ("RS-9-uniform-dump", &[Replace("/rl2.xml", "{B}/r/c.txt", "{B}/r/b2.txt")]),
     ("RS-9-uniform-changes", &[Replace("/cl2.xml", "{B}/r/c.txt", "{B}/r/gone.txt")]),
     ("RS-10.1-up", &[Replace("/rl1.xml", UP, "")]),
@@ -112,7 +153,10 @@ const CASES: &[(&str, &[Break])] = &[
     ("RS-10.2-at", &[Replace("/rl1.xml", "at=\"2026-01-10", "at=\"2026-01-11")]),
     ("RS-10.2-at-later", &[Replace("/rl1.xml", "at=\"2026-01-10", "at=\"2026-01-09")]),
     ("RS-11.1-up", &[Replace("/rd.xml", UP, "")]),
-    ("RS-11.1-index", &[AddFinding("/rdi.xml", DUMP_INDEX), Replace("/caps.xml", "{B}/rd.xml", "{B}/rdi.xml")]),
+    (
+        "RS-11.1-index",
+        &[AddFinding("/rdi.xml", DUMP_INDEX), Replace("/caps.xml", "{B}/rd.xml", "{B}/rdi.xml")],
+    ),
     ("RS-11.1-type-length", &[Replace("/rd.xml", "type=\"application/zip\" ", "")]),
     (
         "RS-11.1-format",
@@ -131,18 +175,28 @@ const CASES: &[(&str, &[Break])] = &[
     ("RS-11.2-safe", &[Replace("/p1.xml", "path=\"/files", "path=\"/files/..")]),
     ("RS-11.2-exists", &[Members("/p1.zip", |members| drop(members.pop()))]),
     ("RS-11.2-true", &[Members("/p1.zip", |members| members[1].1 = b"tsrif".to_vec())]),
-    ("RS-11.2-all", &[Members("/p1.zip", |members| members.push(("more.txt".to_owned(), Vec::new())))]),
+    (
+        "RS-11.2-all",
+        &[Members("/p1.zip", |members| members.push(("more.txt".to_owned(), Vec::new())))],
+    ),
     ("RS-11.2-type", &[Replace("/p1.xml", " type=\"text/plain\"", "")]),
     ("RS-12.1-up", &[Replace("/cl1.xml", UP, "")]),
     ("RS-12.1-index", &[Replace("/cl1.xml", INDEX, "")]),
     ("RS-12.1-change", &[Replace("/cl1.xml", "change=\"created\" ", "")]),
     ("RS-12.1-change-value", &[Replace("/cl1.xml", "\"created\"", "\"added\"")]),
-    ("RS-12.1-order", &[Replace("/cl1.xml", "datetime=\"2026-01-02T00", "datetime=\"2026-01-03T09")]),
+    (
+        "RS-12.1-order",
+        &[Replace("/cl1.xml", "datetime=\"2026-01-02T00", "datetime=\"2026-01-03T09")],
+    ),
     ("RS-12.1-datetime", &[Replace("/cl1.xml", " datetime=\"2026-01-02T00:00:00Z\"", "")]),
     ("RS-12.2-up", &[Replace("/cl.xml", UP, "")]),
     (
         "RS-12.2-order",
-        &[Replace("/cl.xml", "<rs:md from=\"2026-01-01T00:00:00Z\"", "<rs:md from=\"2026-01-06T00:00:00Z\"")],
+        &[Replace(
+            "/cl.xml",
+            "<rs:md from=\"2026-01-01T00:00:00Z\"",
+            "<rs:md from=\"2026-01-06T00:00:00Z\"",
+        )],
     ),
     ("RS-12.2-interval", &[Replace("/cl1.xml", "until=\"2026-01-05", "until=\"2026-01-06")]),
     (
@@ -156,12 +210,24 @@ const CASES: &[(&str, &[Break])] = &[
     ("RS-12.2-until-open", &[Replace("/cl1.xml", " until=\"2026-01-05T00:00:00Z\"", "")]),
     ("RS-12.2-gap", &[Replace("/cl.xml", "from=\"2026-01-05", "from=\"2026-01-06")]),
     ("RS-12.2-last", &[Replace("/cl.xml", " until=\"2026-01-05T00:00:00Z\"", "")]),
-    ("RS-12.2-span", &[Replace("/cl.xml", "changelist\" from=\"2026-01-01", "changelist\" from=\"2025-12-01")]),
+    (
+        "RS-12.2-span",
+        &[Replace("/cl.xml", "changelist\" from=\"2026-01-01", "changelist\" from=\"2025-12-01")],
+    ),
     ("RS-13.1-up", &[Replace("/cd.xml", UP, "")]),
-    ("RS-13.1-index", &[AddFinding("/cdi.xml", CHANGE_DUMP_INDEX), Replace("/caps.xml", "{B}/cd.xml", "{B}/cdi.xml")]),
+    (
+        "RS-13.1-index",
+        &[
+            AddFinding("/cdi.xml", CHANGE_DUMP_INDEX),
+            Replace("/caps.xml", "{B}/cd.xml", "{B}/cdi.xml"),
+        ],
+    ),
     ("RS-13.1-order", &[Repeat("/cd.xml", EARLIER_PACKAGE, 1)]),
     ("RS-13.2-path", &[Replace("/c1.xml", " path=\"/1/a.txt\"", "")]),
-    ("RS-13.2-deleted", &[Replace("/c1.xml", "change=\"deleted\"", "change=\"deleted\" path=\"/1/x.txt\"")]),
+    (
+        "RS-13.2-deleted",
+        &[Replace("/c1.xml", "change=\"deleted\"", "change=\"deleted\" path=\"/1/x.txt\"")],
+    ),
     ("RS-13.2-interval", &[Replace("/cd.xml", "until=\"2026-01-05", "until=\"2026-01-06")]),
     ("RS-14.2-differs", &[Replace("/cl1.xml", "pri=\"1\"", "pri=\"1\" length=\"99\"")]),
     ("RS-14.2-repeats", &[Replace("/cl1.xml", "pri=\"1\"", "pri=\"1\" length=\"14\"")]),
@@ -170,7 +236,10 @@ const CASES: &[(&str, &[Break])] = &[
     ("RS-14.4-type", &[Replace("/cl1.xml", " type=\"text/x-patch\"", "")]),
     ("RS-14.4-where", &[Replace("/cl1.xml", "change=\"updated\"", "change=\"created\"")]),
     ("RS-14.4-path", &[Replace("/c1.xml", " path=\"/1/b.patch\"", "")]),
-    ("RS-14.6-timegate", &[Replace("/cl1.xml", "rel=\"timegate\"", "rel=\"timegate\" type=\"text/html\"")]),
+    (
+        "RS-14.6-timegate",
+        &[Replace("/cl1.xml", "rel=\"timegate\"", "rel=\"timegate\" type=\"text/html\"")],
+    ),
     ("RS-14.6-modified", &[Replace("/cl1.xml", " modified=\"2026-01-04T00:00:00Z\"", "")]),
     ("RS-14.6-once", &[Replace("/cl1.xml", "rel=\"via\"", "rel=\"memento\"")]),
     ("RS-14.8-via", &[Replace("/cl1.xml", "rel=\"timegate\"", "rel=\"via\"")]),
@@ -196,15 +265,25 @@ const CASES: &[(&str, &[Break])] = &[
         ],
     ),
     ("RSCN-3-change", &[Replace("/notify/change", "change=\"created\" ", "")]),
-    ("RSCN-3-order", &[Replace("/notify/change", "datetime=\"2026-01-07", "datetime=\"2026-01-05")]),
+    (
+        "RSCN-3-order",
+        &[Replace("/notify/change", "datetime=\"2026-01-07", "datetime=\"2026-01-05")],
+    ),
     ("RSCN-3-datetime", &[Replace("/notify/change", " datetime=\"2026-01-06T00:00:00Z\"", "")]),
     ("RSFN-3-change", &[Replace("/notify/framework", "change=\"deleted\" ", "")]),
     ("RSFN-3-capability", &[Replace("/notify/framework", " capability=\"resourcedump\"", "")]),
     (
         "RSFN-2.1-change",
-        &[Replace("/notify/framework", "created\" capability=\"resourced", "updated\" capability=\"resourced")],
+        &[Replace(
+            "/notify/framework",
+            "created\" capability=\"resourced",
+            "updated\" capability=\"resourced",
+        )],
     ),
-    ("RSFN-3-index", &[Replace("/notify/framework", "<rs:ln rel=\"index\" href=\"{B}/cl.xml\"/>", "")]),
+    (
+        "RSFN-3-index",
+        &[Replace("/notify/framework", "<rs:ln rel=\"index\" href=\"{B}/cl.xml\"/>", "")],
+    ),
     ("RSFN-2-no-index", &[Replace("/notify/framework", "<loc>{B}/rl1.xml", "<loc>{B}/rl.xml")]),
     ("RSN-2-channels", &[Replace("/caps.xml", "{B}/notify/framework", "{B}/notify/change")]),
     (
@@ -216,10 +295,22 @@ const CASES: &[(&str, &[Break])] = &[
     ),
     ("RSN-4.1-answers", &[Remove("/notify/change")]),
     ("RSN-4.1-type", &[Header("/notify/change", "Content-Type", "text/xml")]),
-    ("RSN-4.1-self", &[Header("/notify/change", "Link", "<{B}/notify/other>; rel=self, <{B}/hub>; rel=hub")]),
-    ("RSN-4.1-hub", &[Header("/notify/change", "Link", "<{B}/notify/change>; rel=self, <{B}/hub>; rel=hub")]),
-    ("RSN-4.1-head", &[ForHead("/notify/change", "Link", "<{B}/notify/change>; rel=self, <{B}/hub>; rel=hub")]),
-    ("RSN-4.1-empty", &[Empty("/notify/change"), Header("/notify/change", "Transfer-Encoding", "chunked")]),
+    (
+        "RSN-4.1-self",
+        &[Header("/notify/change", "Link", "<{B}/notify/other>; rel=self, <{B}/hub>; rel=hub")],
+    ),
+    (
+        "RSN-4.1-hub",
+        &[Header("/notify/change", "Link", "<{B}/notify/change>; rel=self, <{B}/hub>; rel=hub")],
+    ),
+    (
+        "RSN-4.1-head",
+        &[ForHead("/notify/change", "Link", "<{B}/notify/change>; rel=self, <{B}/hub>; rel=hub")],
+    ),
+    (
+        "RSN-4.1-empty",
+        &[Empty("/notify/change"), Header("/notify/change", "Transfer-Encoding", "chunked")],
+    ),
     ("WS-5.1.2-refusal", &[Post("/hub", ("202 Accepted", "text/plain", ""))]),
     ("WALK-limit", &[Few]),
     ("WALK-other-host", &[Replace("/rl.xml", "{B}/rl2.xml", "http://127.0.0.2:1/rl2.xml")]),
@@ -265,8 +356,16 @@ fn each_rule_finds_what_breaks_it() {
 fn each_rule_has_a_case() {
     let cases: BTreeSet<_> = CASES.iter().map(|(rule, _)| *rule).collect();
     let rules: BTreeSet<_> = RULES.iter().map(|rule| rule.id).collect();
-    assert_eq!(rules.difference(&cases).collect::<Vec<_>>(), Vec::<&&str>::new(), "rules without a case");
-    assert_eq!(cases.difference(&rules).collect::<Vec<_>>(), Vec::<&&str>::new(), "cases without a rule");
+    assert_eq!(
+        rules.difference(&cases).collect::<Vec<_>>(),
+        Vec::<&&str>::new(),
+        "rules without a case"
+    );
+    assert_eq!(
+        cases.difference(&rules).collect::<Vec<_>>(),
+        Vec::<&&str>::new(),
+        "cases without a rule"
+    );
     assert_eq!(rules.len(), RULES.len(), "two rules with one id");
 }
 

@@ -9,7 +9,9 @@ fn examples() -> Vec<(String, Vec<u8>)> {
         .unwrap()
         .map(|file| file.unwrap().path())
         .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("ex-"))
-        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(path).unwrap()))
+        .map(|path| {
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(path).unwrap())
+        })
         .collect();
     found.sort();
     assert_eq!(found.len(), 30);
@@ -34,7 +36,10 @@ fn worst(found: &[Finding]) -> Option<&Finding> {
 fn specification_examples_get_only_notes_in_lenient_mode() {
     for (name, bytes) in examples() {
         let found = check_document(&name, &bytes, Mode::Lenient);
-        assert!(worst(&found).is_none_or(|found| found.severity == Severity::Note), "{name}: {found:#?}");
+        assert!(
+            worst(&found).is_none_or(|found| found.severity == Severity::Note),
+            "{name}: {found:#?}"
+        );
     }
 }
 
@@ -68,7 +73,8 @@ fn the_examples_of_notifications_have_no_faults() {
 fn recommendations_are_required_in_strict_mode() {
     let example = examples().into_iter().find(|(name, _)| name == "ex-17.xml").unwrap().1;
     let text = String::from_utf8(example).unwrap().replace("type=\"application/zip\"", "");
-    let of = |mode| check_document("d", text.as_bytes(), mode).iter().map(|found| found.severity).max();
+    let of =
+        |mode| check_document("d", text.as_bytes(), mode).iter().map(|found| found.severity).max();
     assert_eq!(of(Mode::Normal), Some(Severity::Note));
     assert_eq!(of(Mode::Strict), Some(Severity::Warning));
 }
@@ -120,7 +126,10 @@ fn names_of_the_first_draft_are_named() {
         ("`size` is a name of ResourceSync 0.1", "`length`"),
         ("`color` is not an attribute of `rs:md`", ""),
     ] {
-        assert!(messages.iter().any(|told| told.starts_with(name) && told.contains(now)), "{name}: {messages:#?}");
+        assert!(
+            messages.iter().any(|told| told.starts_with(name) && told.contains(now)),
+            "{name}: {messages:#?}"
+        );
     }
 }
 

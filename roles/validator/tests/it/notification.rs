@@ -8,7 +8,8 @@ use abreast_validator::{Mode, Options, check_document, text, validate};
 use std::sync::atomic::AtomicBool;
 
 fn ids(capability: &str, entries: &str) -> Vec<(u64, &'static str)> {
-    let head = format!("<rs:md capability=\"{capability}\" from=\"{}\" until=\"{}\"/>\n", day(5), day(9));
+    let head =
+        format!("<rs:md capability=\"{capability}\" from=\"{}\" until=\"{}\"/>\n", day(5), day(9));
     let found = check_document("n", &urlset(&(head + entries)), Mode::Normal);
     found.iter().map(|found| (found.line, found.rule.id)).collect()
 }
@@ -19,12 +20,16 @@ fn entry(md: &str) -> String {
 }
 
 fn change(name: &str, change: &str, time: u32) -> String {
-    format!("<url><loc>http://example.org/{name}</loc><rs:md change=\"{change}\" datetime=\"{}\"/></url>\n", day(time))
+    format!(
+        "<url><loc>http://example.org/{name}</loc><rs:md change=\"{change}\" datetime=\"{}\"/></url>\n",
+        day(time)
+    )
 }
 
 #[test]
 fn a_change_notification_given_as_a_file_is_judged_by_itself() {
-    let good = [change("a", "created", 6), change("b", "updated", 6), change("a", "deleted", 9)].concat();
+    let good =
+        [change("a", "created", 6), change("b", "updated", 6), change("a", "deleted", 9)].concat();
     assert_eq!(ids("change-notification", &good), []);
     assert_eq!(ids("change-notification", ""), []);
     let bad = [
@@ -50,11 +55,19 @@ fn a_change_notification_given_as_a_file_is_judged_by_itself() {
     assert_eq!(found, expected);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notification.xml");
-    let head = format!("<rs:md capability=\"change-notification\" from=\"{}\" until=\"{}\"/>\n", day(9), day(5));
+    let head = format!(
+        "<rs:md capability=\"change-notification\" from=\"{}\" until=\"{}\"/>\n",
+        day(9),
+        day(5)
+    );
     std::fs::write(&path, urlset(&head)).unwrap();
-    let report = validate(&Options::new(vec![path.to_str().unwrap().to_owned()]), &AtomicBool::new(false));
+    let report =
+        validate(&Options::new(vec![path.to_str().unwrap().to_owned()]), &AtomicBool::new(false));
     let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
-    assert_eq!((found, report.documents[0].name.as_str()), (vec!["RS-7-interval"], "Change Notification"));
+    assert_eq!(
+        (found, report.documents[0].name.as_str()),
+        (vec!["RS-7-interval"], "Change Notification")
+    );
 }
 
 #[test]
@@ -71,14 +84,19 @@ fn framework_notification_has_only_changes_of_the_table() {
         ("change-notification", ["x", "x", "x"]),
     ] {
         for (change, faulty) in ["created", "updated", "deleted"].into_iter().zip(faulty) {
-            let found =
-                ids("framework-notification", &entry(&format!("change=\"{change}\" capability=\"{capability}\"")));
+            let found = ids(
+                "framework-notification",
+                &entry(&format!("change=\"{change}\" capability=\"{capability}\"")),
+            );
             let expected: &[_] = if faulty.is_empty() { &[] } else { &[(4, "RSFN-2.1-change")] };
             assert_eq!(found, expected, "{capability} {change}");
         }
     }
-    let time = |at: u32| entry(&format!("change=\"created\" capability=\"resourcelist\" datetime=\"{}\"", day(at)));
-    // What was before `from` may be told; what is after `until` cannot be known yet. Order is not asked for.
+    let time = |at: u32| {
+        entry(&format!("change=\"created\" capability=\"resourcelist\" datetime=\"{}\"", day(at)))
+    };
+    // What was before `from` may be told; what is after `until` cannot be known yet. Order is not
+    // asked for.
     assert_eq!(ids("framework-notification", &(time(8) + &time(2))), []);
     assert_eq!(ids("framework-notification", &time(10)), [(4, "RS-7-datetime-range")]);
     assert_eq!(ids("framework-notification", &(time(8) + &time(8))), [(5, "RSN-3-once")]);
@@ -126,21 +144,33 @@ fn faults_of_topics_are_the_same_from_every_address() {
     for path in ["/caps.xml", "/notify/framework", "/notify/change", "/rl1.xml"] {
         let link = |link| [Header("/notify/change", "Link", link)];
         assert_eq!(found(path, &[]), [""; 0]);
-        assert_eq!(found(path, &link("<{B}/caps.xml>; rel=resourcesync")), ["RSN-4.1-hub", "RSN-4.1-self"]);
+        assert_eq!(
+            found(path, &link("<{B}/caps.xml>; rel=resourcesync")),
+            ["RSN-4.1-hub", "RSN-4.1-self"]
+        );
         let other = link("</notify/change>; rel=self, <{B}/hub2>; rel=hub");
         assert_eq!(found(path, &other), ["RSN-4.1-hub"], "relative targets are targets");
     }
-    let two =
-        "<{B}/notify/change>; rel=self, <{B}/notify/change>; rel=self, </hub>; rel=hub, <http://hub.example/>; rel=hub";
+    let two = "<{B}/notify/change>; rel=self, <{B}/notify/change>; rel=self, </hub>; rel=hub, <http://hub.example/>; rel=hub";
     assert_eq!(found("/caps.xml", &[Header("/notify/change", "Link", two)]), ["RSN-4.1-self"]);
-    assert_eq!(found("/caps.xml", &[ForHead("/notify/change", "Status", "405 Not Allowed")]), ["RSN-4.1-answers"]);
-    assert_eq!(found("/caps.xml", &[ForHead("/notify/change", "Content-Type", "text/html")]), ["RSN-4.1-head"]);
+    assert_eq!(
+        found("/caps.xml", &[ForHead("/notify/change", "Status", "405 Not Allowed")]),
+        ["RSN-4.1-answers"]
+    );
+    assert_eq!(
+        found("/caps.xml", &[ForHead("/notify/change", "Content-Type", "text/html")]),
+        ["RSN-4.1-head"]
+    );
     let moved = [Header("/notify/change", "Location", "{B}/notify/framework")];
     assert!(found("/caps.xml", &moved).contains(&"RSN-4.1-answers"));
     assert_eq!(found("/caps.xml", &[Remove("/notify/framework")]), ["RSN-4.1-answers"]);
     let swapped = [Replace("/notify/change", "change-notification", "framework-notification")];
     assert!(found("/caps.xml", &swapped).contains(&"RS-6.1-capability-equal"));
-    let page = [Replace("/notify/change", "<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<!DOCTYPE html>")];
+    let page = [Replace(
+        "/notify/change",
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
+        "<!DOCTYPE html>",
+    )];
     assert_eq!(found("/caps.xml", &page), ["XML-2.1-well-formed"]);
 }
 
@@ -152,7 +182,10 @@ fn topics_of_two_sets_are_two() {
         <rs:ln rel=\"hub\" href=\"{B}/hub\"/><rs:ln rel=\"hub\" href=\"http://hub.example/\"/></url></urlset>";
     let listed = "</url>\n<url><loc>{B}/caps2.xml</loc><rs:md capability=\"capabilitylist\"/>\
         <rs:ln rel=\"describedby\" href=\"{B}/set.html\"/></url>\n</urlset>";
-    let breaks = [AddFinding("/caps2.xml", second), Replace("/.well-known/resourcesync", "</url>\n</urlset>", listed)];
+    let breaks = [
+        AddFinding("/caps2.xml", second),
+        Replace("/.well-known/resourcesync", "</url>\n</urlset>", listed),
+    ];
     assert_eq!(found("/caps.xml", &breaks), ["RSN-2-channels"]);
 }
 
@@ -170,15 +203,20 @@ fn document_that_became_an_index_later_is_no_fault() {
     };
     assert_eq!(told("datetime=\"2026-01-06"), ["RSFN-2-no-index"]);
     assert_eq!(told("datetime=\"2026-01-05"), [""; 0]);
-    let wrong = [Replace("/notify/framework", "index\" href=\"{B}/rl.xml", "index\" href=\"{B}/cl.xml")];
+    let wrong =
+        [Replace("/notify/framework", "index\" href=\"{B}/rl.xml", "index\" href=\"{B}/cl.xml")];
     assert_eq!(found("/caps.xml", &wrong), ["RSFN-3-index"]);
-    let none = [Replace("/notify/framework", "index\" href=\"{B}/rl.xml", "up\" href=\"{B}/rl.xml")];
+    let none =
+        [Replace("/notify/framework", "index\" href=\"{B}/rl.xml", "up\" href=\"{B}/rl.xml")];
     assert_eq!(found("/caps.xml", &none), ["RSFN-3-index"]);
 }
 
 #[test]
 fn hubs_are_asked_only_where_we_may_and_every_refusal_will_do() {
-    for good in [("404 Not Found", "text/plain", "no"), ("400 Bad Request", "application/problem+json", "{}")] {
+    for good in [
+        ("404 Not Found", "text/plain", "no"),
+        ("400 Bad Request", "application/problem+json", "{}"),
+    ] {
         assert_eq!(found("/caps.xml", &[Post("/hub", good)]), [""; 0], "{good:?}");
     }
     for bad in [

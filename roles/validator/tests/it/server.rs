@@ -57,13 +57,20 @@ impl Server {
 }
 
 /// Answers a request; returns whether the connection is kept.
-fn serve(request: &http::Request, stream: &mut TcpStream, answers: &Answers, is_again: bool) -> bool {
+fn serve(
+    request: &http::Request,
+    stream: &mut TcpStream,
+    answers: &Answers,
+    is_again: bool,
+) -> bool {
     let found = answers.get(request.target());
     if let Some((status, kind, said)) = found.and_then(|answer| answer.post) {
         let headers = format!("Content-Type: {kind}\r\n");
         return request.method() == "POST" && http::send(stream, status, &headers, said.as_bytes());
     }
-    let Some(answer) = found.and_then(|answer| answer.later.as_deref().filter(|_| is_again)).or(found) else {
+    let Some(answer) =
+        found.and_then(|answer| answer.later.as_deref().filter(|_| is_again)).or(found)
+    else {
         return http::send(stream, "404 Not Found", "", b"");
     };
     let condition = request.header("if-none-match");

@@ -9,8 +9,7 @@ use zip::write::SimpleFileOptions;
 
 const MODIFIED: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-const NS: &str =
-    "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
+const NS: &str = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
 
 /// A package: names and contents.
 pub(crate) type Members = Vec<(String, Vec<u8>)>;
@@ -67,8 +66,12 @@ pub(crate) fn pack(members: &Members) -> Vec<u8> {
 }
 
 /// The resources: name and content.
-const RESOURCES: [(&str, &str); 4] =
-    [("a.txt", "first"), ("b.txt", "second, longer"), ("c.txt", "third"), ("d.html", "<html><body>d</body></html>")];
+const RESOURCES: [(&str, &str); 4] = [
+    ("a.txt", "first"),
+    ("b.txt", "second, longer"),
+    ("c.txt", "third"),
+    ("d.html", "<html><body>d</body></html>"),
+];
 
 fn media_type(name: &str) -> &'static str {
     match name.rsplit('.').next() {
@@ -89,7 +92,9 @@ fn resource(base: &str, (name, content): (&str, &str), more: &str) -> String {
 }
 
 fn change(base: &str, name: &str, change: &str, time: &str) -> String {
-    format!("<url><loc>{base}/r/{name}</loc><rs:md change=\"{change}\" datetime=\"{time}\"/></url>\n")
+    format!(
+        "<url><loc>{base}/r/{name}</loc><rs:md change=\"{change}\" datetime=\"{time}\"/></url>\n"
+    )
 }
 
 /// The members of each package of the good Source.
@@ -97,7 +102,8 @@ pub(crate) fn packages(base: &str) -> Vec<(&'static str, Members)> {
     let up = format!("<rs:ln rel=\"up\" href=\"{base}/caps.xml\"/>\n");
     let mut all = Vec::new();
     for (path, names) in [("/p1.zip", 0..2), ("/p2.zip", 2..4)] {
-        let mut manifest = format!("{up}<rs:md capability=\"resourcedump-manifest\" at=\"{}\"/>\n", day(10));
+        let mut manifest =
+            format!("{up}<rs:md capability=\"resourcedump-manifest\" at=\"{}\"/>\n", day(10));
         let mut members = Vec::new();
         for (name, content) in &RESOURCES[names] {
             manifest += &resource(base, (name, content), &format!(" path=\"/files/{name}\""));
@@ -136,8 +142,10 @@ pub(crate) fn good(base: &str) -> Answers {
     let mut files: Vec<(&str, Vec<u8>)> = Vec::new();
     let up = format!("<rs:ln rel=\"up\" href=\"{base}/caps.xml\"/>\n");
     let entry = |path: &str, md: &str| format!("<url><loc>{base}{path}</loc><rs:md {md}/></url>\n");
-    let member = |path: &str, md: &str| format!("<sitemap><loc>{base}{path}</loc><rs:md {md}/></sitemap>\n");
-    let capability = |path: &str, capability: &str| entry(path, &format!("capability=\"{capability}\""));
+    let member =
+        |path: &str, md: &str| format!("<sitemap><loc>{base}{path}</loc><rs:md {md}/></sitemap>\n");
+    let capability =
+        |path: &str, capability: &str| entry(path, &format!("capability=\"{capability}\""));
     let topic = |path: &str, capability: &str| {
         format!(
             "<url><loc>{base}{path}</loc><rs:md capability=\"{capability}\"/><rs:ln rel=\"hub\" href=\"{base}/hub\"/>\
@@ -220,7 +228,8 @@ pub(crate) fn good(base: &str) -> Answers {
         hash(b"second, longer"),
         day(4)
     );
-    let (created, deleted) = (change(base, "a.txt", "created", &day(2)), change(base, "x.txt", "deleted", &day(3)));
+    let (created, deleted) =
+        (change(base, "a.txt", "created", &day(2)), change(base, "x.txt", "deleted", &day(3)));
     files.push((
         "/cl1.xml",
         urlset(&format!(
@@ -228,10 +237,14 @@ pub(crate) fn good(base: &str) -> Answers {
             span(1, Some(5))
         )),
     ));
-    let later = change(base, "c.txt", "created", &day(6)) + &change(base, "d.html", "updated", &day(7));
+    let later =
+        change(base, "c.txt", "created", &day(6)) + &change(base, "d.html", "updated", &day(7));
     files.push((
         "/cl2.xml",
-        urlset(&format!("{up}{index}<rs:md capability=\"changelist\" {}/>\n{later}", span(5, None))),
+        urlset(&format!(
+            "{up}{index}<rs:md capability=\"changelist\" {}/>\n{later}",
+            span(5, None)
+        )),
     ));
     // Dumps, with copies of the manifests.
     let packages = packages(base);
@@ -259,7 +272,8 @@ pub(crate) fn good(base: &str) -> Answers {
             dumped("/c1.zip", &span(1, Some(5)), "/c1.xml")
         )),
     ));
-    for (path, contents) in [("/p1.zip", "/p1.xml"), ("/p2.zip", "/p2.xml"), ("/c1.zip", "/c1.xml")] {
+    for (path, contents) in [("/p1.zip", "/p1.xml"), ("/p2.zip", "/p2.xml"), ("/c1.zip", "/c1.xml")]
+    {
         let members = &packages.iter().find(|(name, _)| *name == path).unwrap().1;
         files.push((contents, members[0].1.clone()));
         files.push((path, pack(members)));
@@ -275,18 +289,34 @@ pub(crate) fn good(base: &str) -> Answers {
     ));
     for (path, of) in [("/old-rl1.xml", 1), ("/old-rl2.xml", 2)] {
         let listed = resource(base, RESOURCES[0], "");
-        files.push((path, urlset(&format!("{up}<rs:md capability=\"resourcelist\" at=\"{}\"/>\n{listed}", day(of)))));
+        files.push((
+            path,
+            urlset(&format!(
+                "{up}<rs:md capability=\"resourcelist\" at=\"{}\"/>\n{listed}",
+                day(of)
+            )),
+        ));
     }
     files.push((
         "/cla.xml",
-        urlset(&format!("{up}<rs:md capability=\"changelist-archive\"/>\n{}", entry("/old-cl.xml", &span(1, Some(1))))),
+        urlset(&format!(
+            "{up}<rs:md capability=\"changelist-archive\"/>\n{}",
+            entry("/old-cl.xml", &span(1, Some(1)))
+        )),
     ));
-    files.push(("/old-cl.xml", urlset(&format!("{up}<rs:md capability=\"changelist\" {}/>\n", span(1, Some(1))))));
+    files.push((
+        "/old-cl.xml",
+        urlset(&format!("{up}<rs:md capability=\"changelist\" {}/>\n", span(1, Some(1)))),
+    ));
     // Notifications.
-    let told = change(base, "c.txt", "created", &day(6)) + &change(base, "d.html", "updated", &day(7));
+    let told =
+        change(base, "c.txt", "created", &day(6)) + &change(base, "d.html", "updated", &day(7));
     files.push((
         "/notify/change",
-        urlset(&format!("{up}<rs:md capability=\"change-notification\" {}/>\n{told}", span(5, Some(7)))),
+        urlset(&format!(
+            "{up}<rs:md capability=\"change-notification\" {}/>\n{told}",
+            span(5, Some(7))
+        )),
     ));
     let told = |path: &str, md: &str, index: &str| {
         let index = match index {
@@ -301,7 +331,11 @@ pub(crate) fn good(base: &str) -> Answers {
             "{up}<rs:md capability=\"framework-notification\" {}/>\n{}",
             span(11, Some(12)),
             [
-                told("/.well-known/resourcesync", "change=\"updated\" capability=\"description\"", ""),
+                told(
+                    "/.well-known/resourcesync",
+                    "change=\"updated\" capability=\"description\"",
+                    ""
+                ),
                 told("/caps.xml", "change=\"updated\" capability=\"capabilitylist\"", ""),
                 told("/rl1.xml", "change=\"created\" capability=\"resourcelist\"", "/rl.xml"),
                 told("/rd.xml", "change=\"created\" capability=\"resourcedump\"", ""),
@@ -339,7 +373,8 @@ fn answer(path: &str, body: Vec<u8>) -> Answer {
     let kind = if is_xml { "application/xml" } else { media_type(path) };
     let etag = format!("\"{}\"", &hash(&body)[4..]);
     let headers = [("Content-Type", kind), ("ETag", &etag), ("Last-Modified", MODIFIED)];
-    let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let headers =
+        headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     Answer { body, headers, ..Answer::default() }
 }
 
@@ -359,7 +394,10 @@ pub(crate) fn broken(base: &str, breaks: &[Break]) -> Answers {
             }
             Break::Remove(path) => assert!(answers.remove(*path).is_some(), "{path}"),
             Break::AddFinding(path, body) => {
-                answers.insert((*path).to_owned(), answer(path, body.replace("{B}", base).into_bytes()));
+                answers.insert(
+                    (*path).to_owned(),
+                    answer(path, body.replace("{B}", base).into_bytes()),
+                );
             }
             Break::Header(path, name, value) => {
                 let headers = &mut answers.get_mut(*path).unwrap().headers;
@@ -377,7 +415,8 @@ pub(crate) fn broken(base: &str, breaks: &[Break]) -> Answers {
             Break::Empty(path) => answers.get_mut(*path).unwrap().body.clear(),
             Break::Unconditional(path) => answers.get_mut(*path).unwrap().unconditional = true,
             Break::Members(path, change) => {
-                let mut members = packages(base).into_iter().find(|(name, _)| name == path).unwrap().1;
+                let mut members =
+                    packages(base).into_iter().find(|(name, _)| name == path).unwrap().1;
                 change(&mut members);
                 answers.get_mut(*path).unwrap().body = pack(&members);
             }

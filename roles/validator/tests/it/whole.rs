@@ -20,7 +20,8 @@ fn each_address_is_asked_for_once() {
 
 #[test]
 fn every_address_of_a_source_leads_to_the_same_report() {
-    let breaks = [Break::Replace("/cl1.xml", "datetime=\"2026-01-02T00", "datetime=\"2026-01-03T09")];
+    let breaks =
+        [Break::Replace("/cl1.xml", "datetime=\"2026-01-02T00", "datetime=\"2026-01-03T09")];
     let server = Server::start(|base| broken(base, &breaks));
     let reports: Vec<String> = ["/caps.xml", "/rl1.xml", "/old-cl.xml"]
         .iter()
@@ -35,7 +36,10 @@ fn every_address_of_a_source_leads_to_the_same_report() {
 
 #[test]
 fn a_page_that_links_to_the_source_is_a_start() {
-    let breaks = [Break::AddFinding("/", "<!DOCTYPE html><head><link rel=resourcesync href='{B}/caps.xml'></head>")];
+    let breaks = [Break::AddFinding(
+        "/",
+        "<!DOCTYPE html><head><link rel=resourcesync href='{B}/caps.xml'></head>",
+    )];
     let server = Server::start(|base| broken(base, &breaks));
     let report = inspect(&server, "/", |_| {});
     assert!(report.findings.is_empty(), "{}", text(&report));
@@ -48,14 +52,16 @@ fn root_without_links_is_fine_if_the_source_is_found() {
         Break::AddFinding("/", "<!DOCTYPE html><title>hello</title>"),
         Break::AddFinding("/p.html", "<!DOCTYPE html>"),
     ];
-    for (breaks, path, errors) in [(&page[..0], "/", 0), (&page, "/", 0), (&page, "/p.html", 0), (&page[..0], "/no", 1)]
+    for (breaks, path, errors) in
+        [(&page[..0], "/", 0), (&page, "/", 0), (&page, "/p.html", 0), (&page[..0], "/no", 1)]
     {
         let server = Server::start(|base| broken(base, breaks));
         let report = inspect(&server, path, |_| {});
         assert_eq!(report.count(Severity::Error), errors, "{path}\n{}", text(&report));
         assert!(report.read() >= 20);
     }
-    let server = Server::start(|_| broken("", &page).into_iter().filter(|(path, _)| path == "/").collect());
+    let server =
+        Server::start(|_| broken("", &page).into_iter().filter(|(path, _)| path == "/").collect());
     let report = inspect(&server, "/", |_| {});
     assert!(report.saw_nothing() && report.count(Severity::Error) == 1, "{}", text(&report));
 }
@@ -108,18 +114,23 @@ fn as_many_documents_as_allowed_are_read() {
         );
         let lists = |number| format!("<sitemap><loc>{base}/{number}.xml</loc></sitemap>");
         let index = (0..60).map(lists).collect::<String>();
-        let index =
-            crate::site::urlset(&format!("<rs:md capability=\"resourcelist\" at=\"2026-01-10T00:00:00Z\"/>{index}"));
+        let index = crate::site::urlset(&format!(
+            "<rs:md capability=\"resourcelist\" at=\"2026-01-10T00:00:00Z\"/>{index}"
+        ));
         let index = String::from_utf8(index).unwrap().replace("urlset", "sitemapindex");
         let answer = |body: Vec<u8>| crate::server::Answer { body, ..Default::default() };
-        let lists = (0..60).map(|number| (format!("/{number}.xml"), answer(crate::site::urlset(&list))));
+        let lists =
+            (0..60).map(|number| (format!("/{number}.xml"), answer(crate::site::urlset(&list))));
         lists.chain([("/index.xml".to_owned(), answer(index.into_bytes()))]).collect()
     });
     for most in [1, 2, 30, 61] {
         let report = inspect(&server, "/index.xml", |options| options.max_documents = most);
         assert_eq!(report.read(), most, "{}", text(&report));
         let first = (0..60).take_while(|number| {
-            report.documents.iter().any(|document| document.read && document.url.ends_with(&format!("/{number}.xml")))
+            report
+                .documents
+                .iter()
+                .any(|document| document.read && document.url.ends_with(&format!("/{number}.xml")))
         });
         assert!(first.count() + 1 >= most, "the first are read: {}", text(&report));
         assert_eq!(report.limit, (most < 61).then_some("--max-documents"));
@@ -128,10 +139,15 @@ fn as_many_documents_as_allowed_are_read() {
 
 #[test]
 fn all_resources_are_compared_when_asked_for() {
-    let server = Server::start(|base| broken(base, &[Break::Replace("/r/c.txt", "third", "drift")]));
+    let server =
+        Server::start(|base| broken(base, &[Break::Replace("/r/c.txt", "third", "drift")]));
     let report = inspect(&server, "/caps.xml", |options| options.sample = Share::All);
     assert_eq!(report.sampled, 4);
-    assert!(report.findings.iter().any(|found| found.rule.id == "RS-7-hash-true"), "{}", text(&report));
+    assert!(
+        report.findings.iter().any(|found| found.rule.id == "RS-7-hash-true"),
+        "{}",
+        text(&report)
+    );
     let none = inspect(&server, "/caps.xml", |options| options.sample = Share::Some(0));
     assert!(none.sampled == 0 && none.findings.is_empty(), "{}", text(&none));
 }
@@ -150,8 +166,17 @@ fn packages_on_disk_are_checked() {
     members.pop();
     let report = check(&members);
     let found = &report.findings[0];
-    assert_eq!((found.rule.id, found.severity), ("RS-11.2-exists", Severity::Error), "{}", text(&report));
-    assert!(found.url.ends_with("package.zip!/manifest.xml") && found.line > 0, "{}", ndjson(&report));
+    assert_eq!(
+        (found.rule.id, found.severity),
+        ("RS-11.2-exists", Severity::Error),
+        "{}",
+        text(&report)
+    );
+    assert!(
+        found.url.ends_with("package.zip!/manifest.xml") && found.line > 0,
+        "{}",
+        ndjson(&report)
+    );
 }
 
 #[test]

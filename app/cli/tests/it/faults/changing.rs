@@ -1,4 +1,5 @@
-//! A Source that changes without pause while it is listed and copied: what was listed and the changes since are all of it.
+//! A Source that changes without pause while it is listed and copied: what was listed and the
+//! changes since are all of it.
 
 use super::Copy;
 use super::web::Web;
@@ -52,11 +53,13 @@ fn follows(copy: &Copy, seed: u64, original: impl Fn() -> BTreeMap<PathBuf, Vec<
     eventually_ok("the copy follows", || {
         let ran = copy.run();
         assert_ne!(ran.summary().mode, Mode::Baseline, "seed {seed}: {:?}", ran.codes);
-        same(&original(), &files(&copy.options.folder)).map_err(|why| format!("seed {seed}: {why}; {:?}", ran.codes))
+        same(&original(), &files(&copy.options.folder))
+            .map_err(|why| format!("seed {seed}: {why}; {:?}", ran.codes))
     });
 }
 
-/// Copies by several clients while everything changes; then the changes since are applied, and nothing else is.
+/// Copies by several clients while everything changes; then the changes since are applied, and
+/// nothing else is.
 fn copied_during_change(dumps: Dumps, serve: &[&str]) {
     let place = tempfile::tempdir().unwrap();
     let original = place.path().join("original");
@@ -68,11 +71,14 @@ fn copied_during_change(dumps: Dumps, serve: &[&str]) {
     for seed in seeds(ROUNDS) {
         eprintln!("repeat with ABREAST_TEST_SEED={seed}");
         let stop = Arc::new(AtomicBool::new(false));
-        let writers =
-            [spawn(writer(original.clone(), seed), &stop), spawn(writer(original.clone(), seed + 500), &stop)];
+        let writers = [
+            spawn(writer(original.clone(), seed), &stop),
+            spawn(writer(original.clone(), seed + 500), &stop),
+        ];
         let copies: Vec<Copy> = (0..CLIENTS)
             .map(|client| {
-                let mut copy = Copy::of(source.url(), &place.path().join(format!("copy{seed}-{client}")));
+                let mut copy =
+                    Copy::of(source.url(), &place.path().join(format!("copy{seed}-{client}")));
                 copy.options.dumps = dumps;
                 copy.options.max_delete = MaxDelete::parse("100%").unwrap();
                 copy
@@ -157,7 +163,10 @@ impl Records {
                     let number = self.random.below(self.once.len() as u64) as usize;
                     (self.once.swap_remove(number), true)
                 }
-                _ => (format!("/d/restless{}", self.random.below(RESTLESS)), self.random.below(6) == 0),
+                _ => (
+                    format!("/d/restless{}", self.random.below(RESTLESS)),
+                    self.random.below(6) == 0,
+                ),
             };
             if is_deleted {
                 self.web.remove(&path);
@@ -217,8 +226,10 @@ fn list_read_during_1000_changes_a_second_plus_changes_is_exact() {
                 let rate = records.recorded as f64 / records.begun.elapsed().as_secs_f64();
                 eprintln!("seed {seed}: {} changes, {rate:.0} a second", records.recorded);
             });
-            let readers: Vec<_> = copies.iter().map(|copy| scope.spawn(|| read_during_change(copy, seed))).collect();
-            let read: Vec<_> = readers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+            let readers: Vec<_> =
+                copies.iter().map(|copy| scope.spawn(|| read_during_change(copy, seed))).collect();
+            let read: Vec<_> =
+                readers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
             stop.store(true, Ordering::Relaxed);
             writer.join().unwrap();
             for read in read {
@@ -241,6 +252,14 @@ fn list_read_during_changes_plus_changes_is_the_source() {
 fn dump_read_during_changes_plus_changes_is_the_source() {
     copied_during_change(
         Dumps::Always,
-        &["--changes-per-list", "50", "--dumps", "1s", "--dump-part-size", "1MiB", "--change-dumps"],
+        &[
+            "--changes-per-list",
+            "50",
+            "--dumps",
+            "1s",
+            "--dump-part-size",
+            "1MiB",
+            "--change-dumps",
+        ],
     );
 }

@@ -1,7 +1,8 @@
-//! What goes wrong between Source and Destination, made to happen: a copy converges, and nothing is lost by it.
+//! What goes wrong between Source and Destination, made to happen: a copy converges, and nothing is
+//! lost by it.
 //!
-//! Every test that draws numbers prints its seed; ABREAST_TEST_SEED repeats one, and is the only one then.
-//! ABREAST_TEST_SEEDS asks for so many of them.
+//! Every test that draws numbers prints its seed; ABREAST_TEST_SEED repeats one, and is the only
+//! one then. ABREAST_TEST_SEEDS asks for so many of them.
 
 mod changing;
 mod network;
@@ -30,7 +31,9 @@ struct Ran {
 
 impl Ran {
     fn exit(&self) -> u8 {
-        self.result.as_ref().map_or_else(|error| error.exit_code().number(), |summary| summary.exit_code)
+        self.result
+            .as_ref()
+            .map_or_else(|error| error.exit_code().number(), |summary| summary.exit_code)
     }
 
     fn summary(&self) -> &Summary {

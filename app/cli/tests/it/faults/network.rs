@@ -1,4 +1,5 @@
-//! With 30 of 100 requests broken on the way a copy converges by itself, in three runs at most, and nothing bad is kept.
+//! With 30 of 100 requests broken on the way a copy converges by itself, in three runs at most, and
+//! nothing bad is kept.
 
 use super::Copy;
 use super::proxy::{FaultProxy, STALL};
@@ -23,7 +24,9 @@ type Versions = Arc<Mutex<BTreeMap<PathBuf, Vec<Vec<u8>>>>>;
 
 fn write(folder: &Path, number: u64, version: u64, versions: &Versions) {
     let path = PathBuf::from(format!("d{}/f{number:04}.txt", number % 20));
-    let text = format!("resource {number}, version {version}\n").repeat(1 + (number % 60) as usize).into_bytes();
+    let text = format!("resource {number}, version {version}\n")
+        .repeat(1 + (number % 60) as usize)
+        .into_bytes();
     versions.lock().unwrap().entry(path.clone()).or_default().push(text.clone());
     fs::create_dir_all(folder.join(&path).parent().unwrap()).unwrap();
     let aside = folder.join(".new");
@@ -50,20 +53,34 @@ fn converge(copy: &Copy, seed: u64) -> Vec<Mode> {
         if ran.exit() == 0 {
             return modes;
         }
-        told.push(format!("{:?} {:?}", ran.result.as_ref().err().map(ToString::to_string), ran.codes));
+        told.push(format!(
+            "{:?} {:?}",
+            ran.result.as_ref().err().map(ToString::to_string),
+            ran.codes
+        ));
     }
     panic!("seed {seed}: three runs were not enough: {told:#?}");
 }
 
 /// Looks at every visible file without pause: each must be a version that there was, whole.
-fn watch(folder: PathBuf, versions: &Versions, stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
+fn watch(
+    folder: PathBuf,
+    versions: &Versions,
+    stop: &Arc<AtomicBool>,
+) -> std::thread::JoinHandle<u64> {
     let (versions, stop) = (Arc::clone(versions), Arc::clone(stop));
     std::thread::spawn(move || {
         let mut looked = 0;
         while !stop.load(Ordering::Relaxed) {
             for (path, bytes) in files(&folder) {
-                let known = versions.lock().unwrap().get(&path).is_some_and(|all| all.contains(&bytes));
-                assert!(known, "{} holds {} bytes that were never its content", path.display(), bytes.len());
+                let known =
+                    versions.lock().unwrap().get(&path).is_some_and(|all| all.contains(&bytes));
+                assert!(
+                    known,
+                    "{} holds {} bytes that were never its content",
+                    path.display(),
+                    bytes.len()
+                );
                 looked += 1;
             }
             // Two cores are shared with those who do the work.
@@ -105,7 +122,8 @@ fn broken_network(dumps: Dumps, serve: &[&str], count: u64) {
         for _ in 0..200 {
             let number = random.below(resources + 100);
             if random.below(5) == 0 {
-                let _ = fs::remove_file(original.join(format!("d{}/f{number:04}.txt", number % 20)));
+                let _ =
+                    fs::remove_file(original.join(format!("d{}/f{number:04}.txt", number % 20)));
             } else {
                 write(&original, number, version, &versions);
             }
@@ -114,12 +132,15 @@ fn broken_network(dumps: Dumps, serve: &[&str], count: u64) {
         write(&original, marker, version, &versions);
         let name = format!("f{marker}");
         eventually("the Source has recorded the changes", || {
-            source.get("/set/changelist.xml").is_some_and(|list| String::from_utf8_lossy(&list).contains(&name))
+            source
+                .get("/set/changelist.xml")
+                .is_some_and(|list| String::from_utf8_lossy(&list).contains(&name))
         });
         let mut modes = Vec::new();
         eventually_ok("the copy follows", || {
             modes.extend(converge(&copy, seed));
-            same(&files(&original), &files(&folder)).map_err(|why| format!("seed {seed}: {why}; {modes:?}"))
+            same(&files(&original), &files(&folder))
+                .map_err(|why| format!("seed {seed}: {why}; {modes:?}"))
         });
         assert!(!modes.contains(&Mode::Baseline), "seed {seed}: no change was missed {modes:?}");
         stop.store(true, Ordering::Relaxed);
@@ -127,7 +148,12 @@ fn broken_network(dumps: Dumps, serve: &[&str], count: u64) {
         let met = proxy.met();
         eprintln!("seed {seed}: {met:?}");
         proxy.seed(None);
-        let report = audit(&AuditOptions { sync: copy.options, full: true }, &Silent, &AtomicBool::new(false)).unwrap();
+        let report = audit(
+            &AuditOptions { sync: copy.options, full: true },
+            &Silent,
+            &AtomicBool::new(false),
+        )
+        .unwrap();
         assert_eq!(report.exit_code, 0, "seed {seed}: {report:?}");
         fs::remove_dir_all(folder).unwrap();
     }
@@ -154,12 +180,16 @@ fn bytes_without_digest_and_length_count_as_unverified() {
         web.body(&format!("/r/f{number}"), format!("resource {number}").repeat(20));
         entries += &["<url><loc>", &proxy.url(), &format!("r/f{number}</loc></url>")].concat();
     }
-    web.body("/list.xml", document("urlset", "capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"", &entries));
+    web.body(
+        "/list.xml",
+        document("urlset", "capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"", &entries),
+    );
     for seed in seeds(2) {
         eprintln!("repeat with ABREAST_TEST_SEED={seed}");
         let place = tempfile::tempdir().unwrap();
         proxy.seed(Some(seed));
-        let copy = patient(&format!("{}list.xml", proxy.url()), &place.path().join("copy"), Dumps::Never);
+        let copy =
+            patient(&format!("{}list.xml", proxy.url()), &place.path().join("copy"), Dumps::Never);
         let (mut unverified, mut runs) = (0, 0);
         loop {
             let ran = copy.run();
@@ -177,10 +207,18 @@ fn bytes_without_digest_and_length_count_as_unverified() {
         assert_eq!(found.len(), COUNT, "seed {seed}");
         for (path, bytes) in found {
             let number = path.to_string_lossy()[1..].to_owned();
-            assert_eq!(bytes.len(), format!("resource {number}").len() * 20, "seed {seed}: {number}");
+            assert_eq!(
+                bytes.len(),
+                format!("resource {number}").len() * 20,
+                "seed {seed}: {number}"
+            );
         }
         // On demand nothing of the kind is kept at all.
-        let mut strict = patient(&format!("{}list.xml", proxy.url()), &place.path().join("strict"), Dumps::Never);
+        let mut strict = patient(
+            &format!("{}list.xml", proxy.url()),
+            &place.path().join("strict"),
+            Dumps::Never,
+        );
         strict.options.require_fixity = true;
         proxy.seed(None);
         assert_eq!(strict.run().exit(), 3, "seed {seed}");

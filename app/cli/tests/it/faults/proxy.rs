@@ -1,7 +1,8 @@
 //! A proxy that breaks what it carries. The same seed breaks the same attempts at the same paths.
 //!
-//! Each request has its own draw, from the seed, its path and how often that path was asked for, so that it does not
-//! matter in which order connections come. A Source published at the proxy's address is behind it as a whole.
+//! Each request has its own draw, from the seed, its path and how often that path was asked for, so
+//! that it does not matter in which order connections come. A Source published at the proxy's
+//! address is behind it as a whole.
 
 use abreast_testkit::Random;
 use abreast_testkit::digest::md5_hex;
@@ -109,8 +110,10 @@ fn draw(inner: &Inner, path: &str) -> (Fault, Random) {
     };
     let digest = md5_hex(format!("{seed} {path} {count}").as_bytes());
     let mut random = Random::new(u64::from_str_radix(&digest[..15], 16).unwrap());
-    let mut found = FAULTS.get((random.below(100) / SHARE) as usize).copied().unwrap_or(Fault::None);
-    // A digest is listed for what is a resource or a package; nobody can tell a bit of a list from another.
+    let mut found =
+        FAULTS.get((random.below(100) / SHARE) as usize).copied().unwrap_or(Fault::None);
+    // A digest is listed for what is a resource or a package; nobody can tell a bit of a list from
+    // another.
     if found == Fault::Flip && !path.contains("/r/") && !path.contains("/dump/") {
         found = Fault::Cut;
     }

@@ -120,7 +120,8 @@ fn of_many_small_files_killed_half_way_few_are_fetched_again() {
     for packed in [false, true] {
         let (web, place) = (Web::start(), tempfile::tempdir().unwrap());
         let copy = place.path().join("copy");
-        let target = if packed { format!("warc:{}", copy.display()) } else { copy.display().to_string() };
+        let target =
+            if packed { format!("warc:{}", copy.display()) } else { copy.display().to_string() };
         let all = small(&web, COUNT);
         publish(&web, &all);
         web.hold_requests("/d/", COUNT / 2);
@@ -131,12 +132,15 @@ fn of_many_small_files_killed_half_way_few_are_fetched_again() {
         kill(child);
         web.let_go();
         let first = web.take_log();
-        let finished: Vec<_> = first.iter().filter(|sent| sent.whole).map(|sent| sent.path.as_str()).collect();
+        let finished: Vec<_> =
+            first.iter().filter(|sent| sent.whole).map(|sent| sent.path.as_str()).collect();
         assert!(finished.len() >= COUNT / 2, "{} were finished", finished.len());
         sync(&web.url("/list.xml"), Path::new(&target), 0, &[]);
         let second = web.take_log();
-        let again =
-            second.iter().filter(|sent| sent.path.starts_with("/d/") && finished.contains(&sent.path.as_str())).count();
+        let again = second
+            .iter()
+            .filter(|sent| sent.path.starts_with("/d/") && finished.contains(&sent.path.as_str()))
+            .count();
         // WARC records that were written after the last commit are cut off, and fetched again.
         let allowed = if packed { COUNT } else { COUNT / 2 / 100 };
         assert!(again <= allowed, "{again} of {} were fetched again", finished.len());
@@ -189,7 +193,11 @@ fn a_package_killed_half_way_is_continued_there() {
         members += &web.entry(&path, &body, &format!(" path=\"/r{number}\""));
         zip.add(&format!("r{number}"), &body);
     }
-    let manifest = document("urlset", &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""), &members);
+    let manifest = document(
+        "urlset",
+        &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""),
+        &members,
+    );
     let package = zip.add("manifest.xml", manifest.as_bytes()).finish();
     let listed = format!(
         "<url><loc>{}</loc><rs:md type=\"application/zip\" hash=\"md5:{}\" length=\"{}\"/></url>",
@@ -197,7 +205,10 @@ fn a_package_killed_half_way_is_continued_there() {
         md5_hex(&package),
         package.len()
     );
-    web.body("/dump.xml", document("urlset", &format!("capability=\"resourcedump\" at=\"{BEGIN}\""), &listed));
+    web.body(
+        "/dump.xml",
+        document("urlset", &format!("capability=\"resourcedump\" at=\"{BEGIN}\""), &listed),
+    );
     web.body("/list.xml", document("urlset", RESOURCE_LIST, &entries));
     web.put("/one.zip", Page::ok(package.clone()));
     web.offer(&[("resourcelist", "/list.xml"), ("resourcedump", "/dump.xml")]);
@@ -211,6 +222,10 @@ fn a_package_killed_half_way_is_continued_there() {
     let sent = web.take_log();
     let again = bytes(&sent, "/one.zip") - package.len();
     assert!(again <= half / 100, "{again} bytes were fetched again");
-    assert_eq!(sent.iter().filter(|sent| sent.path.starts_with("/d/")).count(), 0, "resources came out of the package");
+    assert_eq!(
+        sent.iter().filter(|sent| sent.path.starts_with("/d/")).count(),
+        0,
+        "resources came out of the package"
+    );
     assert_equal(&original, &copy);
 }

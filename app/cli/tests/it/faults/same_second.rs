@@ -1,4 +1,5 @@
-//! A hundred changes within one second, as Sources tell them that know whole seconds only: none is lost.
+//! A hundred changes within one second, as Sources tell them that know whole seconds only: none is
+//! lost.
 
 use super::Copy;
 use super::web::Web;
@@ -32,7 +33,10 @@ impl Lists {
             let _ = write!(listed, "<url><loc>{}</loc></url>", web.url(&path));
             kept.insert(path, "begin".to_owned());
         }
-        web.body("/list.xml", document("urlset", &format!("capability=\"resourcelist\" at=\"{BEGIN}\""), &listed));
+        web.body(
+            "/list.xml",
+            document("urlset", &format!("capability=\"resourcelist\" at=\"{BEGIN}\""), &listed),
+        );
         web.offer(&[("resourcelist", "/list.xml"), ("changelist", "/changes.xml")]);
         let lists = Self { web, page, entries: Vec::new(), kept };
         lists.publish();
@@ -51,7 +55,9 @@ impl Lists {
             if self.kept.insert(path.clone(), body).is_some() { "updated" } else { "created" }
         };
         let url = self.web.url(&path);
-        self.entries.push(format!("<url><loc>{url}</loc><rs:md change=\"{change}\" datetime=\"{SECOND}\"/></url>\n"));
+        self.entries.push(format!(
+            "<url><loc>{url}</loc><rs:md change=\"{change}\" datetime=\"{SECOND}\"/></url>\n"
+        ));
         self.publish();
     }
 
@@ -67,7 +73,10 @@ impl Lists {
             let entries = pages.get(number).map(|page| page.concat()).unwrap_or_default();
             self.web.body(&path, document("urlset", &attributes, &entries));
             let url = self.web.url(&path);
-            let _ = writeln!(index, "<sitemap><loc>{url}</loc><rs:md from=\"{from}\"{until}/></sitemap>");
+            let _ = writeln!(
+                index,
+                "<sitemap><loc>{url}</loc><rs:md from=\"{from}\"{until}/></sitemap>"
+            );
         }
         let attributes = format!("capability=\"changelist\" from=\"{BEGIN}\"");
         self.web.body("/changes.xml", document("sitemapindex", &attributes, &index));
@@ -76,7 +85,9 @@ impl Lists {
     fn assert_copied(&self, folder: &Path, what: &str) {
         let found: BTreeMap<_, _> = files(folder)
             .into_iter()
-            .map(|(path, bytes)| (format!("/d/{}", path.display()), String::from_utf8(bytes).unwrap()))
+            .map(|(path, bytes)| {
+                (format!("/d/{}", path.display()), String::from_utf8(bytes).unwrap())
+            })
             .collect();
         assert_eq!(found, self.kept, "{what}");
     }
@@ -86,7 +97,8 @@ impl Lists {
 fn a_hundred_changes_of_one_second_are_all_applied() {
     for seed in seeds(1) {
         for (page, polled) in [(1, 2), (7, 3), (33, 10), (7, CHANGES)] {
-            let what = format!("ABREAST_TEST_SEED={seed}, {page} in a list, polled after every {polled}");
+            let what =
+                format!("ABREAST_TEST_SEED={seed}, {page} in a list, polled after every {polled}");
             let (mut lists, mut random) = (Lists::new(page), Random::new(seed));
             let place = tempfile::tempdir().unwrap();
             let mut copy = Copy::of(lists.web.url("/caps.xml"), &place.path().join("copy"));
@@ -99,7 +111,12 @@ fn a_hundred_changes_of_one_second_are_all_applied() {
                 lists.change(&mut random);
                 if number % polled == 0 {
                     let ran = copy.run();
-                    assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Incremental), "{what}: {:?}", ran.codes);
+                    assert_eq!(
+                        (ran.exit(), ran.summary().mode),
+                        (0, Mode::Incremental),
+                        "{what}: {:?}",
+                        ran.codes
+                    );
                     lists.assert_copied(&copy.options.folder, &format!("{what}, change {number}"));
                 }
             }

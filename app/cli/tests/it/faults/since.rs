@@ -1,5 +1,5 @@
-//! What changed since a point, asked for at every border that there is: within a second, between lists, at a change's own
-//! time. Nothing is left out, and nothing is told that was known.
+//! What changed since a point, asked for at every border that there is: within a second, between
+//! lists, at a change's own time. Nothing is left out, and nothing is told that was known.
 
 use super::Copy;
 use crate::api::send;
@@ -23,7 +23,8 @@ const PAGE: usize = 7;
 /// Who changes things at the same time.
 const WRITERS: u64 = 4;
 
-/// Many changes as fast as they are taken in: of few resources, so that most change more than once within a second.
+/// Many changes as fast as they are taken in: of few resources, so that most change more than once
+/// within a second.
 fn hurry(source: &Source, seed: u64, count: usize) {
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -36,7 +37,8 @@ fn hurry(source: &Source, seed: u64, count: usize) {
                         _ => ("PUT", format!("{seed} {writer} {number}")),
                     };
                     let answer = send(&source.address, method, &target, body.as_bytes());
-                    let (status, _) = answer.unwrap_or_else(|| panic!("{method} {target} was not answered"));
+                    let (status, _) =
+                        answer.unwrap_or_else(|| panic!("{method} {target} was not answered"));
                     // What is not there cannot be removed.
                     assert!(matches!(status, 200 | 201 | 404), "{method} {target}: {status}");
                 }
@@ -48,7 +50,12 @@ fn hurry(source: &Source, seed: u64, count: usize) {
 type Told = (String, Change, Timestamp, String);
 
 fn told(entry: &Entry) -> Told {
-    (entry.loc.clone(), entry.change.unwrap(), entry.datetime.unwrap().instant, entry.digests.to_string())
+    (
+        entry.loc.clone(),
+        entry.change.unwrap(),
+        entry.datetime.unwrap().instant,
+        entry.digests.to_string(),
+    )
 }
 
 /// The changes in the package that a query gives, their bytes checked against their digests.
@@ -94,7 +101,9 @@ fn told_by_the_api(source: &Source, since: Timestamp) -> Vec<String> {
 
 /// Of each resource the last change, in the order of time.
 fn last_of_each(changes: &[Told]) -> Vec<Told> {
-    let is_last = |(number, change): &(usize, &Told)| changes[number + 1..].iter().all(|later| later.0 != change.0);
+    let is_last = |(number, change): &(usize, &Told)| {
+        changes[number + 1..].iter().all(|later| later.0 != change.0)
+    };
     changes.iter().enumerate().filter(is_last).map(|(_, change)| change.clone()).collect()
 }
 
@@ -112,8 +121,15 @@ fn changes_since_any_point_of_a_second_are_complete() {
         for number in 0..5 {
             fs::write(original.join(format!("f{number}")), "begin").unwrap();
         }
-        let more =
-            ["--api-write", "--changes-per-list", &PAGE.to_string(), "--dumps", "on-demand", "--versions", "all"];
+        let more = [
+            "--api-write",
+            "--changes-per-list",
+            &PAGE.to_string(),
+            "--dumps",
+            "on-demand",
+            "--versions",
+            "all",
+        ];
         let source = Source::start(&original, 0, &more);
         let mut copy = Copy::of(source.url(), &folder);
         copy.options.dumps = Dumps::Always;
@@ -123,15 +139,22 @@ fn changes_since_any_point_of_a_second_are_complete() {
         let list = Document::from_slice(&source.get("/set/changelist.xml").unwrap()).unwrap();
         let created = second_of(list.head.from.unwrap().instant);
         eventually("another second begins", || {
-            SystemTime::now() > UNIX_EPOCH + Duration::from_micros(created.as_micros() as u64 + 1_000_000)
+            SystemTime::now()
+                > UNIX_EPOCH + Duration::from_micros(created.as_micros() as u64 + 1_000_000)
         });
-        // A copy that takes packages of what changed since the last time, which is within a second of changes.
+        // A copy that takes packages of what changed since the last time, which is within a second
+        // of changes.
         let mut round = 0;
         while changes(&source).len() < CHANGES {
             round += 1;
             hurry(&source, seed * 1_000 + round, CHANGES / 4);
             let ran = copy.run();
-            assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Incremental), "seed {seed}: {:?}", ran.codes);
+            assert_eq!(
+                (ran.exit(), ran.summary().mode),
+                (0, Mode::Incremental),
+                "seed {seed}: {:?}",
+                ran.codes
+            );
             assert_equal(&original, &folder);
         }
 
@@ -148,16 +171,31 @@ fn changes_since_any_point_of_a_second_are_complete() {
             let mut found = since(&format!("changes=last&position={known}"));
             found.sort_by_key(|(.., time, _)| *time);
             // Of what is gone, an earlier deletion may be there as well.
-            assert_eq!(last_of_each(&found), last_of_each(&all[known..]), "{what}, the last of each");
-            let Some((_, _, last, _)) = known.checked_sub(1).map(|last| &all[last]) else { continue };
+            assert_eq!(
+                last_of_each(&found),
+                last_of_each(&all[known..]),
+                "{what}, the last of each"
+            );
+            let Some((_, _, last, _)) = known.checked_sub(1).map(|last| &all[last]) else {
+                continue;
+            };
             assert_eq!(since(&format!("time={last}")), all[known..], "{what}, by its time");
             let before = last.plus_micros(-1);
-            assert_eq!(since(&format!("time={before}")), all[known - 1..], "{what}, by the time before");
+            assert_eq!(
+                since(&format!("time={before}")),
+                all[known - 1..],
+                "{what}, by the time before"
+            );
         }
         for second in seconds.keys() {
             // Who has whole seconds only is told all of that second again.
-            let expected: Vec<_> = all.iter().filter(|(_, _, time, _)| time > second).cloned().collect();
-            assert_eq!(package(&source, &format!("time={second}")), expected, "seed {seed}, since {second}");
+            let expected: Vec<_> =
+                all.iter().filter(|(_, _, time, _)| time > second).cloned().collect();
+            assert_eq!(
+                package(&source, &format!("time={second}")),
+                expected,
+                "seed {seed}, since {second}"
+            );
             let times: Vec<_> = expected.iter().map(|(_, _, time, _)| time.to_string()).collect();
             assert_eq!(told_by_the_api(&source, *second), times, "seed {seed}, since {second}");
         }

@@ -1,4 +1,5 @@
-//! A web server whose pages a test writes, that counts what it sends, and holds bodies back when told to.
+//! A web server whose pages a test writes, that counts what it sends, and holds bodies back when
+//! told to.
 
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::{self, capability_list};
@@ -80,7 +81,9 @@ impl Web {
     /// All bodies whose paths begin so.
     pub(super) fn bodies(&self, prefix: &str) -> BTreeMap<PathBuf, Vec<u8>> {
         let pages = self.inner.pages.lock().unwrap();
-        let of = |(path, page): (&String, &Page)| Some((path.strip_prefix(prefix)?.into(), page.body.to_vec()));
+        let of = |(path, page): (&String, &Page)| {
+            Some((path.strip_prefix(prefix)?.into(), page.body.to_vec()))
+        };
         pages.iter().filter_map(of).collect()
     }
 
@@ -157,7 +160,11 @@ fn answer(inner: &Inner, request: &Request, stream: &mut TcpStream) -> Option<()
     wait(inner, |hold| match hold {
         Hold::Requests(prefix, count) if path.starts_with(prefix.as_str()) => {
             let log = inner.log.lock().unwrap();
-            log.iter().take(number + 1).filter(|sent| sent.path.starts_with(prefix.as_str())).count() > *count
+            log.iter()
+                .take(number + 1)
+                .filter(|sent| sent.path.starts_with(prefix.as_str()))
+                .count()
+                > *count
         }
         _ => false,
     });

@@ -1,5 +1,5 @@
-//! Subscribers of a test: HTTP servers that answer correctly, with an error, late, too early or not at all, and check each
-//! delivery when it arrives.
+//! Subscribers of a test: HTTP servers that answer correctly, with an error, late, too early or not
+//! at all, and check each delivery when it arrives.
 
 use abreast_testkit::Random;
 use abreast_testkit::http::{Request, Server, send};
@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 
 /// Addresses that subscribers are at: each is an origin of its own for the hub.
 const LISTENERS: usize = 8;
-/// A subscriber takes a delivery at least at this attempt, so that pauses between attempts stay short.
+/// A subscriber takes a delivery at least at this attempt, so that pauses between attempts stay
+/// short.
 const FAILS: u32 = 2;
-/// A repeat is explained by the hub not having recorded for so long. Recording takes a tenth of a second, and longer
-/// when the disk is slow.
+/// A repeat is explained by the hub not having recorded for so long. Recording takes a tenth of a
+/// second, and longer when the disk is slow.
 const UNRECORDED: Duration = Duration::from_secs(5);
 
 /// A subscription: where deliveries of one topic go.
@@ -112,7 +113,8 @@ impl Receiver {
         self.servers[subscription.number % LISTENERS].url(&subscription.path())
     }
 
-    /// To be called when the hub was killed: returns when everything that it sent is recorded, before another one starts.
+    /// To be called when the hub was killed: returns when everything that it sent is recorded,
+    /// before another one starts.
     pub(crate) fn after_kill(&self) {
         for server in &self.servers {
             // Connections are accepted one after the other: those of the hub before this one.
@@ -120,8 +122,11 @@ impl Receiver {
             stream.write_all(b"GET /last HTTP/1.1\r\n\r\n").unwrap();
             let _ = stream.read_to_end(&mut Vec::new());
         }
-        // In this order: a connection that records its request in between is not counted as one that reads.
-        while self.servers.iter().map(Server::open).sum::<usize>() > self.shared.recorded.load(SeqCst) {
+        // In this order: a connection that records its request in between is not counted as one
+        // that reads.
+        while self.servers.iter().map(Server::open).sum::<usize>()
+            > self.shared.recorded.load(SeqCst)
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.shared.begin_life();
@@ -193,7 +198,9 @@ impl Shared {
         let fate = self.record(subscription, &request, self.fate());
         self.recorded.fetch_add(1, SeqCst);
         match fate {
-            Fate::TakeLate(pause) | Fate::NoAnswer(pause) => std::thread::sleep(Duration::from_millis(pause)),
+            Fate::TakeLate(pause) | Fate::NoAnswer(pause) => {
+                std::thread::sleep(Duration::from_millis(pause))
+            }
             Fate::Take | Fate::Error => {}
         }
         // A client that has the answer may send the next request, which is waited for.
@@ -213,16 +220,22 @@ impl Shared {
         let message = request.text().trim_end().to_owned();
         let Found { seen, messages, wrong, deliveries, repeats, failed } = &mut *self.lock();
         let mut say = |what: String| wrong.push(format!("{subscription:?}, life {life}: {what}"));
-        let Some(offset) = request.header("abreast-offset").and_then(|offset| offset.parse::<u64>().ok()) else {
+        let Some(offset) =
+            request.header("abreast-offset").and_then(|offset| offset.parse::<u64>().ok())
+        else {
             say("a delivery without a number".to_owned());
             return Fate::Error;
         };
-        let signature =
-            subscription.secret().map(|secret| Key::new(Method::Sha256, secret.as_bytes()).sign(&request.body));
-        if request.header("x-hub-signature").map(str::to_owned) != signature.map(|signature| signature.to_string()) {
+        let signature = subscription
+            .secret()
+            .map(|secret| Key::new(Method::Sha256, secret.as_bytes()).sign(&request.body));
+        if request.header("x-hub-signature").map(str::to_owned)
+            != signature.map(|signature| signature.to_string())
+        {
             say(format!("{offset} is not signed as it should be"));
         }
-        let before = messages.entry((subscription.topic, offset)).or_insert_with(|| message.clone());
+        let before =
+            messages.entry((subscription.topic, offset)).or_insert_with(|| message.clone());
         if *before != message {
             say(format!("{offset} was `{before}` and is `{message}`"));
         }
@@ -239,7 +252,10 @@ impl Shared {
         let next = seen.offset + u64::from(seen.taken);
         if offset > next || offset < seen.first || offset < seen.offset && life == seen.life {
             let after = if seen.taken { "taken" } else { "not taken" };
-            say(format!("{offset} came after {} of life {}, which was {after}", seen.offset, seen.life));
+            say(format!(
+                "{offset} came after {} of life {}, which was {after}",
+                seen.offset, seen.life
+            ));
         }
         if offset <= seen.furthest {
             *repeats += 1;
@@ -247,7 +263,9 @@ impl Shared {
                 let kill = self.kills.lock().unwrap().iter().copied().find(|kill| kill > taken_at);
                 match kill {
                     Some(kill) if kill.duration_since(*taken_at) < UNRECORDED => {}
-                    _ => say(format!("{offset} is repeated though it was taken and no kill came soon after")),
+                    _ => say(format!(
+                        "{offset} is repeated though it was taken and no kill came soon after"
+                    )),
                 }
             }
         }
@@ -301,7 +319,10 @@ fn a_receiver_notices_what_no_hub_may_do() {
                 continue;
             }
             let body = offset.to_string();
-            let head = format!("POST / HTTP/1.1\r\nabreast-offset: {body}\r\ncontent-length: {}\r\n", body.len());
+            let head = format!(
+                "POST / HTTP/1.1\r\nabreast-offset: {body}\r\ncontent-length: {}\r\n",
+                body.len()
+            );
             let request = Request::read(&mut format!("{head}\r\n{body}").as_bytes()).unwrap();
             let subscription = Subscription { number: 1, topic: 0 };
             shared.record(subscription, &request, *fate);

@@ -1,4 +1,5 @@
-//! Change Lists and their indexes: what changed since the cursor, and whether anything was missed [rs-core §12].
+//! Change Lists and their indexes: what changed since the cursor, and whether anything was missed
+//! [rs-core §12].
 
 use super::cursor;
 use super::document::{Answer, Go, Kind, Member, Part, Read, read_page, read_parts};
@@ -64,7 +65,8 @@ impl Reach {
         let Some(from) = read.head.from.map(|from| read.at_earliest(from.instant)) else { return };
         // One that does not reach further back leads nowhere.
         if self.earliest.is_none_or(|earliest| from < earliest) {
-            self.before = links_of(read, "prev").into_iter().chain(links_of(read, "previous")).next();
+            self.before =
+                links_of(read, "prev").into_iter().chain(links_of(read, "previous")).next();
         }
         self.earliest = self.earliest.into_iter().chain([from]).min();
     }
@@ -75,7 +77,8 @@ impl Reach {
     }
 }
 
-/// Puts lists into the order of their spans, if all of them state where these begin; an index may name the newest first.
+/// Puts lists into the order of their spans, if all of them state where these begin; an index may
+/// name the newest first.
 fn sort_by_span(lists: &mut [Named]) {
     if lists.iter().all(|list| list.from.is_some()) {
         lists.sort_by_key(|list| list.from);
@@ -102,7 +105,8 @@ fn is_index(head: &Head) -> bool {
     head.root == abreast_resourcesync::v1_1::Root::SitemapIndex
 }
 
-/// Reads what an archive of Change Lists names [rs-archives §5]; `true` when it is an index of archives.
+/// Reads what an archive of Change Lists names [rs-archives §5]; `true` when it is an index of
+/// archives.
 fn read_archive(requests: &Requests<'_>, url: &str, lists: &mut Vec<Named>) -> Result<bool, Error> {
     let answer = read_parts(requests, url, Kind::ChangesArchive, None, &mut |part| {
         let member = match part {
@@ -173,7 +177,9 @@ impl Replay<'_> {
                     until = micros(span.until);
                     *last = last_before.max(micros(span.from).unwrap_or(since));
                 }
-                Part::Member(member) if member.until.is_none_or(|until| until.as_micros() >= since) => {
+                Part::Member(member)
+                    if member.until.is_none_or(|until| until.as_micros() >= since) =>
+                {
                     lists.push(member);
                 }
                 Part::Member(_) => {}
@@ -230,18 +236,21 @@ fn follow_lists(
     let known = if conditional { run.planner.mirror.document(&start)? } else { None };
     let mut seen = Seen::default();
     let mut index_entries: Vec<Named> = Vec::new();
-    let read = match read_changes(run, &start, known.as_ref(), cursor, &mut seen, &mut index_entries) {
-        Ok(Some(read)) => read,
-        Ok(None) => return Ok(Followed::Unchanged),
-        // The list polled last is gone: the way to the others begins where it did at first.
-        Err(error)
-            if open.is_some() && start != change_list && matches!(error.exit_code(), ExitCode::SourceInvalid) =>
-        {
-            run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
-            return follow_lists(run, change_list, cursor, false);
-        }
-        Err(error) => return Err(error),
-    };
+    let read =
+        match read_changes(run, &start, known.as_ref(), cursor, &mut seen, &mut index_entries) {
+            Ok(Some(read)) => read,
+            Ok(None) => return Ok(Followed::Unchanged),
+            // The list polled last is gone: the way to the others begins where it did at first.
+            Err(error)
+                if open.is_some()
+                    && start != change_list
+                    && matches!(error.exit_code(), ExitCode::SourceInvalid) =>
+            {
+                run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
+                return follow_lists(run, change_list, cursor, false);
+            }
+            Err(error) => return Err(error),
+        };
     let mut reach = Reach { date: read.date, ..Reach::default() };
     reach.read_urls.insert(start.clone());
     reach.note(&read);
@@ -270,7 +279,8 @@ fn follow_lists(
     }
     sort_by_span(&mut index_entries);
     if let Some(place) = index_entries.iter().position(|list| list.url == start && !is_index) {
-        if index_entries[..place].iter().any(|list| list.until.is_none_or(|until| until >= cursor)) {
+        if index_entries[..place].iter().any(|list| list.until.is_none_or(|until| until >= cursor))
+        {
             // Of changes of one instant the last counts: those of the lists before come first.
             run.planner.mirror.clear_scratch()?;
             run.planner.changed = Changed::default();
@@ -322,7 +332,9 @@ fn follow_lists(
     } else {
         run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
         // No list is open: the first document asked is the one that will name the next.
-        run.planner.mirror.set_document(&start, &if is_index { read.validators } else { Document::default() })?;
+        run.planner
+            .mirror
+            .set_document(&start, &if is_index { read.validators } else { Document::default() })?;
     }
     Ok(Followed::Planned)
 }
@@ -337,20 +349,28 @@ fn read_listed(
 ) -> Result<(), Error> {
     let listed = lists.iter().filter_map(|list| list.from).min();
     reach.earliest = reach.earliest.into_iter().chain(listed).min();
-    let mut waiting: VecDeque<(Named, bool)> = lists.into_iter().map(|list| (list, false)).collect();
+    let mut waiting: VecDeque<(Named, bool)> =
+        lists.into_iter().map(|list| (list, false)).collect();
     while let Some((list, nested)) = waiting.pop_front() {
         run.requests.check_cancelled()?;
         if list.until.is_some_and(|until| until < cursor) {
             continue;
         }
-        let mut admission =
-            Admission::new(&list.index, &run.planner.options.allow_hosts, run.planner.options.allow_downgrade);
+        let mut admission = Admission::new(
+            &list.index,
+            &run.planner.options.allow_hosts,
+            run.planner.options.allow_downgrade,
+        );
         if let Err(refusal) = admission.check(&list.url) {
             let message = format!("{}: {}", list.url, refusal.message());
             return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
         }
         if !reach.read_urls.insert(list.url.clone()) {
-            run.report.notice("list.cycle", &list.url, "an index names it more than once, or names itself");
+            run.report.notice(
+                "list.cycle",
+                &list.url,
+                "an index names it more than once, or names itself",
+            );
             continue;
         }
         let mut inner = Vec::new();
@@ -388,7 +408,8 @@ fn read_listed(
     Ok(())
 }
 
-/// Searches for older Change Lists, after a long absence: in the archives, then along the links to the ones before.
+/// Searches for older Change Lists, after a long absence: in the archives, then along the links to
+/// the ones before.
 fn walk_back(
     run: &mut PlanContext<'_, '_>,
     cursor: Timestamp,
@@ -452,9 +473,14 @@ fn walk_back(
     Ok(())
 }
 
-/// Where an index of Change Lists may be: what the list links to, then what the Capability List names.
+/// Where an index of Change Lists may be: what the list links to, then what the Capability List
+/// names.
 fn indexes(run: &PlanContext<'_, '_>, read: &Read, change_list: &str, start: &str) -> Vec<String> {
-    let mut admission = Admission::new(start, &run.planner.options.allow_hosts, run.planner.options.allow_downgrade);
+    let mut admission = Admission::new(
+        start,
+        &run.planner.options.allow_hosts,
+        run.planner.options.allow_downgrade,
+    );
     let mut found: Vec<String> =
         links_of(read, "index").into_iter().filter(|url| admission.check(url).is_ok()).collect();
     if change_list != start {
@@ -463,7 +489,8 @@ fn indexes(run: &PlanContext<'_, '_>, read: &Read, change_list: &str, start: &st
     found
 }
 
-/// Reads one Change List into the changes noted, or an index into `lists`; `None` when it has not changed.
+/// Reads one Change List into the changes noted, or an index into `lists`; `None` when it has not
+/// changed.
 fn read_changes(
     run: &mut PlanContext<'_, '_>,
     url: &str,
@@ -482,7 +509,8 @@ fn read_changes(
                 lists.truncate(lists_before);
                 let span = span_of(head);
                 seen.begin_list(span, last_before);
-                // A list that begins at the cursor continues what was applied, also while it is empty.
+                // A list that begins at the cursor continues what was applied, also while it is
+                // empty.
                 seen.reaches_cursor |= !is_index(head) && span.from == Some(cursor);
             }
             Part::Member(_) if lists.len() >= LISTS_MAX => return Err(too_many_lists(url)),
@@ -504,8 +532,8 @@ fn read_changes(
     Ok(Some(read))
 }
 
-/// The lists begin after the snapshot: follow them from their own beginning, so that the next run need not
-/// compare everything again.
+/// The lists begin after the snapshot: follow them from their own beginning, so that the next run
+/// need not compare everything again.
 pub(crate) fn skip_gap(run: &mut PlanContext<'_, '_>, changes: &str) -> Result<(), Error> {
     let mut from = None;
     read_page(run.requests, changes, &mut Vec::new(), &mut |head, entry| {
@@ -516,7 +544,9 @@ pub(crate) fn skip_gap(run: &mut PlanContext<'_, '_>, changes: &str) -> Result<(
     })?;
     if let Some(from) = from {
         let followed = plan_changes(run, changes, from, false)?;
-        if followed == Followed::Planned && cursor::get(run.planner.mirror)?.is_none_or(|cursor| cursor < from) {
+        if followed == Followed::Planned
+            && cursor::get(run.planner.mirror)?.is_none_or(|cursor| cursor < from)
+        {
             cursor::set(run.planner.mirror, Some(from))?;
         }
     }

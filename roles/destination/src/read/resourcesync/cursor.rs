@@ -1,4 +1,5 @@
-//! The cursor: up to which instant changes are in the state or in the plan. Only this reader knows what it is.
+//! The cursor: up to which instant changes are in the state or in the plan. Only this reader knows
+//! what it is.
 
 use crate::error::Error;
 use abreast_store::mirror::Mirror;

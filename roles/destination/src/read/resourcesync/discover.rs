@@ -1,7 +1,8 @@
-//! Discovery: from any URL of a Source to its Capability, Resource and Change Lists [rs-core §6.3, §8, §9].
+//! Discovery: from any URL of a Source to its Capability, Resource and Change Lists [rs-core §6.3,
+//! §8, §9].
 //!
-//! The address that the user gives must answer. Only a page or the root of a site leads to other documents of the site,
-//! and the way there is reported.
+//! The address that the user gives must answer. Only a page or the root of a site leads to other
+//! documents of the site, and the way there is reported.
 
 use super::document::{Go, Page, read_page};
 use super::keys;
@@ -52,7 +53,8 @@ impl EntryPoints {
 
     /// The document that identifies the set: hosts are judged by it.
     pub(crate) fn first(&self) -> Option<&str> {
-        let documents = [&self.resource_list, &self.change_list, &self.resource_dump, &self.change_dump];
+        let documents =
+            [&self.resource_list, &self.change_list, &self.resource_dump, &self.change_dump];
         documents.into_iter().find_map(|document| document.as_deref())
     }
 
@@ -68,9 +70,15 @@ impl EntryPoints {
         ];
         if known.has_any() && !pairs.iter().any(|(own, known)| own.is_some() && own == known) {
             let of = |entry_points: &Self| {
-                entry_points.capability_list.as_deref().or(entry_points.first()).unwrap_or_default().to_owned()
+                entry_points
+                    .capability_list
+                    .as_deref()
+                    .or(entry_points.first())
+                    .unwrap_or_default()
+                    .to_owned()
             };
-            let message = format!("this folder is a copy of {}, not of {} ({url})", of(known), of(self));
+            let message =
+                format!("this folder is a copy of {}, not of {} ({url})", of(known), of(self));
             return Err(Error::new("folder.source", ExitCode::Usage, message)
                 .with_help("use another folder; or, if the Source has moved, remove the state and run again: files that agree are kept"));
         }
@@ -111,7 +119,8 @@ impl EntryPoints {
     }
 }
 
-/// Where a set is described, and how it was found when the given address does not describe it itself.
+/// Where a set is described, and how it was found when the given address does not describe it
+/// itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Discovered {
     pub(crate) entry_points: EntryPoints,
@@ -133,17 +142,23 @@ enum Seen {
 ///
 /// # Errors
 /// The address given cannot be read, or leads nowhere; several sets and no choice between them.
-pub(crate) fn discover(requests: &Requests<'_>, options: &SyncOptions) -> Result<Discovered, Error> {
+pub(crate) fn discover(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+) -> Result<Discovered, Error> {
     find(requests, options).map_err(|error| with_other_sets(requests, options, error))
 }
 
 fn find(requests: &Requests<'_>, options: &SyncOptions) -> Result<Discovered, Error> {
-    let found = Search { requests, options, seen: Vec::new(), tried: Vec::new() }.run(options.set.is_some())?;
+    let found = Search { requests, options, seen: Vec::new(), tried: Vec::new() }
+        .run(options.set.is_some())?;
     let chosen = sets::choose(&found.candidates, options.set.as_deref(), &options.url)?;
     let entry_points = entry_points_of(requests, options, chosen)?;
-    let route = found.route.map(|route| match entry_points.capability_list.as_deref().or(entry_points.first()) {
-        Some(list) if list != found.at => format!("{route}, which leads to {list}"),
-        _ => route,
+    let route = found.route.map(|route| {
+        match entry_points.capability_list.as_deref().or(entry_points.first()) {
+            Some(list) if list != found.at => format!("{route}, which leads to {list}"),
+            _ => route,
+        }
     });
     Ok(Discovered { entry_points, route })
 }
@@ -152,7 +167,10 @@ fn find(requests: &Requests<'_>, options: &SyncOptions) -> Result<Discovered, Er
 ///
 /// # Errors
 /// As [`discover`].
-pub(crate) fn discover_all(requests: &Requests<'_>, options: &SyncOptions) -> Result<Vec<Candidate>, Error> {
+pub(crate) fn discover_all(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+) -> Result<Vec<Candidate>, Error> {
     let found = Search { requests, options, seen: Vec::new(), tried: Vec::new() }
         .run(true)
         .map_err(|error| with_other_sets(requests, options, error))?;
@@ -163,7 +181,11 @@ pub(crate) fn discover_all(requests: &Requests<'_>, options: &SyncOptions) -> Re
 }
 
 /// Where a set's documents are, by its Capability List if that was not read yet.
-fn entry_points_of(requests: &Requests<'_>, options: &SyncOptions, chosen: Candidate) -> Result<EntryPoints, Error> {
+fn entry_points_of(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    chosen: Candidate,
+) -> Result<EntryPoints, Error> {
     chosen.check()?;
     let url = match chosen {
         Candidate { entry_points: Some(entry_points), .. } => return Ok(*entry_points),
@@ -179,7 +201,9 @@ fn entry_points_of(requests: &Requests<'_>, options: &SyncOptions, chosen: Candi
     match inspect(requests, options, &url)? {
         Seen::Sets(mut sets) if sets.len() == 1 => {
             let set = sets.remove(0);
-            set.entry_points.map(|entry_points| *entry_points).ok_or_else(|| nothing("a Source Description"))
+            set.entry_points
+                .map(|entry_points| *entry_points)
+                .ok_or_else(|| nothing("a Source Description"))
         }
         Seen::Sets(_) | Seen::Descriptions(_) => Err(nothing("a Source Description")),
         Seen::Page { .. } => Err(nothing("not a ResourceSync document")),
@@ -205,8 +229,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Only a page, a `Link` header or the root of a site leads elsewhere. With `whole`, a document of one set leads to the Source
-    /// Description, so that a set can be chosen by name.
+    /// Only a page, a `Link` header or the root of a site leads elsewhere. With `whole`, a document
+    /// of one set leads to the Source Description, so that a set can be chosen by name.
     fn run(mut self, whole: bool) -> Result<Searched, Error> {
         let given = self.options.url.clone();
         let start = check_url(&given)?;
@@ -222,7 +246,9 @@ impl Search<'_> {
             Ok(Seen::Page { links, .. }) => return self.follow(links),
             Ok(Seen::Descriptions(parts)) => return self.descriptions(parts, given, None),
             Ok(Seen::Sets(candidates)) if whole => return self.widen(candidates, &start),
-            Ok(Seen::Sets(candidates)) => return Ok(Searched { candidates, at: given, route: None }),
+            Ok(Seen::Sets(candidates)) => {
+                return Ok(Searched { candidates, at: given, route: None });
+            }
             // Web servers answer so for a folder without a page of its own.
             Err(error) if is_root && is_absent(&error) => Err(error),
             Err(error) => return Err(error),
@@ -252,7 +278,8 @@ impl Search<'_> {
 
     fn inspect(&mut self, url: &str) -> Result<Seen, Error> {
         if self.seen.len() >= DOCUMENTS_MAX {
-            let message = format!("{} leads through more than {DOCUMENTS_MAX} documents", self.options.url);
+            let message =
+                format!("{} leads through more than {DOCUMENTS_MAX} documents", self.options.url);
             return Err(Error::new("discover.nothing", ExitCode::Limit, message)
                 .with_help("give the URL of a Capability List, Resource List or Sitemap"));
         }
@@ -262,7 +289,12 @@ impl Search<'_> {
 
     /// The places where a site names its Source [rs-core §6.3]; what may be there need not be.
     fn site(&mut self, start: &Url, is_site: bool) -> Result<Option<Searched>, Error> {
-        let all = ["./.well-known/resourcesync", "/.well-known/resourcesync", "/robots.txt", "/sitemap.xml"];
+        let all = [
+            "./.well-known/resourcesync",
+            "/.well-known/resourcesync",
+            "/robots.txt",
+            "/sitemap.xml",
+        ];
         for place in &all[..if is_site { all.len() } else { 1 }] {
             let Ok(url) = start.join(place).map(String::from) else { continue };
             if self.seen.contains(&url) {
@@ -270,20 +302,28 @@ impl Search<'_> {
             }
             let route = format!("{start} names no Source itself; found {url}");
             match self.inspect(&url) {
-                Ok(Seen::Sets(candidates)) if place.ends_with("resourcesync") && candidates[0].is_sitemap() => {
-                    let message = format!("{url} is not a Source Description, which it should be [rs-core §6.3.2]");
+                Ok(Seen::Sets(candidates))
+                    if place.ends_with("resourcesync") && candidates[0].is_sitemap() =>
+                {
+                    let message = format!(
+                        "{url} is not a Source Description, which it should be [rs-core §6.3.2]"
+                    );
                     return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
                         .with_help("give the URL of a Capability List, Resource List or Sitemap"));
                 }
                 Ok(Seen::Sets(candidates)) => {
                     return Ok(Some(Searched { candidates, at: url, route: Some(route) }));
                 }
-                Ok(Seen::Descriptions(parts)) => return self.descriptions(parts, url, Some(route)).map(Some),
+                Ok(Seen::Descriptions(parts)) => {
+                    return self.descriptions(parts, url, Some(route)).map(Some);
+                }
                 Ok(Seen::Page { links, is_html: false }) if !links.is_empty() => {
                     let candidates: Vec<_> = links.into_iter().map(Candidate::at).collect();
                     return Ok(Some(Searched { candidates, at: url, route: Some(route) }));
                 }
-                Ok(Seen::Page { .. }) => self.tried.push(format!("{url}: not a ResourceSync document")),
+                Ok(Seen::Page { .. }) => {
+                    self.tried.push(format!("{url}: not a ResourceSync document"))
+                }
                 Err(error) if is_absent(&error) => self.tried.push(first_line(&error)),
                 // What is there and broken, or may be there, is not passed over for something else.
                 Err(error) => return Err(error),
@@ -302,7 +342,9 @@ impl Search<'_> {
             }
             let sets = match self.inspect(&link)? {
                 Seen::Sets(sets) => sets,
-                Seen::Descriptions(parts) => self.descriptions(parts, link.clone(), None)?.candidates,
+                Seen::Descriptions(parts) => {
+                    self.descriptions(parts, link.clone(), None)?.candidates
+                }
                 Seen::Page { .. } => {
                     self.tried.push(format!("{link}: not a ResourceSync document"));
                     continue;
@@ -320,14 +362,21 @@ impl Search<'_> {
                 ExitCode::SourceInvalid,
                 format!("{} links to no ResourceSync document\n  tried {tried}", self.options.url),
             )
-            .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"));
+            .with_help(
+                "give the URL of a Capability List, Resource List, Change List or Sitemap",
+            ));
         }
         let route = Some(format!("{} links to {at}", self.options.url));
         Ok(Searched { candidates: found, at, route })
     }
 
     /// All sets of an index of Source Descriptions [rs-core §8].
-    fn descriptions(&mut self, parts: Vec<String>, at: String, route: Option<String>) -> Result<Searched, Error> {
+    fn descriptions(
+        &mut self,
+        parts: Vec<String>,
+        at: String,
+        route: Option<String>,
+    ) -> Result<Searched, Error> {
         let mut candidates = Vec::new();
         for part in parts {
             if let Seen::Sets(sets) = self.inspect(&part)? {
@@ -340,7 +389,9 @@ impl Search<'_> {
     /// From a document of one set to the Source that has it.
     fn widen(&mut self, candidates: Vec<Candidate>, start: &Url) -> Result<Searched, Error> {
         let given = self.options.url.clone();
-        let [one] = candidates.as_slice() else { return Ok(Searched { candidates, at: given, route: None }) };
+        let [one] = candidates.as_slice() else {
+            return Ok(Searched { candidates, at: given, route: None });
+        };
         let is_chosen = self.options.set.as_deref().is_some_and(|set| sets::fits(&one.url, set));
         if one.entry_points.is_none() || is_chosen {
             return Ok(Searched { candidates, at: given, route: None });
@@ -357,11 +408,15 @@ impl Search<'_> {
             {
                 return Err(sets::of_another(&given, &one.url, set, &found.candidates));
             }
-            return Ok(Searched { route: Some(format!("{given} is of the Source {}", found.at)), ..found });
+            return Ok(Searched {
+                route: Some(format!("{given} is of the Source {}", found.at)),
+                ..found
+            });
         }
         if one.is_sitemap()
-            && let Some(found) =
-                self.site(start, true)?.filter(|found| found.candidates.iter().all(|set| !set.is_sitemap()))
+            && let Some(found) = self
+                .site(start, true)?
+                .filter(|found| found.candidates.iter().all(|set| !set.is_sitemap()))
         {
             return Ok(found);
         }
@@ -374,21 +429,27 @@ fn is_absent(error: &Error) -> bool {
     matches!(error.status(), Some(400 | 403 | 404 | 405 | 410))
 }
 
-/// Adds the way out to an error of an address that was mistyped, or of a set that was renamed or removed: the other sets of
-/// the site, if it has a Source.
-pub(crate) fn with_other_sets(requests: &Requests<'_>, options: &SyncOptions, error: Error) -> Error {
+/// Adds the way out to an error of an address that was mistyped, or of a set that was renamed or
+/// removed: the other sets of the site, if it has a Source.
+pub(crate) fn with_other_sets(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    error: Error,
+) -> Error {
     let is_missing = matches!(error.status(), Some(404 | 410));
     if error.help().is_some() || !(is_missing || error.code() == "discover.nothing") {
         return error;
     }
     let Ok(root) = Url::parse(&options.url).and_then(|url| url.join("/")) else { return error };
-    let leads_to_sets = |place: &str| match root.join(place).map(|url| inspect(requests, options, url.as_str())) {
-        Ok(Ok(Seen::Page { links, .. })) => !links.is_empty(),
-        Ok(Ok(Seen::Sets(_) | Seen::Descriptions(_))) => true,
-        Ok(Err(_)) | Err(_) => false,
-    };
+    let leads_to_sets =
+        |place: &str| match root.join(place).map(|url| inspect(requests, options, url.as_str())) {
+            Ok(Ok(Seen::Page { links, .. })) => !links.is_empty(),
+            Ok(Ok(Seen::Sets(_) | Seen::Descriptions(_))) => true,
+            Ok(Err(_)) | Err(_) => false,
+        };
     if ["/", "/.well-known/resourcesync"].iter().any(|place| leads_to_sets(place)) {
-        return error.with_help(format!("`abreast explore {root}` lists the sets that the site has now"));
+        return error
+            .with_help(format!("`abreast explore {root}` lists the sets that the site has now"));
     }
     error.with_help(if is_missing {
         "check the address"
@@ -406,8 +467,8 @@ pub(crate) fn forget_changes_since(mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(keys::CHANGES_SINCE, None)?)
 }
 
-/// Reads the Capability List again when no dump is known, or not where a package with changes since a time is made and that is
-/// wanted: a Source may have begun to make some.
+/// Reads the Capability List again when no dump is known, or not where a package with changes since
+/// a time is made and that is wanted: a Source may have begun to make some.
 pub(crate) fn discover_again(
     (requests, options): (&Requests<'_>, &SyncOptions),
     mirror: &Mirror,
@@ -456,7 +517,8 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
         Ok(Go::On)
     })?;
     let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
-    let absolute = |base: &str, link: &str| Url::parse(base).ok()?.join(link).ok().map(String::from);
+    let absolute =
+        |base: &str, link: &str| Url::parse(base).ok()?.join(link).ok().map(String::from);
     let mut resolve = |base: &str, links: Vec<String>| -> Vec<String> {
         let links = links.into_iter().filter_map(|link| absolute(base, &link));
         links.filter(|link| admission.check(link).is_ok()).collect()
@@ -465,7 +527,9 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
         Page::Other(body) => {
             let text = body.trim_ascii_start();
             if is_oai_pmh(text) {
-                let message = format!("{url} is an OAI-PMH endpoint, which is another protocol than ResourceSync");
+                let message = format!(
+                    "{url} is an OAI-PMH endpoint, which is another protocol than ResourceSync"
+                );
                 return Err(Error::new("discover.oai-pmh", ExitCode::SourceInvalid, message).with_help(
                     "ask the repository for its ResourceSync documents; many have them at /.well-known/resourcesync",
                 ));
@@ -482,12 +546,20 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
         Page::Document(read) => read,
     };
     let links_with = |rel: &str| -> Vec<String> {
-        read.head.links.iter().filter(|link| link.has_rel(rel)).map(|link| link.href.clone()).collect()
+        read.head
+            .links
+            .iter()
+            .filter(|link| link.has_rel(rel))
+            .map(|link| link.href.clone())
+            .collect()
     };
     let uri_space = links_with(URI_SPACE).into_iter().next();
     match read.head.capability {
         Some(Capability::Description) if read.head.root == Root::SitemapIndex => {
-            Ok(Seen::Descriptions(resolve(&read.url, entries.into_iter().map(|entry| entry.loc).collect())))
+            Ok(Seen::Descriptions(resolve(
+                &read.url,
+                entries.into_iter().map(|entry| entry.loc).collect(),
+            )))
         }
         Some(Capability::Description) => {
             let mut found = Vec::new();
@@ -495,7 +567,11 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
             sets::add(
                 &mut found,
-                sets.map(|set| Candidate { refusal: admission.check(&set).err(), ..Candidate::at(set) }).collect(),
+                sets.map(|set| Candidate {
+                    refusal: admission.check(&set).err(),
+                    ..Candidate::at(set)
+                })
+                .collect(),
             );
             if found.is_empty() {
                 let message = format!("{url} is a Source Description without a set of resources");
@@ -519,9 +595,12 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
                 changes_since: resolve(&read.url, links_with(CHANGES_SINCE)).into_iter().next(),
             };
             if !entry_points.has_any() {
-                let message = format!("{url} is a Capability List with neither lists nor dumps on its host");
+                let message =
+                    format!("{url} is a Capability List with neither lists nor dumps on its host");
                 return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
-                    .with_help("if they are on another host that you trust, name it with `--allow-host`"));
+                    .with_help(
+                        "if they are on another host that you trust, name it with `--allow-host`",
+                    ));
             }
             let up = resolve(&read.url, links_with("up")).into_iter().next();
             Ok(Seen::Sets(vec![Candidate {
@@ -531,7 +610,10 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             }]))
         }
         capability @ (Some(
-            Capability::ResourceList | Capability::ChangeList | Capability::ResourceDump | Capability::ChangeDump,
+            Capability::ResourceList
+            | Capability::ChangeList
+            | Capability::ResourceDump
+            | Capability::ChangeDump,
         )
         | None) => {
             // The Capability List knows both; a document without one stands for itself.
@@ -540,7 +622,10 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
                     return Ok(Seen::Sets(vec![set]));
                 }
             }
-            let whole = resolve(&read.url, links_with("index")).into_iter().next().unwrap_or_else(|| url.to_owned());
+            let whole = resolve(&read.url, links_with("index"))
+                .into_iter()
+                .next()
+                .unwrap_or_else(|| url.to_owned());
             let mut entry_points = EntryPoints { uri_space, ..EntryPoints::default() };
             *match capability {
                 Some(Capability::ChangeList) => &mut entry_points.change_list,
@@ -554,16 +639,23 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             }]))
         }
         Some(other) => {
-            let message = format!("{url} is a `{}` document, which cannot be copied from", other.token());
-            Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
-                .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"))
+            let message =
+                format!("{url} is a `{}` document, which cannot be copied from", other.token());
+            Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message).with_help(
+                "give the URL of a Capability List, Resource List, Change List or Sitemap",
+            ))
         }
     }
 }
 
-/// One step up only: a Capability List, never back down to a list. One that is not there, or is something else, is
-/// done without; one that cannot be read now is not, since the copy keeps what it reads here.
-fn set_above(requests: &Requests<'_>, options: &SyncOptions, up: &str) -> Result<Option<Candidate>, Error> {
+/// One step up only: a Capability List, never back down to a list. One that is not there, or is
+/// something else, is done without; one that cannot be read now is not, since the copy keeps what
+/// it reads here.
+fn set_above(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    up: &str,
+) -> Result<Option<Candidate>, Error> {
     let stops = |error: &Error| error.is_transient() || error.exit_code() == ExitCode::Cancelled;
     let mut capability = None;
     let read = read_page(requests, up, &mut Vec::new(), &mut |head: &Head, _: &Entry| {

@@ -5,7 +5,9 @@ use crate::error::{Error, ExitCode};
 use crate::package::listing::Packaged;
 use crate::requests::{Begun, Requests, net_error};
 use abreast_net::{Request, Response, StatusCode};
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step, Tolerance};
+use abreast_resourcesync::v1_1::{
+    Capability, Entry, Head, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step, Tolerance,
+};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Timestamp, excerpt, resolve};
 use std::hash::{DefaultHasher, Hasher as _};
@@ -54,7 +56,8 @@ pub(crate) enum Answer {
     Read(Box<Read>),
 }
 
-/// The largest difference between a time without a zone, as it was meant, and the same time in UTC, microseconds.
+/// The largest difference between a time without a zone, as it was meant, and the same time in UTC,
+/// microseconds.
 const ZONE_MICROS: i64 = 26 * 3_600_000_000;
 
 impl Read {
@@ -100,7 +103,12 @@ pub(crate) enum Page {
 type Each<'a> = &'a mut dyn FnMut(&Head, &Entry) -> Result<Go, Error>;
 
 /// Reads a document and hands over each entry. After a broken transfer all entries come again.
-fn read_entries(requests: &Requests<'_>, url: &str, known: Option<&Document>, each: Each<'_>) -> Result<Answer, Error> {
+fn read_entries(
+    requests: &Requests<'_>,
+    url: &str,
+    known: Option<&Document>,
+    each: Each<'_>,
+) -> Result<Answer, Error> {
     let request = Request {
         if_none_match: known.and_then(|known| known.etag.as_deref()),
         if_modified_since: known.and_then(|known| known.last_modified.as_deref()),
@@ -118,11 +126,16 @@ fn read_entries(requests: &Requests<'_>, url: &str, known: Option<&Document>, ea
             return Ok(Ok(Answer::Unchanged));
         }
         if response.status() != StatusCode::OK {
-            let message = format!("cannot read {url}: the server answered {} without a document", response.status());
+            let message = format!(
+                "cannot read {url}: the server answered {} without a document",
+                response.status()
+            );
             return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
         }
         response.set_limit(DOCUMENT_BYTES_MAX);
-        match read_response(url, &mut response, &begin, &requests.diagnostics, &mut pace, each).await {
+        match read_response(url, &mut response, &begin, &requests.diagnostics, &mut pace, each)
+            .await
+        {
             Ok(read) => {
                 requests.diagnostics.keep_pace(pace);
                 Ok(Ok(Answer::Read(Box::new(read))))
@@ -153,13 +166,17 @@ pub(crate) enum Kind {
 impl Kind {
     fn check(self, head: &Head, url: &str) -> Result<(), Error> {
         let (is_right, name) = match self {
-            Self::Resources => {
-                (matches!(head.capability, None | Some(Capability::ResourceList)), "a Resource List".to_owned())
+            Self::Resources => (
+                matches!(head.capability, None | Some(Capability::ResourceList)),
+                "a Resource List".to_owned(),
+            ),
+            Self::Changes => {
+                (head.capability == Some(Capability::ChangeList), "a Change List".to_owned())
             }
-            Self::Changes => (head.capability == Some(Capability::ChangeList), "a Change List".to_owned()),
-            Self::ChangesArchive => {
-                (head.capability == Some(Capability::ChangeListArchive), "an archive of Change Lists".to_owned())
-            }
+            Self::ChangesArchive => (
+                head.capability == Some(Capability::ChangeListArchive),
+                "an archive of Change Lists".to_owned(),
+            ),
             Self::Dump(packaged) => {
                 let wanted = dump_capability(packaged);
                 (head.capability == Some(wanted), format!("a `{}`", wanted.token()))
@@ -181,7 +198,8 @@ pub(super) const fn dump_capability(packaged: Packaged) -> Capability {
 
 /// A part of a document, as it is read.
 pub(crate) enum Part<'a> {
-    /// The head. It comes first, and again when a transfer broke off and is repeated: what came before does not count then.
+    /// The head. It comes first, and again when a transfer broke off and is repeated: what came
+    /// before does not count then.
     Begin(&'a Head),
     /// A document that an index names.
     Member(Member),
@@ -231,13 +249,21 @@ pub(crate) fn read_parts(
 }
 
 /// Whether the server answers that a document has not changed.
-pub(crate) fn is_unchanged(requests: &Requests<'_>, url: &str, known: &Document) -> Result<bool, Error> {
+pub(crate) fn is_unchanged(
+    requests: &Requests<'_>,
+    url: &str,
+    known: &Document,
+) -> Result<bool, Error> {
     let answer = read_entries(requests, url, Some(known), &mut |_, _| Ok(Go::Enough))?;
     Ok(matches!(answer, Answer::Unchanged))
 }
 
 /// Whether a document has changed since it was read.
-pub(crate) fn has_changed(requests: &Requests<'_>, url: &str, known: &Document) -> Result<bool, Error> {
+pub(crate) fn has_changed(
+    requests: &Requests<'_>,
+    url: &str,
+    known: &Document,
+) -> Result<bool, Error> {
     match read_entries(requests, url, Some(known), &mut |_, _| Ok(Go::On))? {
         Answer::Unchanged => Ok(false),
         Answer::Read(read) => Ok(read.validators.fingerprint != known.fingerprint),
@@ -265,7 +291,16 @@ pub(crate) fn read_page(
         if is_document(&begin) {
             response.set_limit(DOCUMENT_BYTES_MAX);
             let mut pace = Pace::default();
-            return match read_response(url, &mut response, &begin, &requests.diagnostics, &mut pace, each).await {
+            return match read_response(
+                url,
+                &mut response,
+                &begin,
+                &requests.diagnostics,
+                &mut pace,
+                each,
+            )
+            .await
+            {
                 Ok(read) => Ok(Ok(Page::Document(Box::new(read)))),
                 Err(Stop::Net(error)) => Err(error),
                 Err(Stop::Document(error)) => Ok(Err(error)),
@@ -285,7 +320,8 @@ pub(crate) fn read_page(
     }
 }
 
-/// Whether a text begins as a document of this protocol, packed perhaps: as XML that is neither a page nor of OAI-PMH.
+/// Whether a text begins as a document of this protocol, packed perhaps: as XML that is neither a
+/// page nor of OAI-PMH.
 pub(super) fn is_document(begin: &[u8]) -> bool {
     let text = begin.trim_ascii_start();
     let is_packed = begin.starts_with(&[0x1f, 0x8b]);
@@ -312,8 +348,8 @@ impl From<Error> for Stop {
     }
 }
 
-/// Whether `Last-Modified` is a validator. A document that was changed in the second of its answer may change again in that second
-/// and keep the date [rfc9110 §8.8.2].
+/// Whether `Last-Modified` is a validator. A document that was changed in the second of its answer
+/// may change again in that second and keep the date [rfc9110 §8.8.2].
 fn tells_states_apart(modified: Option<Timestamp>, date: Option<Timestamp>) -> bool {
     const CERTAIN_AFTER: i64 = 2_000_000;
     matches!((modified, date), (Some(modified), Some(date)) if date >= modified.plus_micros(CERTAIN_AFTER))
@@ -414,7 +450,12 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn drain(&mut self, parser: &mut Parser, entry: &mut Entry, each: Each<'_>) -> Result<Go, Stop> {
+    fn drain(
+        &mut self,
+        parser: &mut Parser,
+        entry: &mut Entry,
+        each: Each<'_>,
+    ) -> Result<Go, Stop> {
         loop {
             match parser.next(entry).map_err(|fault| syntax_error(self.url, &fault))? {
                 Step::NeedInput | Step::End => return Ok(Go::On),
@@ -436,7 +477,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Checks that a parser cannot do: entries compared with each other, and with the document's own URL.
+    /// Checks that a parser cannot do: entries compared with each other, and with the document's
+    /// own URL.
     fn check_entry(&mut self, entry: &mut Entry) -> Result<(), Error> {
         if self.read.head.capability.is_none() && entry.change.is_some() {
             let message = "its entries are changes, and it does not state that it is a Change List";
@@ -453,7 +495,8 @@ impl Reading<'_> {
             entry.loc = absolute;
         }
         if self.read.entries == SPEC_MAX_ENTRIES + 1 {
-            let message = format!("more than the {SPEC_MAX_ENTRIES} entries that a Sitemap may have");
+            let message =
+                format!("more than the {SPEC_MAX_ENTRIES} entries that a Sitemap may have");
             self.note("rs.over-limit", entry.line, message)?;
         }
         let own = self.read.head.capability;
@@ -469,10 +512,14 @@ impl Reading<'_> {
             }
             None => self.as_index = Some(false),
             Some(true) if !is_list => {
-                return Err(self.refuse("rs.root", "some of its entries are lists and some are not"));
+                return Err(
+                    self.refuse("rs.root", "some of its entries are lists and some are not")
+                );
             }
             Some(false) if is_list && self.read.head.root == Root::UrlSet => {
-                return Err(self.refuse("rs.root", "some of its entries are lists and some are not"));
+                return Err(
+                    self.refuse("rs.root", "some of its entries are lists and some are not")
+                );
             }
             Some(_) => {}
         }
@@ -487,12 +534,18 @@ impl Reading<'_> {
         {
             return Ok(());
         }
-        self.note("rs.gzip", 1, "packed with gzip, which neither its name nor its headers state".to_owned())
+        self.note(
+            "rs.gzip",
+            1,
+            "packed with gzip, which neither its name nor its headers state".to_owned(),
+        )
     }
 
     fn note(&self, code: &'static str, line: u64, message: String) -> Result<(), Error> {
         if self.diagnostics.tolerance == Tolerance::Strict {
-            return Err(self.refuse(code, &message).with_help("`--strict` refuses what is read otherwise"));
+            return Err(self
+                .refuse(code, &message)
+                .with_help("`--strict` refuses what is read otherwise"));
         }
         self.diagnostics.note(self.url, Remark { code, line, message, count: 1 });
         Ok(())
@@ -552,7 +605,11 @@ impl Unpacker {
 }
 
 fn broken(url: &str) -> Error {
-    Error::new("http.encoding", ExitCode::SourceInvalid, format!("cannot read {url}: the gzip is broken"))
+    Error::new(
+        "http.encoding",
+        ExitCode::SourceInvalid,
+        format!("cannot read {url}: the gzip is broken"),
+    )
 }
 
 #[cfg(test)]

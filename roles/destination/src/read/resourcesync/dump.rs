@@ -56,7 +56,8 @@ fn listed_package(entry: &Entry) -> ListedPackage {
     }
 }
 
-/// Reads a dump's document, or its index and the documents that this names. `None` when it has not changed.
+/// Reads a dump's document, or its index and the documents that this names. `None` when it has not
+/// changed.
 pub(crate) fn read_dump(
     run: &mut PlanContext<'_, '_>,
     url: &str,
@@ -71,13 +72,21 @@ pub(crate) fn read_dump(
     let mut seen = HashSet::from([url.to_owned()]);
     for member in members {
         run.requests.check_cancelled()?;
-        let mut admission = Admission::new(url, &run.planner.options.allow_hosts, run.planner.options.allow_downgrade);
+        let mut admission = Admission::new(
+            url,
+            &run.planner.options.allow_hosts,
+            run.planner.options.allow_downgrade,
+        );
         if let Err(refusal) = admission.check(&member) {
             let message = format!("{member}: {}", refusal.message());
             return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
         }
         if !seen.insert(member.clone()) {
-            run.report.notice("list.cycle", &member, "an index names it more than once, or names itself");
+            run.report.notice(
+                "list.cycle",
+                &member,
+                "an index names it more than once, or names itself",
+            );
             continue;
         }
         let mut nested = Vec::new();
@@ -101,7 +110,8 @@ fn read_dump_document(
     members: &mut Vec<String>,
 ) -> Result<bool, Error> {
     let before = dump.packages.len();
-    let mut admission = Admission::new(url, &run.planner.options.allow_hosts, run.planner.options.allow_downgrade);
+    let mut admission =
+        Admission::new(url, &run.planner.options.allow_hosts, run.planner.options.allow_downgrade);
     let mut refused = Vec::new();
     let answer = read_parts(run.requests, url, Kind::Dump(packaged), known, &mut |part| {
         let is_full = dump.packages.len() + members.len() >= PACKAGES_MAX;
@@ -147,8 +157,14 @@ mod tests {
     fn the_time_is_added_to_the_query() {
         let since = Timestamp::from_micros(1_767_225_600_000_001);
         let url = |address| since_url(address, since).unwrap_or_default();
-        assert_eq!(url("http://h/s/since"), "http://h/s/since?time=2026-01-01T00%3A00%3A00.000001Z");
-        assert_eq!(url("http://h/s?set=a#b"), "http://h/s?set=a&time=2026-01-01T00%3A00%3A00.000001Z");
+        assert_eq!(
+            url("http://h/s/since"),
+            "http://h/s/since?time=2026-01-01T00%3A00%3A00.000001Z"
+        );
+        assert_eq!(
+            url("http://h/s?set=a#b"),
+            "http://h/s?set=a&time=2026-01-01T00%3A00%3A00.000001Z"
+        );
         assert_eq!(since_url("/s", since), None);
     }
 }

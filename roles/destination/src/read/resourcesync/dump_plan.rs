@@ -1,4 +1,5 @@
-//! The plan where a Source has dumps and no lists: their manifests are read as the lists [rs-core §11, §13].
+//! The plan where a Source has dumps and no lists: their manifests are read as the lists [rs-core
+//! §11, §13].
 
 use super::cursor;
 use super::document::at_earliest;
@@ -28,11 +29,12 @@ pub(crate) fn plan_resource_dump(
 ) -> Result<Baseline, Error> {
     run.report.begin_phase("reading");
     refuse_dry_run(run, url)?;
-    let known = if has_changes || run.planner.options.baseline || run.planner.selection.has_changed() {
-        None
-    } else {
-        run.planner.mirror.document(url)?
-    };
+    let known =
+        if has_changes || run.planner.options.baseline || run.planner.selection.has_changed() {
+            None
+        } else {
+            run.planner.mirror.document(url)?
+        };
     let Some(mut dump) = read_dump(run, url, Packaged::Snapshot, known.as_ref())? else {
         return Ok(Baseline { unchanged: true, whole: true, at: None });
     };
@@ -47,9 +49,14 @@ pub(crate) fn plan_resource_dump(
         Ok(baseline) => {
             run.planner.commit()?;
             run.planner.mirror.clear_scratch()?;
-            let packages = had.into_iter().filter(|(_, file)| file.is_some()).map(|(package, _)| package).collect();
+            let packages = had
+                .into_iter()
+                .filter(|(_, file)| file.is_some())
+                .map(|(package, _)| package)
+                .collect();
             let packaged = Packaged::Snapshot;
-            run.planner.made_from = Some(Dump { packages, packaged, at: baseline.at, is_plan: true });
+            run.planner.made_from =
+                Some(Dump { packages, packaged, at: baseline.at, is_plan: true });
             Ok(baseline)
         }
         Err(error) => {
@@ -63,7 +70,8 @@ fn refuse_dry_run(run: &PlanContext<'_, '_>, url: &str) -> Result<(), Error> {
     if !run.planner.options.dry_run {
         return Ok(());
     }
-    let message = format!("{url} is all there is, and its packages must be fetched to see what is in them");
+    let message =
+        format!("{url} is all there is, and its packages must be fetched to see what is in them");
     Err(Error::new("dump.dry-run", ExitCode::Usage, message).with_help("run without `--dry-run`"))
 }
 
@@ -78,7 +86,9 @@ fn fetch_packages(
         run.requests.check_cancelled()?;
         let file = match run.planner.downloads.fetch(run.requests, &package) {
             Ok(file) => Some(file),
-            Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io) => return Err(error),
+            Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io) => {
+                return Err(error);
+            }
             Err(error) => {
                 package_failed(run, &package, error, first_error);
                 None
@@ -118,20 +128,32 @@ fn read_resource_manifests(
     for (package, file) in had {
         let Some(file) = file else { continue };
         comparison.begin_document();
-        let manifest =
-            try_clone(file).and_then(Package::open).map_err(|error| unusable(package, &error)).and_then(|archive| {
-                read_manifest(&archive, &package.url, Packaged::Snapshot, &diagnostics, &mut |_, listed| {
-                    run.requests.check_cancelled()?;
-                    comparison.entry(run, listed)
-                })
+        let manifest = try_clone(file)
+            .and_then(Package::open)
+            .map_err(|error| unusable(package, &error))
+            .and_then(|archive| {
+                read_manifest(
+                    &archive,
+                    &package.url,
+                    Packaged::Snapshot,
+                    &diagnostics,
+                    &mut |_, listed| {
+                        run.requests.check_cancelled()?;
+                        comparison.entry(run, listed)
+                    },
+                )
             });
-        match manifest.and_then(|manifest| run.refuse_elsewhere(&package.url, &comparison).map(|()| manifest)) {
+        match manifest
+            .and_then(|manifest| run.refuse_elsewhere(&package.url, &comparison).map(|()| manifest))
+        {
             Ok(manifest) => {
                 read += 1;
                 partial |= run.report.left_out(&package.url, manifest.skipped);
                 at = at.into_iter().chain(manifest.at).min();
             }
-            Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io) => return Err(error),
+            Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io) => {
+                return Err(error);
+            }
             Err(error) => {
                 run.planner.downloads.discard(package);
                 package_failed(run, package, error, &mut first_error);
@@ -162,8 +184,8 @@ fn read_resource_manifests(
     Ok(Baseline { unchanged: false, whole, at })
 }
 
-/// Plans what changed since the cursor, out of a Change Dump. With `skip_gap`, a dump that begins later is read from
-/// its beginning, and the gap is reported.
+/// Plans what changed since the cursor, out of a Change Dump. With `skip_gap`, a dump that begins
+/// later is read from its beginning, and the gap is reported.
 pub(crate) fn plan_change_dump(
     run: &mut PlanContext<'_, '_>,
     url: &str,
@@ -177,14 +199,21 @@ pub(crate) fn plan_change_dump(
     let Some(mut dump) = read_dump(run, url, Packaged::Changes, known.as_ref())? else {
         return Ok(Followed::Unchanged);
     };
-    let earliest = dump.begins.into_iter().chain(dump.packages.iter().filter_map(|package| package.from)).min();
+    let earliest = dump
+        .begins
+        .into_iter()
+        .chain(dump.packages.iter().filter_map(|package| package.from))
+        .min();
     let mut cursor = cursor;
     if let Some(earliest) = earliest.filter(|earliest| *earliest > cursor) {
-        let why = format!("the Change Dump begins at {earliest}, after {cursor}, up to which the copy is known");
+        let why = format!(
+            "the Change Dump begins at {earliest}, after {cursor}, up to which the copy is known"
+        );
         if !skip_gap {
             return Ok(Followed::Gap(why));
         }
-        let message = format!("{why}; changes in between are known from the next Resource Dump only");
+        let message =
+            format!("{why}; changes in between are known from the next Resource Dump only");
         run.report.notice("gap", url, &message);
         cursor = earliest;
         cursor::set(run.planner.mirror, Some(cursor))?;
@@ -229,14 +258,22 @@ fn read_change_manifests(
     let mut seen = Seen::default();
     for (package, file) in had {
         let Some(file) = file else { continue };
-        let archive = try_clone(file).and_then(Package::open).map_err(|error| unusable(package, &error))?;
+        let archive =
+            try_clone(file).and_then(Package::open).map_err(|error| unusable(package, &error))?;
         let mut reading = run.reading_changes(&package.url);
-        let manifest = read_manifest(&archive, &package.url, Packaged::Changes, &diagnostics, &mut |span, listed| {
-            seen.begin_whole_list(span);
-            run.note_change(listed, cursor, &mut seen, &mut reading)
-        })
+        let manifest = read_manifest(
+            &archive,
+            &package.url,
+            Packaged::Changes,
+            &diagnostics,
+            &mut |span, listed| {
+                seen.begin_whole_list(span);
+                run.note_change(listed, cursor, &mut seen, &mut reading)
+            },
+        )
         .inspect_err(|_| run.planner.downloads.discard(package))?;
-        seen.newest = seen.newest.max(reading.newest.map(|newest| at_earliest(manifest.zoneless, newest)));
+        seen.newest =
+            seen.newest.max(reading.newest.map(|newest| at_earliest(manifest.zoneless, newest)));
         seen.left_out |= run.report.left_out(&package.url, manifest.skipped);
     }
     run.plan_coming()?;
@@ -253,5 +290,6 @@ fn read_change_manifests(
 }
 
 fn try_clone(file: &File) -> Result<File, Error> {
-    file.try_clone().map_err(|cause| Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause))
+    file.try_clone()
+        .map_err(|cause| Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause))
 }

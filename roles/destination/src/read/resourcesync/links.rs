@@ -6,10 +6,14 @@ use abreast_webtypes::{HtmlTags, parse_link_header};
 
 const RELATION: &str = "resourcesync";
 
-/// Targets with `rel=resourcesync` in a `Link` header. Links of other resources and links that cannot be read are skipped.
+/// Targets with `rel=resourcesync` in a `Link` header. Links of other resources and links that
+/// cannot be read are skipped.
 pub(crate) fn in_header(value: &str) -> Vec<String> {
     let links = parse_link_header(value).unwrap_or_default().into_iter();
-    links.filter(|link| link.has_rel(RELATION) && link.anchor().is_none()).map(|link| link.target).collect()
+    links
+        .filter(|link| link.has_rel(RELATION) && link.anchor().is_none())
+        .map(|link| link.target)
+        .collect()
 }
 
 /// Whether a text begins as a web page does.
@@ -25,9 +29,12 @@ pub(crate) fn is_html(text: &[u8]) -> bool {
 /// Targets of `<link rel="resourcesync" href="…">` in the head of a page.
 pub(crate) fn in_html(page: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(page);
-    let head = HtmlTags::new(&text).take_while(|tag| !matches!(tag.name.as_str(), "body" | "/head"));
+    let head =
+        HtmlTags::new(&text).take_while(|tag| !matches!(tag.name.as_str(), "body" | "/head"));
     head.filter(|tag| tag.name == "link")
-        .filter(|tag| tag.value("rel").is_some_and(|rel| rel.split_ascii_whitespace().any(is_relation)))
+        .filter(|tag| {
+            tag.value("rel").is_some_and(|rel| rel.split_ascii_whitespace().any(is_relation))
+        })
         .filter_map(|tag| Some(tag.value("href")?.trim().to_owned()))
         .collect()
 }
@@ -55,8 +62,7 @@ mod tests {
 
     #[test]
     fn link_headers_are_read_among_others() {
-        let value =
-            r#"</a>; rel="next, x"; title="<b>", </caps.xml>; REL="up resourcesync", <http://h/c>;rel=resourcesync"#;
+        let value = r#"</a>; rel="next, x"; title="<b>", </caps.xml>; REL="up resourcesync", <http://h/c>;rel=resourcesync"#;
         assert_eq!(in_header(value), ["/caps.xml", "http://h/c"]);
         assert!(in_header("<a; rel=resourcesync").is_empty());
     }

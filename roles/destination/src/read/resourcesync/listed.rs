@@ -19,7 +19,11 @@ const RELATIONS: [(&str, Relation); 4] = [
 const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
 
 /// The resource or change of an entry; `document` is the URL of its document, and `head` the head.
-pub(crate) fn listed<'a>(document: &'a str, head: &v1_1::Head, entry: &'a v1_1::Entry) -> Listed<'a> {
+pub(crate) fn listed<'a>(
+    document: &'a str,
+    head: &v1_1::Head,
+    entry: &'a v1_1::Entry,
+) -> Listed<'a> {
     let change = match entry.change {
         Some(v1_1::Change::Deleted) => Some(Kind::Delete),
         Some(v1_1::Change::Created) => Some(Kind::Create),
@@ -34,8 +38,8 @@ pub(crate) fn listed<'a>(document: &'a str, head: &v1_1::Head, entry: &'a v1_1::
         accept: None,
         document,
         modified: modified.map(abreast_webtypes::Timestamp::as_micros),
-        // `lastmod` is the time of the change in lists of version 1.0, and in those written for clients of both versions
-        // [rs-core §12.1].
+        // `lastmod` is the time of the change in lists of version 1.0, and in those written for
+        // clients of both versions [rs-core §12.1].
         modified_is_change: change.is_some() && (changed.is_none() || changed == modified),
         length: entry.length,
         media_type: entry.media_type.as_deref(),
@@ -48,8 +52,8 @@ pub(crate) fn listed<'a>(document: &'a str, head: &v1_1::Head, entry: &'a v1_1::
     }
 }
 
-/// Several patches of an entry lead to the same version in different formats: the first counts that has a known one and
-/// can be requested.
+/// Several patches of an entry lead to the same version in different formats: the first counts that
+/// has a known one and can be requested.
 fn patch(links: &[v1_1::Ln]) -> Option<Patch<'_>> {
     links.iter().filter(|link| link.has_rel(PATCH) && may_be_http(&link.href)).find_map(|link| {
         let media_type = link.media_type.as_deref().filter(|media_type| is_known(media_type))?;
@@ -99,15 +103,21 @@ mod tests {
 
     #[test]
     fn links_of_known_relations_are_kept_one_for_each_relation() {
-        let link = |rel: &str, pri| Ln { rel: rel.to_owned(), href: rel.to_owned(), pri, ..Ln::default() };
+        let link =
+            |rel: &str, pri| Ln { rel: rel.to_owned(), href: rel.to_owned(), pri, ..Ln::default() };
         let entry = Entry {
             loc: "http://h/a#part".to_owned(),
-            links: vec![link("up VIA", None), link("describedby", None), link("duplicate memento", Some(2))],
+            links: vec![
+                link("up VIA", None),
+                link("describedby", None),
+                link("duplicate memento", Some(2)),
+            ],
             ..Entry::default()
         };
         let listed = listed("http://h/list.xml", &Head::default(), &entry);
         assert_eq!((listed.uri, listed.document), ("http://h/a", "http://h/list.xml"));
-        let found: Vec<_> = listed.links.iter().map(|link| (link.relation, link.href, link.priority)).collect();
+        let found: Vec<_> =
+            listed.links.iter().map(|link| (link.relation, link.href, link.priority)).collect();
         assert_eq!(
             found,
             [
@@ -133,7 +143,11 @@ mod tests {
             let head = Head { capability, ..Head::default() };
             let entry = Entry { change, lastmod, datetime, ..Entry::default() };
             let listed = listed("", &head, &entry);
-            assert_eq!(listed.sure_modified().is_some(), sure, "{capability:?} {change:?} {datetime:?}");
+            assert_eq!(
+                listed.sure_modified().is_some(),
+                sure,
+                "{capability:?} {change:?} {datetime:?}"
+            );
             assert_eq!(listed.change.is_some(), capability == changes);
         }
     }

@@ -20,7 +20,8 @@ use std::io::Read as _;
 const NAME: &str = "manifest.xml";
 /// Bytes read at a time.
 const BLOCK_BYTES: usize = 64 << 10;
-/// Most entries of one manifest: it has one for each member, or several where a resource changed again.
+/// Most entries of one manifest: it has one for each member, or several where a resource changed
+/// again.
 const ENTRIES_MAX: u64 = 2_000_000;
 
 /// Reads the manifest of a package, and hands over each entry as it comes.
@@ -38,21 +39,29 @@ pub(crate) fn read_manifest(
         Packaged::Snapshot => Capability::ResourceDumpManifest,
         Packaged::Changes => Capability::ChangeDumpManifest,
     };
-    let refuse =
-        |code, what: &str| Error::new(code, ExitCode::SourceInvalid, format!("cannot use the package {url}: {what}"));
+    let refuse = |code, what: &str| {
+        Error::new(code, ExitCode::SourceInvalid, format!("cannot use the package {url}: {what}"))
+    };
     let Found::Member(number) = package.find(NAME) else {
         return Err(refuse("dump.manifest", "there is no `manifest.xml` at its top"));
     };
     let failed = |failure: &Failure| {
-        let exit = if failure.code == "dump.ratio" { ExitCode::Limit } else { ExitCode::SourceInvalid };
-        Error::new(failure.code, exit, format!("cannot use the package {url}: its manifest: {}", failure.message))
+        let exit =
+            if failure.code == "dump.ratio" { ExitCode::Limit } else { ExitCode::SourceInvalid };
+        Error::new(
+            failure.code,
+            exit,
+            format!("cannot use the package {url}: its manifest: {}", failure.message),
+        )
     };
     let mut reader = package.reader(package.member(number)).map_err(|failure| failed(&failure))?;
     let mut manifest = Manifest::new(package);
     manifest.name(number);
     let name = format!("{url}!/{NAME}");
-    let mut parser = Parser::with_tolerance(Limits::default().with_entries(ENTRIES_MAX), diagnostics.tolerance);
-    let (mut head, mut entry, mut block) = (Head::default(), Entry::default(), vec![0; BLOCK_BYTES]);
+    let mut parser =
+        Parser::with_tolerance(Limits::default().with_entries(ENTRIES_MAX), diagnostics.tolerance);
+    let (mut head, mut entry, mut block) =
+        (Head::default(), Entry::default(), vec![0; BLOCK_BYTES]);
     loop {
         match parser.next(&mut entry).map_err(|fault| syntax_error(&name, &fault))? {
             Step::NeedInput => {
@@ -69,7 +78,10 @@ pub(crate) fn read_manifest(
                 head = parser.head().cloned().unwrap_or_default();
                 if head.capability != Some(capability) || head.root != Root::UrlSet {
                     let found = head.capability.map_or("none", Capability::token);
-                    let what = format!("its manifest should be a `{}` and is `{found}`", capability.token());
+                    let what = format!(
+                        "its manifest should be a `{}` and is `{found}`",
+                        capability.token()
+                    );
                     return Err(refuse("dump.manifest", &what));
                 }
                 manifest.at = head.at.map(|at| at.instant);
@@ -110,7 +122,9 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&zip.finish()).unwrap();
         let package = Package::open(file)?;
-        read_manifest(&package, "http://h/p.zip", packaged, &Diagnostics::default(), &mut |_, _| Ok(()))
+        read_manifest(&package, "http://h/p.zip", packaged, &Diagnostics::default(), &mut |_, _| {
+            Ok(())
+        })
     }
 
     fn codes(manifest: &Manifest) -> Vec<(&str, &str)> {
@@ -127,8 +141,14 @@ mod tests {
             entry("http://h/ok#part", "path='/resources/ok'"),
         ];
         let mut zip = Zip::new();
-        zip.add("../../escape", b"x").add("/tmp/escape", b"x").add("resources/ok", b"hello").add("stray", b"x");
-        zip.deflated("manifest.xml", manifest("resourcedump-manifest", &entries.concat()).as_bytes());
+        zip.add("../../escape", b"x")
+            .add("/tmp/escape", b"x")
+            .add("resources/ok", b"hello")
+            .add("stray", b"x");
+        zip.deflated(
+            "manifest.xml",
+            manifest("resourcedump-manifest", &entries.concat()).as_bytes(),
+        );
         let manifest = read(&mut zip, Packaged::Snapshot).unwrap();
         assert_eq!(
             codes(&manifest),
@@ -156,7 +176,8 @@ mod tests {
         zip.add("1", b"one").add("2", b"two");
         zip.add("manifest.xml", manifest("changedump-manifest", &entries.concat()).as_bytes());
         let manifest = read(&mut zip, Packaged::Changes).unwrap();
-        let numbers: Vec<_> = manifest.members_for("http://h/a").map(|(number, _)| number).collect();
+        let numbers: Vec<_> =
+            manifest.members_for("http://h/a").map(|(number, _)| number).collect();
         assert_eq!((numbers.len(), manifest.faulty), (2, 0));
         assert_ne!(numbers[0], numbers[1]);
     }
@@ -165,11 +186,17 @@ mod tests {
     fn a_package_without_its_manifest_is_refused() {
         let code = |zip: &mut Zip| read(zip, Packaged::Snapshot).unwrap_err().code();
         assert_eq!(code(Zip::new().add("resources/ok", b"hello")), "dump.manifest");
-        assert_eq!(code(Zip::new().add("manifest.xml", manifest("resourcelist", "").as_bytes())), "dump.manifest");
+        assert_eq!(
+            code(Zip::new().add("manifest.xml", manifest("resourcelist", "").as_bytes())),
+            "dump.manifest"
+        );
         assert_eq!(code(Zip::new().add("manifest.xml", b"<html/>")), "rs.root");
         assert_eq!(code(Zip::new().encrypted("manifest.xml", b"<x/>")), "dump.encrypted");
         let cut = manifest("resourcedump-manifest", "");
-        assert_eq!(code(Zip::new().add("manifest.xml", &cut.as_bytes()[..cut.len() - 3])), "xml.eof");
+        assert_eq!(
+            code(Zip::new().add("manifest.xml", &cut.as_bytes()[..cut.len() - 3])),
+            "xml.eof"
+        );
         assert_eq!(code(Zip::new().deflated("manifest.xml", &vec![b' '; 20 << 20])), "dump.ratio");
     }
 }

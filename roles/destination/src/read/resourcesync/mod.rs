@@ -38,10 +38,14 @@ pub use abreast_resourcesync::v1_1::Tolerance;
 use super::choice::{AnswerHead, Protocol};
 
 /// ResourceSync, and Sitemaps.
-pub(super) const PROTOCOL: Protocol =
-    Protocol { name: "ResourceSync", recognises, reader: || Box::<reader::ResourceSync>::default() };
+pub(super) const PROTOCOL: Protocol = Protocol {
+    name: "ResourceSync",
+    recognises,
+    reader: || Box::<reader::ResourceSync>::default(),
+};
 
-/// A document, a page that may link to one, or the address of a site that may name its Source elsewhere [rs-core §6.3].
+/// A document, a page that may link to one, or the address of a site that may name its Source
+/// elsewhere [rs-core §6.3].
 fn recognises(head: &AnswerHead<'_>) -> bool {
     let linked = head.headers.get_all("link").iter().filter_map(|value| value.to_str().ok());
     head.failure.is_some()

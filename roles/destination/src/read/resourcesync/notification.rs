@@ -31,7 +31,10 @@ pub(crate) fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
     parser.finish();
     let (mut entry, mut entries) = (Entry::default(), Vec::<Entry>::new());
     loop {
-        match parser.next(&mut entry).map_err(|fault| format!("a notification cannot be read: {fault}"))? {
+        match parser
+            .next(&mut entry)
+            .map_err(|fault| format!("a notification cannot be read: {fault}"))?
+        {
             Step::NeedInput | Step::End => break,
             Step::Head => {}
             Step::Entry => entries.push(entry.clone()),
@@ -45,7 +48,9 @@ pub(crate) fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
     if parser.skipped() > 0 || is_zoneless(&parser) {
         return odd("it has entries that cannot be understood, or times without a zone");
     }
-    let Some(from) = head.from.map(|from| from.instant) else { return odd("it does not state `from`") };
+    let Some(from) = head.from.map(|from| from.instant) else {
+        return odd("it does not state `from`");
+    };
     let newest = entries.last().and_then(|entry| entry.datetime).map(|newest| newest.instant);
     let Some(until) = head.until.map(|until| until.instant).or(newest) else {
         return odd("it contains no changes and no time");
@@ -54,14 +59,23 @@ pub(crate) fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
     for entry in &entries {
         let time = entry.datetime.map(|datetime| datetime.instant);
         match (time, entry.change) {
-            (Some(time), Some(_)) if entry.loc.starts_with("http") && (last..=until).contains(&time) => last = time,
+            (Some(time), Some(_))
+                if entry.loc.starts_with("http") && (last..=until).contains(&time) =>
+            {
+                last = time
+            }
             _ => return odd(&format!("the entry in line {} is out of place", entry.line)),
         }
     }
     if from > until {
         return odd("it ends before it begins");
     }
-    Ok(Notification { from, until, head: Head { capability: head.capability, ..Head::default() }, entries })
+    Ok(Notification {
+        from,
+        until,
+        head: Head { capability: head.capability, ..Head::default() },
+        entries,
+    })
 }
 
 #[cfg(test)]
@@ -77,15 +91,22 @@ mod tests {
             )
         };
         let entry = |time: &str| {
-            format!("<url><loc>http://e/a</loc><rs:md change=\"deleted\" datetime=\"2026-01-01T00:00:{time}Z\"/></url>")
+            format!(
+                "<url><loc>http://e/a</loc><rs:md change=\"deleted\" datetime=\"2026-01-01T00:00:{time}Z\"/></url>"
+            )
         };
         let head = |rest: &str| format!("capability=\"change-notification\" {rest}");
         let from = "from=\"2026-01-01T00:00:01Z\"";
         let whole = format!("{from} until=\"2026-01-01T00:00:03Z\"");
         let two = entry("02") + &entry("03");
-        let read = |head: &str, entries: &str| read_notification(document(head, entries).as_bytes());
+        let read =
+            |head: &str, entries: &str| read_notification(document(head, entries).as_bytes());
         assert_eq!(read(&head(&whole), &two).unwrap().entries.len(), 2);
-        assert_eq!(read(&head(from), &two), read(&head(&whole), &two), "it ends with its last change");
+        assert_eq!(
+            read(&head(from), &two),
+            read(&head(&whole), &two),
+            "it ends with its last change"
+        );
         for (head, entries) in [
             (head(&whole), entry("03") + &entry("02")),
             (head(&whole), entry("04")),

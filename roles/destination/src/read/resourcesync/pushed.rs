@@ -1,9 +1,9 @@
-//! Notifications that continue from the cursor of the copy: their changes are applied like those of a Change List, and
-//! none is requested [rs-change-notification §3].
+//! Notifications that continue from the cursor of the copy: their changes are applied like those of
+//! a Change List, and none is requested [rs-change-notification §3].
 //!
-//! Each notification states the time since which it has all changes. One that begins after what the copy knows was preceded by
-//! others that are missing: then, and whenever anything is odd, the lists are asked. What ends before is old, and
-//! changes nothing however often it comes.
+//! Each notification states the time since which it has all changes. One that begins after what the
+//! copy knows was preceded by others that are missing: then, and whenever anything is odd, the
+//! lists are asked. What ends before is old, and changes nothing however often it comes.
 
 use super::cursor as kept;
 use super::notification::{Notification, read_notification};
@@ -35,8 +35,8 @@ enum Place {
     Apart,
 }
 
-/// Plans what was announced; `false` when the lists have to be requested. `announced` is the time up to which changes are
-/// known to be missing.
+/// Plans what was announced; `false` when the lists have to be requested. `announced` is the time
+/// up to which changes are known to be missing.
 pub(crate) fn plan_announced(
     run: &mut PlanContext<'_, '_>,
     change_list: &str,
@@ -92,7 +92,8 @@ fn plan_notifications(
     notifications: &[Notification],
 ) -> Result<bool, Error> {
     run.planner.mirror.clear_scratch()?;
-    let time = |text: Option<String>| text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros);
+    let time =
+        |text: Option<String>| text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros);
     let mut announced = time(run.planner.mirror.meta(ANNOUNCED_UNTIL)?);
     let announced_before = announced;
     let mut cursor = known;
@@ -132,22 +133,33 @@ pub(crate) fn is_pushed(run: &PlanContext<'_, '_>, cursor: Timestamp) -> Result<
 }
 
 /// Where a notification of that span stands beside a copy.
-fn place(from: Timestamp, until: Timestamp, cursor: Timestamp, announced: Option<Timestamp>) -> Place {
+fn place(
+    from: Timestamp,
+    until: Timestamp,
+    cursor: Timestamp,
+    announced: Option<Timestamp>,
+) -> Place {
     // Of changes within one second of a coarse clock some may have come before others.
     let is_fine = cursor.as_micros() % 1_000_000 != 0;
     if until < cursor || until == cursor && is_fine {
         return Place::Old;
     }
-    // A notification that repeats the last one repeats what was done, unless another change followed within that second.
+    // A notification that repeats the last one repeats what was done, unless another change
+    // followed within that second.
     if until == cursor || announced.is_some_and(|announced| until <= announced) {
         return Place::Apart;
     }
-    if from < cursor || Some(from) == announced || from == cursor && is_fine { Place::Next } else { Place::Apart }
+    if from < cursor || Some(from) == announced || from == cursor && is_fine {
+        Place::Next
+    } else {
+        Place::Apart
+    }
 }
 
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)).plus_micros(CLOCK_MICROS)
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+        .plus_micros(CLOCK_MICROS)
 }
 
 #[cfg(test)]
@@ -180,7 +192,11 @@ mod tests {
             (begin + 2, begin + 5, Some(begin + 1), Place::Apart),
             (begin + 1, begin + 5, Some(begin + 9), Place::Apart),
         ] {
-            assert_eq!(place(from, until, begin, announced), expected, "{from} {until} {announced:?}");
+            assert_eq!(
+                place(from, until, begin, announced),
+                expected,
+                "{from} {until} {announced:?}"
+            );
         }
     }
 
@@ -192,9 +208,21 @@ mod tests {
             Place::Apart,
             "it may be the same change, or another one"
         );
-        assert_eq!(place(begin, begin + SECOND, begin, None), Place::Apart, "others of that second may be missing");
-        assert_eq!(place(begin, begin + SECOND, begin, Some(begin)), Place::Next, "it goes on from the one before");
-        assert_eq!(place(begin - SECOND, begin + SECOND, begin, None), Place::Next, "it has all of that second");
+        assert_eq!(
+            place(begin, begin + SECOND, begin, None),
+            Place::Apart,
+            "others of that second may be missing"
+        );
+        assert_eq!(
+            place(begin, begin + SECOND, begin, Some(begin)),
+            Place::Next,
+            "it goes on from the one before"
+        );
+        assert_eq!(
+            place(begin - SECOND, begin + SECOND, begin, None),
+            Place::Next,
+            "it has all of that second"
+        );
         assert_eq!(place(begin - 2 * SECOND, begin - SECOND, begin, None), Place::Old);
     }
 }

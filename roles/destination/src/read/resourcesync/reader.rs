@@ -1,9 +1,11 @@
-//! The reader of ResourceSync: which documents are read, in which order, and what follows from them.
+//! The reader of ResourceSync: which documents are read, in which order, and what follows from
+//! them.
 
 use super::change_list::{each_change, plan_changes, skip_gap};
 use super::cursor;
 use super::discover::{
-    Discovered, EntryPoints, discover, discover_again, discover_all, forget_changes_since, with_other_sets,
+    Discovered, EntryPoints, discover, discover_again, discover_all, forget_changes_since,
+    with_other_sets,
 };
 use super::dump::{read_dump, since_url};
 use super::dump_plan::{plan_change_dump, plan_resource_dump};
@@ -48,19 +50,29 @@ pub(crate) struct ResourceSync {
 impl ResourceSync {
     fn start(&mut self, entry_points: EntryPoints, options: &SyncOptions) -> Start {
         let first = entry_points.first().unwrap_or(&options.url).to_owned();
-        let (uri_space, has_list) = (entry_points.uri_space.clone(), entry_points.resource_list.is_some());
+        let (uri_space, has_list) =
+            (entry_points.uri_space.clone(), entry_points.resource_list.is_some());
         *self = Self { entry_points, ..Self::default() };
         Start { first, uri_space, has_list }
     }
 
-    /// Reads the Capability List again, once in a run at most, when what is wanted of it is not known: a Source may have
-    /// begun to offer it.
-    fn read_again(&mut self, run: &PlanContext<'_, '_>, wants_changes_since: bool) -> Result<(), Error> {
+    /// Reads the Capability List again, once in a run at most, when what is wanted of it is not
+    /// known: a Source may have begun to offer it.
+    fn read_again(
+        &mut self,
+        run: &PlanContext<'_, '_>,
+        wants_changes_since: bool,
+    ) -> Result<(), Error> {
         if self.is_read_again {
             return Ok(());
         }
         let (options, mirror) = (run.planner.options, run.planner.mirror);
-        if let Some(read) = discover_again((run.requests, options), mirror, &self.entry_points, wants_changes_since)? {
+        if let Some(read) = discover_again(
+            (run.requests, options),
+            mirror,
+            &self.entry_points,
+            wants_changes_since,
+        )? {
             self.entry_points = read;
             self.is_read_again = true;
         }
@@ -69,7 +81,13 @@ impl ResourceSync {
 
     fn list(&self, purpose: &str) -> Result<&str, Error> {
         let list = self.entry_points.resource_list.as_deref();
-        list.ok_or_else(|| Error::new("gap", ExitCode::Gap, format!("the Source has no Resource List to {purpose}")))
+        list.ok_or_else(|| {
+            Error::new(
+                "gap",
+                ExitCode::Gap,
+                format!("the Source has no Resource List to {purpose}"),
+            )
+        })
     }
 }
 
@@ -95,16 +113,27 @@ impl Reader for ResourceSync {
             found.entry_points.check_same(&EntryPoints::known(mirror)?, &options.url)?;
         }
         if let Some(route) = &found.route {
-            observer.event(&Event::Notice(Problem { code: "discover.found", uri: &options.url, message: route }));
+            observer.event(&Event::Notice(Problem {
+                code: "discover.found",
+                uri: &options.url,
+                message: route,
+            }));
         }
         let start = self.start(found.entry_points, options);
         self.list("compare with")?;
         Ok(start)
     }
 
-    fn sets(&mut self, requests: &Requests<'_>, options: &SyncOptions) -> Result<Vec<SourceSet>, Error> {
+    fn sets(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+    ) -> Result<Vec<SourceSet>, Error> {
         let found = discover_all(requests, options)?;
-        Ok(found.into_iter().map(|set| SourceSet { name: name_of(&set.url).to_owned(), url: set.url }).collect())
+        Ok(found
+            .into_iter()
+            .map(|set| SourceSet { name: name_of(&set.url).to_owned(), url: set.url })
+            .collect())
     }
 
     fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
@@ -120,7 +149,12 @@ impl Reader for ResourceSync {
         resource_list::each_resource(requests, self.list("test the filters with")?, options, each)
     }
 
-    fn expect(&self, requests: &Requests<'_>, options: &SyncOptions, to: &mut dyn Expecting) -> Result<(), Error> {
+    fn expect(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        to: &mut dyn Expecting,
+    ) -> Result<(), Error> {
         struct All<'a>(&'a mut dyn Expecting);
         impl Visitor for All<'_> {
             fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
@@ -134,7 +168,9 @@ impl Reader for ResourceSync {
         }
         let walked = walk(requests, options, self.list("compare with")?, &mut All(&mut *to))?;
         if let (Some(changes), Some(at)) = (&self.entry_points.change_list, walked.at) {
-            each_change(requests, options, changes, at.as_micros(), &mut |listed, time| to.changed(listed, time))?;
+            each_change(requests, options, changes, at.as_micros(), &mut |listed, time| {
+                to.changed(listed, time)
+            })?;
         }
         Ok(())
     }
@@ -143,7 +179,11 @@ impl Reader for ResourceSync {
         self.plan_due(run)
     }
 
-    fn packages(&mut self, run: &mut PlanContext<'_, '_>, since: Option<Timestamp>) -> Result<Vec<Offered>, Error> {
+    fn packages(
+        &mut self,
+        run: &mut PlanContext<'_, '_>,
+        since: Option<Timestamp>,
+    ) -> Result<Vec<Offered>, Error> {
         self.read_again(run, false)?;
         let changes = self.entry_points.change_dump.iter().filter(|_| since.is_some());
         let dumps = changes
@@ -156,7 +196,11 @@ impl Reader for ResourceSync {
         Ok(offered.collect())
     }
 
-    fn package_since(&mut self, run: &mut PlanContext<'_, '_>, since: Timestamp) -> Result<Option<String>, Error> {
+    fn package_since(
+        &mut self,
+        run: &mut PlanContext<'_, '_>,
+        since: Timestamp,
+    ) -> Result<Option<String>, Error> {
         self.read_again(run, true)?;
         Ok(self.entry_points.changes_since.as_deref().and_then(|address| since_url(address, since)))
     }
@@ -180,11 +224,14 @@ impl Reader for ResourceSync {
     }
 
     fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
-        let (Some(changes), Some(cursor)) = (&self.entry_points.change_list, cursor::get(run.planner.mirror)?) else {
+        let (Some(changes), Some(cursor)) =
+            (&self.entry_points.change_list, cursor::get(run.planner.mirror)?)
+        else {
             return Ok(false);
         };
         // Other results are reported by the next run, if they last.
-        Ok(run.planner.polling.may_poll() && matches!(plan_changes(run, changes, cursor, true), Ok(Followed::Planned)))
+        Ok(run.planner.polling.may_poll()
+            && matches!(plan_changes(run, changes, cursor, true), Ok(Followed::Planned)))
     }
 
     fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
@@ -216,7 +263,8 @@ fn known_or_found(run: &mut PlanContext<'_, '_>) -> Result<EntryPoints, Error> {
     let source = run.planner.mirror.meta(key::SOURCE_URL)?;
     let named = source.as_deref() == Some(&run.planner.options.url)
         || known.capability_list.as_deref() == Some(&run.planner.options.url);
-    let same_set = run.planner.options.set.is_none() || run.planner.options.set == run.planner.mirror.meta(key::SET)?;
+    let same_set = run.planner.options.set.is_none()
+        || run.planner.options.set == run.planner.mirror.meta(key::SET)?;
     let has_any = known.has_any();
     if named && has_any && same_set {
         return Ok(known);
@@ -240,7 +288,8 @@ impl ResourceSync {
         let entry_points = &self.entry_points.clone();
         let changes = entry_points.change_list.as_deref();
         let has_all = entry_points.resource_list.is_some() || entry_points.resource_dump.is_some();
-        let is_compared = run.planner.options.baseline || run.planner.selection.has_changed() && has_all;
+        let is_compared =
+            run.planner.options.baseline || run.planner.selection.has_changed() && has_all;
         if run.planner.selection.has_changed() && !has_all {
             run.planner.selection.keep(run.planner.mirror)?;
         }
@@ -254,7 +303,9 @@ impl ResourceSync {
             run.planner.polling.is_postponed = true;
             return Ok(());
         }
-        if !is_compared && let (Some(changes), Some(cursor)) = (changes, cursor::get(run.planner.mirror)?) {
+        if !is_compared
+            && let (Some(changes), Some(cursor)) = (changes, cursor::get(run.planner.mirror)?)
+        {
             let followed = plan_changes(run, changes, cursor, true)?;
             if is_followed(run, followed, changes, entry_points)? {
                 return Ok(());
@@ -270,7 +321,11 @@ impl ResourceSync {
         }
         let Some(list) = entry_points.resource_list.as_deref() else {
             if let Some(dump) = entry_points.resource_dump.as_deref() {
-                let baseline = plan_resource_dump(run, dump, changes.is_some() || entry_points.change_dump.is_some())?;
+                let baseline = plan_resource_dump(
+                    run,
+                    dump,
+                    changes.is_some() || entry_points.change_dump.is_some(),
+                )?;
                 if changes.is_none() && baseline.whole && baseline.at.is_some() {
                     self.changes_next.clone_from(&entry_points.change_dump);
                     if run.planner.mirror.pending_counts()?.fetches == 0 {
@@ -280,24 +335,29 @@ impl ResourceSync {
                 return plan_since(run, &baseline, changes);
             }
             if let (Some(changes), None) = (changes, cursor::get(run.planner.mirror)?) {
-                let message =
-                    "there is no Resource List to begin from; only the changes in this Change List are applied";
+                let message = "there is no Resource List to begin from; only the changes in this Change List are applied";
                 run.report.notice("gap", changes, message);
                 run.report.summary.mode = Mode::Incremental;
                 return skip_gap(run, changes);
             }
-            return Err(Error::new("gap", ExitCode::Gap, "the Source has no Resource List, so a copy cannot begin")
-                .with_help("ask for a Capability List that names one"));
+            return Err(Error::new(
+                "gap",
+                ExitCode::Gap,
+                "the Source has no Resource List, so a copy cannot begin",
+            )
+            .with_help("ask for a Capability List that names one"));
         };
         let baseline = plan_baseline(run, list, changes.is_some())?;
         plan_since(run, &baseline, changes)
     }
 
-    /// Plans what changed since a Resource Dump, out of the Change Dump, where there is no Change List; `true` when
-    /// something may be planned. The packages of the Resource Dump have been used by then, since a plan is made from one
-    /// dump at a time.
+    /// Plans what changed since a Resource Dump, out of the Change Dump, where there is no Change
+    /// List; `true` when something may be planned. The packages of the Resource Dump have been used
+    /// by then, since a plan is made from one dump at a time.
     fn plan_changes_next(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
-        let (Some(dump), Some(cursor)) = (self.changes_next.take(), cursor::get(run.planner.mirror)?) else {
+        let (Some(dump), Some(cursor)) =
+            (self.changes_next.take(), cursor::get(run.planner.mirror)?)
+        else {
             return Ok(false);
         };
         match plan_change_dump(run, &dump, cursor, true) {
@@ -329,22 +389,34 @@ fn is_followed(
             run.report.summary.mode = Mode::Incremental;
             Ok(true)
         }
-        Followed::Gap(why) if entry_points.resource_list.is_none() && entry_points.resource_dump.is_none() => {
-            Err(Error::new("gap", ExitCode::Gap, why)
-                .with_help("there is neither a Resource List nor a Resource Dump to begin again from"))
+        Followed::Gap(why)
+            if entry_points.resource_list.is_none() && entry_points.resource_dump.is_none() =>
+        {
+            Err(Error::new("gap", ExitCode::Gap, why).with_help(
+                "there is neither a Resource List nor a Resource Dump to begin again from",
+            ))
         }
         Followed::Gap(why) => {
-            run.report.notice("gap", changes, &format!("{why}; comparing with all that the Source has now"));
+            run.report.notice(
+                "gap",
+                changes,
+                &format!("{why}; comparing with all that the Source has now"),
+            );
             Ok(false)
         }
     }
 }
 
-/// Lists may come later than notifications, through caches for example. When they take too long, the Source went back.
+/// Lists may come later than notifications, through caches for example. When they take too long,
+/// the Source went back.
 fn wait_for_lists(run: &mut PlanContext<'_, '_>, why: String) -> Result<Followed, Error> {
     let now = now_seconds();
-    let since =
-        run.planner.mirror.meta(LISTS_LATE)?.and_then(|text| text.parse::<u64>().ok()).filter(|since| *since <= now);
+    let since = run
+        .planner
+        .mirror
+        .meta(LISTS_LATE)?
+        .and_then(|text| text.parse::<u64>().ok())
+        .filter(|since| *since <= now);
     let Some(since) = since else {
         run.planner.mirror.set_meta(LISTS_LATE, Some(&now.to_string()))?;
         return Ok(Followed::Unchanged);
@@ -357,7 +429,11 @@ fn wait_for_lists(run: &mut PlanContext<'_, '_>, why: String) -> Result<Followed
 }
 
 /// Plans what changed since a snapshot, or while it was made.
-fn plan_since(run: &mut PlanContext<'_, '_>, baseline: &Baseline, changes: Option<&str>) -> Result<(), Error> {
+fn plan_since(
+    run: &mut PlanContext<'_, '_>,
+    baseline: &Baseline,
+    changes: Option<&str>,
+) -> Result<(), Error> {
     if baseline.unchanged {
         return Ok(());
     }
@@ -367,7 +443,9 @@ fn plan_since(run: &mut PlanContext<'_, '_>, baseline: &Baseline, changes: Optio
                 run.report.notice(
                     "gap",
                     changes,
-                    &format!("{why}; changes in between are known from the next Resource List only"),
+                    &format!(
+                        "{why}; changes in between are known from the next Resource List only"
+                    ),
                 );
                 skip_gap(run, changes)?;
             }
@@ -385,5 +463,7 @@ fn plan_since(run: &mut PlanContext<'_, '_>, baseline: &Baseline, changes: Optio
 }
 
 pub(super) fn now_seconds() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }

@@ -1,10 +1,12 @@
 //! Resource Lists and their indexes: the snapshot of a Source [rs-core §10].
 //!
-//! [`walk`] is the only way through an index and its lists; a run, an audit and the filters' test differ in what they do
-//! with what is listed, and with lists that cannot be read.
+//! [`walk`] is the only way through an index and its lists; a run, an audit and the filters' test
+//! differ in what they do with what is listed, and with lists that cannot be read.
 
 use super::cursor;
-use super::document::{Answer, Go, Kind, Member, Part, Read, has_changed, is_unchanged, read_parts};
+use super::document::{
+    Answer, Go, Kind, Member, Part, Read, has_changed, is_unchanged, read_parts,
+};
 use super::keys;
 use super::listed::listed;
 use crate::admit::Admission;
@@ -84,9 +86,11 @@ pub(crate) fn walk(
         };
         match read {
             Ok(read) => {
-                // A list older than its index states comes from some cache: the changes in between are replayed.
+                // A list older than its index states comes from some cache: the changes in between
+                // are replayed.
                 if let Some(own) = read.head.at
-                    && (top.head.at.is_none() || member.at.is_some_and(|promised| own.instant < promised))
+                    && (top.head.at.is_none()
+                        || member.at.is_some_and(|promised| own.instant < promised))
                 {
                     at = at.into_iter().chain([read.at_earliest(own.instant)]).min();
                 }
@@ -102,7 +106,11 @@ pub(crate) fn walk(
 const fn is_of_document(error: &Error) -> bool {
     matches!(
         error.exit_code(),
-        ExitCode::SourceInvalid | ExitCode::Retryable | ExitCode::Tls | ExitCode::Auth | ExitCode::Limit
+        ExitCode::SourceInvalid
+            | ExitCode::Retryable
+            | ExitCode::Tls
+            | ExitCode::Auth
+            | ExitCode::Limit
     )
 }
 
@@ -141,13 +149,18 @@ fn read_one(
         visitor.nested(url);
     }
     let Answer::Read(read) = answer else {
-        return Err(Error::new("http.status", ExitCode::SourceInvalid, format!("{url} answered 304 unasked")));
+        return Err(Error::new(
+            "http.status",
+            ExitCode::SourceInvalid,
+            format!("{url} answered 304 unasked"),
+        ));
     };
     visitor.end(url, &read)?;
     Ok(read)
 }
 
-/// Hands over each resource. Lists that cannot be read are left out: a run that reads them reports them.
+/// Hands over each resource. Lists that cannot be read are left out: a run that reads them reports
+/// them.
 pub(crate) fn each_resource(
     requests: &Requests<'_>,
     list: &str,
@@ -213,7 +226,10 @@ impl Visitor for Compared<'_, '_, '_> {
         self.failed += 1;
         self.run.report.list_failed(error.code(), url, &error.to_string());
         if self.failed > LIST_BUDGET.max(named / 100) {
-            let message = format!("{} of {named} lists named by {} could not be read", self.failed, self.list);
+            let message = format!(
+                "{} of {named} lists named by {} could not be read",
+                self.failed, self.list
+            );
             return Err(Error::new("budget.lists", ExitCode::Limit, message)
                 .with_help("nothing was changed; the Source has to correct its index"));
         }
@@ -222,7 +238,11 @@ impl Visitor for Compared<'_, '_, '_> {
 }
 
 /// Plans what makes the copy equal to the Resource List.
-pub(crate) fn plan_baseline(run: &mut PlanContext<'_, '_>, list: &str, has_changes: bool) -> Result<Baseline, Error> {
+pub(crate) fn plan_baseline(
+    run: &mut PlanContext<'_, '_>,
+    list: &str,
+    has_changes: bool,
+) -> Result<Baseline, Error> {
     run.report.begin_phase("reading");
     if !has_changes
         && !run.planner.options.baseline
@@ -263,7 +283,11 @@ fn all_lists_unchanged(run: &mut PlanContext<'_, '_>, list: &str) -> Result<bool
 }
 
 /// Compares with the list or the index and its lists; `None` when they changed meanwhile.
-fn compare_lists(run: &mut PlanContext<'_, '_>, list: &str, has_changes: bool) -> Result<Option<Baseline>, Error> {
+fn compare_lists(
+    run: &mut PlanContext<'_, '_>,
+    list: &str,
+    has_changes: bool,
+) -> Result<Option<Baseline>, Error> {
     let (requests, options) = (run.requests, run.planner.options);
     let mut comparison = run.begin_comparison(list)?;
     let mut compared = Compared {
@@ -295,7 +319,11 @@ fn compare_lists(run: &mut PlanContext<'_, '_>, list: &str, has_changes: bool) -
 }
 
 /// Keeps the instant of a snapshot, if it was read whole, as the cursor.
-pub(super) fn keep_snapshot(run: &PlanContext<'_, '_>, whole: bool, at: Option<Timestamp>) -> Result<(), Error> {
+pub(super) fn keep_snapshot(
+    run: &PlanContext<'_, '_>,
+    whole: bool,
+    at: Option<Timestamp>,
+) -> Result<(), Error> {
     if whole {
         run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
     }
@@ -315,7 +343,8 @@ fn replay_from(
     } else {
         let found = top.last_modified.or(top.date)?.plus_micros(-MARGIN_MICROS);
         if has_changes {
-            let message = format!("the Resource List does not state `at`; changes are replayed from {found}");
+            let message =
+                format!("the Resource List does not state `at`; changes are replayed from {found}");
             run.report.notice("list.no-at", list, &message);
         }
         found

@@ -1,4 +1,5 @@
-//! For subscribers that keep no copy: the way from a Source's documents to a topic, and the content of its notifications.
+//! For subscribers that keep no copy: the way from a Source's documents to a topic, and the content
+//! of its notifications.
 
 use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry};
 use abreast_webtypes::Timestamp;
@@ -48,15 +49,19 @@ impl TopicStep {
     pub fn read(body: &[u8], base: &str, kind: TopicKind) -> Option<Self> {
         let Document { head, entries } = Document::from_slice(body).ok()?;
         let absolute = |href: &str| Url::parse(base).ok()?.join(href).ok().map(String::from);
-        let of = |capability| entries.iter().filter(move |entry| entry.capability == Some(capability));
-        let up = || head.links.iter().find(|link| link.has_rel("up")).and_then(|link| absolute(&link.href));
+        let of =
+            |capability| entries.iter().filter(move |entry| entry.capability == Some(capability));
+        let up = || {
+            head.links.iter().find(|link| link.has_rel("up")).and_then(|link| absolute(&link.href))
+        };
         Some(match head.capability {
-            Some(Capability::CapabilityList) => {
-                Self::Set { topic: of(kind.of()).next().and_then(|topic| absolute(&topic.loc)), up: up() }
-            }
-            Some(Capability::Description) => {
-                Self::Sets(of(Capability::CapabilityList).filter_map(|entry| absolute(&entry.loc)).collect())
-            }
+            Some(Capability::CapabilityList) => Self::Set {
+                topic: of(kind.of()).next().and_then(|topic| absolute(&topic.loc)),
+                up: up(),
+            },
+            Some(Capability::Description) => Self::Sets(
+                of(Capability::CapabilityList).filter_map(|entry| absolute(&entry.loc)).collect(),
+            ),
             _ => Self::Up(up()),
         })
     }
@@ -101,7 +106,9 @@ impl NotificationContent {
     pub fn read(body: &[u8]) -> Option<Self> {
         let Document { head, entries } = Document::from_slice(body).ok()?;
         let capability = head.capability.filter(|capability| {
-            [TopicKind::Changes, TopicKind::Documents].into_iter().any(|kind| kind.of() == *capability)
+            [TopicKind::Changes, TopicKind::Documents]
+                .into_iter()
+                .any(|kind| kind.of() == *capability)
         })?;
         Some(Self {
             capability: capability.token(),

@@ -8,7 +8,10 @@ use abreast_webtypes::{SyntaxError, resolve};
 /// The first entry of a Capability List for changes of resources.
 pub(crate) fn topic_in(list: &[u8], base: &str) -> Result<Option<Topic>, SyntaxError> {
     let document = Document::from_slice(list)?;
-    let entry = document.entries.into_iter().find(|entry| entry.capability == Some(Capability::ChangeNotification));
+    let entry = document
+        .entries
+        .into_iter()
+        .find(|entry| entry.capability == Some(Capability::ChangeNotification));
     Ok(entry.and_then(|entry| {
         let hubs = entry.links.iter().filter(|link| link.has_rel("hub"));
         let hubs = hubs.filter_map(|link| resolve(base, &link.href).ok()).take(MAX_HUBS).collect();

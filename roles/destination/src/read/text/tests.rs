@@ -58,18 +58,25 @@ impl Pair {
             #[cfg(feature = "s3")]
             "objects" => {
                 let url = format!("file://{}", place.join("bucket").display());
-                SinkOptions::Objects(crate::sink::objects::ObjectsOptions { url, settings: Vec::new() })
+                SinkOptions::Objects(crate::sink::objects::ObjectsOptions {
+                    url,
+                    settings: Vec::new(),
+                })
             }
             _ => {
                 let output = Output::new(lines.clone());
                 SinkOptions::Lines(LinesOptions { output, content_bytes_max: Some(1 << 20) })
             }
         };
-        let mut options =
-            SyncOptions { sink, ignore_robots: true, ..SyncOptions::new(server.url("/"), place.join(name)) };
+        let mut options = SyncOptions {
+            sink,
+            ignore_robots: true,
+            ..SyncOptions::new(server.url("/"), place.join(name))
+        };
         options.net.backoff_base = std::time::Duration::from_millis(1);
         options.net.retries = 1;
-        let pair = Self { server, options, protocols: &[PROTOCOL], problems: Mutex::default(), lines };
+        let pair =
+            Self { server, options, protocols: &[PROTOCOL], problems: Mutex::default(), lines };
         pair.changes(&[]);
         pair
     }
@@ -78,28 +85,45 @@ impl Pair {
         self.problems.lock().unwrap().clone()
     }
 
-    /// The text that is kept of `/d/NAME`, whatever the sink; of a sink of lines the last one that was written.
+    /// The text that is kept of `/d/NAME`, whatever the sink; of a sink of lines the last one that
+    /// was written.
     fn kept(&self, name: &str) -> Option<String> {
         let uri = self.server.url(&format!("/d/{name}"));
         if let SinkOptions::Lines(_) = self.options.sink {
             let text = String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap();
-            let mut lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+            let mut lines =
+                text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
             let last = lines.rfind(|line| line["uri"] == uri)?;
-            let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, last["content"].as_str()?).unwrap();
+            let bytes = base64::Engine::decode(
+                &base64::prelude::BASE64_STANDARD,
+                last["content"].as_str()?,
+            )
+            .unwrap();
             return Some(String::from_utf8(bytes).unwrap());
         }
-        let row = Mirror::open(&self.options.folder.join(".abreast/mirror.db")).unwrap().row(&uri).unwrap()?;
+        let row = Mirror::open(&self.options.folder.join(".abreast/mirror.db"))
+            .unwrap()
+            .row(&uri)
+            .unwrap()?;
         let mut digests = Digests::default();
         digests.set_from_bytes(&row.digests);
-        let texts = ["one", "old", "new", "version 1", "version 2", "version 3"].map(|text| text.repeat(1_000));
+        let texts = ["one", "old", "new", "version 1", "version 2", "version 3"]
+            .map(|text| text.repeat(1_000));
         let short = ["one", "old", "new", "more"].map(str::to_owned);
-        short.into_iter().chain(texts).find(|text| digests.md5 == Some(<md5::Md5 as md5::Digest>::digest(text).into()))
+        short
+            .into_iter()
+            .chain(texts)
+            .find(|text| digests.md5 == Some(<md5::Md5 as md5::Digest>::digest(text).into()))
     }
 
     /// Serves a resource and gives its line.
     fn resource(&self, name: &str, body: &str) -> String {
         self.server.body(&format!("/d/{name}"), body);
-        format!("{} 1700000000 {}", self.server.url(&format!("/d/{name}")), md5_hex(body.as_bytes()))
+        format!(
+            "{} 1700000000 {}",
+            self.server.url(&format!("/d/{name}")),
+            md5_hex(body.as_bytes())
+        )
     }
 
     fn list(&self, at: usize, lines: &[String]) {
@@ -107,16 +131,21 @@ impl Pair {
     }
 
     fn changes(&self, lines: &[String]) {
-        self.server.body("/changes.txt", lines.iter().map(|line| line.clone() + "\n").collect::<String>());
+        self.server
+            .body("/changes.txt", lines.iter().map(|line| line.clone() + "\n").collect::<String>());
     }
 
     fn sync(&self) -> Result<Summary, Error> {
         let (cancel, shared) = (AtomicBool::new(false), Shared::new(self.options.net_options()));
-        let (robots, wake, mut choice) = (Arc::default(), Wake::default(), Choice::of(self.protocols));
+        let (robots, wake, mut choice) =
+            (Arc::default(), Wake::default(), Choice::of(self.protocols));
         let problems = Mutex::new(Vec::new());
         let observer = |event: &Event<'_>| {
             if let Event::Error(problem) | Event::Notice(problem) = event {
-                problems.lock().unwrap().push(format!("{} {} {}", problem.code, problem.uri, problem.message));
+                problems
+                    .lock()
+                    .unwrap()
+                    .push(format!("{} {} {}", problem.code, problem.uri, problem.message));
             }
         };
         let ran = sync_with(&self.options, &observer, &cancel, &shared, &robots, wake, &mut choice);
@@ -133,7 +162,8 @@ impl Pair {
             }
         };
         let options = AuditOptions { sync: self.options.clone(), full: true };
-        audit_with(&options, &observer, &AtomicBool::new(false), &mut Choice::of(self.protocols)).unwrap();
+        audit_with(&options, &observer, &AtomicBool::new(false), &mut Choice::of(self.protocols))
+            .unwrap();
         found.into_inner().unwrap()
     }
 }
@@ -191,7 +221,8 @@ fn another_protocol_deletes_no_more_than_is_allowed() {
     let place = tempfile::tempdir().unwrap();
     for name in sinks() {
         let mut pair = Pair::new(place.path(), name);
-        let lines: Vec<_> = (0..20).map(|number| pair.resource(&format!("r{number}"), "old")).collect();
+        let lines: Vec<_> =
+            (0..20).map(|number| pair.resource(&format!("r{number}"), "old")).collect();
         pair.list(0, &lines);
         pair.sync().unwrap();
         pair.options.baseline = true;
@@ -224,7 +255,10 @@ fn changes_that_are_missing_lead_to_a_comparison() {
     pair.list(0, &lines);
     pair.changes(&[]);
     let again = pair.sync().unwrap();
-    assert_eq!((counts(&again), again.mode, again.cursor.as_deref()), ([0, 0, 0, 0], Mode::Baseline, Some("line 0")));
+    assert_eq!(
+        (counts(&again), again.mode, again.cursor.as_deref()),
+        ([0, 0, 0, 0], Mode::Baseline, Some("line 0"))
+    );
 }
 
 #[test]
@@ -241,22 +275,31 @@ fn packages_of_another_protocol_are_chosen_by_their_cost() {
         }
         zip.add("index.txt", index.join("\n").as_bytes());
         let package = zip.finish();
-        pair.server.body("/dump.txt", format!("{} {}\n", pair.server.url("/all.zip"), package.len()));
+        pair.server
+            .body("/dump.txt", format!("{} {}\n", pair.server.url("/all.zip"), package.len()));
         pair.server.body("/all.zip", package);
         pair.list(0, &lines);
         assert_eq!(counts(&pair.sync().unwrap()), [40, 0, 0, 0], "{name}");
         let requests = pair.server.take_log();
-        assert_eq!(requests, ["/list.txt", "/changes.txt", "/dump.txt", "/all.zip"], "{name}: no resource by itself");
+        assert_eq!(
+            requests,
+            ["/list.txt", "/changes.txt", "/dump.txt", "/all.zip"],
+            "{name}: no resource by itself"
+        );
         assert_eq!(pair.differences(), [], "{name}");
         pair.server.take_log();
 
         // A few are requested by themselves, and the dump is not even read.
-        let changes: Vec<_> =
-            (0..3).map(|number| format!("put {}", pair.resource(&format!("r{number}"), "new"))).collect();
+        let changes: Vec<_> = (0..3)
+            .map(|number| format!("put {}", pair.resource(&format!("r{number}"), "new")))
+            .collect();
         pair.changes(&changes);
         assert_eq!(counts(&pair.sync().unwrap()), [0, 3, 0, 0], "{name}");
         let requests = pair.server.take_log();
-        assert!(requests.iter().all(|path| path != "/dump.txt" && path != "/all.zip"), "{name}: {requests:?}");
+        assert!(
+            requests.iter().all(|path| path != "/dump.txt" && path != "/all.zip"),
+            "{name}: {requests:?}"
+        );
     }
 }
 
@@ -267,21 +310,31 @@ fn a_resource_is_requested_at_its_address_and_named_by_its_uri() {
         let pair = Pair::new(place.path(), name);
         let (uri, md5) = (pair.server.url("/d/a"), md5_hex(b"one"));
         pair.server.by_accept("/r/1", "text/x-wanted", Answer::ok("one"));
-        let line = |href: &str| format!("{uri} 1700000000 {md5} length=3 href={href} accept=text/x-wanted");
+        let line = |href: &str| {
+            format!("{uri} 1700000000 {md5} length=3 href={href} accept=text/x-wanted")
+        };
         // An address on another host is refused, whatever the host of the URI.
         pair.list(0, &[line("http://elsewhere.example/1"), pair.resource("b", "old")]);
         assert_eq!((pair.sync().unwrap().skipped, pair.problems().len()), (1, 1), "{name}");
-        assert!(pair.problems()[0].contains("requested at http://elsewhere.example/1"), "{:?}", pair.problems());
+        assert!(
+            pair.problems()[0].contains("requested at http://elsewhere.example/1"),
+            "{:?}",
+            pair.problems()
+        );
         // It fails for now: the next run knows the address from the plan alone.
         let href = pair.server.url("/r/1");
         pair.list(0, &[line(&href), pair.resource("b", "old")]);
         pair.server.by_accept("/r/1", "text/x-wanted", Answer::status(500));
-        let baseline = Pair { options: SyncOptions { baseline: true, ..pair.options.clone() }, ..pair };
+        let baseline =
+            Pair { options: SyncOptions { baseline: true, ..pair.options.clone() }, ..pair };
         assert_eq!(counts(&baseline.sync().unwrap())[3], 1, "{name}");
         let problems = baseline.problems();
         assert!(problems[0].contains(&uri) && problems[0].contains(&href), "{name}: {problems:?}");
         baseline.server.by_accept("/r/1", "text/x-wanted", Answer::ok("one"));
-        let pair = Pair { options: SyncOptions { baseline: false, ..baseline.options.clone() }, ..baseline };
+        let pair = Pair {
+            options: SyncOptions { baseline: false, ..baseline.options.clone() },
+            ..baseline
+        };
         pair.server.take_log();
         assert_eq!(counts(&pair.sync().unwrap()), [1, 0, 0, 0], "{name}: {:?}", pair.problems());
         assert_eq!(pair.server.take_log(), ["/changes.txt", "/r/1"], "{name}");
@@ -299,7 +352,13 @@ fn a_lost_file_is_fetched_again_from_its_address() {
     pair.options.republish = true;
     pair.server.by_accept("/r/1", "text/x-wanted", Answer::ok("one"));
     let (uri, href, md5) = (pair.server.url("/d/a"), pair.server.url("/r/1"), md5_hex(b"one"));
-    pair.list(0, &[format!("{uri} 1700000000 {md5} href={href} accept=text/x-wanted"), pair.resource("b", "old")]);
+    pair.list(
+        0,
+        &[
+            format!("{uri} 1700000000 {md5} href={href} accept=text/x-wanted"),
+            pair.resource("b", "old"),
+        ],
+    );
     pair.sync().unwrap();
     let links = std::fs::read_to_string(pair.options.folder.join(".a.links.json")).unwrap();
     let links: serde_json::Value = serde_json::from_str(&links).unwrap();
@@ -314,7 +373,8 @@ fn a_lost_file_is_fetched_again_from_its_address() {
         }
     };
     let options = AuditOptions { sync: pair.options.clone(), full: true };
-    audit_with(&options, &observer, &AtomicBool::new(false), &mut Choice::of(pair.protocols)).unwrap();
+    audit_with(&options, &observer, &AtomicBool::new(false), &mut Choice::of(pair.protocols))
+        .unwrap();
     assert!(named.into_inner().unwrap().contains(&(uri.clone(), Some(href.clone()))));
     let changed = format!("put {uri} 1700000001 {md5} href={href} accept=text/x-wanted");
     pair.changes(&[changed]);
@@ -353,19 +413,26 @@ fn versions(pair: &Pair) -> Versions {
     Versions { bodies, patches }
 }
 
-/// Copies the first version, publishes the third with these words, and returns the requests of the next run.
+/// Copies the first version, publishes the third with these words, and returns the requests of the
+/// next run.
 fn patched(pair: &Pair, versions: &Versions, changes: &[(usize, &str)]) -> Vec<String> {
     let uri = pair.server.url("/d/a");
     let line = |at: usize, words: &str| {
         let body = &versions.bodies[at];
         let href = pair.server.url("/r/a");
-        format!("{uri} {} {} length={} href={href} {words}", 1_700_000_000 + at, md5_hex(body.as_bytes()), body.len())
+        format!(
+            "{uri} {} {} length={} href={href} {words}",
+            1_700_000_000 + at,
+            md5_hex(body.as_bytes()),
+            body.len()
+        )
     };
     pair.server.body("/r/a", versions.bodies[0].as_str());
     pair.list(0, &[line(0, "").trim().to_owned()]);
     pair.sync().unwrap();
     pair.server.body("/r/a", versions.bodies[2].as_str());
-    let lines: Vec<_> = changes.iter().map(|(at, words)| format!("put {}", line(*at, words).trim())).collect();
+    let lines: Vec<_> =
+        changes.iter().map(|(at, words)| format!("put {}", line(*at, words).trim())).collect();
     pair.changes(&lines);
     pair.server.take_log();
     let ran = pair.sync().unwrap();
@@ -374,7 +441,10 @@ fn patched(pair: &Pair, versions: &Versions, changes: &[(usize, &str)]) -> Vec<S
 }
 
 /// The requests of one run in a new copy.
-fn patched_in(sink: &str, change: impl Fn(&Pair, &mut Versions) -> Vec<(usize, String)>) -> Vec<String> {
+fn patched_in(
+    sink: &str,
+    change: impl Fn(&Pair, &mut Versions) -> Vec<(usize, String)>,
+) -> Vec<String> {
     let place = tempfile::tempdir().unwrap();
     let pair = Pair::new(place.path(), sink);
     let mut versions = versions(&pair);
@@ -392,8 +462,9 @@ fn a_chain_of_patches_is_applied_in_order() {
     // In one change, and in one change each.
     let one = patched_in("folder", |_, versions| vec![(2, versions.patches.join(" "))]);
     assert_eq!(one, ["/changes.txt", "/p/2", "/p/3"]);
-    let each =
-        patched_in("folder", |_, versions| vec![(1, versions.patches[0].clone()), (2, versions.patches[1].clone())]);
+    let each = patched_in("folder", |_, versions| {
+        vec![(1, versions.patches[0].clone()), (2, versions.patches[1].clone())]
+    });
     assert_eq!(each, ["/changes.txt", "/p/2", "/p/3"]);
     // Other sinks do not give back what they keep.
     for sink in all_sinks().into_iter().filter(|sink| *sink != "folder") {
@@ -419,7 +490,10 @@ fn a_chain_that_breaks_leads_to_one_fetch_of_the_address() {
             "the chain is too long",
             |pair, versions| {
                 let more = (0..16).map(|number| {
-                    format!(" patch={}|application/x-append|3||", pair.server.url(&format!("/more/{number}")))
+                    format!(
+                        " patch={}|application/x-append|3||",
+                        pair.server.url(&format!("/more/{number}"))
+                    )
                 });
                 versions.patches[0].extend(more);
             },
@@ -431,11 +505,14 @@ fn a_chain_that_breaks_leads_to_one_fetch_of_the_address() {
             broken(pair, versions);
             vec![(2, versions.patches.join(" "))]
         });
-        let expected: Vec<_> = ["/changes.txt"].iter().chain(before).chain(&["/r/a"]).copied().collect();
+        let expected: Vec<_> =
+            ["/changes.txt"].iter().chain(before).chain(&["/r/a"]).copied().collect();
         assert_eq!(requests, expected, "{what}");
     }
     // A change in between that has no patch.
-    let requests = patched_in("folder", |_, versions| vec![(1, String::new()), (2, versions.patches[1].clone())]);
+    let requests = patched_in("folder", |_, versions| {
+        vec![(1, String::new()), (2, versions.patches[1].clone())]
+    });
     assert_eq!(requests, ["/changes.txt", "/r/a"]);
 }
 
@@ -464,7 +541,8 @@ fn what_is_deprecated_stays_and_what_is_removed_goes() {
     let place = tempfile::tempdir().unwrap();
     for name in all_sinks() {
         let pair = Pair::new(place.path(), name);
-        let lines: Vec<_> = ["a", "b", "c", "d"].iter().map(|name| pair.resource(name, "old")).collect();
+        let lines: Vec<_> =
+            ["a", "b", "c", "d"].iter().map(|name| pair.resource(name, "old")).collect();
         pair.list(0, &lines);
         pair.sync().unwrap();
         let url = |name: &str| pair.server.url(&format!("/d/{name}"));
@@ -485,24 +563,36 @@ fn what_is_deprecated_stays_and_what_is_removed_goes() {
         let ran = pair.sync().unwrap();
         assert_eq!(counts(&ran), [1, 1, 1, 0], "{name}: {:?}", pair.problems());
         let requests = pair.server.take_log();
-        assert!(requests.iter().all(|path| path != "/d/a" && path != "/d/c"), "{name}: {requests:?}");
+        assert!(
+            requests.iter().all(|path| path != "/d/a" && path != "/d/c"),
+            "{name}: {requests:?}"
+        );
         let mut problems = pair.problems();
         problems.sort();
-        let deprecated =
-            |name: &str| format!("resource.deprecated {} the Source deprecates it; the copy is kept", url(name));
+        let deprecated = |name: &str| {
+            format!("resource.deprecated {} the Source deprecates it; the copy is kept", url(name))
+        };
         let expected = [
             format!("{}\n  help: use {} or {} instead", deprecated("a"), url("b"), url("e")),
             deprecated("b"),
             format!("resource.removed {} it left the set and exists elsewhere", url("d")),
         ];
         assert_eq!(problems, expected, "{name}");
-        assert_eq!((pair.kept("a").as_deref(), pair.kept("b").as_deref()), (Some("old"), Some("new")), "{name}");
+        assert_eq!(
+            (pair.kept("a").as_deref(), pair.kept("b").as_deref()),
+            (Some("old"), Some("new")),
+            "{name}"
+        );
         if name != "lines" {
             // The list still has it, and the change takes it away.
             assert_eq!((pair.kept("d"), pair.differences()), (None, Vec::new()), "{name}");
         }
-        // Another change, and the one at the cursor once more: what was reported is not reported again.
-        pair.changes(&[&changes[..], &[changes[0].clone(), format!("gone {} 1700000003", url("c"))]].concat());
+        // Another change, and the one at the cursor once more: what was reported is not reported
+        // again.
+        pair.changes(
+            &[&changes[..], &[changes[0].clone(), format!("gone {} 1700000003", url("c"))]]
+                .concat(),
+        );
         assert_eq!(counts(&pair.sync().unwrap()), [0, 0, 1, 0], "{name}");
         assert_eq!(pair.problems(), [""; 0], "{name}");
     }
@@ -548,10 +638,12 @@ fn removals_are_held_back_and_keep_their_reason() {
     let place = tempfile::tempdir().unwrap();
     for name in all_sinks() {
         let mut pair = Pair::new(place.path(), name);
-        let lines: Vec<_> = (0..20).map(|number| pair.resource(&format!("r{number}"), "old")).collect();
+        let lines: Vec<_> =
+            (0..20).map(|number| pair.resource(&format!("r{number}"), "old")).collect();
         pair.list(0, &lines);
         pair.sync().unwrap();
-        let removed = |number| format!("removed {} 1700000001", pair.server.url(&format!("/d/r{number}")));
+        let removed =
+            |number| format!("removed {} 1700000001", pair.server.url(&format!("/d/r{number}")));
         pair.changes(&(0..16).map(removed).collect::<Vec<_>>());
         let held = pair.sync().unwrap();
         assert_eq!((held.deleted, held.held, held.delete_limit), (0, 16, true), "{name}");
@@ -559,7 +651,11 @@ fn removals_are_held_back_and_keep_their_reason() {
         let ran = pair.sync().unwrap();
         assert_eq!((ran.deleted, ran.held), (16, 0), "{name}");
         let reasons = pair.problems();
-        assert_eq!(reasons.iter().filter(|text| text.starts_with("resource.removed ")).count(), 16, "{name}");
+        assert_eq!(
+            reasons.iter().filter(|text| text.starts_with("resource.removed ")).count(),
+            16,
+            "{name}"
+        );
     }
 }
 
@@ -579,7 +675,8 @@ fn run_killed(pair: &Pair) {
     };
     let (cancel, shared) = (AtomicBool::new(false), Shared::new(pair.options.net_options()));
     let (robots, mut choice) = (Arc::default(), Choice::of(pair.protocols));
-    sync_with(&pair.options, &observer, &cancel, &shared, &robots, Wake::default(), &mut choice).unwrap();
+    sync_with(&pair.options, &observer, &cancel, &shared, &robots, Wake::default(), &mut choice)
+        .unwrap();
     let before = before.into_inner().unwrap().expect("the run had something to do");
     let _ = std::fs::remove_file(state.join("mirror.db-shm"));
     for (name, bytes) in names.iter().zip(before) {
@@ -599,7 +696,9 @@ fn a_killed_run_of_another_protocol_is_continued() {
             let versions = versions(&pair);
             pair.server.body("/r/new", "one");
             let (new, href) = (pair.server.url("/d/new"), pair.server.url("/r/new"));
-            let line = |time: u32, body: &str| format!("{new} {time} {} href={href}", md5_hex(body.as_bytes()));
+            let line = |time: u32, body: &str| {
+                format!("{new} {time} {} href={href}", md5_hex(body.as_bytes()))
+            };
             pair.list(0, &[pair.resource("other", "old"), pair.resource("gone", "old")]);
             pair.sync().unwrap();
             let mut changes = vec![
@@ -619,7 +718,12 @@ fn a_killed_run_of_another_protocol_is_continued() {
             }
             pair.changes(&changes);
             let ran = pair.sync().unwrap();
-            assert_eq!((ran.failed, ran.skipped, ran.held), (0, 0, 0), "{name}, {then}: {:?}", pair.problems());
+            assert_eq!(
+                (ran.failed, ran.skipped, ran.held),
+                (0, 0, 0),
+                "{name}, {then}: {:?}",
+                pair.problems()
+            );
             if name == "lines" {
                 continue;
             }
@@ -639,7 +743,11 @@ fn the_reader_is_chosen_by_what_the_address_answers() {
     pair.list(0, &lines);
     pair.options.url = pair.server.url("/list.txt");
     assert_eq!(counts(&pair.sync().unwrap()), [1, 0, 0, 0]);
-    assert_eq!(pair.server.take_log(), ["/list.txt", "/changes.txt", "/d/a"], "one request of the list");
+    assert_eq!(
+        pair.server.take_log(),
+        ["/list.txt", "/changes.txt", "/d/a"],
+        "one request of the list"
+    );
     // The state knows the protocol from now on.
     assert_eq!(counts(&pair.sync().unwrap()), [0, 0, 0, 0]);
     assert_eq!(pair.server.take_log(), ["/changes.txt"]);
@@ -649,7 +757,9 @@ fn the_reader_is_chosen_by_what_the_address_answers() {
     let requests = [(BOTH, "warc"), (&BOTH[..1], "lines")].map(|(protocols, sink)| {
         let mut other = Pair { protocols, ..Pair::new(place.path(), sink) };
         let entry = format!("<url><loc>{}</loc></url>", other.server.url("/d/a"));
-        other.server.body("/sitemap.xml", document("urlset", "capability=\"resourcelist\"", &entry));
+        other
+            .server
+            .body("/sitemap.xml", document("urlset", "capability=\"resourcelist\"", &entry));
         other.server.body("/d/a", "old");
         other.options.url = other.server.url("/sitemap.xml");
         assert_eq!(counts(&other.sync().unwrap()), [1, 0, 0, 0], "{:?}", other.problems());
@@ -664,8 +774,14 @@ fn an_address_that_no_reader_recognises_is_an_error() {
     let mut pair = Pair { protocols: BOTH, ..Pair::new(place.path(), "folder") };
     pair.options.url = pair.server.url("/api");
     let answers = [
-        (Answer::ok("{\"a\": 1}").header("content-type", "application/json; charset=utf-8"), "`application/json`"),
-        (Answer::ok("<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom'/>"), "the root element `feed`"),
+        (
+            Answer::ok("{\"a\": 1}").header("content-type", "application/json; charset=utf-8"),
+            "`application/json`",
+        ),
+        (
+            Answer::ok("<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom'/>"),
+            "the root element `feed`",
+        ),
     ];
     for (answer, what) in answers {
         pair.server.put("/api", answer);
@@ -682,10 +798,13 @@ fn an_address_that_no_reader_recognises_is_an_error() {
 fn what_may_lead_to_a_document_of_resourcesync_is_recognised() {
     let list = document("urlset", "capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"", "");
     let body = list.split_once("?>").unwrap().1;
-    let (comment, entity) = (format!("<!--{}-->", "x".repeat(5_000)), "<!DOCTYPE urlset [<!ENTITY a 'b>'>]>");
-    for (path, answer) in
-        [("/", "{}"), ("/list.xml", &*format!("{comment}{body}")), ("/list.xml", &format!("{entity}{body}"))]
-    {
+    let (comment, entity) =
+        (format!("<!--{}-->", "x".repeat(5_000)), "<!DOCTYPE urlset [<!ENTITY a 'b>'>]>");
+    for (path, answer) in [
+        ("/", "{}"),
+        ("/list.xml", &*format!("{comment}{body}")),
+        ("/list.xml", &format!("{entity}{body}")),
+    ] {
         let place = tempfile::tempdir().unwrap();
         let mut pair = Pair { protocols: BOTH, ..Pair::new(place.path(), "folder") };
         pair.server.body("/.well-known/resourcesync", list.clone());

@@ -12,7 +12,8 @@ use abreast_store::mirror::{Mirror, Row};
 use abreast_webtypes::Digests;
 use std::path::Path;
 
-/// Reads the files of a copy back. Rows that come in the order of their URIs share the folder that was opened last.
+/// Reads the files of a copy back. Rows that come in the order of their URIs share the folder that
+/// was opened last.
 pub(crate) struct FolderKept {
     folder: Folder,
     map: PathMap,
@@ -32,7 +33,8 @@ impl FolderKept {
     pub(crate) fn open(folder: &Path, mirror: &Mirror) -> Result<Option<Self>, Error> {
         let Some(base) = mirror.meta(key::BASE)? else { return Ok(None) };
         let system = mirror.meta(key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text);
-        let system = system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
+        let system =
+            system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
         let map = PathMap::new(&base, system.rules)
             .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
         Ok(Some(Self { folder: Folder::open(folder)?, map, system, last: None }))
@@ -50,7 +52,11 @@ impl FolderKept {
             };
             match opened {
                 Ok(dir) => self.last = Some((parent.to_vec(), dir)),
-                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotFolder) => return Ok(None),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotFolder) =>
+                {
+                    return Ok(None);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -68,7 +74,9 @@ impl FolderKept {
     }
 
     fn is_as_written(&self, row: &Row, stat: &Stat) -> bool {
-        stat.kind == Kind::File && stat.size == row.length && self.system.same_time(row.file_mtime, stat.mtime_ns)
+        stat.kind == Kind::File
+            && stat.size == row.length
+            && self.system.same_time(row.file_mtime, stat.mtime_ns)
     }
 
     /// The damage of the file at the place that the row names.
@@ -78,13 +86,21 @@ impl FolderKept {
         let found = match self.find(path) {
             Ok(Some(found)) if found.stat.kind == Kind::File => found,
             Ok(Some(_)) => return damage(DamageKind::Missing, format!("`{shown}` is not a file")),
-            Ok(None) => return damage(DamageKind::Missing, format!("the file `{shown}` is missing")),
+            Ok(None) => {
+                return damage(DamageKind::Missing, format!("the file `{shown}` is missing"));
+            }
             Err(error) => {
-                return damage(DamageKind::Missing, format!("the file `{shown}` cannot be read: {error}"));
+                return damage(
+                    DamageKind::Missing,
+                    format!("the file `{shown}` cannot be read: {error}"),
+                );
             }
         };
         if found.stat.size != row.length {
-            let message = format!("the file `{shown}` has {} bytes, {} were written", found.stat.size, row.length);
+            let message = format!(
+                "the file `{shown}` has {} bytes, {} were written",
+                found.stat.size, row.length
+            );
             return damage(DamageKind::Length, message);
         }
         let as_written = self.is_as_written(row, &found.stat);
@@ -95,11 +111,12 @@ impl FolderKept {
         digests.set_from_bytes(&row.digests);
         // A file of the same length that was modified at another time: its bytes decide.
         if digests.strongest().is_some() {
-            let hashed = found
-                .dir
-                .open_read(&found.name)
-                .map_err(|error| error.to_string())
-                .and_then(|(mut file, _)| hash_file(&mut file, &digests).map_err(|error| error.to_string()));
+            let hashed =
+                found.dir.open_read(&found.name).map_err(|error| error.to_string()).and_then(
+                    |(mut file, _)| {
+                        hash_file(&mut file, &digests).map_err(|error| error.to_string())
+                    },
+                );
             return match hashed {
                 Ok(hashed) if same_bytes(row, &digests, Some(&hashed)) && as_written => None,
                 Ok(hashed) if same_bytes(row, &digests, Some(&hashed)) => {
@@ -108,30 +125,48 @@ impl FolderKept {
                     );
                     damage(DamageKind::Touched(found.stat.mtime_ns), message)
                 }
-                Ok(_) => damage(DamageKind::Digest, format!("the file `{shown}` has other bytes than were written")),
-                Err(error) => damage(DamageKind::Digest, format!("the file `{shown}` cannot be read: {error}")),
+                Ok(_) => damage(
+                    DamageKind::Digest,
+                    format!("the file `{shown}` has other bytes than were written"),
+                ),
+                Err(error) => damage(
+                    DamageKind::Digest,
+                    format!("the file `{shown}` cannot be read: {error}"),
+                ),
             };
         }
         if as_written {
             return None;
         }
-        damage(DamageKind::Time, format!("the file `{shown}` was modified at another time than it was written"))
+        damage(
+            DamageKind::Time,
+            format!("the file `{shown}` was modified at another time than it was written"),
+        )
     }
 
-    /// Reports what killed runs left: temporary files, and files of links whose file never came or is gone.
+    /// Reports what killed runs left: temporary files, and files of links whose file never came or
+    /// is gone.
     pub(crate) fn leftovers(&self, report: &mut dyn FnMut(&Dir, &[u8], &str)) -> Result<(), Error> {
         let mut waiting: Vec<Vec<u8>> = vec![Vec::new()];
         while let Some(path) = waiting.pop() {
-            let dir = self.folder.dir(path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()))?;
+            let dir = self
+                .folder
+                .dir(path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()))?;
             for entry in dir.entries()? {
                 let entry = entry?;
                 if path.is_empty() && entry.name == STATE_FOLDER.as_bytes() {
                     continue;
                 }
-                let full = if path.is_empty() { entry.name.clone() } else { [&path[..], b"/", &entry.name].concat() };
+                let full = if path.is_empty() {
+                    entry.name.clone()
+                } else {
+                    [&path[..], b"/", &entry.name].concat()
+                };
                 if entry.kind == Kind::Folder {
                     waiting.push(full);
-                } else if entry.name.starts_with(TEMPORARY_PREFIX) || via::is_orphan(&dir, &entry.name) {
+                } else if entry.name.starts_with(TEMPORARY_PREFIX)
+                    || via::is_orphan(&dir, &entry.name)
+                {
                     report(&dir, &entry.name, &String::from_utf8_lossy(&full));
                 }
             }
@@ -156,7 +191,8 @@ impl ReadBack for FolderKept {
         let other = if row.leaf { Form::Plain } else { Form::Leaf };
         let Ok(other) = self.path(row, other) else { return Ok(damage) };
         let found = self.find(&other);
-        let is_moved = is_missing && matches!(&found, Ok(Some(found)) if self.is_as_written(row, &found.stat));
+        let is_moved =
+            is_missing && matches!(&found, Ok(Some(found)) if self.is_as_written(row, &found.stat));
         let is_free = row.leaf && !is_missing && matches!(found, Ok(None));
         if is_moved || is_free {
             let message = format!(
@@ -168,7 +204,12 @@ impl ReadBack for FolderKept {
         Ok(damage)
     }
 
-    fn digests(&mut self, _mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error> {
+    fn digests(
+        &mut self,
+        _mirror: &Mirror,
+        row: &Row,
+        listed: &Digests,
+    ) -> Result<Option<(Digests, u64)>, Error> {
         let form = if row.leaf { Form::Leaf } else { Form::Plain };
         let Ok(path) = self.path(row, form) else { return Ok(None) };
         let Ok(Some(found)) = self.find(&path) else { return Ok(None) };

@@ -1,5 +1,5 @@
-//! Rebuilding a lost state from the archive: its records are read and verified, so that nothing is fetched again that is
-//! already kept.
+//! Rebuilding a lost state from the archive: its records are read and verified, so that nothing is
+//! fetched again that is already kept.
 
 use super::spelled;
 use crate::verify::Hasher;
@@ -15,7 +15,8 @@ const BLOCK_BYTES: usize = 256 << 10;
 /// Index lines handed on together.
 const LINES_BYTES: usize = 1 << 20;
 
-/// Reads the segments that copies wrote into this folder; returns the number of resources. Other files are not changed.
+/// Reads the segments that copies wrote into this folder; returns the number of resources. Other
+/// files are not changed.
 pub(super) fn adopt(
     archive: &Path,
     mirror: &Mirror,
@@ -24,14 +25,21 @@ pub(super) fn adopt(
     let mut names = Vec::new();
     for entry in std::fs::read_dir(archive)? {
         let name = entry?.file_name();
-        if let Some(name) = name.to_str().filter(|name| name.starts_with("abreast-") && name.ends_with(".warc.gz")) {
+        if let Some(name) =
+            name.to_str().filter(|name| name.starts_with("abreast-") && name.ends_with(".warc.gz"))
+        {
             names.push(name.to_owned());
         }
     }
     names.sort_unstable();
     for (at, name) in names.iter().enumerate() {
-        let mut reading =
-            Reading { mirror, segment: at as i64 + 1, name, lines: Vec::new(), block: vec![0; BLOCK_BYTES] };
+        let mut reading = Reading {
+            mirror,
+            segment: at as i64 + 1,
+            name,
+            lines: Vec::new(),
+            block: vec![0; BLOCK_BYTES],
+        };
         let length = reading.file(&archive.join(name), lines)?;
         lines(&reading.lines)?;
         let segment = Segment { number: reading.segment, name: name.clone(), length };
@@ -61,13 +69,22 @@ struct Found {
 
 impl Reading<'_> {
     /// Reads a segment; gives back how much of it is whole.
-    fn file(&mut self, path: &Path, lines: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<u64> {
-        let mut input = CountingReader::new(BufReader::with_capacity(BLOCK_BYTES, File::open(path)?));
+    fn file(
+        &mut self,
+        path: &Path,
+        lines: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let mut input =
+            CountingReader::new(BufReader::with_capacity(BLOCK_BYTES, File::open(path)?));
         loop {
             let begin = input.taken;
             match self.record(&mut input) {
                 Ok(Some(found)) => {
-                    let at = Location { segment: self.segment, offset: begin, length: input.taken - begin };
+                    let at = Location {
+                        segment: self.segment,
+                        offset: begin,
+                        length: input.taken - begin,
+                    };
                     self.take(&found, at).map_err(io::Error::other)?;
                 }
                 Err(ReadError::Io(error)) => return Err(error),
@@ -108,7 +125,8 @@ impl Reading<'_> {
     fn take(&mut self, found: &Found, at: Location) -> Result<(), abreast_core::LogError> {
         let head = &found.head;
         let (Some(uri), Some(kind)) = (head.target(), head.kind()) else { return Ok(()) };
-        let date = head.field("WARC-Date").and_then(|date| W3cDatetime::parse(date.as_bytes()).ok());
+        let date =
+            head.field("WARC-Date").and_then(|date| W3cDatetime::parse(date.as_bytes()).ok());
         let payload = head.field("WARC-Payload-Digest").unwrap_or("-");
         let (mut packed, mut row) = (Packed { record: at, original: None }, None);
         match kind {
@@ -118,7 +136,8 @@ impl Reading<'_> {
             }
             Kind::Response | Kind::Resource => row = Some((found.length, found.digests.to_bytes())),
             Kind::Revisit => {
-                // The bytes are known if the record it refers to is the newest of its resource, and has them.
+                // The bytes are known if the record it refers to is the newest of its resource, and
+                // has them.
                 let original = head.field("WARC-Refers-To-Target-URI").unwrap_or_default();
                 if let Some(known) = self.mirror.row(original)?
                     && let Some(place) = self.mirror.packed(original)?

@@ -1,8 +1,10 @@
-//! The index of captures: sorted CDXJ files, merged so that there are few of them and each line is rarely written again.
+//! The index of captures: sorted CDXJ files, merged so that there are few of them and each line is
+//! rarely written again.
 //!
-//! Lines are first appended to a journal, made durable with the records they speak of. At the end of a run, or when the
-//! journal has grown, they are sorted into a file of their own; files of like size are merged. Replay programs read all
-//! files of the folder. The index can be made again from the archive by any indexer.
+//! Lines are first appended to a journal, made durable with the records they speak of. At the end
+//! of a run, or when the journal has grown, they are sorted into a file of their own; files of like
+//! size are merged. Replay programs read all files of the folder. The index can be made again from
+//! the archive by any indexer.
 
 use crate::state_folder::open_own;
 use abreast_store::mirror::Mirror;
@@ -32,8 +34,13 @@ struct Journal {
 }
 
 impl Index {
-    /// Opens the index; what the journal has beyond the last commit is of records that were cut off.
-    pub(super) fn open(folder: PathBuf, journal_path: PathBuf, mirror: &Mirror) -> io::Result<Self> {
+    /// Opens the index; what the journal has beyond the last commit is of records that were cut
+    /// off.
+    pub(super) fn open(
+        folder: PathBuf,
+        journal_path: PathBuf,
+        mirror: &Mirror,
+    ) -> io::Result<Self> {
         let known = mirror.meta(JOURNAL_LENGTH).map_err(io::Error::other)?;
         let known = known.and_then(|text| text.parse().ok()).unwrap_or(0);
         let file = open_own(File::options().append(true).create(true), &journal_path)?;
@@ -64,8 +71,9 @@ impl Index {
         journal.file.sync_data()?;
         journal.length += lines.len() as u64;
         if journal.length >= JOURNAL_BYTES_MAX {
-            // Its lines are in the sorted file from here on. If the commit fails, they are of records that are cut off,
-            // and an indexer that is run again would not find them; replay answers such a line with "not found".
+            // Its lines are in the sorted file from here on. If the commit fails, they are of
+            // records that are cut off, and an indexer that is run again would not find them;
+            // replay answers such a line with "not found".
             self.sort(&mut journal, mirror)?;
         }
         mirror.set_meta(JOURNAL_LENGTH, Some(&journal.length.to_string())).map_err(io::Error::other)
@@ -93,8 +101,11 @@ impl Index {
         lines.sort();
         let files = self.files()?;
         let number = files.last().map_or(1, |(number, _)| number + 1);
-        self.replace(&self.path(number), |out| lines.iter().try_for_each(|line| out.write_all(line)))?;
-        // The lines are in the index: if the run is killed here, the next one puts them in twice, which merging undoes.
+        self.replace(&self.path(number), |out| {
+            lines.iter().try_for_each(|line| out.write_all(line))
+        })?;
+        // The lines are in the index: if the run is killed here, the next one puts them in twice,
+        // which merging undoes.
         mirror.set_meta(JOURNAL_LENGTH, None).map_err(io::Error::other)?;
         journal.file.set_len(0)?;
         journal.length = 0;
@@ -111,7 +122,9 @@ impl Index {
         for entry in std::fs::read_dir(&self.folder)? {
             let entry = entry?;
             let name = entry.file_name();
-            let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok());
+            let number = name
+                .to_str()
+                .and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok());
             if let Some(number) = number {
                 files.push((number, entry.metadata()?.len()));
             }
@@ -120,11 +133,14 @@ impl Index {
         Ok(files)
     }
 
-    /// Merges the last two files while they are of like size: each line is written again only when its file doubles.
+    /// Merges the last two files while they are of like size: each line is written again only when
+    /// its file doubles.
     fn merge_files(&self) -> io::Result<()> {
         loop {
             let files = self.files()?;
-            let [.., (first, first_length), (second, second_length)] = files.as_slice() else { return Ok(()) };
+            let [.., (first, first_length), (second, second_length)] = files.as_slice() else {
+                return Ok(());
+            };
             if *first_length > second_length.saturating_mul(2) {
                 return Ok(());
             }
@@ -135,7 +151,11 @@ impl Index {
     }
 
     /// Writes a file whole, then gives it its name.
-    fn replace(&self, path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    fn replace(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> io::Result<()> {
         let temporary = self.folder.join("abreast.new");
         match std::fs::remove_file(&temporary) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
@@ -151,8 +171,10 @@ impl Index {
 
 /// Merges two sorted files; of equal lines one is kept.
 fn merge_two(first: &Path, second: &Path, out: &mut BufWriter<File>) -> io::Result<()> {
-    let mut inputs =
-        [BufReader::with_capacity(1 << 18, File::open(first)?), BufReader::with_capacity(1 << 18, File::open(second)?)];
+    let mut inputs = [
+        BufReader::with_capacity(1 << 18, File::open(first)?),
+        BufReader::with_capacity(1 << 18, File::open(second)?),
+    ];
     let mut lines = [Vec::new(), Vec::new()];
     for (input, line) in inputs.iter_mut().zip(&mut lines) {
         input.read_until(b'\n', line)?;
@@ -194,7 +216,8 @@ mod tests {
     fn lines_end_sorted_in_few_files() {
         let place = tempfile::tempdir().unwrap();
         let mirror = Mirror::open(&place.path().join("mirror.db")).unwrap();
-        let index = Index::open(place.path().to_owned(), place.path().join("journal"), &mirror).unwrap();
+        let index =
+            Index::open(place.path().to_owned(), place.path().join("journal"), &mirror).unwrap();
         let mut expected = Vec::new();
         for run in 0..40 {
             let line = format!("{:03} line", (run * 7) % 40);
@@ -211,7 +234,8 @@ mod tests {
     fn the_next_run_cuts_off_uncommitted_lines_and_merges_others() {
         let place = tempfile::tempdir().unwrap();
         let mirror = Mirror::open(&place.path().join("mirror.db")).unwrap();
-        let open = || Index::open(place.path().to_owned(), place.path().join("journal"), &mirror).unwrap();
+        let open =
+            || Index::open(place.path().to_owned(), place.path().join("journal"), &mirror).unwrap();
         let index = open();
         index.journal(b"a\n", &mirror).unwrap();
         mirror.begin().unwrap();

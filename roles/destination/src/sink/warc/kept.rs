@@ -27,7 +27,8 @@ impl WarcKept {
             .segments()?
             .into_iter()
             .map(|segment| {
-                let length = std::fs::metadata(folder.join(&segment.name)).map_or(0, |metadata| metadata.len());
+                let length = std::fs::metadata(folder.join(&segment.name))
+                    .map_or(0, |metadata| metadata.len());
                 (segment.number, (segment.name, length))
             })
             .collect();
@@ -70,8 +71,9 @@ impl WarcKept {
 
 impl ReadBack for WarcKept {
     fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error> {
-        let is_there =
-            |at: Location| self.names.get(&at.segment).is_some_and(|(_, length)| at.offset + at.length <= *length);
+        let is_there = |at: Location| {
+            self.names.get(&at.segment).is_some_and(|(_, length)| at.offset + at.length <= *length)
+        };
         if !Self::place(mirror, &row.uri)?.is_some_and(is_there) {
             let message = "its record is in no segment".to_owned();
             return Ok(Some(Damage { kind: DamageKind::Missing, message }));
@@ -87,7 +89,12 @@ impl ReadBack for WarcKept {
         Ok((!is_same).then(|| Damage { kind: DamageKind::Digest, message: message() }))
     }
 
-    fn digests(&mut self, mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error> {
+    fn digests(
+        &mut self,
+        mirror: &Mirror,
+        row: &Row,
+        listed: &Digests,
+    ) -> Result<Option<(Digests, u64)>, Error> {
         let Some(at) = Self::place(mirror, &row.uri)? else { return Ok(None) };
         let mut hasher = Hasher::for_listed(listed);
         // A record that cannot be read is one that is not there.

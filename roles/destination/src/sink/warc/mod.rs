@@ -1,8 +1,9 @@
 //! The packed copy: WARC files that archives keep and replay programs read, appended to only.
 //!
-//! `archive/` holds the segments, `indexes/` their CDXJ index: what pywb calls a collection. A record is in the archive
-//! permanently; the state has the position of each resource's newest record, and the valid length of each segment. Bytes that
-//! a killed run wrote beyond it are removed by the next run. The deletion of a resource is a metadata record.
+//! `archive/` holds the segments, `indexes/` their CDXJ index: what pywb calls a collection. A
+//! record is in the archive permanently; the state has the position of each resource's newest
+//! record, and the valid length of each segment. Bytes that a killed run wrote beyond it are
+//! removed by the next run. The deletion of a resource is a metadata record.
 
 mod adopt;
 mod index;
@@ -34,7 +35,8 @@ pub(crate) const INDEXES: &str = "indexes";
 pub(crate) const JOURNAL: &str = "index.journal";
 /// How many resources the archive had when this state began.
 const ADOPTED: &str = "warc-adopted";
-/// Bodies from this length on are compared with those kept before; a reference to a smaller one saves nothing.
+/// Bodies from this length on are compared with those kept before; a reference to a smaller one
+/// saves nothing.
 const REVISIT_BYTES_MIN: u64 = 256;
 /// Larger bodies get a segment of their own, so that no other connection waits for their bytes.
 const OWN_SEGMENT_BYTES: u64 = 64 << 20;
@@ -48,10 +50,12 @@ const BATCH_ITEMS: u64 = 5_000;
 pub struct WarcOptions {
     /// Length from which no record is added to a segment. Default 1 GiB.
     pub segment_bytes: u64,
-    /// 0 stores records as they are within their gzip members; 1 to 9 packs those that are not packed already.
-    /// Default 0: packing small records costs more time than fetching them from a server nearby.
+    /// 0 stores records as they are within their gzip members; 1 to 9 packs those that are not
+    /// packed already. Default 0: packing small records costs more time than fetching them from a
+    /// server nearby.
     pub compression: u8,
-    /// Whether answers get a `WARC-Block-Digest` beside the digest of their payload: the bytes are digested twice.
+    /// Whether answers get a `WARC-Block-Digest` beside the digest of their payload: the bytes are
+    /// digested twice.
     pub block_digest: bool,
 }
 
@@ -88,7 +92,8 @@ impl WarcSink {
         source: &str,
     ) -> Result<Self, Error> {
         let unusable = |path: &Path, cause: std::io::Error| {
-            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
+            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display()))
+                .with_cause(cause)
         };
         let (archive, indexes) = (folder.join(ARCHIVE), folder.join(INDEXES));
         for path in [&archive, &indexes] {
@@ -98,8 +103,9 @@ impl WarcSink {
             .map_err(|cause| unusable(&indexes, cause))?;
         if mirror.meta(ADOPTED)?.is_none() {
             mirror.begin()?;
-            let adopted =
-                index.clear().and_then(|()| adopt::adopt(&archive, mirror, &mut |lines| index.journal(lines, mirror)));
+            let adopted = index.clear().and_then(|()| {
+                adopt::adopt(&archive, mirror, &mut |lines| index.journal(lines, mirror))
+            });
             let count = adopted.map_err(|cause| unusable(&archive, cause))?;
             mirror.set_meta(ADOPTED, Some(&count.to_string()))?;
             mirror.commit()?;
@@ -112,7 +118,12 @@ impl WarcSink {
 
 impl Sink for WarcSink {
     fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
-        Box::new(WarcWriter { sink: self, head: Vec::new(), answer: Vec::new(), member: Vec::new() })
+        Box::new(WarcWriter {
+            sink: self,
+            head: Vec::new(),
+            answer: Vec::new(),
+            member: Vec::new(),
+        })
     }
 
     fn partials(&self) -> &Partials {
@@ -201,9 +212,16 @@ impl WarcWriter {
     fn store_now(&mut self, task: &Task, body: Body<'_>) -> Result<Outcome, Failure> {
         let uri = task.pending.uri.as_str();
         let row = body.row(task, self.sink.epoch);
-        // Without a listed digest only the bytes themselves show that nothing has changed: no second record of those.
-        if let Some(kept) = task.row.as_ref().filter(|kept| kept.length == row.length && kept.digests == row.digests) {
-            return Ok(Outcome::Right { row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) } });
+        // Without a listed digest only the bytes themselves show that nothing has changed: no
+        // second record of those.
+        if let Some(kept) = task
+            .row
+            .as_ref()
+            .filter(|kept| kept.length == row.length && kept.digests == row.digests)
+        {
+            return Ok(Outcome::Right {
+                row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) },
+            });
         }
         let date = body.received.unwrap_or_else(now);
         let digest = spelled(&body.digests);
@@ -219,7 +237,8 @@ impl WarcWriter {
         } else {
             None
         };
-        let block_length = if original.is_some() { head.len() as u64 } else { head.len() as u64 + body.length };
+        let block_length =
+            if original.is_some() { head.len() as u64 } else { head.len() as u64 + body.length };
         let block_digest = match (of_http, original.is_some()) {
             // The block of such a record is its payload.
             (false, _) => digest.clone(),
@@ -238,7 +257,9 @@ impl WarcWriter {
             content_type: if of_http { "application/http; msgtype=response" } else { media_type },
             payload_digest: digest.as_deref(),
             block_digest: block_digest.as_deref(),
-            original: original.as_ref().map(|original| Original { target: &original.uri, date: original.date }),
+            original: original
+                .as_ref()
+                .map(|original| Original { target: &original.uri, date: original.date }),
             ..Record::new(kind_of(of_http, original.is_some()), self.sink.segments.next_id(), date)
         };
         self.head.clear();
@@ -290,7 +311,11 @@ impl WarcWriter {
             member.add(END)?;
             member.finish()?;
             let reusable = of_http && original.is_none() && body.length >= REVISIT_BYTES_MIN;
-            let located = Located { original: original.map(|original| original.at), digests: &row.digests, reusable };
+            let located = Located {
+                original: original.map(|original| original.at),
+                digests: &row.digests,
+                reusable,
+            };
             self.sink.segments.append(&capture, &self.member, &located, body.length)?;
         }
         Ok(Outcome::Stored { created: task.row.is_none(), row, notices: body.notices })
@@ -321,7 +346,8 @@ impl WarcWriter {
 }
 
 fn packing(options: &WarcOptions, mime: &str, head: &[u8]) -> Packing {
-    let encoded = || head.windows(17).any(|window| window.eq_ignore_ascii_case(b"content-encoding:"));
+    let encoded =
+        || head.windows(17).any(|window| window.eq_ignore_ascii_case(b"content-encoding:"));
     match options.compression {
         0 => Packing::Stored,
         _ if is_packed_type(mime) || encoded() => Packing::Stored,
@@ -385,7 +411,16 @@ fn is_packed_type(mime: &str) -> bool {
         "application" => {
             kind.ends_with("zip")
                 || kind.ends_with("+gzip")
-                || matches!(kind, "pdf" | "zstd" | "x-7z-compressed" | "x-xz" | "x-bzip2" | "vnd.rar" | "java-archive")
+                || matches!(
+                    kind,
+                    "pdf"
+                        | "zstd"
+                        | "x-7z-compressed"
+                        | "x-xz"
+                        | "x-bzip2"
+                        | "vnd.rar"
+                        | "java-archive"
+                )
                 || kind.starts_with("vnd.openxmlformats")
                 || kind.starts_with("vnd.oasis.opendocument")
         }
@@ -424,8 +459,14 @@ mod tests {
 
     #[test]
     fn packed_types_are_not_packed_again() {
-        for mime in ["image/png", "application/zip", "application/x-gzip", "video/mp4", "application/pdf", "font/woff2"]
-        {
+        for mime in [
+            "image/png",
+            "application/zip",
+            "application/x-gzip",
+            "video/mp4",
+            "application/pdf",
+            "font/woff2",
+        ] {
             assert!(is_packed_type(mime), "{mime}");
         }
         for mime in ["text/html", "image/svg+xml", "application/json", "application/rdf+xml", ""] {

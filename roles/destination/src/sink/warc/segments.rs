@@ -1,7 +1,8 @@
 //! Segments: the files that records are appended to, and how much of each file counts.
 //!
-//! Records are appended to one open segment through a buffer, in large writes, by whichever connection has a record:
-//! the lock is held for a copy into memory, or for one write. Large bodies get a segment of their own.
+//! Records are appended to one open segment through a buffer, in large writes, by whichever
+//! connection has a record: the lock is held for a copy into memory, or for one write. Large bodies
+//! get a segment of their own.
 
 use super::WarcOptions;
 use crate::error::{Error, ExitCode};
@@ -94,7 +95,8 @@ impl Current {
     fn write_through(&mut self, write: Writing<'_>) -> io::Result<Location> {
         self.write_out()?;
         let offset = self.segment.length;
-        let mut out = Counting { out: io::BufWriter::with_capacity(BUFFER_BYTES, &self.file), count: 0 };
+        let mut out =
+            Counting { out: io::BufWriter::with_capacity(BUFFER_BYTES, &self.file), count: 0 };
         let written = write(&mut out).and_then(|()| out.flush());
         let Counting { out, count: length } = out;
         // After a failure the buffer must not write what it still has.
@@ -121,7 +123,12 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    pub(super) fn open(folder: &Path, mirror: &Mirror, options: &WarcOptions, source: &str) -> Result<Self, Error> {
+    pub(super) fn open(
+        folder: &Path,
+        mirror: &Mirror,
+        options: &WarcOptions,
+        source: &str,
+    ) -> Result<Self, Error> {
         let prefix = if let Some(prefix) = mirror.meta(PREFIX)? {
             prefix
         } else {
@@ -142,10 +149,12 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Removes what was never acknowledged, and continues the newest segment when there is room in it.
+    /// Removes what was never acknowledged, and continues the newest segment when there is room in
+    /// it.
     fn recover(&self, mirror: &Mirror) -> Result<(), Error> {
         let unusable = |path: &Path, cause: io::Error| {
-            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
+            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display()))
+                .with_cause(cause)
         };
         let known = mirror.segments()?;
         let mut open = self.lock();
@@ -158,21 +167,28 @@ impl Segments {
             };
             let length = match std::fs::metadata(&path) {
                 Ok(metadata) => metadata.len(),
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Err(damaged("is missing")),
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                    return Err(damaged("is missing"));
+                }
                 Err(cause) => return Err(unusable(&path, cause)),
             };
             if length < segment.length {
-                return Err(damaged(&format!("has {length} bytes, {} were written", segment.length)));
+                return Err(damaged(&format!(
+                    "has {length} bytes, {} were written",
+                    segment.length
+                )));
             }
             if length > segment.length {
-                let file = open_own(File::options().write(true), &path).map_err(|cause| unusable(&path, cause))?;
+                let file = open_own(File::options().write(true), &path)
+                    .map_err(|cause| unusable(&path, cause))?;
                 file.set_len(segment.length).map_err(|cause| unusable(&path, cause))?;
             }
             open.newest = open.newest.max(segment.number);
             last = Some(segment);
         }
         // Segments begun and never acknowledged; their names are this copy's own.
-        let entries = std::fs::read_dir(&self.folder).map_err(|cause| unusable(&self.folder, cause))?;
+        let entries =
+            std::fs::read_dir(&self.folder).map_err(|cause| unusable(&self.folder, cause))?;
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
@@ -186,7 +202,8 @@ impl Segments {
             && self.number_in(&segment.name).is_some()
         {
             let path = self.folder.join(&segment.name);
-            let file = open_own(File::options().append(true), &path).map_err(|cause| unusable(&path, cause))?;
+            let file = open_own(File::options().append(true), &path)
+                .map_err(|cause| unusable(&path, cause))?;
             open.current = Some(Current { segment: segment.clone(), file, buffer: Vec::new() });
         }
         Ok(())
@@ -200,7 +217,8 @@ impl Segments {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number that no other record has: hashes of a counter under keys that the system chose at random.
+    /// A number that no other record has: hashes of a counter under keys that the system chose at
+    /// random.
     pub(super) fn next_id(&self) -> [u8; 16] {
         let number = self.ids.fetch_add(1, Ordering::Relaxed);
         let mut id = [0; 16];
@@ -249,7 +267,12 @@ impl Segments {
     }
 
     /// Appends a record that `write` writes, in a segment of its own if `own`.
-    pub(super) fn append_large(&self, capture: &Capture<'_>, write: Writing<'_>, own: bool) -> io::Result<()> {
+    pub(super) fn append_large(
+        &self,
+        capture: &Capture<'_>,
+        write: Writing<'_>,
+        own: bool,
+    ) -> io::Result<()> {
         if own {
             let number = {
                 let mut open = self.lock();
@@ -278,8 +301,11 @@ impl Segments {
 
     fn append_bytes(&self, open: &mut Open, member: &[u8]) -> io::Result<Location> {
         let current = self.room(open)?;
-        let at =
-            Location { segment: current.segment.number, offset: current.segment.length, length: member.len() as u64 };
+        let at = Location {
+            segment: current.segment.number,
+            offset: current.segment.length,
+            length: member.len() as u64,
+        };
         current.buffer.extend_from_slice(member);
         current.segment.length += member.len() as u64;
         if current.buffer.len() >= BUFFER_BYTES {
@@ -290,8 +316,9 @@ impl Segments {
 
     /// The segment to append to.
     fn room<'o>(&self, open: &'o mut Open) -> io::Result<&'o mut Current> {
-        if let Some(mut full) =
-            open.current.take_if(|current| current.segment.length >= self.options.segment_bytes.max(1))
+        if let Some(mut full) = open
+            .current
+            .take_if(|current| current.segment.length >= self.options.segment_bytes.max(1))
         {
             full.write_out()?;
             open.full.push((full.segment, full.file));
@@ -335,17 +362,27 @@ impl Segments {
         format!("{}-{number:08}.warc.gz", self.prefix)
     }
 
-    fn note(&self, open: &mut Open, capture: &Capture<'_>, at: Location, original: Option<Location>) {
+    fn note(
+        &self,
+        open: &mut Open,
+        capture: &Capture<'_>,
+        at: Location,
+        original: Option<Location>,
+    ) {
         let Open { current, lines, unsettled, .. } = open;
         let filename = match current {
-            Some(current) if current.segment.number == at.segment => Cow::Borrowed(current.segment.name.as_str()),
+            Some(current) if current.segment.number == at.segment => {
+                Cow::Borrowed(current.segment.name.as_str())
+            }
             _ => Cow::Owned(self.name_of(at.segment)),
         };
-        Capture { length: at.length, offset: at.offset, filename: &filename, ..*capture }.write_line(lines);
+        Capture { length: at.length, offset: at.offset, filename: &filename, ..*capture }
+            .write_line(lines);
         unsettled.push(Unsettled::At(capture.uri.to_owned(), Packed { record: at, original }));
     }
 
-    /// Makes every record appended so far durable and notes in the state where they are; returns their index lines.
+    /// Makes every record appended so far durable and notes in the state where they are; returns
+    /// their index lines.
     pub(super) fn settle(&self, mirror: &Mirror) -> Result<Vec<u8>, Error> {
         let write = || -> io::Result<(Vec<Segment>, Vec<Unsettled>, Vec<u8>)> {
             let mut open = self.lock();
@@ -355,7 +392,8 @@ impl Segments {
                 current.write_out()?;
                 files.push((current.segment.clone(), current.file.try_clone()?));
             }
-            let (unsettled, lines) = (std::mem::take(&mut open.unsettled), std::mem::take(&mut open.lines));
+            let (unsettled, lines) =
+                (std::mem::take(&mut open.unsettled), std::mem::take(&mut open.lines));
             drop(open);
             if unsettled.is_empty() {
                 return Ok((segments, unsettled, lines));

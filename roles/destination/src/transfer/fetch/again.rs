@@ -1,8 +1,9 @@
 //! Retries of resources whose bytes are not as listed: once, past all caches, before the run ends.
 //!
-//! A bit that flipped in transit, or a cache that still has the version before, is not a fault of the resource: waiting for
-//! the next run would only hold back what depends on this one, such as deletions. Only the resource's own URL is asked
-//! again; where it has mirrors they were asked already.
+//! A bit that flipped in transit, or a cache that still has the version before, is not a fault of
+//! the resource: waiting for the next run would only hold back what depends on this one, such as
+//! deletions. Only the resource's own URL is asked again; where it has mirrors they were asked
+//! already.
 
 use super::{Fetched, Fetcher};
 use crate::sink::Prepared;
@@ -10,8 +11,8 @@ use crate::sink::outcome::{Failure, Notice, Outcome};
 use crate::transfer::fetch::mirrors::Place;
 use abreast_store::mirror::Task;
 
-/// After so many second requests in a row that were of no use, one connection's worth of work makes no more of them: the
-/// list is wrong, not the way.
+/// After so many second requests in a row that were of no use, one connection's worth of work makes
+/// no more of them: the list is wrong, not the way.
 const USELESS_MAX: u32 = 16;
 
 /// How often asking again was of no use lately.
@@ -21,7 +22,8 @@ pub(crate) struct Again {
 }
 
 impl Fetcher {
-    /// Whether another request may succeed after this failure. Not if the user wants no request repeated.
+    /// Whether another request may succeed after this failure. Not if the user wants no request
+    /// repeated.
     pub(crate) fn is_worth_asking_again(&self, outcome: Option<&Outcome>) -> bool {
         self.client.retries() > 0
             && self.again.useless < USELESS_MAX
@@ -34,8 +36,7 @@ impl Fetcher {
             Ok(mut outcome) => {
                 self.again.useless = 0;
                 if let Outcome::Stored { notices, .. } = &mut outcome {
-                    let message =
-                        "the bytes sent first were not those listed; those sent when asked again, past caches, are";
+                    let message = "the bytes sent first were not those listed; those sent when asked again, past caches, are";
                     notices.push(Notice::new("fixity.again", message));
                 }
                 outcome
@@ -46,7 +47,10 @@ impl Fetcher {
                     "fixity.mismatch" => "asked twice",
                     _ => "asked again, since the bytes sent first were not those listed",
                 };
-                Outcome::Failed(Failure { message: format!("{} ({before})", failure.message), ..failure })
+                Outcome::Failed(Failure {
+                    message: format!("{} ({before})", failure.message),
+                    ..failure
+                })
             }
         }
     }

@@ -1,8 +1,9 @@
 //! The order in which a resource's own URL and its mirrors are requested [rs-core §14.1, §14.2].
 //!
-//! The resource's own URL comes first, then the mirrors by their priority. A mirror that the Source gives the priority 1 comes
-//! before it, and so do all while the resource's own host asks to be left alone. What a mirror sends counts only with
-//! the digest that the Source's own list states, so without one none is asked.
+//! The resource's own URL comes first, then the mirrors by their priority. A mirror that the Source
+//! gives the priority 1 comes before it, and so do all while the resource's own host asks to be
+//! left alone. What a mirror sends counts only with the digest that the Source's own list states,
+//! so without one none is asked.
 
 use crate::alternates::{Mirror, is_public_only};
 use crate::sink::outcome::Failure;
@@ -33,7 +34,8 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A mirror's host that failed this often, one time after the other, is left alone for the rest of the run.
+/// A mirror's host that failed this often, one time after the other, is left alone for the rest of
+/// the run.
 const FAILURES_MAX: u32 = 3;
 /// Hosts whose failures are remembered.
 const FAILING_MAX: usize = 64;
@@ -44,13 +46,15 @@ pub(crate) struct FailingHosts(HashMap<String, u32>);
 
 impl FailingHosts {
     pub(crate) fn is_failing(&self, url: &str) -> bool {
-        !self.0.is_empty() && self.0.get(origin(url)).is_some_and(|failures| *failures >= FAILURES_MAX)
+        !self.0.is_empty()
+            && self.0.get(origin(url)).is_some_and(|failures| *failures >= FAILURES_MAX)
     }
 
     /// Counts a failure; what was fetched, or refused by its digest, shows that the host answers.
     pub(crate) fn note(&mut self, url: &str, failure: Option<&Failure>) {
-        let answers =
-            failure.is_none_or(|failure| failure.code.starts_with("fixity.") || failure.code == "http.status");
+        let answers = failure.is_none_or(|failure| {
+            failure.code.starts_with("fixity.") || failure.code == "http.status"
+        });
         if answers {
             self.0.remove(origin(url));
         } else if let Some(failures) = self.0.get_mut(origin(url)) {
@@ -70,7 +74,12 @@ fn origin(url: &str) -> &str {
 
 impl Fetcher {
     /// The places to ask, in order.
-    pub(crate) fn places<'a>(&self, item: &'a Pending, listed: &Digests, mirrors: Vec<Mirror>) -> Vec<Place<'a>> {
+    pub(crate) fn places<'a>(
+        &self,
+        item: &'a Pending,
+        listed: &Digests,
+        mirrors: Vec<Mirror>,
+    ) -> Vec<Place<'a>> {
         let own = Place::own(item);
         if mirrors.is_empty() || listed.strongest().is_none() {
             return vec![own];
@@ -84,7 +93,12 @@ impl Fetcher {
                 places.extend(own.take());
             }
             let Some(public_only) = is_public_only(&mut rule, &mirror.url) else { continue };
-            places.push(Place { url: mirror.url.into(), public_only, is_mirror: true, past_caches: false });
+            places.push(Place {
+                url: mirror.url.into(),
+                public_only,
+                is_mirror: true,
+                past_caches: false,
+            });
         }
         places.extend(own);
         places

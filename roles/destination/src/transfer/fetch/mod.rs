@@ -66,7 +66,8 @@ pub(crate) enum Fetched {
 struct Target<'a> {
     place: &'a Place<'a>,
     accept: Option<&'a str>,
-    /// Names what is begun: the URI of the resource, or the URL of a mirror, whose part is continued nowhere else.
+    /// Names what is begun: the URI of the resource, or the URL of a mirror, whose part is
+    /// continued nowhere else.
     name: &'a str,
     dir: &'a Dir,
     listed: &'a Digests,
@@ -126,7 +127,8 @@ impl Fetcher {
                 // There are other places: what fails here is not asked twice.
                 let impatient = self.client.with_retries(0);
                 let patient = std::mem::replace(&mut self.client, impatient);
-                let fetched = self.fetch_from(&place, task, &listed, &dir, conditional, false).await;
+                let fetched =
+                    self.fetch_from(&place, task, &listed, &dir, conditional, false).await;
                 self.client = patient;
                 self.failing_hosts.note(&place.url, fetched.as_ref().err());
                 fetched
@@ -143,7 +145,8 @@ impl Fetcher {
                 done => return done,
             }
         }
-        Err(first_failure.unwrap_or_else(|| Failure::new("uri.authority", "none of its places may be asked")))
+        Err(first_failure
+            .unwrap_or_else(|| Failure::new("uri.authority", "none of its places may be asked")))
     }
 
     /// Fetches from one place. `is_only` when there is no other to ask.
@@ -164,12 +167,16 @@ impl Fetcher {
             asked.map_err(|failure| Failure { refused: false, ..failure })?;
         }
         let known = listed.strongest().is_some();
-        let etag = task.row.as_ref().filter(|_| conditional && !known).and_then(|row| row.etag.as_deref());
-        let (accept, name) = if place.is_mirror { (None, url) } else { (item.accept(), item.uri.as_str()) };
+        let etag =
+            task.row.as_ref().filter(|_| conditional && !known).and_then(|row| row.etag.as_deref());
+        let (accept, name) =
+            if place.is_mirror { (None, url) } else { (item.accept(), item.uri.as_str()) };
         let target = Target { place, accept, name, dir, listed, length: item.length, etag };
         let Some(got) = self.receive(target).await? else {
             // 304: the bytes kept are still the right ones.
-            return Ok(Fetched::Done(Outcome::Right { row: self.storer.writer.still_right(task)? }));
+            return Ok(Fetched::Done(Outcome::Right {
+                row: self.storer.writer.still_right(task)?,
+            }));
         };
         let Part { incoming, facts } = got.part;
         if is_only
@@ -205,7 +212,9 @@ impl Fetcher {
             let digests = got.part.incoming.digests(&self.storer.bytes);
             if judge(listed, length, &digests, got.part.incoming.length) == Verdict::Mismatch {
                 drop(got);
-                return self.receive_as(Target { etag: None, ..target }, UnaskedEncoding::Decode).await;
+                return self
+                    .receive_as(Target { etag: None, ..target }, UnaskedEncoding::Decode)
+                    .await;
             }
         }
         Ok(Some(got))
@@ -222,12 +231,18 @@ impl Fetcher {
         let Self { client, sink, storer, head, .. } = self;
         let Storer { rules, bytes, .. } = storer;
         let partials = sink.partials();
-        let authorization =
-            rules.authorization.as_ref().filter(|_| crate::admit::same_origin(url, &rules.authorized_url));
-        let mut part = if is_large(listed_length) { Part::begun_before(partials, &target) } else { None };
+        let authorization = rules
+            .authorization
+            .as_ref()
+            .filter(|_| crate::admit::same_origin(url, &rules.authorized_url));
+        let mut part =
+            if is_large(listed_length) { Part::begun_before(partials, &target) } else { None };
         let result = abreast_net::with_retries(client, url, async |_| {
-            // A file begun by an earlier attempt is continued when the server still has the same version.
-            let resume = part.as_ref().and_then(|part| Some((part.incoming.length, part.facts.etag.clone()?)));
+            // A file begun by an earlier attempt is continued when the server still has the same
+            // version.
+            let resume = part
+                .as_ref()
+                .and_then(|part| Some((part.incoming.length, part.facts.etag.clone()?)));
             let request = Request {
                 if_none_match: etag,
                 range_from: resume.as_ref().map(|(from, etag)| (*from, etag.as_str())),
@@ -247,28 +262,34 @@ impl Fetcher {
             if response.status() == StatusCode::NOT_MODIFIED {
                 return Ok(Ok(None));
             }
-            let goes_on = resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag));
+            let goes_on =
+                resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag));
             if !goes_on {
                 discard(&mut part);
                 if response.status() != StatusCode::OK {
-                    let message =
-                        format!("the server answered {} where the whole resource was asked for", response.status());
+                    let message = format!(
+                        "the server answered {} where the whole resource was asked for",
+                        response.status()
+                    );
                     return Ok(Err(Failure::new("http.status", message)));
                 }
             }
             bytes.clear();
-            let packed =
-                response.header("content-encoding").is_some_and(|value| !value.eq_ignore_ascii_case("identity"));
+            let packed = response
+                .header("content-encoding")
+                .is_some_and(|value| !value.eq_ignore_ascii_case("identity"));
             if sink.wants_head() {
                 write_head(&response, packed && unasked_encoding == UnaskedEncoding::Raw, head);
             }
             let state = part.get_or_insert_with(|| Part::new(&response, listed, sink.wants_head()));
             if *is_mirror {
-                // The Source does not know another server's tag; and without one, nothing is kept to be continued.
+                // The Source does not know another server's tag; and without one, nothing is kept
+                // to be continued.
                 state.facts.etag = None;
             }
             // Packed bytes may be more than those inside, which may be what is listed.
-            let most = listed_length.filter(|_| !packed || unasked_encoding == UnaskedEncoding::Decode);
+            let most =
+                listed_length.filter(|_| !packed || unasked_encoding == UnaskedEncoding::Decode);
             match read_body(&mut response, state, bytes, &target, most, partials).await {
                 Ok(()) => Ok(Ok(Some(packed))),
                 Err(Interrupted::Net(error)) => {
@@ -296,8 +317,8 @@ impl Fetcher {
     }
 }
 
-/// Writes the head of an answer as it describes the bytes that are kept: what was only about their transfer is left
-/// out, and so is an encoding that was undone.
+/// Writes the head of an answer as it describes the bytes that are kept: what was only about their
+/// transfer is left out, and so is an encoding that was undone.
 fn write_head(response: &Response, encoded: bool, head: &mut Vec<u8>) {
     head.clear();
     // A part that completes a file stands for the whole.
@@ -341,13 +362,17 @@ impl Part {
     fn new(response: &Response, listed: &Digests, with_type: bool) -> Self {
         let last_modified = last_modified(response);
         let etag = response.header("etag").map(str::to_owned);
-        let media_type = with_type.then(|| response.header("content-type")).flatten().map(str::to_owned);
+        let media_type =
+            with_type.then(|| response.header("content-type")).flatten().map(str::to_owned);
         let received = with_type.then(crate::sink::now);
-        Self { incoming: Incoming::new(listed), facts: Facts { etag, last_modified, media_type, received } }
+        Self {
+            incoming: Incoming::new(listed),
+            facts: Facts { etag, last_modified, media_type, received },
+        }
     }
 
-    /// The part of a large file from an earlier run: its bytes are read again, and the rest is requested on condition that the
-    /// server still has the same version.
+    /// The part of a large file from an earlier run: its bytes are read again, and the rest is
+    /// requested on condition that the server still has the same version.
     fn begun_before(partials: &Partials, target: &Target<'_>) -> Option<Self> {
         let Target { dir, listed, length, .. } = *target;
         let etag = partials.etag_at(target.name, &target.place.url)?;
@@ -362,7 +387,8 @@ impl Part {
         }
         let mut incoming = Incoming::new(listed);
         incoming.length = hash_into(&mut file, &mut incoming.hasher).ok()?;
-        incoming.file = Some(TemporaryFile { dir: dir.clone(), name, file, kept: false, resumable: true });
+        incoming.file =
+            Some(TemporaryFile { dir: dir.clone(), name, file, kept: false, resumable: true });
         Some(Self { incoming, facts: Facts { etag: Some(etag), ..Facts::default() } })
     }
 }
@@ -394,7 +420,9 @@ async fn read_body(
         temporary.file.seek(begin).map_err(|error| Interrupted::Failed(error.into()))?;
     }
     while let Some(chunk) = response.chunk().await.map_err(Interrupted::Net)? {
-        incoming.add(&chunk, bytes, target.dir, target.name, listed_length).map_err(Interrupted::Failed)?;
+        incoming
+            .add(&chunk, bytes, target.dir, target.name, listed_length)
+            .map_err(Interrupted::Failed)?;
         if let Some(temporary) = &mut incoming.file
             && incoming.length >= RESUME_BYTES
             && !temporary.resumable

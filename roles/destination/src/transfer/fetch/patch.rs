@@ -1,8 +1,9 @@
-//! Patches: the listed version, made from the one that is kept by a chain of patches [rs-core §14.4].
+//! Patches: the listed version, made from the one that is kept by a chain of patches [rs-core
+//! §14.4].
 //!
-//! Each patch is verified, and each version in between whose digest is stated. The result counts only if it has the digest
-//! that the Source lists. If a patch is missing, does not apply, or the chain costs more than the resource, the resource is
-//! fetched whole.
+//! Each patch is verified, and each version in between whose digest is stated. The result counts
+//! only if it has the digest that the Source lists. If a patch is missing, does not apply, or the
+//! chain costs more than the resource, the resource is fetched whole.
 
 pub(crate) mod fuzz_property;
 
@@ -89,9 +90,14 @@ impl Format {
 }
 
 impl Fetcher {
-    /// Makes the listed version with a chain of patches; `None` when it has to be fetched whole. After
-    /// [`crate::transfer::store::Storer::prepare`].
-    pub(crate) async fn patched(&mut self, task: &Task, listed: &Digests, chain: &[Patch]) -> Option<Outcome> {
+    /// Makes the listed version with a chain of patches; `None` when it has to be fetched whole.
+    /// After [`crate::transfer::store::Storer::prepare`].
+    pub(crate) async fn patched(
+        &mut self,
+        task: &Task,
+        listed: &Digests,
+        chain: &[Patch],
+    ) -> Option<Outcome> {
         let (item, row) = (&task.pending, task.row.as_ref()?);
         let length = item.length.filter(|length| *length <= BYTES_MAX)?;
         if item.action != PendingAction::Fetch || listed.strongest().is_none() || !row.verified {
@@ -107,8 +113,17 @@ impl Fetcher {
             let bytes = self.fetch_patch(patch, left).await?;
             left = left.checked_sub(bytes.len() as u64)?;
             let is_last = at + 1 == chain.len();
-            version = patch.format.apply(version, &bytes, if is_last { Some(length) } else { patch.length_after })?;
-            if !is_last && patch.after.as_ref().is_some_and(|after| !has_digests(&version, after, patch.length_after)) {
+            version = patch.format.apply(
+                version,
+                &bytes,
+                if is_last { Some(length) } else { patch.length_after },
+            )?;
+            if !is_last
+                && patch
+                    .after
+                    .as_ref()
+                    .is_some_and(|after| !has_digests(&version, after, patch.length_after))
+            {
                 tracing::debug!(
                     uri = item.uri,
                     patch = patch.url,
@@ -141,14 +156,18 @@ impl Fetcher {
             ..Request::new(&patch.url)
         };
         let mut bytes = Vec::new();
-        self.client.fetch_to(&request, &mut bytes, patch.length.unwrap_or(most).min(most)).await.ok()?;
+        self.client
+            .fetch_to(&request, &mut bytes, patch.length.unwrap_or(most).min(most))
+            .await
+            .ok()?;
         let mut hasher = Hasher::for_listed(&patch.digests);
         hasher.update(&bytes);
         let verdict = judge(&patch.digests, patch.length, &hasher.finish(), bytes.len() as u64);
         (verdict != Verdict::Mismatch).then_some(bytes)
     }
 
-    /// When the resource was last modified, nanoseconds since 1970, where no list states it: patches do not state it either.
+    /// When the resource was last modified, nanoseconds since 1970, where no list states it:
+    /// patches do not state it either.
     async fn modified(&self, task: &Task) -> Option<i64> {
         let item = &task.pending;
         if item.modified.is_some() {
@@ -157,22 +176,29 @@ impl Fetcher {
         let rules = &self.storer.rules;
         let authorized = crate::admit::same_origin(item.href(), &rules.authorized_url);
         let authorization = rules.authorization.as_ref().filter(|_| authorized);
-        let request = Request { head: true, authorization, accept: item.accept(), ..Request::new(item.href()) };
+        let request = Request {
+            head: true,
+            authorization,
+            accept: item.accept(),
+            ..Request::new(item.href())
+        };
         let response = self.client.send(&request).await;
         last_modified(&response.ok()?.require_success().ok()?)
     }
 }
 
-/// The patches of a chain that are still to be applied: those after the one that led to the version kept.
+/// The patches of a chain that are still to be applied: those after the one that led to the version
+/// kept.
 fn not_applied<'c>(chain: &'c [Patch], row: &Row) -> &'c [Patch] {
     let mut kept = Digests::default();
     kept.set_from_bytes(&row.digests);
-    let applied = |patch: &Patch| patch.after.as_ref().is_some_and(|after| after.agree(&kept) == Some(true));
+    let applied =
+        |patch: &Patch| patch.after.as_ref().is_some_and(|after| after.agree(&kept) == Some(true));
     chain.iter().rposition(applied).map_or(chain, |at| &chain[at + 1..])
 }
 
-/// How many bytes the patches of a chain may have together to make a version of that length; `None` when a request of the
-/// whole costs less, or there is no patch.
+/// How many bytes the patches of a chain may have together to make a version of that length; `None`
+/// when a request of the whole costs less, or there is no patch.
 fn bytes_for(chain: &[Patch], length: u64) -> Option<u64> {
     let requests = (chain.len() as u64).checked_sub(1)? * REQUEST_BYTES;
     let left = length.min(BYTES_MAX).checked_sub(requests)?;
@@ -199,8 +225,9 @@ fn as_kept(file: File, row: &Row) -> Option<Vec<u8>> {
     has_digests(&bytes, &digests, Some(row.length)).then_some(bytes)
 }
 
-/// Applies a JSON patch, and writes the result the way the kept version is written: only then the bytes can be the
-/// Source's. `None` when that is no way known here, or the result is longer than it should be.
+/// Applies a JSON patch, and writes the result the way the kept version is written: only then the
+/// bytes can be the Source's. `None` when that is no way known here, or the result is longer than
+/// it should be.
 fn apply_json(kept: &[u8], patch: &[u8], length: u64) -> Option<Vec<u8>> {
     let mut value: Value = serde_json::from_slice(kept).ok()?;
     let way = Way::of(kept, &value)?;
@@ -210,7 +237,8 @@ fn apply_json(kept: &[u8], patch: &[u8], length: u64) -> Option<Vec<u8>> {
     }
     let mut left = MOVED_MAX;
     for operation in &operations {
-        // A copy may be of all there is: few operations would make it as large, and as deep, as they like.
+        // A copy may be of all there is: few operations would make it as large, and as deep, as
+        // they like.
         let put = match operation {
             PatchOperation::Add(add) => Some(&add.value),
             PatchOperation::Replace(replace) => Some(&replace.value),
@@ -264,12 +292,13 @@ struct Way {
 impl Way {
     fn of(text: &[u8], value: &Value) -> Option<Self> {
         let newline = text.ends_with(b"\n");
-        [None, Some(&b"  "[..]), Some(b"    "), Some(b"\t")].into_iter().map(|indent| Self { indent, newline }).find(
-            |way| {
+        [None, Some(&b"  "[..]), Some(b"    "), Some(b"\t")]
+            .into_iter()
+            .map(|indent| Self { indent, newline })
+            .find(|way| {
                 let mut left = text;
                 way.write(value, &mut Same(&mut left)).is_some() && left.is_empty()
-            },
-        )
+            })
     }
 
     fn write(self, value: &Value, mut out: impl Write) -> Option<()> {
@@ -278,7 +307,9 @@ impl Way {
             None => serde_json::to_writer(&mut out, value).ok()?,
             Some(indent) => {
                 let formatter = serde_json::ser::PrettyFormatter::with_indent(indent);
-                value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, formatter)).ok()?;
+                value
+                    .serialize(&mut serde_json::Serializer::with_formatter(&mut out, formatter))
+                    .ok()?;
             }
         }
         if self.newline { out.write_all(b"\n").ok() } else { Some(()) }
@@ -334,13 +365,18 @@ mod tests {
 
     #[test]
     fn json_keeps_the_way_it_was_written() {
-        let patch = br#"[{"op":"replace","path":"/z","value":3},{"op":"add","path":"/b","value":[1]}]"#;
+        let patch =
+            br#"[{"op":"replace","path":"/z","value":3},{"op":"add","path":"/b","value":[1]}]"#;
         for (kept, new) in [
             (r#"{"z":1,"a":"x"}"#, r#"{"z":3,"a":"x","b":[1]}"#),
             ("{\n  \"z\": 1\n}\n", "{\n  \"z\": 3,\n  \"b\": [\n    1\n  ]\n}\n"),
             ("{\n\t\"z\": 1\n}", "{\n\t\"z\": 3,\n\t\"b\": [\n\t\t1\n\t]\n}"),
         ] {
-            assert_eq!(apply_json(kept.as_bytes(), patch, 100).as_deref(), Some(new.as_bytes()), "{kept}");
+            assert_eq!(
+                apply_json(kept.as_bytes(), patch, 100).as_deref(),
+                Some(new.as_bytes()),
+                "{kept}"
+            );
         }
         // Written in a way that cannot be repeated, or not what the patch expects.
         assert_eq!(apply_json(br#"{ "z":1}"#, patch, 100), None);
@@ -360,9 +396,15 @@ mod tests {
         let length = new.len() as u64;
         assert_eq!(Format::Difference.apply(kept.clone(), &patch, Some(length)), Some(new));
         assert_eq!(Format::Difference.apply(kept.clone(), &patch, Some(length + 1)), None);
-        assert_eq!(Format::Difference.apply(kept.clone(), &patch[..patch.len() / 2], Some(length)), None);
+        assert_eq!(
+            Format::Difference.apply(kept.clone(), &patch[..patch.len() / 2], Some(length)),
+            None
+        );
         assert_eq!(Format::Difference.apply(kept, b"short", Some(5)), None);
-        assert_eq!(Format::Append.apply(b"one ".to_vec(), b"two", Some(7)), Some(b"one two".to_vec()));
+        assert_eq!(
+            Format::Append.apply(b"one ".to_vec(), b"two", Some(7)),
+            Some(b"one two".to_vec())
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Digesting several bodies together: four short ones take the time of two, so those that need MD5 only wait for each
-//! other.
+//! Digesting several bodies together: four short ones take the time of two, so those that need MD5
+//! only wait for each other.
 
 use crate::sink::outcome::Outcome;
 use crate::transfer::fetch::Fetcher;
@@ -23,8 +23,11 @@ pub(crate) struct Held {
     pub(crate) facts: Facts,
 }
 
-/// The digests of many bodies, of the algorithms that are listed for them; none where there is no body.
-pub(crate) fn digests_of_all<'a>(bodies: impl Iterator<Item = Option<(&'a Task, &'a [u8])>>) -> Vec<Digests> {
+/// The digests of many bodies, of the algorithms that are listed for them; none where there is no
+/// body.
+pub(crate) fn digests_of_all<'a>(
+    bodies: impl Iterator<Item = Option<(&'a Task, &'a [u8])>>,
+) -> Vec<Digests> {
     let (mut out, mut places, mut together) = (Vec::new(), Vec::new(), Vec::new());
     for body in bodies {
         let mut digests = Digests::default();
@@ -48,12 +51,13 @@ pub(crate) fn digests_of_all<'a>(bodies: impl Iterator<Item = Option<(&'a Task, 
 
 /// Whether enough bodies wait.
 pub(crate) fn are_enough(waiting: &[(usize, Held)]) -> bool {
-    waiting.len() >= TOGETHER || waiting.iter().map(|(_, held)| held.bytes.len()).sum::<usize>() >= WAITING_BYTES
+    waiting.len() >= TOGETHER
+        || waiting.iter().map(|(_, held)| held.bytes.len()).sum::<usize>() >= WAITING_BYTES
 }
 
 impl Fetcher {
-    /// Digests the bodies that wait and stores them in their order. Each comes with the place of its item among
-    /// `results`, which gets what became of it.
+    /// Digests the bodies that wait and stores them in their order. Each comes with the place of
+    /// its item among `results`, which gets what became of it.
     pub(crate) async fn store_held(
         &mut self,
         waiting: &mut Vec<(usize, Held)>,
@@ -64,7 +68,8 @@ impl Fetcher {
         for ((at, held), md5) in waiting.drain(..).zip(sums) {
             let Held { bytes, head, listed, facts } = held;
             let digests = Digests { md5: Some(md5), ..Digests::default() };
-            let received = Received { file: None, digests, length: bytes.len() as u64, facts, head: &head };
+            let received =
+                Received { file: None, digests, length: bytes.len() as u64, facts, head: &head };
             let Storer { writer, rules, .. } = &mut self.storer;
             let (task, outcome) = &mut results[at];
             let stored = finish(writer.as_mut(), rules, task, &listed, &bytes, received).await;
@@ -85,14 +90,18 @@ mod tests {
         let of = |hash: &str| {
             let mut digests = Digests::default();
             digests.parse_into(hash.as_bytes()).unwrap();
-            Task { pending: Pending { digests: digests.to_bytes(), ..Pending::default() }, ..Task::default() }
+            Task {
+                pending: Pending { digests: digests.to_bytes(), ..Pending::default() },
+                ..Task::default()
+            }
         };
         let kinds = [
             of("md5:5d41402abc4b2a76b9719d911017c592"),
             of("sha-1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d"),
             Task::default(),
         ];
-        let bodies: Vec<_> = texts.iter().zip(kinds.iter().cycle()).map(|(text, task)| (task, &text[..])).collect();
+        let bodies: Vec<_> =
+            texts.iter().zip(kinds.iter().cycle()).map(|(text, task)| (task, &text[..])).collect();
         let all = digests_of_all(bodies.iter().map(|body| Some(*body)).chain([None]));
         assert_eq!(all.len(), bodies.len() + 1);
         for ((task, body), digests) in bodies.iter().zip(&all) {

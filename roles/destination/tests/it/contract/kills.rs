@@ -1,5 +1,5 @@
-//! The contract of sinks that keep each resource under a name of its own, for runs that are killed after they stored or
-//! deleted something and before the state knows it.
+//! The contract of sinks that keep each resource under a name of its own, for runs that are killed
+//! after they stored or deleted something and before the state knows it.
 
 use super::{Reader, seen};
 use crate::copy::{Copy, Ran};
@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-/// A run that does its work and whose state is then put back to what a kill right before its commit would have left.
+/// A run that does its work and whose state is then put back to what a kill right before its commit
+/// would have left.
 fn run_killed(copy: &Copy) {
     let state = copy.folder().join(".abreast");
     let names = ["mirror.db", "mirror.db-wal"];
@@ -36,20 +37,40 @@ fn run_killed(copy: &Copy) {
     }
 }
 
-/// The next run ends with what the Source has, whatever happened there meanwhile, and takes nothing of its own for
-/// somebody else's.
+/// The next run ends with what the Source has, whatever happened there meanwhile, and takes nothing
+/// of its own for somebody else's.
 pub(crate) fn killed(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     type Step = fn(&mut Source);
     let text = "some text";
     let cases: [(&str, Step, Step); 9] = [
         ("created, then deleted", |source| source.set("/new", "1"), |source| source.delete("/new")),
-        ("created, then updated", |source| source.set("/new", "1"), |source| source.set("/new", "2 longer")),
+        (
+            "created, then updated",
+            |source| source.set("/new", "1"),
+            |source| source.set("/new", "2 longer"),
+        ),
         ("created, then nothing", |source| source.set("/new", "1"), |_| {}),
         ("updated, then deleted", |source| source.set("/old", "1"), |source| source.delete("/old")),
-        ("updated, then back", |source| source.set("/old", "1"), |source| source.set("/old", "some text")),
-        ("updated, then again", |source| source.set("/old", "1"), |source| source.set("/old", "2 longer")),
-        ("deleted, then back", |source| source.delete("/old"), |source| source.set("/old", "some text")),
-        ("deleted, then other", |source| source.delete("/old"), |source| source.set("/old", "2 longer")),
+        (
+            "updated, then back",
+            |source| source.set("/old", "1"),
+            |source| source.set("/old", "some text"),
+        ),
+        (
+            "updated, then again",
+            |source| source.set("/old", "1"),
+            |source| source.set("/old", "2 longer"),
+        ),
+        (
+            "deleted, then back",
+            |source| source.delete("/old"),
+            |source| source.set("/old", "some text"),
+        ),
+        (
+            "deleted, then other",
+            |source| source.delete("/old"),
+            |source| source.set("/old", "2 longer"),
+        ),
         ("deleted, then nothing", |source| source.delete("/old"), |_| {}),
     ];
     for (what, first, then) in cases {

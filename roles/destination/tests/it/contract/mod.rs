@@ -22,18 +22,25 @@ fn seen(kept: &Kept) -> Vec<String> {
 
 /// Every file in the copy's folder.
 pub(crate) fn files(copy: &Copy, _: &Source) -> Kept {
-    copy::files(copy.folder()).into_iter().map(|(path, bytes)| (format!("/{path}"), bytes)).collect()
+    copy::files(copy.folder())
+        .into_iter()
+        .map(|(path, bytes)| (format!("/{path}"), bytes))
+        .collect()
 }
 
-/// What every sink owes: equal to its Source after each run, cheap when nothing has changed, verified or not at all,
-/// and nothing deleted beyond the limit.
+/// What every sink owes: equal to its Source after each run, cheap when nothing has changed,
+/// verified or not at all, and nothing deleted beyond the limit.
 pub(crate) fn contract(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     let mut source = Source::new();
     let large = "0123456789abcdef".repeat(200_000);
     let text = "the same bytes under two names. ".repeat(20);
-    for (path, body) in
-        [("/a.txt", "one"), ("/dir/b.txt", &text), ("/dir/c.txt", &text), ("/empty", ""), ("/large.bin", &large)]
-    {
+    for (path, body) in [
+        ("/a.txt", "one"),
+        ("/dir/b.txt", &text),
+        ("/dir/c.txt", &text),
+        ("/empty", ""),
+        ("/large.bin", &large),
+    ] {
         source.set(path, body);
     }
     source.snapshot();
@@ -53,7 +60,10 @@ pub(crate) fn contract(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     source.set("/new.txt", "new");
     source.delete("/dir/b.txt");
     let third = copy.run();
-    assert_eq!((third.mode, third.created, third.updated, third.deleted), (Mode::Incremental, 1, 1, 1));
+    assert_eq!(
+        (third.mode, third.created, third.updated, third.deleted),
+        (Mode::Incremental, 1, 1, 1)
+    );
     assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept));
     assert_eq!(copy.audit(true).exit_code, 0);
 
@@ -93,7 +103,8 @@ pub(crate) fn contract(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     assert_eq!((compared.created, compared.updated, compared.deleted), (0, 0, 0));
     assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept));
 
-    // Unlisted digests: the server's word that nothing changed is taken, and the same bytes are not kept twice.
+    // Unlisted digests: the server's word that nothing changed is taken, and the same bytes are not
+    // kept twice.
     let entry = format!("<url><loc>{}</loc></url>\n", source.server.url("/plain.txt"));
     source.server.body("/plain.txt", "plain");
     let attributes = format!("capability=\"resourcelist\" at=\"{}\"", source.now());

@@ -5,7 +5,13 @@ use abreast_testkit::Random;
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
 fn lanes(all: usize, per_host: usize) -> Lanes<u32> {
-    Lanes::new(LaneOptions { all, new: all, per_host, breaker_failures: 3, ..LaneOptions::default() })
+    Lanes::new(LaneOptions {
+        all,
+        new: all,
+        per_host,
+        breaker_failures: 3,
+        ..LaneOptions::default()
+    })
 }
 
 fn push(lanes: &mut Lanes<u32>, url: &str, item: u32, pace: Pace, now: Instant) {
@@ -93,9 +99,12 @@ fn places_of_all_are_given_up_too() {
 
 #[test]
 fn each_pace_has_places_of_its_own() {
-    let mut lanes = Lanes::new(LaneOptions { all: 1, new: 1, slow: 1, silent: 1, ..LaneOptions::default() });
+    let mut lanes =
+        Lanes::new(LaneOptions { all: 1, new: 1, slow: 1, silent: 1, ..LaneOptions::default() });
     let now = Instant::now();
-    for (round, pace) in [Silent, Slow, New, Quick, Silent, Slow, New, Quick].into_iter().enumerate() {
+    for (round, pace) in
+        [Silent, Slow, New, Quick, Silent, Slow, New, Quick].into_iter().enumerate()
+    {
         push(&mut lanes, "http://a", round as u32, pace, now);
     }
     assert_eq!(items(&all_next(&mut lanes, now)), [3, 2, 1, 0]);
@@ -116,7 +125,11 @@ fn pace_follows_from_how_the_last_exchange_ended() {
         let (mut lanes, now) = (lanes(1, 1), Instant::now());
         push(&mut lanes, "http://a", 1, before, now);
         let exchange = lanes.next(now, None).unwrap();
-        assert_eq!(lanes.finish(&exchange, contact, now + MS(took)), after, "{before:?} {took} {contact:?}");
+        assert_eq!(
+            lanes.finish(&exchange, contact, now + MS(took)),
+            after,
+            "{before:?} {took} {contact:?}"
+        );
     }
 }
 
@@ -188,7 +201,11 @@ fn exchange_without_reserve_slot_is_cut_off() {
         lanes.tick(now);
     }
     let cut: Vec<_> = begun.iter().map(|(exchange, cut)| is_cut(cut, exchange)).collect();
-    assert_eq!(cut, [false, true, false], "one of four places aside is for this host; nobody waits for the last");
+    assert_eq!(
+        cut,
+        [false, true, false],
+        "one of four places aside is for this host; nobody waits for the last"
+    );
     for (exchange, _) in &begun {
         lanes.finish(exchange, ExchangeEnd::Silent, now);
     }
@@ -277,11 +294,16 @@ fn origins_with_nothing_to_do_are_forgotten() {
         }
         assert_eq!(seen, 20_000);
     }
-    assert!(lanes.by_origin.len() <= 60_000 && lanes.origins.len() <= 60_000, "{}", lanes.origins.len());
+    assert!(
+        lanes.by_origin.len() <= 60_000 && lanes.origins.len() <= 60_000,
+        "{}",
+        lanes.origins.len()
+    );
     assert_eq!(lanes.by_host.len(), lanes.hosts.len());
 }
 
-/// A network of recipients in simulated time: how long the deliveries of the others wait while many hang.
+/// A network of recipients in simulated time: how long the deliveries of the others wait while many
+/// hang.
 struct Network {
     lanes: Lanes<u32>,
     now: Instant,
@@ -332,7 +354,8 @@ impl Network {
         }
     }
 
-    /// Runs until all of the healthy have theirs, of which a tenth fails once; the longest wait for any of it.
+    /// Runs until all of the healthy have theirs, of which a tenth fails once; the longest wait for
+    /// any of it.
     fn run(&mut self) -> Duration {
         let (mut healthy, mut longest) = (Self::HEALTHY, Duration::ZERO);
         while healthy > 0 {
@@ -412,12 +435,14 @@ fn hanging_recipients_do_not_delay_the_others() {
 #[test]
 fn hosts_that_never_answered_keep_others_waiting_for_less_time() {
     for hanging in [100, 1_000, 5_000] {
-        let mut network = Network::new(vec!["http://h/".to_owned(); (Network::HEALTHY + hanging) as usize]);
+        let mut network =
+            Network::new(vec!["http://h/".to_owned(); (Network::HEALTHY + hanging) as usize]);
         for item in (0..Network::HEALTHY + hanging).rev() {
             network.push(item);
         }
         let longest = network.run();
-        // 20 ms for each eight that hang, and a second until that is so; with 250 ms each it would be 156 s.
+        // 20 ms for each eight that hang, and a second until that is so; with 250 ms each it would
+        // be 156 s.
         let most = MS(20) * (hanging / 8) + MS(1_000);
         assert!(longest <= most, "{hanging}: {longest:?}");
     }
@@ -438,8 +463,8 @@ fn whatever_happens_everything_gets_its_turn_once() {
         if random.below(3) > 0 && !flying.is_empty() {
             let exchange = flying.swap_remove(random.below(flying.len() as u64) as usize);
             seen.push(exchange.item);
-            let contact =
-                [ExchangeEnd::Answered, ExchangeEnd::Unreachable, ExchangeEnd::Silent][random.below(3) as usize];
+            let contact = [ExchangeEnd::Answered, ExchangeEnd::Unreachable, ExchangeEnd::Silent]
+                [random.below(3) as usize];
             lanes.finish(&exchange, contact, now);
         }
         now += MS(random.below(30));

@@ -1,8 +1,8 @@
 //! Pages for people, of a Source and of its sets, that `describedby` leads to [rs-core §8, §9].
 //!
-//! Plain HTML: no script, no style, nothing loaded from anywhere. Everything that a user wrote is escaped, and a policy
-//! in the page itself forbids the rest, also where a web server adds none. HTML link discovery begins here as well
-//! [rs-core §6.3.2].
+//! Plain HTML: no script, no style, nothing loaded from anywhere. Everything that a user wrote is
+//! escaped, and a policy in the page itself forbids the rest, also where a web server adds none.
+//! HTML link discovery begins here as well [rs-core §6.3.2].
 
 use crate::projection::Rendered;
 use crate::publish::{PublishError, PublishedSet, Publisher};
@@ -67,7 +67,10 @@ pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishErro
 }
 
 /// The page of one set.
-pub(super) fn set_page(publisher: &Publisher, set: &PublishedSet) -> Result<Rendered, PublishError> {
+pub(super) fn set_page(
+    publisher: &Publisher,
+    set: &PublishedSet,
+) -> Result<Rendered, PublishError> {
     let about = &set.about;
     let head = publisher.log().head(set.id)?;
     let title = about.title(set);
@@ -93,7 +96,8 @@ pub(super) fn set_page(publisher: &Publisher, set: &PublishedSet) -> Result<Rend
     }
     main.push_str("</dl>\n<h2>Addresses</h2>\n<ul>\n");
     let has_dumps = set.has_dumps();
-    let archives = set.archive_kinds().into_iter().map(|kind| (kind.title(), set.urls.archive(kind)));
+    let archives =
+        set.archive_kinds().into_iter().map(|kind| (kind.title(), set.urls.archive(kind)));
     let more = [
         has_dumps.resources.then(|| ("Resource Dump", set.urls.resource_dump())),
         has_dumps.changes.then(|| ("Change Dump", set.urls.change_dump())),
@@ -103,8 +107,13 @@ pub(super) fn set_page(publisher: &Publisher, set: &PublishedSet) -> Result<Rend
         ("Resource List", set.urls.resource_list()),
         ("Change List", set.urls.change_list()),
     ];
-    let last = [("Source Description", publisher.urls().source_description()), ("All sets", publisher.urls().page())];
-    for (name, url) in first.into_iter().chain(more.into_iter().flatten()).chain(archives).chain(last) {
+    let last = [
+        ("Source Description", publisher.urls().source_description()),
+        ("All sets", publisher.urls().page()),
+    ];
+    for (name, url) in
+        first.into_iter().chain(more.into_iter().flatten()).chain(archives).chain(last)
+    {
         let url = escaped(&url);
         let _ = writeln!(main, "<li>{name}: <a href=\"{url}\">{url}</a></li>");
     }
@@ -140,7 +149,8 @@ fn resources(head: &Head) -> String {
     if head.importing { "being read".to_owned() } else { head.resources.to_string() }
 }
 
-/// Text as a link, if it is the address of a page or of a mailbox; other schemes do more than people expect.
+/// Text as a link, if it is the address of a page or of a mailbox; other schemes do more than
+/// people expect.
 fn linked(text: &str, attributes: &str) -> String {
     let shown = escaped(text);
     let plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
@@ -179,7 +189,13 @@ mod tests {
             "<a rel=\"license\" href=\"https://x.org/a\">https://x.org/a</a>"
         );
         assert_eq!(linked("a@x.org", ""), "<a href=\"mailto:a@x.org\">a@x.org</a>");
-        for text in ["CC0 1.0", "javascript:alert(1)//@", "data:text/html,x@y", "mailto:a@x.org?bcc=b", "https://x y"] {
+        for text in [
+            "CC0 1.0",
+            "javascript:alert(1)//@",
+            "data:text/html,x@y",
+            "mailto:a@x.org?bcc=b",
+            "https://x y",
+        ] {
             assert!(!linked(text, "").contains("href"), "{text}");
         }
         assert_eq!(linked("<b>'\"&", ""), "&lt;b&gt;&#39;&quot;&amp;");

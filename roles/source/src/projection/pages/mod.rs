@@ -1,4 +1,5 @@
-//! Pages for people, and plain Sitemaps with `robots.txt` for crawlers: entry points to a Source for people and programs without the protocol.
+//! Pages for people, and plain Sitemaps with `robots.txt` for crawlers: entry points to a Source
+//! for people and programs without the protocol.
 
 mod about;
 mod paths;
@@ -15,7 +16,11 @@ use std::sync::Arc;
 pub struct Pages;
 
 impl Projection for Pages {
-    fn resolve<'p>(&'p self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>> {
+    fn resolve<'p>(
+        &'p self,
+        publisher: &'p Publisher,
+        path: &str,
+    ) -> Option<Box<dyn ResolvedDocument + 'p>> {
         let path = PagePath::parse(path, |slug| publisher.find_set(slug))?;
         Some(Box::new(Resolved { publisher, path }))
     }
@@ -23,7 +28,12 @@ impl Projection for Pages {
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
         let (mut documents, urls) = (Vec::new(), publisher.urls());
         let mut add = |document: PagePath<_>, entry| {
-            documents.push(SiteDocument { path: document.path(urls), entry, closed: false, identifies: false });
+            documents.push(SiteDocument {
+                path: document.path(urls),
+                entry,
+                closed: false,
+                identifies: false,
+            });
         };
         for set in publisher.sets() {
             for shard in publisher.log().shards(set.id)? {
@@ -101,7 +111,8 @@ impl ResolvedDocument for Resolved<'_> {
                 if head.importing {
                     return Err(PublishError::Importing);
                 }
-                let shard = self.publisher.log().shard(set.id, *id)?.ok_or(PublishError::NotFound)?;
+                let shard =
+                    self.publisher.log().shard(set.id, *id)?.ok_or(PublishError::NotFound)?;
                 [head.created.as_micros() as u64, shard.version.0]
             }
         };

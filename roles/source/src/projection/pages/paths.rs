@@ -57,11 +57,21 @@ mod tests {
 
     #[test]
     fn every_page_has_one_path() {
-        let of = |path: &str| PagePath::parse(path, |slug| ["a", "b"].iter().position(|name| *name == slug));
+        let of = |path: &str| {
+            PagePath::parse(path, |slug| ["a", "b"].iter().position(|name| *name == slug))
+        };
         assert_eq!(of("about.html"), Some(PagePath::SourcePage));
         assert_eq!(of("b/about.html"), Some(PagePath::SetPage(1)));
         assert_eq!(of("b/sitemap/12.xml"), Some(PagePath::SitemapShard(1, ShardId(12))));
-        for path in ["", "/", "/robots.txt", "c/about.html", "a/sitemap.xml", "a/sitemap/03.xml", "c/sitemap/1.xml"] {
+        for path in [
+            "",
+            "/",
+            "/robots.txt",
+            "c/about.html",
+            "a/sitemap.xml",
+            "a/sitemap/03.xml",
+            "c/sitemap/1.xml",
+        ] {
             assert_eq!(of(path), None, "{path}");
         }
     }

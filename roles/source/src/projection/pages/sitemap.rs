@@ -3,7 +3,9 @@
 use crate::projection::{Output, Rendered};
 use crate::publish::{MAX_IN_MEMORY, PublishError, PublishedSet, SourceUrls};
 use abreast_core::{ChangeLog, ShardId, ShardRule};
-use abreast_resourcesync::plain_sitemap::{Entry, Root, write_end, write_plain_entry, write_plain_head};
+use abreast_resourcesync::plain_sitemap::{
+    Entry, Root, write_end, write_plain_entry, write_plain_head,
+};
 use abreast_webtypes::{Precision, W3cDatetime};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -35,7 +37,11 @@ pub(super) fn index(
         }
         for shard in log.shards(set.id)? {
             let lastmod = W3cDatetime { instant: shard.time, precision: Precision::Fraction };
-            let entry = Entry { loc: set.urls.sitemap_shard(shard.id), lastmod: Some(lastmod), ..Entry::default() };
+            let entry = Entry {
+                loc: set.urls.sitemap_shard(shard.id),
+                lastmod: Some(lastmod),
+                ..Entry::default()
+            };
             write_plain_entry(&mut bytes, Root::SitemapIndex, &entry);
         }
     }
@@ -59,7 +65,8 @@ pub(super) fn shard(
     let mut entry = Entry::default();
     log.scan(set.id, &shard.range, &mut |resource| {
         naming.write_uri(&resource.key, &mut entry.loc);
-        entry.lastmod = Some(W3cDatetime { instant: resource.state.modified, precision: Precision::Second });
+        entry.lastmod =
+            Some(W3cDatetime { instant: resource.state.modified, precision: Precision::Second });
         write_plain_entry(&mut bytes, Root::UrlSet, &entry);
         output.drain(&mut bytes);
         ControlFlow::Continue(())

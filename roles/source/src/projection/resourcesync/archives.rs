@@ -1,13 +1,16 @@
-//! Archives: lists of what was published earlier, oldest first, and their indexes [rs-archives §3, §4, §5, §6].
+//! Archives: lists of what was published earlier, oldest first, and their indexes [rs-archives §3,
+//! §4, §5, §6].
 //!
-//! An archive has no time of its own; each entry has the time of its document. The archive's capability is that of the
-//! kind of documents.
+//! An archive has no time of its own; each entry has the time of its document. The archive's
+//! capability is that of the kind of documents.
 
 use super::dumps::{Dump, DumpKind};
 use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, resource_list};
 use crate::archive::{Archive, Snapshot};
 use abreast_core::{ChangeLog, Shard};
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1::{
+    Capability, Entry, Head, Root, write_end, write_entry, write_head,
+};
 use abreast_webtypes::Timestamp;
 use std::sync::Arc;
 
@@ -29,7 +32,8 @@ pub enum ArchiveKind {
 
 impl ArchiveKind {
     /// All.
-    pub const ALL: [Self; 4] = [Self::ResourceLists, Self::ChangeLists, Self::ResourceDumps, Self::ChangeDumps];
+    pub const ALL: [Self; 4] =
+        [Self::ResourceLists, Self::ChangeLists, Self::ResourceDumps, Self::ChangeDumps];
 
     pub(crate) const fn capability(self) -> Capability {
         match self {
@@ -70,8 +74,8 @@ impl ArchiveKind {
     }
 }
 
-/// The archive of one kind of a set, in documents of `most` entries: entries `n·most + 1` to `(n+1)·most` are one, so
-/// that a full one stays as it is.
+/// The archive of one kind of a set, in documents of `most` entries: entries `n·most + 1` to
+/// `(n+1)·most` are one, so that a full one stays as it is.
 pub(super) struct Archives<'a> {
     pub(super) log: &'a dyn ChangeLog,
     pub(super) set: &'a PublishedSet,
@@ -134,11 +138,13 @@ impl Archives<'_> {
     pub(super) fn entry_point(&self) -> Result<Rendered, PublishError> {
         let parts = self.parts()?;
         if parts.is_empty() {
-            let entries = self.span()?.map_or(Ok(Vec::new()), |(first, last)| self.entries(first, last))?;
+            let entries =
+                self.span()?.map_or(Ok(Vec::new()), |(first, last)| self.entries(first, last))?;
             return Ok(self.document(Root::UrlSet, false, &entries));
         }
         let loc = |part| self.set.urls.archive_part(self.kind, part);
-        let entries: Vec<_> = parts.into_iter().map(|part| Entry { loc: loc(part), ..Entry::default() }).collect();
+        let entries: Vec<_> =
+            parts.into_iter().map(|part| Entry { loc: loc(part), ..Entry::default() }).collect();
         Ok(self.document(Root::SitemapIndex, false, &entries))
     }
 
@@ -147,7 +153,8 @@ impl Archives<'_> {
             return Err(PublishError::NotFound);
         }
         let (first, last) = self.span()?.ok_or(PublishError::NotFound)?;
-        let entries = self.entries(first.max((part - 1) * self.most + 1), last.min(part * self.most))?;
+        let entries =
+            self.entries(first.max((part - 1) * self.most + 1), last.min(part * self.most))?;
         Ok(self.document(Root::UrlSet, true, &entries))
     }
 
@@ -155,7 +162,11 @@ impl Archives<'_> {
         let urls = &self.set.urls;
         Ok(match self.kind {
             ArchiveKind::ResourceLists => {
-                let wanted = self.lists.snapshots().into_iter().filter(|one| (first..=last).contains(&one.number));
+                let wanted = self
+                    .lists
+                    .snapshots()
+                    .into_iter()
+                    .filter(|one| (first..=last).contains(&one.number));
                 wanted
                     .map(|snapshot| Entry {
                         loc: urls.archived_resource_list(snapshot.number),
@@ -168,7 +179,8 @@ impl Archives<'_> {
             }
             ArchiveKind::ChangeLists => {
                 let pages = self.log.pages(self.set.id, first, (last - first + 1) as usize)?;
-                let closed = pages.into_iter().filter(|page| page.until.is_some() && page.number <= last);
+                let closed =
+                    pages.into_iter().filter(|page| page.until.is_some() && page.number <= last);
                 closed
                     .map(|page| Entry {
                         loc: urls.change_list_page(page.number),
@@ -180,7 +192,11 @@ impl Archives<'_> {
                     .collect()
             }
             ArchiveKind::ResourceDumps | ArchiveKind::ChangeDumps => {
-                let dumps = self.dumps().into_iter().skip(first as usize - 1).take((last - first + 1) as usize);
+                let dumps = self
+                    .dumps()
+                    .into_iter()
+                    .skip(first as usize - 1)
+                    .take((last - first + 1) as usize);
                 let entry = |dump: Arc<Dump>| {
                     let (begin, end) = (Some(exactly(dump.begin)), Some(exactly(dump.end)));
                     let loc = urls.archived_dump(self.kind, dump.begin);
@@ -201,7 +217,10 @@ impl Archives<'_> {
             links.push(link("index", &self.set.urls.archive(self.kind)));
         }
         let mut bytes = Vec::with_capacity(512 + entries.len() * 220);
-        write_head(&mut bytes, &Head { root, capability: Some(self.kind.capability()), links, ..Head::default() });
+        write_head(
+            &mut bytes,
+            &Head { root, capability: Some(self.kind.capability()), links, ..Head::default() },
+        );
         for entry in entries {
             write_entry(&mut bytes, root, entry);
         }
@@ -216,12 +235,17 @@ fn fits(dump: &Dump) -> bool {
 }
 
 /// A Resource List to keep: of a whole set, or of one part.
-pub(crate) fn archived_list(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard) -> Result<Vec<u8>, PublishError> {
+pub(crate) fn archived_list(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    shard: &Shard,
+) -> Result<Vec<u8>, PublishError> {
     resource_list::kept(log, set, shard).map(|rendered| rendered.bytes)
 }
 
 /// The index of parts of a Resource List to keep.
 pub(crate) fn archived_index(set: &PublishedSet, snapshot: &Snapshot) -> Vec<u8> {
-    let parts = snapshot.parts.iter().map(|part| (set.urls.archived_resource_list_part(part), part.time));
+    let parts =
+        snapshot.parts.iter().map(|part| (set.urls.archived_resource_list_part(part), part.time));
     resource_list::index(set, snapshot.at, snapshot.completed, None, parts).bytes
 }

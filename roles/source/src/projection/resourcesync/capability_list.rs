@@ -1,14 +1,16 @@
 //! The Capability List of a set: the documents that describe it [rs-core §9].
 
 use super::{PublishedSet, Rendered, XML, link, source_description::described_by};
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1::{
+    Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head,
+};
 
 /// The relation of the common prefix of all URIs of a set; a Destination strips it to make paths.
 /// The term is VoID's, and ResourceSync allows any URI as a relation [rs-core §14].
 pub(crate) const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
 
-/// The relation of the address of one package with all changes since a time: `time=` and a time are added to the query.
-/// Described in `docs/dumps.md`; the name is permanent.
+/// The relation of the address of one package with all changes since a time: `time=` and a time are
+/// added to the query. Described in `docs/dumps.md`; the name is permanent.
 pub(crate) const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
 
 /// The dumps that a set has.
@@ -25,13 +27,22 @@ pub(crate) struct HasDumps {
 /// The Capability List of a set; `up` is the Source Description that names it.
 pub(super) fn render(up: &str, set: &PublishedSet) -> Rendered {
     let (mut bytes, has_dumps) = (Vec::new(), set.has_dumps());
-    let mut links = vec![link("up", up), described_by(&set.urls.page()), link(URI_SPACE, &set.urls.resources())];
+    let mut links = vec![
+        link("up", up),
+        described_by(&set.urls.page()),
+        link(URI_SPACE, &set.urls.resources()),
+    ];
     if has_dumps.since {
         let media_type = Some("application/zip".to_owned());
         links.push(Ln { media_type, ..link(CHANGES_SINCE, &set.urls.changes_since()) });
     }
     set.links.to_ln(&set.urls.resources(), None, &mut links);
-    let head = Head { root: Root::UrlSet, capability: Some(Capability::CapabilityList), links, ..Head::default() };
+    let head = Head {
+        root: Root::UrlSet,
+        capability: Some(Capability::CapabilityList),
+        links,
+        ..Head::default()
+    };
     write_head(&mut bytes, &head);
     let capabilities = [
         (true, set.urls.resource_list(), Capability::ResourceList),
@@ -39,16 +50,32 @@ pub(super) fn render(up: &str, set: &PublishedSet) -> Rendered {
         (true, set.urls.change_list(), Capability::ChangeList),
         (has_dumps.changes, set.urls.change_dump(), Capability::ChangeDump),
     ];
-    let archives = set.archive_kinds().into_iter().map(|kind| (true, set.urls.archive(kind), kind.capability()));
-    for (_, loc, capability) in capabilities.into_iter().chain(archives).filter(|(there, ..)| *there) {
-        write_entry(&mut bytes, Root::UrlSet, &Entry { loc, capability: Some(capability), ..Entry::default() });
+    let archives = set
+        .archive_kinds()
+        .into_iter()
+        .map(|kind| (true, set.urls.archive(kind), kind.capability()));
+    for (_, loc, capability) in
+        capabilities.into_iter().chain(archives).filter(|(there, ..)| *there)
+    {
+        write_entry(
+            &mut bytes,
+            Root::UrlSet,
+            &Entry { loc, capability: Some(capability), ..Entry::default() },
+        );
     }
     let notifications = set.notifications.iter();
-    for (channel, hubs) in notifications.flat_map(|one| one.channels().map(|channel| (channel, &one.hubs))) {
-        // Where it is subscribed to stands beside each channel [rs-change-notification §5] [rs-framework-notification §5].
+    for (channel, hubs) in
+        notifications.flat_map(|one| one.channels().map(|channel| (channel, &one.hubs)))
+    {
+        // Where it is subscribed to stands beside each channel [rs-change-notification §5]
+        // [rs-framework-notification §5].
         let links = hubs.iter().map(|hub| link("hub", hub)).collect();
         let (loc, capability) = (set.urls.topic(channel), Some(channel.capability()));
-        write_entry(&mut bytes, Root::UrlSet, &Entry { loc, capability, links, ..Entry::default() });
+        write_entry(
+            &mut bytes,
+            Root::UrlSet,
+            &Entry { loc, capability, links, ..Entry::default() },
+        );
     }
     write_end(&mut bytes, Root::UrlSet);
     Rendered { bytes, modified: None, content_type: XML }

@@ -8,13 +8,16 @@ use super::version_links::version_links;
 use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly, link};
 use crate::Naming;
 use abreast_core::{ChangeLog, ChangeRecord, Kind, Page};
-use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Ln, Root, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1::{
+    Capability, Change, Entry, Head, Ln, Root, write_end, write_entry, write_head,
+};
 use std::ops::ControlFlow;
 
 /// Entries in an index [rs-core §7]; older pages drop out of it, and keep answering at their URLs.
 const MAX_PAGES: u64 = 50_000;
 
-/// The open Change List while it is the only one, else the index; with a link to the archive, if there is one.
+/// The open Change List while it is the only one, else the index; with a link to the archive, if
+/// there is one.
 pub(super) fn entry_point(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -35,7 +38,13 @@ pub(super) fn entry_point(
     let mut bytes = Vec::with_capacity(512 + pages.len() * 220);
     write_head(
         &mut bytes,
-        &Head { root: Root::SitemapIndex, capability: Some(Capability::ChangeList), from, links, ..Head::default() },
+        &Head {
+            root: Root::SitemapIndex,
+            capability: Some(Capability::ChangeList),
+            from,
+            links,
+            ..Head::default()
+        },
     );
     for page in pages {
         let entry = Entry {
@@ -83,7 +92,12 @@ fn open_or_closed(
     render(log, set, &page, archive)
 }
 
-fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page, archive: Option<Ln>) -> Result<Rendered, PublishError> {
+fn render(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    page: &Page,
+    archive: Option<Ln>,
+) -> Result<Rendered, PublishError> {
     let mut links = vec![link("up", &set.urls.capability_list())];
     links.extend(archive);
     if page.number > 1 || page.until.is_some() {
@@ -125,15 +139,21 @@ pub(super) struct ChangeWriter<'a> {
 
 impl<'a> ChangeWriter<'a> {
     pub(super) fn new(set: &'a PublishedSet) -> Self {
-        Self { set, resources: set.urls.resources(), naming: set.urls.naming(), entry: Entry::default() }
+        Self {
+            set,
+            resources: set.urls.resources(),
+            naming: set.urls.naming(),
+            entry: Entry::default(),
+        }
     }
 
     pub(super) fn write(&mut self, out: &mut Vec<u8>, record: &ChangeRecord) {
         let entry = &mut self.entry;
         self.naming.write_uri(&record.key, &mut entry.loc);
         entry.links.clear();
-        // 1.0 clients take `lastmod` for the time of the change, and would lose renamed files with their old
-        // Last-Modified, and deletions, if it were anything else [rs-core-1.0 §12.1]. 1.1 clients read `datetime`.
+        // 1.0 clients take `lastmod` for the time of the change, and would lose renamed files with
+        // their old Last-Modified, and deletions, if it were anything else [rs-core-1.0 §12.1]. 1.1
+        // clients read `datetime`.
         entry.datetime = Some(exactly(record.time));
         entry.lastmod = entry.datetime;
         entry.change = Some(match record.kind {

@@ -1,7 +1,7 @@
 //! Resource Dumps and Change Dumps: where packages are, and their indexes [rs-core §11.1, §13.1].
 //!
-//! Only complete packages are listed. A Resource Dump lists those of the newest dump; a Change Dump lists all that are
-//! kept, one span after the other, and has no `until`: more will follow.
+//! Only complete packages are listed. A Resource Dump lists those of the newest dump; a Change Dump
+//! lists all that are kept, one span after the other, and has no `until`: more will follow.
 
 use super::dumps::{Dump, DumpKind, Package};
 use super::{PublishError, PublishedSet, Rendered, XML, exactly, link};
@@ -29,7 +29,15 @@ impl<'a> Packages<'a> {
     /// Those of a Resource Dump.
     pub(super) fn of_resources(set: &'a PublishedSet, dump: &'a Dump, most: usize) -> Self {
         let all = dump.packages.iter().collect();
-        Self { kind: DumpKind::Resources, set, all, most, begin: dump.begin, end: dump.end, open: false }
+        Self {
+            kind: DumpKind::Resources,
+            set,
+            all,
+            most,
+            begin: dump.begin,
+            end: dump.end,
+            open: false,
+        }
     }
 
     /// Those of one dump, which never changes: a document to be archived.
@@ -38,7 +46,11 @@ impl<'a> Packages<'a> {
     }
 
     /// Those of the Change Dump, oldest first; `None` when there is none.
-    pub(super) fn of_changes(set: &'a PublishedSet, dumps: &'a [Arc<Dump>], most: usize) -> Option<Self> {
+    pub(super) fn of_changes(
+        set: &'a PublishedSet,
+        dumps: &'a [Arc<Dump>],
+        most: usize,
+    ) -> Option<Self> {
         let (begin, end) = (dumps.first()?.begin, dumps.last()?.end);
         let all = dumps.iter().flat_map(|dump| &dump.packages).collect();
         Some(Self { kind: DumpKind::Changes, set, all, most, begin, end, open: true })
@@ -50,7 +62,10 @@ impl<'a> Packages<'a> {
             return self.list(&self.all, false, true);
         }
         let mut bytes = Vec::new();
-        write_head(&mut bytes, &self.head(Root::SitemapIndex, self.begin, (!self.open).then_some(self.end)));
+        write_head(
+            &mut bytes,
+            &self.head(Root::SitemapIndex, self.begin, (!self.open).then_some(self.end)),
+        );
         let count = self.all.len().div_ceil(self.most);
         for (number, part) in self.all.chunks(self.most).enumerate() {
             let number = number as u64 + 1;
@@ -79,7 +94,10 @@ impl<'a> Packages<'a> {
         let mut parts = self.all.chunks(self.most);
         let count = parts.len();
         let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-        let part = place.filter(|_| count > 1).and_then(|place| parts.nth(place)).ok_or(PublishError::NotFound)?;
+        let part = place
+            .filter(|_| count > 1)
+            .and_then(|place| parts.nth(place))
+            .ok_or(PublishError::NotFound)?;
         Ok(self.list(part, true, number == count as u64))
     }
 
@@ -108,7 +126,8 @@ impl<'a> Packages<'a> {
 
     fn head(&self, root: Root, begin: Timestamp, end: Option<Timestamp>) -> Head {
         let links = vec![link("up", &self.set.urls.capability_list())];
-        let mut head = Head { root, capability: Some(self.kind.capability()), links, ..Head::default() };
+        let mut head =
+            Head { root, capability: Some(self.kind.capability()), links, ..Head::default() };
         let (begin, end) = (Some(exactly(begin)), end.map(exactly));
         match self.kind {
             DumpKind::Resources => (head.at, head.completed) = (begin, end),
@@ -146,7 +165,8 @@ mod tests {
 
     #[test]
     fn many_packages_are_listed_through_an_index() {
-        let set = PublishedSet::new(SetId(1), "set", SourceUrls::new("https://example.org/").set("set"));
+        let set =
+            PublishedSet::new(SetId(1), "set", SourceUrls::new("https://example.org/").set("set"));
         let dump = dump(100, 5);
         let one = read(&Packages::of_resources(&set, &dump, 5).entry_point());
         assert_eq!((one.head.root, one.entries.len()), (Root::UrlSet, 5));
@@ -155,7 +175,8 @@ mod tests {
         let many = Packages::of_resources(&set, &dump, 2);
         let index = read(&many.entry_point());
         assert_eq!((index.head.root, index.entries.len()), (Root::SitemapIndex, 3));
-        let listed: usize = (1..=3).map(|number| read(&many.part(number).unwrap()).entries.len()).sum();
+        let listed: usize =
+            (1..=3).map(|number| read(&many.part(number).unwrap()).entries.len()).sum();
         assert_eq!(listed, 5);
         assert!(many.part(0).is_err() && many.part(4).is_err());
         assert!(read(&many.part(2).unwrap()).head.links.iter().any(|ln| ln.has_rel("index")));
@@ -163,7 +184,8 @@ mod tests {
 
     #[test]
     fn only_the_last_part_of_a_change_dump_is_open() {
-        let set = PublishedSet::new(SetId(1), "set", SourceUrls::new("https://example.org/").set("set"));
+        let set =
+            PublishedSet::new(SetId(1), "set", SourceUrls::new("https://example.org/").set("set"));
         let dumps = [Arc::new(dump(100, 2)), Arc::new(dump(102, 1))];
         let packages = Packages::of_changes(&set, &dumps, 2).unwrap();
         let index = read(&packages.entry_point());
@@ -171,7 +193,12 @@ mod tests {
         assert_eq!(index.entries[0].until, index.entries[1].from);
         let parts = [1, 2].map(|number| read(&packages.part(number).unwrap()).head.until.is_some());
         assert_eq!(parts, [true, false]);
-        assert!(read(&Packages::of_changes(&set, &dumps, 9).unwrap().entry_point()).head.until.is_none());
+        assert!(
+            read(&Packages::of_changes(&set, &dumps, 9).unwrap().entry_point())
+                .head
+                .until
+                .is_none()
+        );
         assert!(Packages::of_changes(&set, &[], 9).is_none());
     }
 }

@@ -1,19 +1,25 @@
 //! Framework Notifications: the documents of a set that are new or different since the last one
 //! [rs-framework-notification §2.1, §3].
 //!
-//! - A Resource List follows the log with every change: notifying each would make readers fetch everything again and
-//!   again. Only new ones are notified: of a new set, of a part that was split, of a log that was recreated.
-//! - An open Change List that grows is notified now and then; one that is closed, and the new one, at once.
-//! - A Resource Dump is always a new one, so it is only ever created. Lists and dumps are never notified as deleted.
-//! - Of documents under an index the document is notified, with a link to its index, and never the index.
+//! - A Resource List follows the log with every change: notifying each would make readers fetch
+//!   everything again and again. Only new ones are notified: of a new set, of a part that was
+//!   split, of a log that was recreated.
+//! - An open Change List that grows is notified now and then; one that is closed, and the new one,
+//!   at once.
+//! - A Resource Dump is always a new one, so it is only ever created. Lists and dumps are never
+//!   notified as deleted.
+//! - Of documents under an index the document is notified, with a link to its index, and never the
+//!   index.
 
 use super::{
-    ArchiveKind, Channel, PublishError, PublishedSet, Publisher, ResourceSync, SetUrls, dump_list, exactly,
-    notification,
+    ArchiveKind, Channel, PublishError, PublishedSet, Publisher, ResourceSync, SetUrls, dump_list,
+    exactly, notification,
 };
 use crate::projection::{EndedTopic, News, NewsRequest, NotifiedDocuments};
 use abreast_core::{Head, Page, SetId};
-use abreast_resourcesync::v1_1::{Capability, Change, Entry, Ln, Root, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1::{
+    Capability, Change, Entry, Ln, Root, write_end, write_entry, write_head,
+};
 use abreast_webtypes::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,7 +53,8 @@ struct Notified {
 }
 
 impl Notified {
-    /// Reads the kept state. Damaged values count as nothing: every document is then notified again.
+    /// Reads the kept state. Damaged values count as nothing: every document is then notified
+    /// again.
     fn read(kept: &NotifiedDocuments) -> Self {
         serde_json::from_value(Value::Object(kept.clone())).unwrap_or_default()
     }
@@ -78,9 +85,16 @@ pub(super) fn news(
     Ok(Some(News { notification, after: notified.kept(), grown }))
 }
 
-/// The notification that the Capability List of a set is gone, if the set had been notified; its lists are not named.
-pub(super) fn ended_topic(publisher: &Publisher, slug: &str, request: &NewsRequest<'_>) -> Option<EndedTopic> {
-    if publisher.find_set(slug).is_some() || Notified::read(request.before).capability_list.is_empty() {
+/// The notification that the Capability List of a set is gone, if the set had been notified; its
+/// lists are not named.
+pub(super) fn ended_topic(
+    publisher: &Publisher,
+    slug: &str,
+    request: &NewsRequest<'_>,
+) -> Option<EndedTopic> {
+    if publisher.find_set(slug).is_some()
+        || Notified::read(request.before).capability_list.is_empty()
+    {
         return None;
     }
     let urls = publisher.urls().set(slug);
@@ -97,7 +111,10 @@ pub(super) fn ended_topic(publisher: &Publisher, slug: &str, request: &NewsReque
 
 fn write(urls: &SetUrls, request: &NewsRequest<'_>, entries: &[Entry]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(512 + entries.len() * 256);
-    write_head(&mut bytes, &notification::head(urls, Channel::Framework, request.from, request.until));
+    write_head(
+        &mut bytes,
+        &notification::head(urls, Channel::Framework, request.from, request.until),
+    );
     for entry in entries {
         write_entry(&mut bytes, Root::UrlSet, entry);
     }
@@ -143,7 +160,13 @@ impl Comparison<'_> {
         Ok(news)
     }
 
-    fn entry(&self, capability: Capability, change: Change, loc: String, index: Option<String>) -> Entry {
+    fn entry(
+        &self,
+        capability: Capability,
+        change: Change,
+        loc: String,
+        index: Option<String>,
+    ) -> Entry {
         self.entry_of(capability, change, loc, index, self.now)
     }
 
@@ -155,10 +178,20 @@ impl Comparison<'_> {
         index: Option<String>,
         time: Timestamp,
     ) -> Entry {
-        let links = index.map(|href| Ln { rel: "index".to_owned(), href, ..Ln::default() }).into_iter().collect();
+        let links = index
+            .map(|href| Ln { rel: "index".to_owned(), href, ..Ln::default() })
+            .into_iter()
+            .collect();
         // A clock that is behind the log's times makes no document older than what is in it.
         let datetime = Some(exactly(time.min(self.now)));
-        Entry { loc, capability: Some(capability), change: Some(change), datetime, links, ..Entry::default() }
+        Entry {
+            loc,
+            capability: Some(capability),
+            change: Some(change),
+            datetime,
+            links,
+            ..Entry::default()
+        }
     }
 
     fn descriptions(&self, news: &mut Differences) -> Result<(), PublishError> {
@@ -168,12 +201,21 @@ impl Comparison<'_> {
         if news.notified.source_description != source_description {
             let known = !news.notified.source_description.is_empty() || !self.first;
             let change = if known { Change::Updated } else { Change::Created };
-            news.entries.push(self.entry(Capability::Description, change, of_set.url, of_set.index));
+            news.entries.push(self.entry(
+                Capability::Description,
+                change,
+                of_set.url,
+                of_set.index,
+            ));
             news.notified.source_description = source_description;
         }
         let capability_list = digests.capability_list(self.publisher, self.set)?;
         if news.notified.capability_list != capability_list {
-            let change = if news.notified.capability_list.is_empty() { Change::Created } else { Change::Updated };
+            let change = if news.notified.capability_list.is_empty() {
+                Change::Created
+            } else {
+                Change::Updated
+            };
             let loc = self.set.urls.capability_list();
             news.entries.push(self.entry(Capability::CapabilityList, change, loc, None));
             news.notified.capability_list = capability_list;
@@ -186,7 +228,8 @@ impl Comparison<'_> {
         let began = Some(head.created.as_micros());
         let recreated = news.notified.log != began;
         let same_page = news.notified.open_page == head.open_page;
-        if !recreated && (news.notified.position == head.position.0 || (same_page && !self.growth)) {
+        if !recreated && (news.notified.position == head.position.0 || (same_page && !self.growth))
+        {
             return Ok(());
         }
         let shards = log.shards(set.id)?;
@@ -194,31 +237,46 @@ impl Comparison<'_> {
             && (recreated || newest.id.0 > news.notified.newest_list)
         {
             // Of several new ones one is enough: the index names the others.
-            let change = if recreated && news.notified.log.is_some() { Change::Updated } else { Change::Created };
+            let change = if recreated && news.notified.log.is_some() {
+                Change::Updated
+            } else {
+                Change::Created
+            };
             let (loc, index) = match shards.len() {
                 1 => (set.urls.resource_list(), None),
                 _ => (set.urls.resource_list_shard(newest.id), Some(set.urls.resource_list())),
             };
-            news.entries.push(self.entry_of(Capability::ResourceList, change, loc, index, newest.time));
+            news.entries.push(self.entry_of(
+                Capability::ResourceList,
+                change,
+                loc,
+                index,
+                newest.time,
+            ));
             news.notified.newest_list = newest.id.0;
         }
         let known = if recreated { 0 } else { news.notified.open_page };
         // Of a log that is new to the reader only the open Change List is notified.
-        let first =
-            if recreated { head.open_page } else { known.max(1).max(head.open_page.saturating_sub(MOST_PAGES)) };
+        let first = if recreated {
+            head.open_page
+        } else {
+            known.max(1).max(head.open_page.saturating_sub(MOST_PAGES))
+        };
         for page in log.pages(set.id, first, MOST_PAGES as usize + 1)? {
             let change = if page.number > known { Change::Created } else { Change::Updated };
             // One that was open and still is has only grown.
             news.grown |= page.number == known && page.number == head.open_page;
             news.entries.push(self.change_list(&page, change, head));
         }
-        (news.notified.log, news.notified.open_page, news.notified.position) = (began, head.open_page, head.position.0);
+        (news.notified.log, news.notified.open_page, news.notified.position) =
+            (began, head.open_page, head.position.0);
         Ok(())
     }
 
     fn change_list(&self, page: &Page, change: Change, head: &Head) -> Entry {
         let urls = &self.set.urls;
-        let time = page.until.unwrap_or(if change == Change::Created { page.from } else { head.time });
+        let time =
+            page.until.unwrap_or(if change == Change::Created { page.from } else { head.time });
         let (loc, index) = if head.open_page == 1 {
             (urls.change_list(), None)
         } else {
@@ -238,7 +296,8 @@ impl Comparison<'_> {
                     1 => (urls.resource_dump(), None),
                     _ => (urls.resource_dump_part(1), Some(urls.resource_dump())),
                 };
-                let entry = self.entry_of(Capability::ResourceDump, Change::Created, loc, index, dump.end);
+                let entry =
+                    self.entry_of(Capability::ResourceDump, Change::Created, loc, index, dump.end);
                 news.entries.push(entry);
                 news.notified.resource_dump = begun;
             }
@@ -246,7 +305,11 @@ impl Comparison<'_> {
         if let Some((_, end)) = dumps.changes_span() {
             let until = Some(end.as_micros());
             if news.notified.change_dump != until {
-                let change = if news.notified.change_dump.is_none() { Change::Created } else { Change::Updated };
+                let change = if news.notified.change_dump.is_none() {
+                    Change::Created
+                } else {
+                    Change::Updated
+                };
                 let packages = dumps.changes().iter().map(|dump| dump.packages.len()).sum();
                 let (loc, index) = match dump_parts(packages) {
                     1 => (urls.change_dump(), None),
@@ -267,17 +330,19 @@ impl Comparison<'_> {
                 continue;
             }
             let change = if known.is_none() { Change::Created } else { Change::Updated };
-            let (loc, index) = match self.projection.archives(self.publisher, self.set, kind)?.parts()?.last() {
-                Some(part) => (urls.archive_part(kind, *part), Some(urls.archive(kind))),
-                None => (urls.archive(kind), None),
-            };
+            let (loc, index) =
+                match self.projection.archives(self.publisher, self.set, kind)?.parts()?.last() {
+                    Some(part) => (urls.archive_part(kind, *part), Some(urls.archive(kind))),
+                    None => (urls.archive(kind), None),
+                };
             news.entries.push(self.entry(kind.capability(), change, loc, index));
             news.notified.archives.insert(kind.name().to_owned(), newest);
         }
         Ok(())
     }
 
-    /// A number that grows with an archive. Dumps are known by their time: old ones leave, so their count may stay the same.
+    /// A number that grows with an archive. Dumps are known by their time: old ones leave, so their
+    /// count may stay the same.
     fn newest_archived(&self, kind: ArchiveKind) -> Result<Option<u64>, PublishError> {
         let dumps = self.set.dumps.as_ref();
         Ok(match kind {
@@ -289,14 +354,17 @@ impl Comparison<'_> {
                 let span = dumps.and_then(|dumps| dumps.changes_span());
                 span.map(|(_, end)| end.as_micros() as u64)
             }
-            ArchiveKind::ResourceLists | ArchiveKind::ChangeLists => {
-                self.projection.archives(self.publisher, self.set, kind)?.span()?.map(|(_, last)| last)
-            }
+            ArchiveKind::ResourceLists | ArchiveKind::ChangeLists => self
+                .projection
+                .archives(self.publisher, self.set, kind)?
+                .span()?
+                .map(|(_, last)| last),
         })
     }
 }
 
-/// The digests of the documents that describe how sets are published, kept while these documents stay the same.
+/// The digests of the documents that describe how sets are published, kept while these documents
+/// stay the same.
 #[derive(Debug, Default)]
 pub(super) struct Digests {
     /// By URL: a Source Description stays the same while the process runs.
@@ -315,7 +383,11 @@ impl Digests {
         Ok(digest)
     }
 
-    fn capability_list(&self, publisher: &Publisher, set: &PublishedSet) -> Result<String, PublishError> {
+    fn capability_list(
+        &self,
+        publisher: &Publisher,
+        set: &PublishedSet,
+    ) -> Result<String, PublishError> {
         let path = publisher.urls().path_of(&set.urls.capability_list());
         let document = publisher.document(&path)?;
         if let Some((tag, known)) = lock(&self.capability_lists).get(&set.id)
@@ -358,9 +430,15 @@ mod tests {
     #[test]
     fn notified_documents_are_read_as_they_were_kept() {
         let archives = BTreeMap::from([("changelist-archive".to_owned(), 7)]);
-        let notified = Notified { capability_list: "ab".into(), log: Some(3), archives, ..Notified::default() };
+        let notified = Notified {
+            capability_list: "ab".into(),
+            log: Some(3),
+            archives,
+            ..Notified::default()
+        };
         assert_eq!(Notified::read(&notified.kept()), notified);
-        // Keys of a newer version are ignored, missing ones of an older version are nothing, as is damage.
+        // Keys of a newer version are ignored, missing ones of an older version are nothing, as is
+        // damage.
         let position = Notified { position: 5, ..Notified::default() };
         assert_eq!(Notified::read(&kept(r#"{"position": 5, "else": 1}"#)), position);
         assert_eq!(Notified::read(&kept(r#"{"position": "five"}"#)), Notified::default());

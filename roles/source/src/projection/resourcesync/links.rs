@@ -18,17 +18,21 @@ pub(crate) enum LinkDocument {
     ChangeDumpManifest,
 }
 
-/// Appends the links of a state as `rs:ln`, in their order. `resources` is what relative targets are relative to.
+/// Appends the links of a state as `rs:ln`, in their order. `resources` is what relative targets
+/// are relative to.
 pub(crate) fn state_links(resources: &str, state: &State, place: LinkDocument, out: &mut Vec<Ln>) {
     for link in &state.links {
-        let packaged = matches!(place, LinkDocument::ResourceDumpManifest | LinkDocument::ChangeDumpManifest);
+        let packaged =
+            matches!(place, LinkDocument::ResourceDumpManifest | LinkDocument::ChangeDumpManifest);
         if link.has_rel(PATCH) {
-            let in_package = place == LinkDocument::ChangeDumpManifest && link.param("path").is_some();
+            let in_package =
+                place == LinkDocument::ChangeDumpManifest && link.param("path").is_some();
             if !(in_package || place == LinkDocument::ChangeList) {
                 continue;
             }
         }
-        let mut ln = Ln { rel: link.rel.clone(), href: href_of(resources, &link.target), ..Ln::default() };
+        let mut ln =
+            Ln { rel: link.rel.clone(), href: href_of(resources, &link.target), ..Ln::default() };
         // The attributes of what they lead to mean nothing for a TimeGate [rs-core §14.6].
         if !link.has_rel("timegate") {
             attributes(link, &mut ln);
@@ -39,7 +43,8 @@ pub(crate) fn state_links(resources: &str, state: &State, place: LinkDocument, o
                 ln.digests = Digests::default();
             }
             ln.length = ln.length.filter(|length| Some(*length) != state.length);
-            ln.media_type = ln.media_type.filter(|media_type| Some(media_type) != state.media_type.as_ref());
+            ln.media_type =
+                ln.media_type.filter(|media_type| Some(media_type) != state.media_type.as_ref());
             ln.encoding = ln.encoding.filter(|encoding| Some(encoding) != state.encoding.as_ref());
         }
         if !packaged {
@@ -53,7 +58,11 @@ impl PublishedLinks {
     /// All of them, or only those of one relation.
     pub(super) fn to_ln(&self, resources: &str, only: Option<&str>, out: &mut Vec<Ln>) {
         for link in self.0.iter().filter(|link| only.is_none_or(|rel| link.has_rel(rel))) {
-            let mut ln = Ln { rel: link.rel.clone(), href: href_of(resources, &link.target), ..Ln::default() };
+            let mut ln = Ln {
+                rel: link.rel.clone(),
+                href: href_of(resources, &link.target),
+                ..Ln::default()
+            };
             attributes(link, &mut ln);
             ln.path = None;
             out.push(ln);
@@ -113,8 +122,15 @@ mod tests {
         let links = lns(&state, LinkDocument::ChangeList);
         assert_eq!(links[0].pri, Some(1));
         assert_eq!(links[0].modified.unwrap().instant.to_string(), "2013-01-03T18:00:00Z");
-        assert!(links[0].digests.is_empty() && links[0].length.is_none() && links[0].media_type.is_none());
-        assert_eq!((links[1].href.as_str(), links[1].length), ("gsiftp://gridftp.example.com/res1", Some(1)));
+        assert!(
+            links[0].digests.is_empty()
+                && links[0].length.is_none()
+                && links[0].media_type.is_none()
+        );
+        assert_eq!(
+            (links[1].href.as_str(), links[1].length),
+            ("gsiftp://gridftp.example.com/res1", Some(1))
+        );
     }
 
     #[test]
@@ -125,20 +141,31 @@ mod tests {
                 {"rel":"describedby","href":"res1.xml","path":"/m/res1.xml"}]"#,
         );
         let hrefs = |place| -> Vec<String> {
-            lns(&state, place).into_iter().map(|ln| ln.href.rsplit('/').next().unwrap().to_owned()).collect()
+            lns(&state, place)
+                .into_iter()
+                .map(|ln| ln.href.rsplit('/').next().unwrap().to_owned())
+                .collect()
         };
         assert_eq!(hrefs(LinkDocument::ResourceList), ["res1.xml"]);
         assert_eq!(hrefs(LinkDocument::ResourceDumpManifest), ["res1.xml"]);
         assert_eq!(hrefs(LinkDocument::ChangeList), ["p", "q", "res1.xml"]);
         assert_eq!(hrefs(LinkDocument::ChangeDumpManifest), ["q", "res1.xml"]);
         assert!(lns(&state, LinkDocument::ChangeList).iter().all(|ln| ln.path.is_none()));
-        assert_eq!(lns(&state, LinkDocument::ChangeDumpManifest)[1].path.as_deref(), Some("/m/res1.xml"));
-        assert_eq!(lns(&state, LinkDocument::ResourceList)[0].href, "https://example.org/set/r/d/res1.xml");
+        assert_eq!(
+            lns(&state, LinkDocument::ChangeDumpManifest)[1].path.as_deref(),
+            Some("/m/res1.xml")
+        );
+        assert_eq!(
+            lns(&state, LinkDocument::ResourceList)[0].href,
+            "https://example.org/set/r/d/res1.xml"
+        );
     }
 
     #[test]
     fn a_timegate_has_no_attributes() {
-        let state = state(r#"[{"rel":"timegate","href":"http://example.com/timegate/x","type":"a/b","length":1}]"#);
+        let state = state(
+            r#"[{"rel":"timegate","href":"http://example.com/timegate/x","type":"a/b","length":1}]"#,
+        );
         let ln = lns(&state, LinkDocument::ResourceList).remove(0);
         assert_eq!((ln.media_type, ln.length), (None, None));
     }

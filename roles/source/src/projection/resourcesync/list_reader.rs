@@ -1,4 +1,5 @@
-//! Lists that others publish, read as records for an import: Resource Lists, Change Lists and plain Sitemaps.
+//! Lists that others publish, read as records for an import: Resource Lists, Change Lists and plain
+//! Sitemaps.
 
 use crate::links::LinkRecord;
 use abreast_resourcesync::v1_1::{Change, Entry, Ln, ReadError, Reader, Root};
@@ -11,7 +12,9 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ListError {
     /// It names lists, not resources.
-    #[error("an index of lists holds no resources\n  help: import the lists that it names, one by one")]
+    #[error(
+        "an index of lists holds no resources\n  help: import the lists that it names, one by one"
+    )]
     Index,
     /// It cannot be read.
     #[error(transparent)]
@@ -48,7 +51,8 @@ pub struct ListedRecord {
     pub encoding: Option<String>,
     /// Digests, as documents write them.
     pub hash: Option<String>,
-    /// Links, among them `via`: the original Source is named along a chain of lists [rs-core §14.8].
+    /// Links, among them `via`: the original Source is named along a chain of lists [rs-core
+    /// §14.8].
     pub links: Vec<LinkRecord>,
 }
 
@@ -139,7 +143,10 @@ mod tests {
         let mut reader = ListReader::new(list.as_bytes()).unwrap();
         let first = reader.read().unwrap().unwrap();
         assert_eq!((first.uri.as_str(), first.line, first.length), ("http://x/a", 3, Some(3)));
-        assert_eq!((first.change, first.media_type.as_deref()), (Some(ListedChange::Updated), Some("text/plain")));
+        assert_eq!(
+            (first.change, first.media_type.as_deref()),
+            (Some(ListedChange::Updated), Some("text/plain"))
+        );
         assert_eq!((first.links[0].href.as_str(), first.links[0].pri), ("http://y/a", None));
         let deleted = ListedRecord {
             line: 4,

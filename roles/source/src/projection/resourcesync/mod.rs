@@ -1,4 +1,5 @@
-//! ResourceSync 1.1: its documents and packages, their addresses, versions and bytes, and its topics [rs-core §6].
+//! ResourceSync 1.1: its documents and packages, their addresses, versions and bytes, and its
+//! topics [rs-core §6].
 
 mod archives;
 mod capability_list;
@@ -25,8 +26,8 @@ pub use notification::{Channel, Notifications};
 pub use urls::{SetUrls, SourceUrls};
 
 use super::{
-    EndedTopic, FileError, HeadReader, News, NewsRequest, Output, Projection, PublishedFile, Rendered,
-    ResolvedDocument, SiteDocument, Topic, Version, Whole,
+    EndedTopic, FileError, HeadReader, News, NewsRequest, Output, Projection, PublishedFile,
+    Rendered, ResolvedDocument, SiteDocument, Topic, Version, Whole,
 };
 use crate::publish::{LARGE, MAX_IN_MEMORY, PublishError, PublishedSet, Publisher};
 use abreast_core::{Head, Position};
@@ -77,7 +78,10 @@ impl ResourceSync {
             None => OfSet { url: urls.source_description(), index: None },
             Some(place) => {
                 let part = (place / most + 1) as u64;
-                OfSet { url: urls.source_description_part(part), index: Some(urls.source_description()) }
+                OfSet {
+                    url: urls.source_description_part(part),
+                    index: Some(urls.source_description()),
+                }
             }
         }
     }
@@ -113,7 +117,11 @@ struct OfSet {
 }
 
 impl Projection for ResourceSync {
-    fn resolve<'p>(&'p self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>> {
+    fn resolve<'p>(
+        &'p self,
+        publisher: &'p Publisher,
+        path: &str,
+    ) -> Option<Box<dyn ResolvedDocument + 'p>> {
         let path = DocumentPath::parse(path, |slug| publisher.find_set(slug))?;
         Some(Box::new(Resolved { projection: self, publisher, path }))
     }
@@ -122,7 +130,12 @@ impl Projection for ResourceSync {
         FilePath::parse(path, |slug| publisher.find_set(slug)).is_some()
     }
 
-    fn file(&self, publisher: &Publisher, path: &str, query: Option<&str>) -> Result<PublishedFile, FileError> {
+    fn file(
+        &self,
+        publisher: &Publisher,
+        path: &str,
+        query: Option<&str>,
+    ) -> Result<PublishedFile, FileError> {
         let found = FilePath::parse(path, |slug| publisher.find_set(slug));
         found.ok_or_else(|| FileError::NotFound("there is no such file".to_owned()))?.open(query)
     }
@@ -168,7 +181,12 @@ impl Projection for ResourceSync {
         framework::news(self, publisher, &topic.set, request)
     }
 
-    fn ended_topic(&self, publisher: &Publisher, record: &str, request: &NewsRequest<'_>) -> Option<EndedTopic> {
+    fn ended_topic(
+        &self,
+        publisher: &Publisher,
+        record: &str,
+        request: &NewsRequest<'_>,
+    ) -> Option<EndedTopic> {
         framework::ended_topic(publisher, record, request)
     }
 
@@ -219,7 +237,11 @@ impl ResolvedDocument for Resolved<'_> {
 }
 
 impl Resolved<'_> {
-    fn archives<'a>(&'a self, set: &'a PublishedSet, kind: ArchiveKind) -> Result<Archives<'a>, PublishError> {
+    fn archives<'a>(
+        &'a self,
+        set: &'a PublishedSet,
+        kind: ArchiveKind,
+    ) -> Result<Archives<'a>, PublishError> {
         self.projection.archives(self.publisher, set, kind)
     }
 
@@ -240,11 +262,17 @@ impl Resolved<'_> {
             SetDocument::CapabilityList => {
                 // Whether changes can be asked for is decided when the process starts.
                 let has_dumps = set.has_dumps();
-                Version { of: [has_dumps.resources, has_dumps.changes].map(u64::from), immutable: false }
+                Version {
+                    of: [has_dumps.resources, has_dumps.changes].map(u64::from),
+                    immutable: false,
+                }
             }
             SetDocument::ResourceDump | SetDocument::ResourceDumpPart(_) => {
                 let dump = set.resource_dump()?;
-                Version { of: [dump.begin.as_micros() as u64, dump.end.as_micros() as u64], immutable: false }
+                Version {
+                    of: [dump.begin.as_micros() as u64, dump.end.as_micros() as u64],
+                    immutable: false,
+                }
             }
             SetDocument::ChangeDump | SetDocument::ChangeDumpPart(_) => {
                 let span = set.dumps.as_ref().and_then(|dumps| dumps.changes_span());
@@ -263,11 +291,14 @@ impl Resolved<'_> {
                 ArchiveKind::ResourceDumps | ArchiveKind::ChangeDumps => {
                     let dumps = self.archives(set, kind)?.dumps();
                     let span = dumps.first().zip(dumps.last());
-                    let span = span.map(|(first, last)| [first.begin, last.end].map(|at| at.as_micros() as u64));
+                    let span = span.map(|(first, last)| {
+                        [first.begin, last.end].map(|at| at.as_micros() as u64)
+                    });
                     Version { of: span.ok_or(PublishError::NotFound)?, immutable: false }
                 }
             },
-            // A dump is made once, and one that was made again for the same time has other packages.
+            // A dump is made once, and one that was made again for the same time has other
+            // packages.
             SetDocument::ArchivedDump(..) => Version { of: [0, 0], immutable: false },
             SetDocument::ArchivedResourceList(_) | SetDocument::ArchivedResourceListPart(..) => {
                 Version { of: [0, 0], immutable: true }
@@ -278,8 +309,10 @@ impl Resolved<'_> {
             }
             SetDocument::ChangeList => {
                 let (created, head) = head()?;
-                // With closed pages the entry point is an index, which changes only when a page is closed.
-                let of = if head.open_page == 1 { head.position.0 } else { u64::MAX - head.open_page };
+                // With closed pages the entry point is an index, which changes only when a page is
+                // closed.
+                let of =
+                    if head.open_page == 1 { head.position.0 } else { u64::MAX - head.open_page };
                 Version { of: [created, of], immutable: false }
             }
             SetDocument::ChangeListPage(number) => {
@@ -292,7 +325,8 @@ impl Resolved<'_> {
             }
             SetDocument::ResourceListShard(id) => {
                 let (created, _) = head()?;
-                let shard = self.publisher.log().shard(set.id, id)?.ok_or(PublishError::NotFound)?;
+                let shard =
+                    self.publisher.log().shard(set.id, id)?.ok_or(PublishError::NotFound)?;
                 Version { of: [created, shard.version.0], immutable: false }
             }
         };
@@ -311,17 +345,24 @@ impl Resolved<'_> {
                 let up = self.projection.description_of(self.publisher, set).url;
                 Ok(capability_list::render(&up, set))
             }
-            SetDocument::ResourceList => {
-                resource_list::entry_point(log, set, set.archive_link(ArchiveKind::ResourceLists), output)
-            }
+            SetDocument::ResourceList => resource_list::entry_point(
+                log,
+                set,
+                set.archive_link(ArchiveKind::ResourceLists),
+                output,
+            ),
             SetDocument::ResourceListShard(id) => resource_list::shard(log, set, id, output),
-            SetDocument::ChangeList => {
-                change_list::entry_point(log, set, set.archive_link(ArchiveKind::ChangeLists), output)
-            }
+            SetDocument::ChangeList => change_list::entry_point(
+                log,
+                set,
+                set.archive_link(ArchiveKind::ChangeLists),
+                output,
+            ),
             SetDocument::ChangeListPage(number) => change_list::page(log, set, number, output),
             SetDocument::ResourceDump | SetDocument::ResourceDumpPart(_) => {
                 let dump = set.resource_dump()?;
-                let packages = dump_list::Packages::of_resources(set, &dump, dump_list::MAX_PACKAGES);
+                let packages =
+                    dump_list::Packages::of_resources(set, &dump, dump_list::MAX_PACKAGES);
                 match document {
                     SetDocument::ResourceDumpPart(number) => packages.part(number),
                     _ => Ok(packages.entry_point()),
@@ -329,8 +370,9 @@ impl Resolved<'_> {
             }
             SetDocument::ChangeDump | SetDocument::ChangeDumpPart(_) => {
                 let dumps = set.dumps.as_ref().map(|dumps| dumps.changes()).unwrap_or_default();
-                let packages = dump_list::Packages::of_changes(set, &dumps, dump_list::MAX_PACKAGES)
-                    .ok_or(PublishError::NotFound)?;
+                let packages =
+                    dump_list::Packages::of_changes(set, &dumps, dump_list::MAX_PACKAGES)
+                        .ok_or(PublishError::NotFound)?;
                 match document {
                     SetDocument::ChangeDumpPart(number) => packages.part(number),
                     _ => Ok(packages.entry_point()),
@@ -354,7 +396,11 @@ impl Resolved<'_> {
             }
             SetDocument::ArchivedResourceListPart(shard, version, number) => {
                 output.expect(LARGE);
-                let bytes = set.archive.as_ref().ok_or(PublishError::NotFound)?.part(shard, version, number)?;
+                let bytes = set
+                    .archive
+                    .as_ref()
+                    .ok_or(PublishError::NotFound)?
+                    .part(shard, version, number)?;
                 Ok(Rendered { bytes, modified: None, content_type: XML })
             }
         }
@@ -383,7 +429,11 @@ impl PublishedSet {
     /// The dumps of the set that exist.
     pub(crate) fn has_dumps(&self) -> HasDumps {
         let Some(dumps) = &self.dumps else { return HasDumps::default() };
-        HasDumps { resources: dumps.newest_resources().is_some(), changes: dumps.changes_span().is_some(), since: true }
+        HasDumps {
+            resources: dumps.newest_resources().is_some(),
+            changes: dumps.changes_span().is_some(),
+            since: true,
+        }
     }
 
     /// The newest Resource Dump; asking for it may make a newer one.

@@ -1,7 +1,9 @@
-//! Topics, and the Change Notifications of a set [rs-change-notification §3, §4] [rs-framework-notification §3, §4].
+//! Topics, and the Change Notifications of a set [rs-change-notification §3, §4]
+//! [rs-framework-notification §3, §4].
 //!
-//! A Change Notification is a range of the log: the same entries as in the Change List. Its `from` is `until` of the one
-//! before, so a reader that sees a gap knows that something was missed, and finds it in the Change List.
+//! A Change Notification is a range of the log: the same entries as in the Change List. Its `from`
+//! is `until` of the one before, so a reader that sees a gap knows that something was missed, and
+//! finds it in the Change List.
 
 use super::change_list::ChangeWriter;
 use super::dumps::time_of;
@@ -105,10 +107,11 @@ pub(super) fn is_topic(path: &str, channel: Channel) -> bool {
     slug.is_some_and(|slug| !slug.is_empty() && !slug.contains('/'))
 }
 
-/// The Change Notification of a range of a set's log. Reads the store; the same range is the same bytes.
+/// The Change Notification of a range of a set's log. Reads the store; the same range is the same
+/// bytes.
 ///
-/// A range whose changes are no longer in the log, since the log was recreated, names none: its `from` is later than
-/// `until` of the one before, and that leads readers to the Change List.
+/// A range whose changes are no longer in the log, since the log was recreated, names none: its
+/// `from` is later than `until` of the one before, and that leads readers to the Change List.
 ///
 /// # Errors
 /// When the log fails.
@@ -146,7 +149,12 @@ pub(super) fn of_changes(
     Ok(bytes)
 }
 
-pub(super) fn head(urls: &SetUrls, channel: Channel, from: Option<Timestamp>, until: Timestamp) -> Head {
+pub(super) fn head(
+    urls: &SetUrls,
+    channel: Channel,
+    from: Option<Timestamp>,
+    until: Timestamp,
+) -> Head {
     Head {
         root: Root::UrlSet,
         capability: Some(channel.capability()),

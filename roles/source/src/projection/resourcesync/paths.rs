@@ -86,10 +86,16 @@ impl SetDocument {
             "changelist" => Self::ChangeListPage(number(name)?),
             "resourcedump" => Self::ResourceDumpPart(number(name)?),
             "changedump" => Self::ChangeDumpPart(number(name)?),
-            "archived/resourcedump" => Self::ArchivedDump(ArchiveKind::ResourceDumps, time(number(name)?)?),
-            "archived/changedump" => Self::ArchivedDump(ArchiveKind::ChangeDumps, time(number(name)?)?),
+            "archived/resourcedump" => {
+                Self::ArchivedDump(ArchiveKind::ResourceDumps, time(number(name)?)?)
+            }
+            "archived/changedump" => {
+                Self::ArchivedDump(ArchiveKind::ChangeDumps, time(number(name)?)?)
+            }
             "archived/resourcelist" => match three_numbers(name) {
-                Some([shard, version, list]) => Self::ArchivedResourceListPart(ShardId(shard), Position(version), list),
+                Some([shard, version, list]) => {
+                    Self::ArchivedResourceListPart(ShardId(shard), Position(version), list)
+                }
                 None => Self::ArchivedResourceList(number(name)?),
             },
             _ => Self::ArchivePart(archive_named(folder)?, number(name)?),
@@ -163,12 +169,32 @@ mod tests {
             ("b/changedump/2.xml", 1, SetDocument::ChangeDumpPart(2)),
             ("a/resourcelist-archive.xml", 0, SetDocument::Archive(ArchiveKind::ResourceLists)),
             ("a/changedump-archive.xml", 0, SetDocument::Archive(ArchiveKind::ChangeDumps)),
-            ("b/changelist-archive/3.xml", 1, SetDocument::ArchivePart(ArchiveKind::ChangeLists, 3)),
-            ("b/resourcedump-archive/1.xml", 1, SetDocument::ArchivePart(ArchiveKind::ResourceDumps, 1)),
+            (
+                "b/changelist-archive/3.xml",
+                1,
+                SetDocument::ArchivePart(ArchiveKind::ChangeLists, 3),
+            ),
+            (
+                "b/resourcedump-archive/1.xml",
+                1,
+                SetDocument::ArchivePart(ArchiveKind::ResourceDumps, 1),
+            ),
             ("a/archived/resourcelist/7.xml", 0, SetDocument::ArchivedResourceList(7)),
-            ("a/archived/resourcelist/1-2-3.xml", 0, SetDocument::ArchivedResourceListPart(ShardId(1), Position(2), 3)),
-            ("a/archived/changedump/5.xml", 0, SetDocument::ArchivedDump(ArchiveKind::ChangeDumps, begin)),
-            ("b/archived/resourcedump/5.xml", 1, SetDocument::ArchivedDump(ArchiveKind::ResourceDumps, begin)),
+            (
+                "a/archived/resourcelist/1-2-3.xml",
+                0,
+                SetDocument::ArchivedResourceListPart(ShardId(1), Position(2), 3),
+            ),
+            (
+                "a/archived/changedump/5.xml",
+                0,
+                SetDocument::ArchivedDump(ArchiveKind::ChangeDumps, begin),
+            ),
+            (
+                "b/archived/resourcedump/5.xml",
+                1,
+                SetDocument::ArchivedDump(ArchiveKind::ResourceDumps, begin),
+            ),
         ] {
             assert_eq!(of(path), Some(DocumentPath::OfSet(set, document)));
             assert_eq!(document.url(&sets[set]), format!("https://example.org/{path}"));

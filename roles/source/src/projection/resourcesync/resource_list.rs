@@ -1,24 +1,31 @@
 //! Resource Lists: everything in a set, and their index [rs-core §10].
 //!
-//! A list is made of one shard, and its bytes depend on that shard's rows only. `at` of a list is the time of the
-//! last change in its range: every change up to then is in it, and no later one of its range exists. `at` of the
-//! index is the time of the last change of the set: each list read after the index includes all changes up to
-//! then, so replaying the Change List from that `at` gives exactly the Source.
+//! A list is made of one shard, and its bytes depend on that shard's rows only. `at` of a list is
+//! the time of the last change in its range: every change up to then is in it, and no later one of
+//! its range exists. `at` of the index is the time of the last change of the set: each list read
+//! after the index includes all changes up to then, so replaying the Change List from that `at`
+//! gives exactly the Source.
 
 use super::links::{LinkDocument, state_links};
 use super::version_links::version_links;
-use super::{MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, Whole, XML, exactly, link};
+use super::{
+    MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, Whole, XML, exactly, link,
+};
 use abreast_core::{ChangeLog, Shard, ShardId, ShardRule};
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1::{
+    Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head,
+};
 use abreast_webtypes::{Precision, Timestamp};
 use std::ops::ControlFlow;
 
 /// The most entries of a list; a shard that grew beyond is no longer published [rs-core §7].
 const MAX_ENTRIES: u64 = 50_000;
 // A shard is split before it is more than a list can hold: 50,000 entries and 50 MB.
-const _: () = assert!(ShardRule::DEFAULT.resources < MAX_ENTRIES && ShardRule::DEFAULT.bytes < 50_000_000);
+const _: () =
+    assert!(ShardRule::DEFAULT.resources < MAX_ENTRIES && ShardRule::DEFAULT.bytes < 50_000_000);
 
-/// The Resource List itself while one is enough, else the index; with a link to older ones, if there are.
+/// The Resource List itself while one is enough, else the index; with a link to older ones, if
+/// there are.
 pub(super) fn entry_point(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -68,7 +75,11 @@ pub(super) fn index(
 }
 
 /// A list to be kept permanently: it has no link to a document that may be dropped.
-pub(super) fn kept(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard) -> Result<Rendered, PublishError> {
+pub(super) fn kept(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    shard: &Shard,
+) -> Result<Rendered, PublishError> {
     list(log, set, shard, None, &mut Whole)
 }
 
@@ -114,7 +125,10 @@ fn list(
     log.scan(set.id, &shard.range, &mut |resource| {
         naming.write_uri(&resource.key, &mut entry.loc);
         let state = &resource.state;
-        entry.lastmod = Some(abreast_webtypes::W3cDatetime { instant: state.modified, precision: Precision::Second });
+        entry.lastmod = Some(abreast_webtypes::W3cDatetime {
+            instant: state.modified,
+            precision: Precision::Second,
+        });
         entry.digests.clone_from(&state.digests);
         entry.length = state.length;
         entry.media_type.clone_from(&state.media_type);

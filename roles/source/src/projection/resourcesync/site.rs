@@ -5,15 +5,20 @@ use super::{PublishedSet, ResourceSync};
 use crate::projection::SiteDocument;
 use crate::publish::{PublishError, Publisher};
 
-/// All documents; none names one that comes after it, but for the Capability List that each leads up to.
-pub(super) fn documents(projection: &ResourceSync, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
+/// All documents; none names one that comes after it, but for the Capability List that each leads
+/// up to.
+pub(super) fn documents(
+    projection: &ResourceSync,
+    publisher: &Publisher,
+) -> Result<Vec<SiteDocument>, PublishError> {
     let (mut lists, mut entries, mut capabilities) = (Vec::new(), Vec::new(), Vec::new());
     let (mut archived, mut archives) = (Vec::new(), Vec::new());
     let (log, urls) = (publisher.log(), publisher.urls());
-    let add = |to: &mut Vec<SiteDocument>, set: &PublishedSet, document: SetDocument, entry, closed| {
-        let path = urls.path_of(&document.url(&set.urls));
-        to.push(SiteDocument { path, entry, closed, identifies: false });
-    };
+    let add =
+        |to: &mut Vec<SiteDocument>, set: &PublishedSet, document: SetDocument, entry, closed| {
+            let path = urls.path_of(&document.url(&set.urls));
+            to.push(SiteDocument { path, entry, closed, identifies: false });
+        };
     for set in publisher.sets() {
         let shards = log.shards(set.id)?;
         let open_page = log.head(set.id)?.open_page;
@@ -29,10 +34,20 @@ pub(super) fn documents(projection: &ResourceSync, publisher: &Publisher) -> Res
         if let Some(archive) = &set.archive {
             for snapshot in archive.snapshots() {
                 for part in snapshot.parts() {
-                    let document = SetDocument::ArchivedResourceListPart(part.shard, part.version, part.number);
+                    let document = SetDocument::ArchivedResourceListPart(
+                        part.shard,
+                        part.version,
+                        part.number,
+                    );
                     add(&mut lists, set, document, false, true);
                 }
-                add(&mut archived, set, SetDocument::ArchivedResourceList(snapshot.number), true, true);
+                add(
+                    &mut archived,
+                    set,
+                    SetDocument::ArchivedResourceList(snapshot.number),
+                    true,
+                    true,
+                );
             }
             for kind in set.archive_kinds() {
                 for part in projection.archives(publisher, set, kind)?.parts()? {

@@ -1,10 +1,13 @@
 //! The Source Description: the sets of the Source [rs-core §8].
 //!
-//! One document, until there are more sets than a Sitemap may hold: then its address answers with an index of several.
+//! One document, until there are more sets than a Sitemap may hold: then its address answers with
+//! an index of several.
 
 use super::{PublishError, PublishedSet, Rendered, SourceUrls, XML, link};
 use crate::projection::pages::HTML;
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1::{
+    Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head,
+};
 use std::sync::Arc;
 
 /// Capability Lists in one Source Description, unless fewer are asked for [rs-core §7].
@@ -50,7 +53,12 @@ pub(super) fn part(
 fn description(urls: &SourceUrls, sets: &[Arc<PublishedSet>], mut links: Vec<Ln>) -> Rendered {
     let mut bytes = Vec::new();
     links.push(described_by(&urls.page()));
-    let head = Head { root: Root::UrlSet, capability: Some(Capability::Description), links, ..Head::default() };
+    let head = Head {
+        root: Root::UrlSet,
+        capability: Some(Capability::Description),
+        links,
+        ..Head::default()
+    };
     write_head(&mut bytes, &head);
     for set in sets {
         let entry = Entry {

@@ -126,7 +126,10 @@ impl SetUrls {
 
     /// A list of such an index.
     pub fn archived_resource_list_part(&self, part: &Part) -> String {
-        format!("{}archived/resourcelist/{}-{}-{}.xml", self.base, part.shard.0, part.version.0, part.number)
+        format!(
+            "{}archived/resourcelist/{}-{}-{}.xml",
+            self.base, part.shard.0, part.version.0, part.number
+        )
     }
 
     /// A dump that an archive leads to, by the time it begins with.
@@ -175,7 +178,8 @@ impl SetUrls {
         format!("{}changedump/since?changes=last", self.base)
     }
 
-    /// The topic of a channel: it is subscribed to at this URL, which answers with its last notification.
+    /// The topic of a channel: it is subscribed to at this URL, which answers with its last
+    /// notification.
     pub fn topic(&self, channel: Channel) -> String {
         format!("{}notify/{}", self.base, channel.name())
     }

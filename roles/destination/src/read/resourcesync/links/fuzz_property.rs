@@ -1,10 +1,11 @@
-//! Properties of everything that names ResourceSync documents: for fuzzing and for the tests of its seeds.
+//! Properties of everything that names ResourceSync documents: for fuzzing and for the tests of its
+//! seeds.
 
 use super::{in_header, in_html, in_robots, is_html};
 use abreast_webtypes::Link;
 
-/// Any bytes as a Link header, as a page and as a robots.txt. What is found stands there, and what is written at the
-/// begin is found first, whatever follows.
+/// Any bytes as a Link header, as a page and as a robots.txt. What is found stands there, and what
+/// is written at the begin is found first, whatever follows.
 ///
 /// # Panics
 /// When that is not so.
@@ -30,7 +31,8 @@ pub fn check(bytes: &[u8]) {
 
     let mut header = String::new();
     let param = ("title".to_owned(), text.clone().into_owned());
-    let link = Link { target: "/first".to_owned(), rel: "resourcesync".to_owned(), params: vec![param] };
+    let link =
+        Link { target: "/first".to_owned(), rel: "resourcesync".to_owned(), params: vec![param] };
     abreast_webtypes::write_link(&mut header, &link);
     header.push_str(", ");
     header.push_str(&text);

@@ -10,8 +10,9 @@ use std::io::{Read as _, Write as _};
 /// Members read of one package.
 const MEMBERS_MAX: usize = 64;
 
-/// Opens any bytes as a package, reads its manifest and the members this names. Nothing panics, a member is never more
-/// than the directory states, and read at once or piece by piece it is the same.
+/// Opens any bytes as a package, reads its manifest and the members this names. Nothing panics, a
+/// member is never more than the directory states, and read at once or piece by piece it is the
+/// same.
 ///
 /// # Panics
 /// When that is not so.
@@ -24,12 +25,18 @@ pub fn check(bytes: &[u8]) {
     for packaged in [Packaged::Snapshot, Packaged::Changes] {
         let mut uris = Vec::new();
         let diagnostics = Diagnostics::default();
-        let manifest = read_manifest(&package, "http://example.org/p.zip", packaged, &diagnostics, &mut |_, listed| {
-            if uris.len() < MEMBERS_MAX {
-                uris.push(listed.uri.to_owned());
-            }
-            Ok(())
-        });
+        let manifest = read_manifest(
+            &package,
+            "http://example.org/p.zip",
+            packaged,
+            &diagnostics,
+            &mut |_, listed| {
+                if uris.len() < MEMBERS_MAX {
+                    uris.push(listed.uri.to_owned());
+                }
+                Ok(())
+            },
+        );
         let Ok(manifest) = manifest else { continue };
         for uri in &uris {
             for (number, _) in manifest.members_for(uri) {

@@ -5,8 +5,9 @@ use super::{DIFFERENCE_MARK, Format, apply_json};
 /// Longest JSON that is made.
 const JSON_MAX: u64 = 4_096;
 
-/// The first byte selects the format; up to the next zero byte is the version kept, behind it the patch. What comes
-/// out is never longer than it should be, JSON is JSON, and a difference leads to what it was made of.
+/// The first byte selects the format; up to the next zero byte is the version kept, behind it the
+/// patch. What comes out is never longer than it should be, JSON is JSON, and a difference leads to
+/// what it was made of.
 ///
 /// # Panics
 /// When that is not so.
@@ -24,14 +25,18 @@ pub fn check(bytes: &[u8]) {
         b'a' => {
             let length = bytes.len() as u64;
             assert!(
-                Format::Append.apply(kept.to_vec(), patch, Some(length)).is_none_or(|new| new.len() as u64 == length)
+                Format::Append
+                    .apply(kept.to_vec(), patch, Some(length))
+                    .is_none_or(|new| new.len() as u64 == length)
             );
         }
         b'd' => {
             let mut made = head(patch.len());
             if bsdiff::diff(kept, patch, &mut made).is_ok() {
                 assert_eq!(
-                    Format::Difference.apply(kept.to_vec(), &made, Some(patch.len() as u64)).as_deref(),
+                    Format::Difference
+                        .apply(kept.to_vec(), &made, Some(patch.len() as u64))
+                        .as_deref(),
                     Some(patch)
                 );
             }

@@ -1,8 +1,9 @@
 //! A Change Dump: the changes of a span of the log, one bitstream for each change [rs-core §13].
 //!
-//! A resource that changed twice is in it twice, at two paths, unless only the last changes are wanted. The bytes of a change that another followed are those
-//! kept as an earlier version; the last ones are in the folder. If bytes of one change are neither here nor there, no
-//! package may cover its span, and none is made.
+//! A resource that changed twice is in it twice, at two paths, unless only the last changes are
+//! wanted. The bytes of a change that another followed are those kept as an earlier version; the
+//! last ones are in the folder. If bytes of one change are neither here nor there, no package may
+//! cover its span, and none is made.
 
 use super::copy::{Copier, Item, Refused};
 use super::parts::{Parts, Span};
@@ -36,7 +37,8 @@ pub enum Which {
     /// All of them.
     #[default]
     Every,
-    /// The last one: what comes of them. One that is followed by a change behind the span is left out as well.
+    /// The last one: what comes of them. One that is followed by a change behind the span is left
+    /// out as well.
     Last,
 }
 
@@ -78,8 +80,12 @@ fn is_last(job: &Job<'_>, record: &ChangeRecord) -> Result<bool, DumpError> {
     Ok(now.map_or(record.state.is_none(), |resource| resource.position == record.position))
 }
 
-/// The last change of a span whose bytes are neither kept nor in the folder: no longer, or because they live elsewhere.
-pub(super) fn last_missing(job: &Job<'_>, range: &Range) -> Result<Option<(Position, String)>, DumpError> {
+/// The last change of a span whose bytes are neither kept nor in the folder: no longer, or because
+/// they live elsewhere.
+pub(super) fn last_missing(
+    job: &Job<'_>,
+    range: &Range,
+) -> Result<Option<(Position, String)>, DumpError> {
     let mut missing = None;
     let mut after = range.after;
     while after < range.last {
@@ -110,7 +116,11 @@ fn slice(job: &Job<'_>, range: &Range, after: Position) -> Result<Vec<ChangeReco
     Ok(slice)
 }
 
-fn visit(job: &Job<'_>, range: &Range, see: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>) -> Result<(), DumpError> {
+fn visit(
+    job: &Job<'_>,
+    range: &Range,
+    see: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+) -> Result<(), DumpError> {
     job.log.read(job.set.id, range.after, &mut |record| {
         if record.position > range.last { ControlFlow::Break(()) } else { see(record) }
     })?;
@@ -118,7 +128,12 @@ fn visit(job: &Job<'_>, range: &Range, see: &mut dyn FnMut(&ChangeRecord) -> Con
 }
 
 /// Makes the packages of a span in a folder; they are durable when this returns.
-pub(super) fn make(job: &Job<'_>, range: &Range, folder: &Path, name: &str) -> Result<Dump, DumpError> {
+pub(super) fn make(
+    job: &Job<'_>,
+    range: &Range,
+    folder: &Path,
+    name: &str,
+) -> Result<Dump, DumpError> {
     let span = Span::Changes { from: range.from, until: range.until };
     let mut parts = Parts::new(folder, name, span, &job.set.urls, job.options);
     let mut copier = Copier::new(&job.bytes, job.cancel);
@@ -142,8 +157,14 @@ pub(super) fn make(job: &Job<'_>, range: &Range, folder: &Path, name: &str) -> R
     Ok(Dump { name: name.to_owned(), begin: range.from, end: range.until, packages })
 }
 
-/// As [`make`], and again while a file is just being changed: its bytes are kept once the change is recorded.
-pub(super) fn make_patiently(job: &Job<'_>, range: &Range, folder: &Path, name: &str) -> Result<Dump, DumpError> {
+/// As [`make`], and again while a file is just being changed: its bytes are kept once the change is
+/// recorded.
+pub(super) fn make_patiently(
+    job: &Job<'_>,
+    range: &Range,
+    folder: &Path,
+    name: &str,
+) -> Result<Dump, DumpError> {
     let deadline = Instant::now() + job.options.patience;
     loop {
         match make(job, range, folder, name) {
@@ -153,7 +174,8 @@ pub(super) fn make_patiently(job: &Job<'_>, range: &Range, folder: &Path, name: 
                     && last_missing(job, range)?.is_none() =>
             {
                 for entry in std::fs::read_dir(folder).map_err(DumpError::Write)? {
-                    std::fs::remove_file(entry.map_err(DumpError::Write)?.path()).map_err(DumpError::Write)?;
+                    std::fs::remove_file(entry.map_err(DumpError::Write)?.path())
+                        .map_err(DumpError::Write)?;
                 }
                 std::thread::sleep(std::time::Duration::from_millis(100));
             }

@@ -1,4 +1,5 @@
-//! The check of complete dumps for damage. Reads the folder of dumps only; a server may have it open.
+//! The check of complete dumps for damage. Reads the folder of dumps only; a server may have it
+//! open.
 
 use crate::DigestPolicy;
 use abreast_core::{Finding, Severity};
@@ -7,12 +8,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Checks every dump in the folder; with `read_data` the digests of packages too. Returns the number of packages that are
-/// announced.
+/// Checks every dump in the folder; with `read_data` the digests of packages too. Returns the
+/// number of packages that are announced.
 ///
 /// # Errors
 /// The folder cannot be listed.
-pub fn check_dumps(folder: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> io::Result<u64> {
+pub fn check_dumps(
+    folder: &Path,
+    read_data: bool,
+    report: &mut dyn FnMut(Finding),
+) -> io::Result<u64> {
     let mut packages = 0;
     for set in folders(folder)? {
         for kind in folders(&set)? {
@@ -28,7 +33,11 @@ pub fn check_dumps(folder: &Path, read_data: bool, report: &mut dyn FnMut(Findin
 ///
 /// # Errors
 /// A folder cannot be listed or removed.
-pub fn remove_damaged_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result<Vec<PathBuf>> {
+pub fn remove_damaged_dumps(
+    folder: &Path,
+    read_data: bool,
+    dry_run: bool,
+) -> io::Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for set in folders(folder)? {
         for kind in folders(&set)? {
@@ -68,7 +77,12 @@ fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn check_dump(dump: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> u64 {
     let mut find = |rule, location: &Path, message: String| {
-        report(Finding { severity: Severity::Error, rule, location: location.display().to_string(), message });
+        report(Finding {
+            severity: Severity::Error,
+            rule,
+            location: location.display().to_string(),
+            message,
+        });
     };
     let name = dump.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with("making-") {
@@ -78,16 +92,25 @@ fn check_dump(dump: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> 
     if !["resources-", "changes-", "since-"].iter().any(|prefix| name.starts_with(prefix)) {
         return 0; // not one of this program's
     }
-    let record = fs::read(dump.join("record.xml")).ok().and_then(|bytes| Document::from_slice(&bytes).ok());
+    let record =
+        fs::read(dump.join("record.xml")).ok().and_then(|bytes| Document::from_slice(&bytes).ok());
     let Some(record) = record else {
-        find("dumps.record", dump, "the record of its packages is missing or cannot be read".to_owned());
+        find(
+            "dumps.record",
+            dump,
+            "the record of its packages is missing or cannot be read".to_owned(),
+        );
         return 0;
     };
     for entry in &record.entries {
         let zip = dump.join(entry.loc.rsplit('/').next().unwrap_or_default());
         let length = zip.metadata().map(|metadata| metadata.len()).ok();
         if length.is_none() || length != entry.length {
-            find("dumps.package", &zip, "the package is missing or has another length than announced".to_owned());
+            find(
+                "dumps.package",
+                &zip,
+                "the package is missing or has another length than announced".to_owned(),
+            );
         } else if !zip.with_extension("xml").is_file() {
             find("dumps.package", &zip, "the package's manifest is missing".to_owned());
         } else if read_data {
@@ -98,10 +121,16 @@ fn check_dump(dump: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> 
             };
             match super::digest_of(&zip, policy) {
                 Ok((_, digests)) if digests.agree(&entry.digests) == Some(false) => {
-                    find("dumps.package", &zip, "the package has another digest than announced".to_owned());
+                    find(
+                        "dumps.package",
+                        &zip,
+                        "the package has another digest than announced".to_owned(),
+                    );
                 }
                 Ok(_) => {}
-                Err(error) => find("dumps.package", &zip, format!("the package cannot be read: {error}")),
+                Err(error) => {
+                    find("dumps.package", &zip, format!("the package cannot be read: {error}"))
+                }
             }
         }
     }

@@ -1,7 +1,8 @@
-//! Bytes on their way into a package: read once, hashed in that pass, and listed only if they agree with the log.
+//! Bytes on their way into a package: read once, hashed in that pass, and listed only if they agree
+//! with the log.
 //!
-//! Small ones are read in groups and hashed side by side, large ones stream through. What does not agree with the log
-//! is handed back, with the reason: the caller decides whether to try again.
+//! Small ones are read in groups and hashed side by side, large ones stream through. What does not
+//! agree with the log is handed back, with the reason: the caller decides whether to try again.
 
 use super::DumpError;
 use super::package::PackageWriter;
@@ -91,15 +92,22 @@ impl<'a> Copier<'a> {
     }
 
     fn flush_if_full(&mut self, parts: &mut Parts<'_>) -> Result<(), DumpError> {
-        if self.small.len() >= TOGETHER || self.waiting.len() >= MOST_TOGETHER { self.flush(parts) } else { Ok(()) }
+        if self.small.len() >= TOGETHER || self.waiting.len() >= MOST_TOGETHER {
+            self.flush(parts)
+        } else {
+            Ok(())
+        }
     }
 
     /// Packages all that waits.
     pub(super) fn flush(&mut self, parts: &mut Parts<'_>) -> Result<(), DumpError> {
         self.go_on()?;
         let mut waiting = std::mem::take(&mut self.waiting);
-        let messages: Vec<&[u8]> =
-            waiting.iter().filter(|waiting| wants_md5(waiting)).filter_map(|waiting| self.bytes_of(waiting)).collect();
+        let messages: Vec<&[u8]> = waiting
+            .iter()
+            .filter(|waiting| wants_md5(waiting))
+            .filter_map(|waiting| self.bytes_of(waiting))
+            .collect();
         let mut digests = md5_lanes::digests(&messages).into_iter();
         drop(messages);
         for waiting in waiting.drain(..) {
@@ -112,10 +120,16 @@ impl<'a> Copier<'a> {
             let md5_agrees = state.digests.md5.is_none_or(|md5| digests.next() == Some(md5));
             let bytes = &self.small[range];
             if md5_agrees && sha256_agrees(state, bytes) {
-                parts.room_for(bytes.len() as u64)?.add(&item.entry, state, bytes).map_err(DumpError::Write)?;
+                parts
+                    .room_for(bytes.len() as u64)?
+                    .add(&item.entry, state, bytes)
+                    .map_err(DumpError::Write)?;
                 parts.wrote(item.time);
             } else if let Some(bytes) = self.read_kept(state) {
-                parts.room_for(bytes.len() as u64)?.add(&item.entry, state, &bytes).map_err(DumpError::Write)?;
+                parts
+                    .room_for(bytes.len() as u64)?
+                    .add(&item.entry, state, &bytes)
+                    .map_err(DumpError::Write)?;
                 parts.wrote(item.time);
             } else {
                 self.refuse(item.key, DIFFERS.to_owned());
@@ -139,10 +153,18 @@ impl<'a> Copier<'a> {
     }
 
     /// The file's bytes, if they are as many as they must be; else those kept.
-    fn read_small(&mut self, key: &str, state: &State, length: u64) -> Result<Range<usize>, String> {
+    fn read_small(
+        &mut self,
+        key: &str,
+        state: &State,
+        length: u64,
+    ) -> Result<Range<usize>, String> {
         let start = self.small.len();
         let read = self.open(key).and_then(|file| {
-            let read = file.take(length + 1).read_to_end(&mut self.small).map_err(|error| error.to_string())?;
+            let read = file
+                .take(length + 1)
+                .read_to_end(&mut self.small)
+                .map_err(|error| error.to_string())?;
             if read as u64 == length { Ok(()) } else { Err(DIFFERS.to_owned()) }
         });
         if let Err(why) = read {
@@ -164,8 +186,10 @@ impl<'a> Copier<'a> {
         let length = state.length?;
         let mut bytes = Vec::with_capacity(length as usize);
         kept.take(length + 1).read_to_end(&mut bytes).ok()?;
-        let md5_agrees = state.digests.md5.is_none_or(|md5| md5 == <[u8; 16]>::from(Md5::digest(&bytes)));
-        (bytes.len() as u64 == length && md5_agrees && sha256_agrees(state, &bytes)).then_some(bytes)
+        let md5_agrees =
+            state.digests.md5.is_none_or(|md5| md5 == <[u8; 16]>::from(Md5::digest(&bytes)));
+        (bytes.len() as u64 == length && md5_agrees && sha256_agrees(state, &bytes))
+            .then_some(bytes)
     }
 
     /// Packages a large one, from the file or from what is kept.
@@ -191,7 +215,8 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Copies and hashes in one pass. Returns the reason if the bytes are not those of the state; then none of them remain.
+    /// Copies and hashes in one pass. Returns the reason if the bytes are not those of the state;
+    /// then none of them remain.
     fn copy(
         &mut self,
         mut from: impl Read,
@@ -244,7 +269,8 @@ impl<'a> Copier<'a> {
 const DIFFERS: &str = "its bytes are not those recorded";
 
 fn wants_md5(waiting: &Waiting) -> bool {
-    waiting.bytes.is_some() && waiting.item.state.as_ref().is_some_and(|state| state.digests.md5.is_some())
+    waiting.bytes.is_some()
+        && waiting.item.state.as_ref().is_some_and(|state| state.digests.md5.is_some())
 }
 
 fn sha256_agrees(state: &State, bytes: &[u8]) -> bool {

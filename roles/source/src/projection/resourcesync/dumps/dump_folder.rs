@@ -1,8 +1,9 @@
 //! The folder of complete dumps: each is made aside, made durable, then visible in one step.
 //!
-//! A dump is a folder. It is filled under a name that begins with [`MAKING`], the last file in it being the record
-//! that lists its packages; when all of it is durable, the folder gets its name. What a crash leaves under another
-//! name, or without a whole record, is removed at the next start. So at any instant a dump is there whole, or not.
+//! A dump is a folder. It is filled under a name that begins with [`MAKING`], the last file in it
+//! being the record that lists its packages; when all of it is durable, the folder gets its name.
+//! What a crash leaves under another name, or without a whole record, is removed at the next start.
+//! So at any instant a dump is there whole, or not.
 
 use super::record::{Dump, DumpKind};
 use super::sync_folder;
@@ -29,13 +30,20 @@ pub(super) struct DumpFolder {
 
 impl DumpFolder {
     /// Opens the folder, removes what is not whole and what belongs to another public address.
-    pub(super) fn open(root: PathBuf, kind: DumpKind, prefix: &'static str, urls: SetUrls) -> io::Result<Self> {
+    pub(super) fn open(
+        root: PathBuf,
+        kind: DumpKind,
+        prefix: &'static str,
+        urls: SetUrls,
+    ) -> io::Result<Self> {
         fs::create_dir_all(&root)?;
         let mut dump_folder = Self { root, kind, prefix, urls, dumps: Vec::new() };
         for entry in fs::read_dir(&dump_folder.root)? {
             let name = entry?.file_name();
             // Other files belong to other programs.
-            let Some(name) = name.to_str().filter(|name| name.starts_with(MAKING) || name.starts_with(prefix)) else {
+            let Some(name) =
+                name.to_str().filter(|name| name.starts_with(MAKING) || name.starts_with(prefix))
+            else {
                 continue;
             };
             match dump_folder.read(name) {
@@ -43,7 +51,9 @@ impl DumpFolder {
                 None => remove_folder(&dump_folder.root.join(name))?,
             }
         }
-        dump_folder.dumps.sort_by(|one, two| (one.begin, one.end, &one.name).cmp(&(two.begin, two.end, &two.name)));
+        dump_folder.dumps.sort_by(|one, two| {
+            (one.begin, one.end, &one.name).cmp(&(two.begin, two.end, &two.name))
+        });
         Ok(dump_folder)
     }
 
@@ -55,7 +65,8 @@ impl DumpFolder {
         let document = Document::from_slice(&fs::read(folder.join(RECORD)).ok()?).ok()?;
         let dump = Dump::from_document(name, self.kind, &self.urls, document)?;
         let whole = dump.packages.iter().all(|package| {
-            let length = folder.join(format!("{}.zip", package.stem)).metadata().map(|file| file.len());
+            let length =
+                folder.join(format!("{}.zip", package.stem)).metadata().map(|file| file.len());
             length.is_ok_and(|length| length == package.length)
                 && folder.join(format!("{}.xml", package.stem)).is_file()
         });
@@ -173,7 +184,11 @@ mod tests {
         let stem = format!("{name}-1");
         fs::write(making.path().join(format!("{stem}.zip")), "zip").unwrap();
         fs::write(making.path().join(format!("{stem}.xml")), "xml").unwrap();
-        assert_eq!(dump_folder.file(&format!("{stem}.zip")), None, "nothing is shown before it is complete");
+        assert_eq!(
+            dump_folder.file(&format!("{stem}.zip")),
+            None,
+            "nothing is shown before it is complete"
+        );
         let (begin, end) = (Timestamp::from_seconds(seconds), Timestamp::from_seconds(seconds + 1));
         let packages = vec![Package { stem, length: 3, digests: Digests::default(), begin, end }];
         dump_folder.announce(making, Dump { name, begin, end, packages }).unwrap()
@@ -196,17 +211,24 @@ mod tests {
         drop(dump_folder);
         let mut dump_folder = open(&root);
         assert_eq!(dump_folder.dumps, [Arc::clone(&one), two]);
-        let mut names: Vec<_> =
-            fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = fs::read_dir(&root)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         assert_eq!(names.len(), 3, "{names:?}");
         assert!(dump_folder.file(&format!("{}-1.zip", one.name)).unwrap().is_file());
         assert!(dump_folder.file(&format!("{}-1.xml", one.name)).unwrap().is_file());
-        for name in ["record.xml", "../x.zip", "resources-1.zip", &format!("{}-2.zip", one.name), ""] {
+        for name in
+            ["record.xml", "../x.zip", "resources-1.zip", &format!("{}-2.zip", one.name), ""]
+        {
             assert_eq!(dump_folder.file(name), None, "{name}");
         }
         dump_folder.remove_first(1);
-        assert_eq!((dump_folder.dumps.len(), dump_folder.file(&format!("{}-1.zip", one.name))), (1, None));
+        assert_eq!(
+            (dump_folder.dumps.len(), dump_folder.file(&format!("{}-1.zip", one.name))),
+            (1, None)
+        );
         assert!(!root.join(&one.name).exists());
     }
 

@@ -29,7 +29,9 @@ pub(super) enum DumpError {
     Elsewhere(String),
     #[error("{0} resources changed while they were packaged; this set changes too fast for a dump")]
     TooLively(usize),
-    #[error("the bytes of a change to `{key}` are no longer available: {why} (help: let the set keep versions)")]
+    #[error(
+        "the bytes of a change to `{key}` are no longer available: {why} (help: let the set keep versions)"
+    )]
     NotKept { key: String, why: String },
 }
 
@@ -50,7 +52,9 @@ pub enum SinceError {
         position: u64,
     },
     /// The time is before the beginning of the log.
-    #[error("the log of changes begins later, at {begins}; begin with the Resource List or the Resource Dump")]
+    #[error(
+        "the log of changes begins later, at {begins}; begin with the Resource List or the Resource Dump"
+    )]
     TooOld {
         /// When the log begins.
         begins: String,

@@ -1,8 +1,9 @@
-//! The paths of packages: `/{set}/dump/NAME.zip`, its manifest `NAME.xml`, and `/{set}/changedump/since`
-//! [rs-core §11, §13].
+//! The paths of packages: `/{set}/dump/NAME.zip`, its manifest `NAME.xml`, and
+//! `/{set}/changedump/since` [rs-core §11, §13].
 //!
-//! Packages are whole when they have a name and never change under it. The changes since a point are packaged when they
-//! are asked for, and answered with the address under which the same package stays for a while.
+//! Packages are whole when they have a name and never change under it. The changes since a point
+//! are packaged when they are asked for, and answered with the address under which the same package
+//! stays for a while.
 
 use super::{Since, SinceError, Which};
 use crate::projection::{FileError, PublishedFile};
@@ -23,7 +24,10 @@ pub(in super::super) enum FilePath<S> {
 
 impl<S> FilePath<S> {
     /// The file at a path below the public base; `find` finds a set by its name.
-    pub(in super::super) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
+    pub(in super::super) fn parse(
+        path: &str,
+        find: impl FnOnce(&str) -> Option<S>,
+    ) -> Option<Self> {
         let (slug, rest) = path.split_once('/')?;
         if rest == "changedump/since" {
             return find(slug).map(Self::ChangesSince);
@@ -44,10 +48,19 @@ impl FilePath<&Arc<PublishedSet>> {
 }
 
 fn package(set: &Arc<PublishedSet>, name: &str) -> Result<PublishedFile, FileError> {
-    let file = set.dumps.as_ref().and_then(|dumps| dumps.file(name)).and_then(|path| File::open(path).ok());
+    let file = set
+        .dumps
+        .as_ref()
+        .and_then(|dumps| dumps.file(name))
+        .and_then(|path| File::open(path).ok());
     let none = "there is no such package; it may have been replaced: read the Resource Dump or the Change Dump again";
     let file = file.ok_or_else(|| FileError::NotFound(none.to_owned()))?;
-    Ok(PublishedFile { file, content_type: content_type(name), set: Arc::clone(set), location: None })
+    Ok(PublishedFile {
+        file,
+        content_type: content_type(name),
+        set: Arc::clone(set),
+        location: None,
+    })
 }
 
 fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileError> {
@@ -60,7 +73,10 @@ fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileErro
     let path = dumps.since(since, which).map_err(refusal)?;
     let name = path.file_name().map(Path::new).and_then(Path::to_str);
     let (Ok(file), Some(name)) = (File::open(&path), name) else {
-        return Err(FileError::Later { detail: "the package is being replaced".to_owned(), seconds: 1 });
+        return Err(FileError::Later {
+            detail: "the package is being replaced".to_owned(),
+            seconds: 1,
+        });
     };
     let location = Some(set.urls.package(name.trim_end_matches(".zip")));
     Ok(PublishedFile { file, content_type: content_type(name), set: Arc::clone(set), location })
@@ -119,10 +135,22 @@ mod tests {
 
     #[test]
     fn packages_and_changes_since_have_one_path() {
-        let of = |path: &str| FilePath::parse(path, |slug| ["a", "b"].iter().position(|name| *name == slug));
-        assert_eq!(of("b/dump/resources-x-1.zip"), Some(FilePath::Package(1, "resources-x-1.zip".into())));
+        let of = |path: &str| {
+            FilePath::parse(path, |slug| ["a", "b"].iter().position(|name| *name == slug))
+        };
+        assert_eq!(
+            of("b/dump/resources-x-1.zip"),
+            Some(FilePath::Package(1, "resources-x-1.zip".into()))
+        );
         assert_eq!(of("a/changedump/since"), Some(FilePath::ChangesSince(0)));
-        for path in ["", "dump/x.zip", "c/dump/x.zip", "c/changedump/since", "a/changedump/since/", "a/dump"] {
+        for path in [
+            "",
+            "dump/x.zip",
+            "c/dump/x.zip",
+            "c/changedump/since",
+            "a/changedump/since/",
+            "a/dump",
+        ] {
             assert_eq!(of(path), None, "{path}");
         }
     }
@@ -133,7 +161,10 @@ mod tests {
         assert_eq!(point("changes=last&position=17"), Some((Since::Position(17), Which::Last)));
         assert_eq!(point("position=17&changes=all"), Some((Since::Position(17), Which::Every)));
         let time = W3cDatetime::parse(b"2026-01-31T12:00:00.5Z").unwrap().instant;
-        assert_eq!(point("time=2026-01-31T12%3A00%3A00.5Z"), Some((Since::Time(time), Which::Every)));
+        assert_eq!(
+            point("time=2026-01-31T12%3A00%3A00.5Z"),
+            Some((Since::Time(time), Which::Every))
+        );
         for bad in [
             "",
             "position=",

@@ -1,4 +1,5 @@
-//! The keeper of dumps: one thread for all sets makes those that are due, one at a time, and removes old ones.
+//! The keeper of dumps: one thread for all sets makes those that are due, one at a time, and
+//! removes old ones.
 
 use super::changes::{self, Range, Which};
 use super::dump_folder::{DumpFolder, Making};
@@ -24,7 +25,8 @@ const POLL: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(60);
 /// The same after a failure that only an operator can repair.
 const LONG_PAUSE: Duration = Duration::from_secs(3_600);
-/// Replaced dumps that remain until downloads end, besides those to be kept: each is as large as the set.
+/// Replaced dumps that remain until downloads end, besides those to be kept: each is as large as
+/// the set.
 const MOST_REPLACED: usize = 4;
 /// Packages made on demand at a time.
 const MOST_SINCE: usize = 2;
@@ -76,7 +78,8 @@ impl fmt::Debug for SetDumps {
 
 /// The state of the thread between two checks.
 struct Plan {
-    /// The position at which the next package of changes begins, and its time; `None` until it was determined.
+    /// The position at which the next package of changes begins, and its time; `None` until it was
+    /// determined.
     covered: Option<(Position, Timestamp)>,
     /// The open page at the last check for closed ones.
     checked: u64,
@@ -104,7 +107,9 @@ impl Dumps {
     /// When the folder cannot be made, read or cleared.
     pub fn open_set(self: &Arc<Self>, set: DumpSet) -> io::Result<Arc<SetDumps>> {
         let root = self.folder.join(&set.slug);
-        let dump_folder = |name: &str, kind, prefix| DumpFolder::open(root.join(name), kind, prefix, set.urls.clone());
+        let dump_folder = |name: &str, kind, prefix| {
+            DumpFolder::open(root.join(name), kind, prefix, set.urls.clone())
+        };
         let mut since = dump_folder("since", DumpKind::Changes, "since-")?;
         // No client knows their addresses any more.
         since.remove_first(usize::MAX);
@@ -114,7 +119,12 @@ impl Dumps {
             changes: Mutex::new(dump_folder("changes", DumpKind::Changes, "changes-")?),
             since: Mutex::new(since),
             wanted: AtomicBool::new(false),
-            plan: Mutex::new(Plan { covered: None, checked: 0, not_before: [None; 2], impossible: false }),
+            plan: Mutex::new(Plan {
+                covered: None,
+                checked: 0,
+                not_before: [None; 2],
+                impossible: false,
+            }),
             set,
         }))
     }
@@ -123,9 +133,13 @@ impl Dumps {
     ///
     /// # Errors
     /// The system cannot start a thread.
-    pub fn start(self: &Arc<Self>, sets: impl IntoIterator<Item = Arc<SetDumps>>) -> io::Result<Dumper> {
+    pub fn start(
+        self: &Arc<Self>,
+        sets: impl IntoIterator<Item = Arc<SetDumps>>,
+    ) -> io::Result<Dumper> {
         let (dumps, sets) = (Arc::clone(self), sets.into_iter().collect::<Vec<_>>());
-        let thread = std::thread::Builder::new().name("dumps".into()).spawn(move || dumps.run(&sets))?;
+        let thread =
+            std::thread::Builder::new().name("dumps".into()).spawn(move || dumps.run(&sets))?;
         Ok(Dumper { dumps: Arc::clone(self), thread })
     }
 
@@ -173,7 +187,8 @@ impl SetDumps {
         lock(&self.changes).dumps.clone()
     }
 
-    /// Whether there can be no Resource Dump of this set, since it has resources elsewhere; as of the last attempt.
+    /// Whether there can be no Resource Dump of this set, since it has resources elsewhere; as of
+    /// the last attempt.
     pub fn impossible(&self) -> bool {
         lock(&self.plan).impossible
     }
@@ -189,7 +204,9 @@ impl SetDumps {
 
     /// The file of a package (`NAME.zip`) or of its manifest (`NAME.xml`).
     pub fn file(&self, name: &str) -> Option<PathBuf> {
-        [&self.resources, &self.changes, &self.since].into_iter().find_map(|dump_folder| lock(dump_folder).file(name))
+        [&self.resources, &self.changes, &self.since]
+            .into_iter()
+            .find_map(|dump_folder| lock(dump_folder).file(name))
     }
 
     /// One package with all that changed since then. Blocks while it is made.
@@ -237,7 +254,8 @@ impl SetDumps {
         if self.resource_dump_is_due() {
             let job = self.job(&self.set.options);
             let name = lock(&self.resources).name(now());
-            let made = made(&job, &self.resources, &name, |folder| resources::make(&job, folder, &name));
+            let made =
+                made(&job, &self.resources, &name, |folder| resources::make(&job, folder, &name));
             // The next request gets the new one, or another attempt.
             self.wanted.store(false, Ordering::Relaxed);
             lock(&self.plan).impossible = matches!(made, Err(DumpError::Elsewhere(_)));
@@ -247,14 +265,17 @@ impl SetDumps {
 
     fn resource_dump_is_due(&self) -> bool {
         let Ok(head) = self.log().head(self.set.id) else { return false };
-        if head.importing || lock(&self.plan).not_before[0].is_some_and(|time| Instant::now() < time) {
+        if head.importing
+            || lock(&self.plan).not_before[0].is_some_and(|time| Instant::now() < time)
+        {
             return false;
         }
         let asked = self.set.options.scheduled || self.wanted.load(Ordering::Relaxed);
         match lock(&self.resources).dumps.last() {
             None => asked,
             Some(newest) => {
-                let due = asked && newest.begin != head.time && age(newest.end) >= self.set.options.every;
+                let due =
+                    asked && newest.begin != head.time && age(newest.end) >= self.set.options.every;
                 if !due {
                     self.wanted.store(false, Ordering::Relaxed);
                 }
@@ -272,8 +293,9 @@ impl SetDumps {
                 Ok(Some(range)) => {
                     let job = self.job(&self.set.options);
                     let name = lock(&self.changes).name(range.until);
-                    let made =
-                        made(&job, &self.changes, &name, |folder| changes::make_patiently(&job, &range, folder, &name));
+                    let made = made(&job, &self.changes, &name, |folder| {
+                        changes::make_patiently(&job, &range, folder, &name)
+                    });
                     let done = made.is_ok();
                     self.finish(DumpKind::Changes, made);
                     if !done {
@@ -380,9 +402,11 @@ impl SetDumps {
             Err(DumpError::Cancelled) => {}
             Err(error) => {
                 count("failed");
-                let pause = if matches!(error, DumpError::Elsewhere(_)) { LONG_PAUSE } else { PAUSE };
+                let pause =
+                    if matches!(error, DumpError::Elsewhere(_)) { LONG_PAUSE } else { PAUSE };
                 lock(&self.plan).not_before[place] = Some(Instant::now() + pause);
-                let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+                let cause = std::error::Error::source(&error)
+                    .map_or(String::new(), |cause| format!(": {cause}"));
                 tracing::error!("set `{slug}`: cannot make the dump of {kind}: {error}{cause}");
             }
         }
@@ -394,7 +418,8 @@ impl SetDumps {
         let mut dump_folder = lock(&self.resources);
         let most = options.keep.max(1);
         while dump_folder.dumps.len() > most
-            && (age(dump_folder.dumps[1].end) >= options.grace || dump_folder.dumps.len() > most + MOST_REPLACED)
+            && (age(dump_folder.dumps[1].end) >= options.grace
+                || dump_folder.dumps.len() > most + MOST_REPLACED)
         {
             dump_folder.remove_first(1);
         }

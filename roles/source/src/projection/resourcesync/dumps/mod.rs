@@ -1,4 +1,5 @@
-//! Dumps: resources and changes in packages, made in the background, published when complete [rs-core §11, §13].
+//! Dumps: resources and changes in packages, made in the background, published when complete
+//! [rs-core §11, §13].
 //!
 //! | file | subject |
 //! |---|---|
@@ -56,7 +57,8 @@ struct Job<'a> {
     cancel: &'a AtomicBool,
 }
 
-/// The path of a bitstream in a package. A URI is encoded as one name: its own names may be empty, or lead upwards.
+/// The path of a bitstream in a package. A URI is encoded as one name: its own names may be empty,
+/// or lead upwards.
 fn path_in_package(folder: &str, key: &str) -> String {
     if Naming::is_own(key) {
         return bitstream_path(folder, key);

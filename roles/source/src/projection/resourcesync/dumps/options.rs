@@ -16,8 +16,8 @@ pub enum Compression {
 /// Dumps of one set.
 #[derive(Clone, Debug)]
 pub struct DumpOptions {
-    /// Time between two Resource Dumps, and at most that long until a change is in a Change Dump. Without `scheduled`,
-    /// the least age at which asking for a Resource Dump makes a new one.
+    /// Time between two Resource Dumps, and at most that long until a change is in a Change Dump.
+    /// Without `scheduled`, the least age at which asking for a Resource Dump makes a new one.
     pub every: Duration,
     /// Make them when due; otherwise only on request.
     pub scheduled: bool,

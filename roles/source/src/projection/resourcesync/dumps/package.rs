@@ -1,12 +1,14 @@
 //! One package: bitstreams as they are read, then the manifest that lists them, in one ZIP file.
 //!
-//! Bytes go straight to the file; memory holds the manifest (at most [`MAX_MANIFEST`]) and the list of members that a
-//! ZIP ends with. Members and archives of 4 GiB and more use ZIP64.
+//! Bytes go straight to the file; memory holds the manifest (at most [`MAX_MANIFEST`]) and the list
+//! of members that a ZIP ends with. Members and archives of 4 GiB and more use ZIP64.
 
 use super::Compression;
 use abreast_core::State;
 use abreast_resourcesync::package::{MANIFEST, member_name};
-use abreast_resourcesync::v1_1::{Entry, Head, Root, SPEC_MAX_ENTRIES, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1::{
+    Entry, Head, Root, SPEC_MAX_ENTRIES, write_end, write_entry, write_head,
+};
 use abreast_webtypes::Timestamp;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, Write as _};
@@ -40,7 +42,8 @@ const PACKED: &[&str] = &[
 /// Bytes that a member takes besides its content and its name, twice.
 const MEMBER_OVERHEAD: u64 = 150;
 
-/// The extra field with the time of a member in UTC, as Info-ZIP defines it, and its flag: only the modification.
+/// The extra field with the time of a member in UTC, as Info-ZIP defines it, and its flag: only the
+/// modification.
 const EXTENDED_TIME: u16 = 0x5455;
 const MODIFICATION_ONLY: u8 = 1;
 
@@ -87,13 +90,18 @@ impl PackageWriter {
         if let Some(path) = &entry.path {
             self.check_space(bytes.len() as u64)?;
             let options = self.options(state, bytes.len() as u64)?;
-            self.zip.add_prepared_file(PreparedZipFile::from_data(member_name(path), options, bytes)?)?;
+            self.zip.add_prepared_file(PreparedZipFile::from_data(
+                member_name(path),
+                options,
+                bytes,
+            )?)?;
         }
         self.list(entry, bytes.len() as u64);
         Ok(())
     }
 
-    /// Begins a bitstream that comes in pieces: [`Self::write`] them, then [`Self::end`] or [`Self::abort`].
+    /// Begins a bitstream that comes in pieces: [`Self::write`] them, then [`Self::end`] or
+    /// [`Self::abort`].
     pub(super) fn begin(&mut self, entry: &Entry, state: &State) -> io::Result<()> {
         let options = self.options(state, state.length.unwrap_or(0))?;
         let path = entry.path.as_deref().unwrap_or_default();
@@ -132,16 +140,18 @@ impl PackageWriter {
     pub(super) fn list(&mut self, entry: &Entry, bytes: u64) {
         write_entry(&mut self.entries, Root::UrlSet, entry);
         self.count += 1;
-        self.bytes += bytes + MEMBER_OVERHEAD + 2 * entry.path.as_ref().map_or(0, String::len) as u64;
+        self.bytes +=
+            bytes + MEMBER_OVERHEAD + 2 * entry.path.as_ref().map_or(0, String::len) as u64;
     }
 
-    /// Adds the manifest and ends the package, and writes the same manifest to a file beside it. When this returns,
-    /// both are durable.
+    /// Adds the manifest and ends the package, and writes the same manifest to a file beside it.
+    /// When this returns, both are durable.
     pub(super) fn finish(mut self, head: &Head, copy: &Path) -> io::Result<()> {
         let (mut begin, mut end) = (Vec::new(), Vec::new());
         write_head(&mut begin, head);
         write_end(&mut end, Root::UrlSet);
-        let options = SimpleFileOptions::default().compression_method(self.method).unix_permissions(0o644);
+        let options =
+            SimpleFileOptions::default().compression_method(self.method).unix_permissions(0o644);
         self.zip.start_file(MANIFEST, options)?;
         let mut copy = File::create_new(copy)?;
         for part in [&begin, &self.entries, &end] {
@@ -174,7 +184,9 @@ fn is_packed(media_type: &str) -> bool {
     let (kind, name) = essence.split_once('/').unwrap_or((&essence, ""));
     match kind {
         "audio" | "video" => true,
-        "image" => !matches!(name, "bmp" | "x-ms-bmp" | "tiff" | "x-icon") && !name.ends_with("+xml"),
+        "image" => {
+            !matches!(name, "bmp" | "x-ms-bmp" | "tiff" | "x-icon") && !name.ends_with("+xml")
+        }
         "font" => matches!(name, "woff" | "woff2"),
         _ => {
             PACKED.contains(&name)
@@ -190,12 +202,14 @@ fn leave_reserve(free: u64) -> io::Result<()> {
     if free >= RESERVE + CHECK {
         return Ok(());
     }
-    let why = format!("only {free} bytes are free, and {} are reserved for the store", RESERVE + CHECK);
+    let why =
+        format!("only {free} bytes are free, and {} are reserved for the store", RESERVE + CHECK);
     Err(io::Error::new(io::ErrorKind::StorageFull, why))
 }
 
-/// The extended timestamp of a member: seconds in UTC, where the plain time of a ZIP has no zone and even seconds only.
-/// Change Dump Manifests state the time of the change as `lastmod`, so this is where the time of the resource is.
+/// The extended timestamp of a member: seconds in UTC, where the plain time of a ZIP has no zone
+/// and even seconds only. Change Dump Manifests state the time of the change as `lastmod`, so this
+/// is where the time of the resource is.
 fn extended_time(time: Timestamp) -> Option<[u8; 5]> {
     let seconds = i32::try_from(time.as_micros().div_euclid(1_000_000)).ok()?.to_le_bytes();
     let [a, b, c, d] = seconds;
@@ -205,7 +219,8 @@ fn extended_time(time: Timestamp) -> Option<[u8; 5]> {
 /// The time as a ZIP states it, in UTC; the first it can state when it is outside 1980 to 2107.
 fn dos_time(time: Timestamp) -> DateTime {
     let text = time.to_string();
-    let number = |from: usize, to: usize| text.get(from..to).and_then(|digits| digits.parse::<u16>().ok());
+    let number =
+        |from: usize, to: usize| text.get(from..to).and_then(|digits| digits.parse::<u16>().ok());
     let parts = || {
         let small = |from, to| number(from, to).map(|part| part as u8);
         let date = DateTime::from_date_and_time(
@@ -228,7 +243,10 @@ mod tests {
     #[test]
     fn times_of_members_are_those_of_the_resources() {
         let time = dos_time(Timestamp::from_seconds(1_700_000_000));
-        assert_eq!((time.year(), time.month(), time.day(), time.hour(), time.minute()), (2023, 11, 14, 22, 13));
+        assert_eq!(
+            (time.year(), time.month(), time.day(), time.hour(), time.minute()),
+            (2023, 11, 14, 22, 13)
+        );
         assert_eq!(dos_time(Timestamp::from_seconds(0)), DateTime::default());
     }
 
@@ -237,7 +255,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("package.zip");
         let mut package = PackageWriter::create(&path, Compression::Store).unwrap();
-        // Odd seconds, and times that do not fit: those are stated by the plain time of a ZIP, or not at all.
+        // Odd seconds, and times that do not fit: those are stated by the plain time of a ZIP, or
+        // not at all.
         let times = [1_700_000_001, -5, 1 << 33].map(Timestamp::from_seconds);
         for (number, modified) in times.into_iter().enumerate() {
             let entry = Entry { path: Some(format!("/{number}")), ..Entry::default() };
@@ -264,18 +283,34 @@ mod tests {
 
     #[test]
     fn what_is_compressed_already_is_stored() {
-        for packed in ["image/jpeg", "video/mp4", "application/zip", "Application/PDF; x=y", "application/epub+zip"] {
+        for packed in [
+            "image/jpeg",
+            "video/mp4",
+            "application/zip",
+            "Application/PDF; x=y",
+            "application/epub+zip",
+        ] {
             assert!(is_packed(packed), "{packed}");
         }
-        for plain in ["text/html", "application/json", "image/svg+xml", "image/tiff", "application/ld+json", ""] {
+        for plain in [
+            "text/html",
+            "application/json",
+            "image/svg+xml",
+            "image/tiff",
+            "application/ld+json",
+            "",
+        ] {
             assert!(!is_packed(plain), "{plain}");
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.zip");
         let mut package = PackageWriter::create(&path, Compression::Deflate).unwrap();
-        let typed = |media_type: &str| State { media_type: Some(media_type.into()), ..State::default() };
+        let typed =
+            |media_type: &str| State { media_type: Some(media_type.into()), ..State::default() };
         let encoded = State { encoding: Some("gzip".into()), ..typed("text/plain") };
-        for (name, state) in [("text", typed("text/plain")), ("zip", typed("application/zip")), ("encoded", encoded)] {
+        for (name, state) in
+            [("text", typed("text/plain")), ("zip", typed("application/zip")), ("encoded", encoded)]
+        {
             package.add(&entry(&format!("/{name}")), &state, &[b'a'; 1_000]).unwrap();
         }
         package.finish(&Head::default(), &folder.path().join("a.xml")).unwrap();
@@ -292,7 +327,11 @@ mod tests {
     }
 
     fn entry(path: &str) -> Entry {
-        Entry { loc: format!("http://example.org{path}"), path: Some(path.to_owned()), ..Entry::default() }
+        Entry {
+            loc: format!("http://example.org{path}"),
+            path: Some(path.to_owned()),
+            ..Entry::default()
+        }
     }
 
     #[test]
@@ -346,7 +385,8 @@ mod tests {
     #[test]
     fn a_package_is_full_by_bytes_or_entries_after_its_first() {
         let folder = tempfile::tempdir().unwrap();
-        let mut package = PackageWriter::create(&folder.path().join("a.zip"), Compression::Store).unwrap();
+        let mut package =
+            PackageWriter::create(&folder.path().join("a.zip"), Compression::Store).unwrap();
         assert!(package.has_room(1_000_000, 10));
         package.list(&entry("/a"), 5);
         assert!(package.has_room(1, 1_000) && !package.has_room(996, 1_000));

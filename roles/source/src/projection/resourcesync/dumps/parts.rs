@@ -44,17 +44,32 @@ impl<'a> Parts<'a> {
             Span::Resources { at } => at,
             Span::Changes { from, .. } => from,
         };
-        Self { folder, name, span, urls, options, current: None, from, last: from, done: Vec::new() }
+        Self {
+            folder,
+            name,
+            span,
+            urls,
+            options,
+            current: None,
+            from,
+            last: from,
+            done: Vec::new(),
+        }
     }
 
     /// The package that takes the next bitstream of so many bytes.
     pub(super) fn room_for(&mut self, bytes: u64) -> Result<&mut PackageWriter, DumpError> {
-        if self.current.as_ref().is_some_and(|current| !current.has_room(bytes, self.options.part_size)) {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|current| !current.has_room(bytes, self.options.part_size))
+        {
             self.end_part(self.last)?;
         }
         if self.current.is_none() {
             let path = self.folder.join(format!("{}.zip", self.stem()));
-            let package = PackageWriter::create(&path, self.options.compression).map_err(DumpError::Write)?;
+            let package =
+                PackageWriter::create(&path, self.options.compression).map_err(DumpError::Write)?;
             self.current = Some(package);
         }
         self.current.as_mut().ok_or(DumpError::Cancelled)
@@ -99,17 +114,22 @@ impl<'a> Parts<'a> {
     fn head(&self, begin: Timestamp, end: Timestamp) -> Head {
         let link = |rel: &str, href: String| Ln { rel: rel.to_owned(), href, ..Ln::default() };
         let at = |instant| Some(W3cDatetime { instant, precision: Precision::Fraction });
-        let links =
-            vec![link("up", self.urls.capability_list()), link(crate::publish::URI_SPACE, self.urls.resources())];
+        let links = vec![
+            link("up", self.urls.capability_list()),
+            link(crate::publish::URI_SPACE, self.urls.resources()),
+        ];
         let head = Head { root: Root::UrlSet, links, ..Head::default() };
         match self.span {
             Span::Resources { .. } => {
                 let capability = Some(Capability::ResourceDumpManifest);
                 Head { capability, at: at(begin), completed: at(end), ..head }
             }
-            Span::Changes { .. } => {
-                Head { capability: Some(Capability::ChangeDumpManifest), from: at(begin), until: at(end), ..head }
-            }
+            Span::Changes { .. } => Head {
+                capability: Some(Capability::ChangeDumpManifest),
+                from: at(begin),
+                until: at(end),
+                ..head
+            },
         }
     }
 }

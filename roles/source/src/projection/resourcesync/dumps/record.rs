@@ -1,4 +1,5 @@
-//! The record of a dump: the packages that make it up, kept as the document that announces them, in the folder that holds them.
+//! The record of a dump: the packages that make it up, kept as the document that announces them, in
+//! the folder that holds them.
 
 use crate::publish::SetUrls;
 use abreast_resourcesync::package::ZIP;
@@ -66,14 +67,26 @@ impl Dump {
             ..Head::default()
         };
         match kind {
-            DumpKind::Resources => (head.at, head.completed) = (Some(exactly(self.begin)), Some(exactly(self.end))),
-            DumpKind::Changes => (head.from, head.until) = (Some(exactly(self.begin)), Some(exactly(self.end))),
+            DumpKind::Resources => {
+                (head.at, head.completed) = (Some(exactly(self.begin)), Some(exactly(self.end)))
+            }
+            DumpKind::Changes => {
+                (head.from, head.until) = (Some(exactly(self.begin)), Some(exactly(self.end)))
+            }
         }
-        Document { head, entries: self.packages.iter().map(|package| package.to_entry(kind, urls)).collect() }
+        Document {
+            head,
+            entries: self.packages.iter().map(|package| package.to_entry(kind, urls)).collect(),
+        }
     }
 
     /// Reads it back; `None` if it is not such a document, or its URLs are not those of now.
-    pub(super) fn from_document(name: &str, kind: DumpKind, urls: &SetUrls, document: Document) -> Option<Self> {
+    pub(super) fn from_document(
+        name: &str,
+        kind: DumpKind,
+        urls: &SetUrls,
+        document: Document,
+    ) -> Option<Self> {
         let head = &document.head;
         if head.capability != Some(kind.capability()) {
             return None;
@@ -93,11 +106,22 @@ impl Dump {
                     DumpKind::Changes => (entry.from?, entry.until?),
                 };
                 let digests = entry.digests;
-                let package = Package { length: entry.length?, digests, begin: begin.instant, end: end.instant, stem };
+                let package = Package {
+                    length: entry.length?,
+                    digests,
+                    begin: begin.instant,
+                    end: end.instant,
+                    stem,
+                };
                 (entry.loc == urls.package(&package.stem)).then_some(package)
             })
             .collect();
-        Some(Self { name: name.to_owned(), begin: begin.instant, end: end.instant, packages: packages? })
+        Some(Self {
+            name: name.to_owned(),
+            begin: begin.instant,
+            end: end.instant,
+            packages: packages?,
+        })
     }
 }
 
@@ -118,7 +142,9 @@ impl Package {
             ..Entry::default()
         };
         match kind {
-            DumpKind::Resources => (entry.at, entry.completed) = (Some(exactly(self.begin)), Some(exactly(self.end))),
+            DumpKind::Resources => {
+                (entry.at, entry.completed) = (Some(exactly(self.begin)), Some(exactly(self.end)))
+            }
             DumpKind::Changes => {
                 (entry.from, entry.until) = (Some(exactly(self.begin)), Some(exactly(self.end)));
                 entry.lastmod = Some(exactly(self.end));
@@ -148,13 +174,23 @@ mod tests {
             begin: at(1),
             end: at(1_500_000),
         };
-        let dump =
-            Dump { name: "resources-x".into(), begin: at(1), end: at(2), packages: vec![package(1), package(2)] };
+        let dump = Dump {
+            name: "resources-x".into(),
+            begin: at(1),
+            end: at(2),
+            packages: vec![package(1), package(2)],
+        };
         for kind in [DumpKind::Resources, DumpKind::Changes] {
             let urls = SourceUrls::new("https://example.org/").set("set");
             let bytes = dump.to_document(kind, &urls).to_bytes();
-            let read =
-                |kind, urls| Dump::from_document("resources-x", kind, urls, Document::from_slice(&bytes).unwrap());
+            let read = |kind, urls| {
+                Dump::from_document(
+                    "resources-x",
+                    kind,
+                    urls,
+                    Document::from_slice(&bytes).unwrap(),
+                )
+            };
             assert_eq!(read(kind, &urls), Some(dump.clone()));
             let other = SourceUrls::new("https://example.net/").set("set");
             assert_eq!(read(kind, &other), None);

@@ -1,13 +1,15 @@
 //! A Resource Dump: everything that is in the set, in packages [rs-core §11].
 //!
-//! `at` is the time of the last change before the table is first read. The table is read in slices and every slice is
-//! at least that new, so the dump and the changes after `at` together give exactly the Source: what changed in
-//! between is in the dump as it was, as it became, or not at all, and the Change List has it in each case.
+//! `at` is the time of the last change before the table is first read. The table is read in slices
+//! and every slice is at least that new, so the dump and the changes after `at` together give
+//! exactly the Source: what changed in between is in the dump as it was, as it became, or not at
+//! all, and the Change List has it in each case.
 //!
-//! Only bytes with the digests in the log are packaged. A file that does not agree with the log was changed a moment ago:
-//! it is retried until both agree, or the time for that is over. Then a resource with a change after `at` is left to the
-//! Change List; without any other the dump would be incomplete, so there is no dump. There is none either of a set with
-//! resources whose bytes are not here: every resource of the Resource List must be in the dump [rs-core §9], with its
+//! Only bytes with the digests in the log are packaged. A file that does not agree with the log was
+//! changed a moment ago: it is retried until both agree, or the time for that is over. Then a
+//! resource with a change after `at` is left to the Change List; without any other the dump would
+//! be incomplete, so there is no dump. There is none either of a set with resources whose bytes are
+//! not here: every resource of the Resource List must be in the dump [rs-core §9], with its
 //! bitstream [rs-core §11.2].
 
 use super::copy::{Copier, Item, Refused};
@@ -37,7 +39,8 @@ pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, Dum
     if head.importing {
         return Err(DumpError::Importing);
     }
-    let mut parts = Parts::new(folder, name, Span::Resources { at: head.time }, &job.set.urls, job.options);
+    let mut parts =
+        Parts::new(folder, name, Span::Resources { at: head.time }, &job.set.urls, job.options);
     let mut copier = Copier::new(&job.bytes, job.cancel);
     let mut open = BTreeMap::new();
     let mut range = KeyRange::default();
@@ -84,7 +87,8 @@ fn settle(
         let mut missing = None;
         let mut left = 0_u64;
         for key in std::mem::take(&mut open).into_keys() {
-            // Gone from the log: its deletion came after the table was read, so the Change List has it.
+            // Gone from the log: its deletion came after the table was read, so the Change List has
+            // it.
             let Some(resource) = job.log.resource(job.set.id, &key)? else { continue };
             let changed = resource.position > position;
             copier.take(item(job, resource, at), parts)?;
@@ -103,7 +107,9 @@ fn settle(
                 return Err(DumpError::Unreadable { key, why });
             }
             if left > 0 {
-                tracing::info!("resources that changed all the time, which the dump leaves to the Change List: {left}");
+                tracing::info!(
+                    "resources that changed all the time, which the dump leaves to the Change List: {left}"
+                );
             }
             return Ok(());
         }

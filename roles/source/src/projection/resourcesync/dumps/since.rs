@@ -26,7 +26,12 @@ pub enum Since {
 }
 
 /// The changes after a point, until now.
-pub(super) fn range(log: &dyn ChangeLog, set: SetId, since: Since, which: Which) -> Result<Range, SinceError> {
+pub(super) fn range(
+    log: &dyn ChangeLog,
+    set: SetId,
+    since: Since,
+    which: Which,
+) -> Result<Range, SinceError> {
     let failed = |error: LogError| SinceError::Failed(Box::new(error));
     let head = log.head(set).map_err(failed)?;
     if head.importing {
@@ -53,7 +58,11 @@ pub(super) fn range(log: &dyn ChangeLog, set: SetId, since: Since, which: Which)
 }
 
 /// Time of the change at a position; the log's beginning for 0.
-pub(crate) fn time_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<Timestamp, LogError> {
+pub(crate) fn time_of(
+    log: &dyn ChangeLog,
+    set: SetId,
+    position: Position,
+) -> Result<Timestamp, LogError> {
     let mut time = log.head(set)?.created;
     if position.0 > 0 {
         log.read(set, Position(position.0 - 1), &mut |record| {
@@ -67,20 +76,29 @@ pub(crate) fn time_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Re
 }
 
 /// The last change until a time, and its own time; the log's beginning if there is none.
-pub(super) fn position_at(log: &dyn ChangeLog, set: SetId, time: Timestamp) -> Result<(Position, Timestamp), LogError> {
+pub(super) fn position_at(
+    log: &dyn ChangeLog,
+    set: SetId,
+    time: Timestamp,
+) -> Result<(Position, Timestamp), LogError> {
     let position = log.position_at(set, time)?;
     Ok((position, time_of(log, set, position)?))
 }
 
 /// The page that a position is on, or would be.
-pub(super) fn page_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<Option<Page>, LogError> {
+pub(super) fn page_of(
+    log: &dyn ChangeLog,
+    set: SetId,
+    position: Position,
+) -> Result<Option<Page>, LogError> {
     // A log that was restarted has no first pages.
     let first = log.pages(set, 1, 1)?.first().map_or(1, |page| page.number);
     let (mut low, mut high) = (first, log.head(set)?.open_page);
     let mut found = None;
     while low <= high {
         let middle = low + (high - low) / 2;
-        let page = log.pages(set, middle, 1)?.into_iter().next().filter(|page| page.number == middle);
+        let page =
+            log.pages(set, middle, 1)?.into_iter().next().filter(|page| page.number == middle);
         match page {
             Some(page) if page.after < position => {
                 low = middle + 1;
@@ -119,7 +137,9 @@ pub(super) fn package(
     let root = lock().root().to_owned();
     let making = match Making::begin(&root, &name) {
         Ok(making) => making,
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Err(SinceError::Busy),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(SinceError::Busy);
+        }
         Err(error) => return Err(SinceError::Failed(Box::new(error))),
     };
     // Another request may have completed it meanwhile.
