@@ -88,7 +88,10 @@ pub fn discovery(bytes: &[u8]) {
             // Characters that a header cannot carry are written encoded: two hubs may become one,
             // none becomes two.
             Ok(again) => {
-                assert!(again.topic == read.topic && again.hubs.len() <= read.hubs.len(), "{value}")
+                assert!(
+                    again.topic == read.topic && again.hubs.len() <= read.hubs.len(),
+                    "{value}"
+                );
             }
             Err(LinksError::Unreadable(_)) => {}
             Err(error) => panic!("{error}: {value}"),

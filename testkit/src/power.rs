@@ -183,7 +183,7 @@ fn after_loss(events: &[Event], wanted: &str, random: &mut Random) -> Option<Vec
                 bytes[*offset..offset + length].copy_from_slice(&written[..length]);
             }
             Event::Truncate { length, .. } if luck < 2 => {
-                bytes.get_or_insert_default().resize(*length, 0)
+                bytes.get_or_insert_default().resize(*length, 0);
             }
             // The folder is not made durable by the file: a name may come back.
             Event::Removed { .. } if luck < 2 => bytes = None,
@@ -266,7 +266,7 @@ fn replayed(events: &[Event], luck: &mut dyn FnMut(u64) -> u64) -> Folder {
         let mut is_lost = |folder: &str| !sure(place, durable_folders.get(folder)) && luck(2) > 0;
         match event {
             Event::Created { file: path } if !is_lost(&parent(path)) => {
-                drop(names.insert(path.clone(), file))
+                names.insert(path.clone(), file);
             }
             Event::Renamed { from, to } if !is_lost(&parent(to)) => {
                 names.remove(from);

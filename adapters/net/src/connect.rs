@@ -189,7 +189,7 @@ async fn through(
         }
         ProxyProtocol::Http | ProxyProtocol::Https => {}
         ProxyProtocol::SocksNames => {
-            stream = socks5(stream, proxy, &origin.host, origin.port, url).await?
+            stream = socks5(stream, proxy, &origin.host, origin.port, url).await?;
         }
         ProxyProtocol::Socks => {
             let mut addresses = resolve(shared, &origin.host, origin.port, url).await?;

@@ -95,7 +95,11 @@ fn netrc(text: &str) -> Vec<Entry> {
     while let Some(word) = words.next() {
         match word {
             "default" => {
-                entries.push(Entry { machine: None, login: String::new(), password: String::new() })
+                entries.push(Entry {
+                    machine: None,
+                    login: String::new(),
+                    password: String::new(),
+                });
             }
             "machine" => {
                 let machine = words.next().map(str::to_owned);

@@ -123,7 +123,7 @@ pub(crate) fn open_for_check(path: &Path) -> Result<Connection, LogError> {
     {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
-                uri.push(char::from(*byte))
+                uri.push(char::from(*byte));
             }
             _ => drop(write!(uri, "%{byte:02X}")),
         }

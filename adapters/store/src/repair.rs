@@ -257,7 +257,7 @@ fn put_in_place(path: &Path, done: &Path) -> std::io::Result<()> {
     }
     match fs::hard_link(path, &old) {
         Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
-            fs::copy(path, &old).map(drop)?
+            fs::copy(path, &old).map(drop)?;
         }
         linked => linked?,
     }

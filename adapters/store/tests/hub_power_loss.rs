@@ -64,7 +64,7 @@ fn take(store: &HubStore, topics: [TopicId; 2], step: u64) {
         for (place, topic) in topics.into_iter().enumerate() {
             let sender = sender.clone();
             let done = move |result: Result<Offset, _>| {
-                sender.send((offset, result)).expect("listened to")
+                sender.send((offset, result)).expect("listened to");
             };
             store.publish_then(topic, notification(place, offset), Box::new(done));
         }

@@ -29,7 +29,7 @@ fn write_version_1(path: &Path) {
     connection.execute_batch(include_str!("../src/migrations/log_0001.sql")).unwrap();
     connection.execute("INSERT INTO schema_version (version) VALUES (1)", []).unwrap();
     let add = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
-        assert_eq!(connection.execute(sql, values).unwrap(), 1)
+        assert_eq!(connection.execute(sql, values).unwrap(), 1);
     };
     let age = 7 * 24 * 3_600_000_000_i64;
     add("INSERT INTO sets VALUES (1, 'old', ?1, 0, 5000, ?2)", params![START, age]);

@@ -64,7 +64,7 @@ pub(crate) fn check(set: &SetFile, records: bool, problems: &mut Vec<String>) ->
         match read_rules(file) {
             Ok(read) => rules.extend(read),
             Err(problem) => {
-                problems.push(format!("`filter_from`: {problem} (help: docs/filters.md)"))
+                problems.push(format!("`filter_from`: {problem} (help: docs/filters.md)"));
             }
         }
     }

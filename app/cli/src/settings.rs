@@ -260,7 +260,7 @@ fn show_table(args: &ShowArgs, table: &str, name: Option<&str>, settings: &[Sett
             if args.origin && value.is_some() { format!("  # {origin}") } else { String::new() };
         match value {
             Some(value) => {
-                crate::terminal::line(&format!("{key} = {}{origin}", on_one_line(value)))
+                crate::terminal::line(&format!("{key} = {}{origin}", on_one_line(value)));
             }
             None => crate::terminal::line(&format!("# {key} is not set")),
         }

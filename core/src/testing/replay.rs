@@ -27,14 +27,14 @@ pub fn check_consistency(log: &dyn ChangeLog, set: SetId) {
         latest.insert(change.key.clone(), change.position);
         match (change.kind, &change.state) {
             (Kind::Create | Kind::Add, Some(_)) => {
-                assert!(before.is_none(), "created twice: {change:?}")
+                assert!(before.is_none(), "created twice: {change:?}");
             }
             (Kind::Update, Some(state)) => {
                 assert!(before.is_some_and(|(old, _)| old != *state), "no update: {change:?}");
             }
             (Kind::Deprecate, Some(_)) => {}
             (Kind::Delete | Kind::Remove, None) => {
-                assert!(before.is_some(), "removed what was not there: {change:?}")
+                assert!(before.is_some(), "removed what was not there: {change:?}");
             }
             _ => panic!("a state belongs to what stays: {change:?}"),
         }

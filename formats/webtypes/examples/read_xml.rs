@@ -32,7 +32,7 @@ fn main() -> Result<(), SyntaxError> {
     match elements(&[b"<urlset>\n<url>"]) {
         Ok(names) => panic!("{names:?}"),
         Err(cut) => {
-            println!("{} at line {}, column {}: {cut}", cut.code(), cut.line(), cut.column())
+            println!("{} at line {}, column {}: {cut}", cut.code(), cut.line(), cut.column());
         }
     }
     Ok(())

@@ -44,7 +44,7 @@ fn read_chunks<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Result<Vec<String>
         };
         match seen.last_mut() {
             Some(last) if last.starts_with('"') && line.starts_with('"') => {
-                last.push_str(&line[1..])
+                last.push_str(&line[1..]);
             }
             _ => seen.push(line),
         }

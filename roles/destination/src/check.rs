@@ -291,7 +291,7 @@ fn check_segments(folder: &Path, mirror: &Mirror, findings: &mut Findings) -> Re
             }
             Ok(_) => {}
             Err(error) => {
-                findings.add("copy.segment", place, format!("it cannot be read: {error}"))
+                findings.add("copy.segment", place, format!("it cannot be read: {error}"));
             }
         }
     }

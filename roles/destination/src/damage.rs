@@ -57,7 +57,7 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
             match kept.damage(mirror, row, options.full)? {
                 Some(damage) => damaged.push((row, damage)),
                 None if row.leaf => {
-                    report_reserved(mirror, run.planner.sink.as_deref(), run.report, &row.uri)?
+                    report_reserved(mirror, run.planner.sink.as_deref(), run.report, &row.uri)?;
                 }
                 None => {}
             }

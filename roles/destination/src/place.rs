@@ -324,7 +324,7 @@ impl Backup {
             match place.dir.rename_noreplace(place.name(), &dir, &name) {
                 Err(error) if error.kind() == ErrorKind::Exists => continue,
                 Err(error) if error.kind() == ErrorKind::OtherFileSystem => {
-                    copy_away(place, &dir, &name)?
+                    copy_away(place, &dir, &name)?;
                 }
                 moved => moved?,
             }

@@ -361,7 +361,7 @@ mod tests {
     fn paths(events: &mut Events) -> Vec<String> {
         let mut paths = Vec::new();
         events.read(Duration::from_millis(100), |path, _| {
-            paths.push(String::from_utf8_lossy(&path).into_owned())
+            paths.push(String::from_utf8_lossy(&path).into_owned());
         });
         paths
     }

@@ -432,7 +432,7 @@ impl Recordable {
                 }
                 Outcome::Gone(key) => to.gone.push(key),
                 Outcome::Lost(key) => {
-                    report.gone.extend((report.gone.len() < MAX_NOTED).then_some(key))
+                    report.gone.extend((report.gone.len() < MAX_NOTED).then_some(key));
                 }
                 Outcome::Deferred(path) => report.deferred.push(path),
                 Outcome::Large(path) => report.large.push(path),

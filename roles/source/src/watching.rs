@@ -397,7 +397,7 @@ impl<'w> Round<'w> {
         let (pending, watching) = (&mut self.pending, self.watching);
         match &mut self.events {
             Some(events) => {
-                events.read(wait, |path, hint| pending.note(watching.subject(path), hint))
+                events.read(wait, |path, hint| pending.note(watching.subject(path), hint));
             }
             None => thread::sleep(wait),
         }

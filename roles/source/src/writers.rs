@@ -70,7 +70,7 @@ impl Snapshot {
                     }
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                    complete = false
+                    complete = false;
                 }
                 // It ended meanwhile.
                 Err(_) => {}

@@ -151,17 +151,17 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
         Capability::Description => description_entry(entry, found),
         Capability::CapabilityList => capability_entry(entry, state, found),
         Capability::ChangeList if root == Root::SitemapIndex => {
-            change_index_entry(entry, state, found)
+            change_index_entry(entry, state, found);
         }
         Capability::ResourceDumpManifest | Capability::ChangeDumpManifest => {
-            manifest_entry(capability, entry, found)
+            manifest_entry(capability, entry, found);
         }
         Capability::FrameworkNotification => notification::framework_entry(md.until, entry, found),
         Capability::ResourceDump | Capability::ChangeDump => {
-            dump_entry(capability, root, entry, state, found)
+            dump_entry(capability, root, entry, state, found);
         }
         _ if kind::is_archive(capability) && root == Root::UrlSet => {
-            archive_entry(capability, entry, state, found)
+            archive_entry(capability, entry, state, found);
         }
         _ => {}
     }

@@ -127,7 +127,7 @@ impl SetData {
     pub(crate) fn merge(&mut self, listed: Sketch<Listed>, changed: Sketch<Changes>) {
         self.listed.merge(listed, |_, _| {});
         self.changed.merge(changed, |one, other| {
-            other.latest.into_iter().for_each(|change| one.add(change))
+            other.latest.into_iter().for_each(|change| one.add(change));
         });
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
         let node = &relations.walked.nodes[number];
         match &node.outcome {
             Outcome::Document(doc) if options.walk && is_url(&node.url) => {
-                relations.document(number, node, doc)
+                relations.document(number, node, doc);
             }
             // A site's root need not have a page: the Source may have been found at its well-known
             // URI.

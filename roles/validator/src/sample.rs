@@ -69,7 +69,7 @@ pub(crate) fn sample(
                         Ok(true) => drop(fetched.fetch_add(1, Ordering::Relaxed)),
                         Ok(false) => {}
                         Err(what) => {
-                            *limit.lock().unwrap_or_else(PoisonError::into_inner) = Some(what)
+                            *limit.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
                         }
                     }
                 }
@@ -83,7 +83,7 @@ pub(crate) fn sample(
                 let message =
                     || format!("{} and perhaps others were not sampled", excerpt(&listed.uri));
                 with(&found, options, &listed.document, |found| {
-                    found.add(&r::OTHER_HOST, listed.place, message)
+                    found.add(&r::OTHER_HOST, listed.place, message);
                 });
             }
         };
@@ -271,7 +271,7 @@ impl One<'_> {
 
     fn add(&self, rule: &'static crate::Rule, message: impl FnOnce() -> String) {
         with(self.found, self.options, &self.listed.document, |found| {
-            found.add(rule, self.listed.place, message)
+            found.add(rule, self.listed.place, message);
         });
     }
 

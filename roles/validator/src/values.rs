@@ -115,7 +115,7 @@ pub(crate) fn uri_fault(uri: &str) -> Option<&'static str> {
     while let Some(at) = memchr_percent(rest) {
         match rest.get(at + 1..at + 3) {
             Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                rest = &rest[at + 3..]
+                rest = &rest[at + 3..];
             }
             _ => return Some("has a `%` without two hex digits"),
         }

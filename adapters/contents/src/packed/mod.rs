@@ -180,7 +180,7 @@ impl Packed {
             // Otherwise nothing could be removed from a full disk. Without the record the content
             // may be back when the folder is opened again, as after loss of power.
             Err(error) if is_full(&error) => {
-                lock(&self.index).set(id, before, ContentLocation::REMOVED)
+                lock(&self.index).set(id, before, ContentLocation::REMOVED);
             }
             appended => appended?,
         }

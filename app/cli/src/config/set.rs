@@ -187,7 +187,7 @@ fn check_origin(set: &SetFile, problems: &mut Vec<String>) {
             );
         }
         (Some(other), _) => {
-            problems.push(format!("`origin`: `{other}` is not known (help: folder or records)"))
+            problems.push(format!("`origin`: `{other}` is not known (help: folder or records)"));
         }
     }
 }

@@ -349,7 +349,10 @@ fn shown_configuration_can_be_read_back() {
                 }
                 toml::Value::String(_) => assert_eq!(&read[key], value),
                 _ => {
-                    assert_eq!(read[key].as_array().unwrap().len(), value.as_array().unwrap().len())
+                    assert_eq!(
+                        read[key].as_array().unwrap().len(),
+                        value.as_array().unwrap().len()
+                    );
                 }
             }
         }

@@ -384,7 +384,7 @@ fn damage_in_a_copy_is_found_and_fetched_again() {
             assert_eq!(
                 run(abreast().args(["sync", &source.url()]).arg(&named)).status.code(),
                 Some(0)
-            )
+            );
         };
         synced();
         assert!(codes(&tool(&["check", "--read-data", "--json"], &[&named], 0)).is_empty());

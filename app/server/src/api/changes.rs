@@ -293,7 +293,7 @@ fn changes_of(
         match change_of(record, resources, log, set, folder) {
             Ok(change) => changes.push(change),
             Err(detail) if faults.len() < MAX_FAULTS => {
-                faults.push(FieldError { change: number + 1, detail })
+                faults.push(FieldError { change: number + 1, detail });
             }
             Err(_) => {}
         }

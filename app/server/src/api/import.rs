@@ -216,7 +216,7 @@ impl<R: Read> Table<R> {
             match result {
                 ReadRecordResult::InputEmpty | ReadRecordResult::OutputEndsFull => {}
                 ReadRecordResult::OutputFull => {
-                    self.fields.resize((self.fields.len() * 2).min(MAX_LINE + 1), 0)
+                    self.fields.resize((self.fields.len() * 2).min(MAX_LINE + 1), 0);
                 }
                 ReadRecordResult::Record => return Ok(Some((begun, count))),
                 ReadRecordResult::End => return Ok(None),
@@ -312,7 +312,7 @@ mod tests {
         loop {
             match table.read() {
                 Ok(Some((line, record))) => {
-                    records.push((line, serde_json::to_string(&record).unwrap()))
+                    records.push((line, serde_json::to_string(&record).unwrap()));
                 }
                 Ok(None) => return Ok(records),
                 Err(error) => return Err(error.to_string()),

@@ -173,7 +173,7 @@ impl Tokens {
                         known.seen = now;
                     }
                     Err(error) => {
-                        tracing::error!("cannot read the tokens again: {error}; those known stay")
+                        tracing::error!("cannot read the tokens again: {error}; those known stay");
                     }
                 }
             }

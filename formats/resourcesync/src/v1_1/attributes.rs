@@ -121,7 +121,7 @@ pub(super) fn read_entry_md(
             b"datetime" => entry.datetime = Some(datetime(&attribute, notes)?),
             b"path" => entry.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
             b"encoding" => {
-                entry.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?)
+                entry.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?);
             }
             b"capability" => entry.capability = entry_capability(&attribute, notes),
             b"at" => entry.at = Some(datetime(&attribute, notes)?),
@@ -162,7 +162,7 @@ pub(super) fn read_ln(
             b"length" => link.length = Some(length("length", &attribute.value())?),
             b"hash" => digests(&mut link.digests, &attribute.value(), notes),
             b"encoding" => {
-                link.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?)
+                link.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?);
             }
             b"path" => link.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
             _ => {}
@@ -188,10 +188,10 @@ pub(super) fn read_alpha(
         AlphaField::Fixity(None) => note_unknown(&mut entry.digests, text),
         AlphaField::Size => entry.length = Some(length("rs:size", text)?),
         AlphaField::MediaType => {
-            entry.media_type = Some(checked("rs:mimetype", text, MAX_VALUE_LENGTH, spare)?)
+            entry.media_type = Some(checked("rs:mimetype", text, MAX_VALUE_LENGTH, spare)?);
         }
         AlphaField::Encoding => {
-            entry.encoding = Some(checked("rs:contentencoding", text, MAX_VALUE_LENGTH, spare)?)
+            entry.encoding = Some(checked("rs:contentencoding", text, MAX_VALUE_LENGTH, spare)?);
         }
     }
     Ok(())

@@ -286,7 +286,7 @@ impl Parser {
                                 }
                                 Ok(Child::Loc) => {
                                     (self.loc_read, self.place) =
-                                        (true, ParserState::Field(Field::Loc))
+                                        (true, ParserState::Field(Field::Loc));
                                 }
                                 Ok(Child::Text(field)) => {
                                     self.text.clear();

@@ -206,7 +206,7 @@ impl Storer {
             match body.read(&mut block) {
                 Ok(0) => break,
                 Ok(count) => {
-                    incoming.add(&block[..count], &mut self.bytes, &dir, &item.uri, item.length)?
+                    incoming.add(&block[..count], &mut self.bytes, &dir, &item.uri, item.length)?;
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => {

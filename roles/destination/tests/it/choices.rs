@@ -246,7 +246,7 @@ fn a_run_stops_at_its_limit_of_bytes_and_the_next_one_continues() {
     exact.options.folder = exact.options.folder.join("../another");
     let observer = |event: &Event<'_>| match event {
         Event::Item(item) if item.uri.ends_with("/d/198") => {
-            std::thread::sleep(Duration::from_millis(300))
+            std::thread::sleep(Duration::from_millis(300));
         }
         _ => {}
     };

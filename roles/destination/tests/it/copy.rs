@@ -47,14 +47,14 @@ impl<T> Ran<T> {
                     code: problem.code.to_owned(),
                     uri: problem.uri.to_owned(),
                     message: problem.message.to_owned(),
-                })
+                });
             }
             Event::Item(item) if item.action != ItemAction::Unchanged => {
                 seen.lock().unwrap().1.push(Item {
                     action: item.action,
                     uri: item.uri.to_owned(),
                     path: item.path.to_owned(),
-                })
+                });
             }
             _ => {}
         });

@@ -153,7 +153,9 @@ fn links_planted_in_the_state_folder_are_not_followed() {
     std::thread::scope(|scope| {
         for (name, targets) in names {
             scope.spawn(move || {
-                targets.iter().for_each(|(target, hard)| plant(name, target, *hard))
+                for (target, hard) in targets {
+                    plant(name, target, *hard);
+                }
             });
         }
     });

@@ -248,7 +248,7 @@ impl Engine {
                     self.end(&mut state, place, Ending::Gone);
                 }
                 AttemptResult::Tried { outcome, give_up } => {
-                    self.failed(&mut state, place, job, outcome, give_up, now)
+                    self.failed(&mut state, place, job, outcome, give_up, now);
                 }
                 AttemptResult::Trimmed(next) => {
                     let letter = DeadLetter::range(

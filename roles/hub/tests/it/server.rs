@@ -142,7 +142,7 @@ pub(crate) fn confirm(got: &Got) -> Reply {
 fn send(stream: &mut TcpStream, got: &Got, reply: Reply) -> std::io::Result<bool> {
     match reply {
         Reply::Status(status) => {
-            write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")?
+            write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")?;
         }
         Reply::Full(status, headers, body) => {
             let headers: String =

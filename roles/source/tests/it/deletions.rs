@@ -25,7 +25,7 @@ fn with_files(count: usize) -> World {
 
 fn remove(world: &World, numbers: std::ops::Range<usize>) {
     numbers.for_each(|number| {
-        std::fs::remove_file(world.folder.join(format!("{number:02}"))).unwrap()
+        std::fs::remove_file(world.folder.join(format!("{number:02}"))).unwrap();
     });
 }
 

@@ -559,7 +559,7 @@ fn dumps_and_archives_are_notified_when_they_are_made() {
         .unwrap()
     };
     let is_told = |wanted: &str| {
-        eventually(wanted, || all_entries(&*topics).iter().any(|told| told == wanted))
+        eventually(wanted, || all_entries(&*topics).iter().any(|told| told == wanted));
     };
     let first = notifier(prompt());
     is_told("created capabilitylist set/capabilitylist.xml");

@@ -199,7 +199,7 @@ impl Shared {
         self.recorded.fetch_add(1, SeqCst);
         match fate {
             Fate::TakeLate(pause) | Fate::NoAnswer(pause) => {
-                std::thread::sleep(Duration::from_millis(pause))
+                std::thread::sleep(Duration::from_millis(pause));
             }
             Fate::Take | Fate::Error => {}
         }

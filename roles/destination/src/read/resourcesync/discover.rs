@@ -322,7 +322,7 @@ impl Search<'_> {
                     return Ok(Some(Searched { candidates, at: url, route: Some(route) }));
                 }
                 Ok(Seen::Page { .. }) => {
-                    self.tried.push(format!("{url}: not a ResourceSync document"))
+                    self.tried.push(format!("{url}: not a ResourceSync document"));
                 }
                 Err(error) if is_absent(&error) => self.tried.push(first_line(&error)),
                 // What is there and broken, or may be there, is not passed over for something else.

@@ -62,7 +62,7 @@ pub(crate) fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
             (Some(time), Some(_))
                 if entry.loc.starts_with("http") && (last..=until).contains(&time) =>
             {
-                last = time
+                last = time;
             }
             _ => return odd(&format!("the entry in line {} is out of place", entry.line)),
         }

@@ -129,7 +129,7 @@ fn check_dump(dump: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> 
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    find("dumps.package", &zip, format!("the package cannot be read: {error}"))
+                    find("dumps.package", &zip, format!("the package cannot be read: {error}"));
                 }
             }
         }

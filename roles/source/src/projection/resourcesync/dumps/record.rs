@@ -68,10 +68,10 @@ impl Dump {
         };
         match kind {
             DumpKind::Resources => {
-                (head.at, head.completed) = (Some(exactly(self.begin)), Some(exactly(self.end)))
+                (head.at, head.completed) = (Some(exactly(self.begin)), Some(exactly(self.end)));
             }
             DumpKind::Changes => {
-                (head.from, head.until) = (Some(exactly(self.begin)), Some(exactly(self.end)))
+                (head.from, head.until) = (Some(exactly(self.begin)), Some(exactly(self.end)));
             }
         }
         Document {
@@ -143,7 +143,7 @@ impl Package {
         };
         match kind {
             DumpKind::Resources => {
-                (entry.at, entry.completed) = (Some(exactly(self.begin)), Some(exactly(self.end)))
+                (entry.at, entry.completed) = (Some(exactly(self.begin)), Some(exactly(self.end)));
             }
             DumpKind::Changes => {
                 (entry.from, entry.until) = (Some(exactly(self.begin)), Some(exactly(self.end)));
