@@ -104,7 +104,7 @@ mod tests {
         let writer = fs::File::create(&path).unwrap();
         let reader = fs::File::open(&path).unwrap();
         let stat = Stat::of(&reader).unwrap();
-        // Read anew for each question, as for a file changed just now.
+        // Read again for each question, as for a file changed just now.
         let asked = || Writers::default().of(&stat);
         assert_eq!(asked(), Open::Yes);
         drop(writer);

@@ -1,4 +1,4 @@
-//! Proxies: what they are told, and what servers behind them see.
+//! Proxies: the requests they receive, and those that servers behind them see.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ fn join(one: &TcpStream, two: &TcpStream) {
     let _ = back.join();
 }
 
-/// A proxy for `CONNECT` that leads everything to one server; and what it was told.
+/// A proxy for `CONNECT` that leads everything to one server, and the requests it received.
 fn connect_proxy(to: &Server) -> (Server, Arc<Mutex<Vec<String>>>) {
     let (told, to) = (Arc::<Mutex<Vec<String>>>::default(), to.address());
     let heads = told.clone();
@@ -104,7 +104,7 @@ async fn proxy_with_https_url_is_reached_over_tls() {
     assert_eq!(error.code(), "net.tls", "the proxy's certificate is verified");
 }
 
-/// A SOCKS 5 server; tells the address it was asked for.
+/// A SOCKS 5 server; returns the address it was asked for.
 fn socks(to: &Server, login: Option<(&str, &str)>) -> (Server, Arc<Mutex<Vec<Vec<u8>>>>) {
     let (told, to) = (Arc::<Mutex<Vec<Vec<u8>>>>::default(), to.address());
     let asked = told.clone();

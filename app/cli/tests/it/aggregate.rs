@@ -13,7 +13,7 @@ fn republish(url: &str, folder: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// URI and `via` of each resource that a Source lists or tells as changed.
+/// URI and `via` of each resource that a Source lists, or lists as changed.
 fn origins(source: &Source, document: &str) -> Vec<(String, String)> {
     let Some(bytes) = source.get(document) else { return Vec::new() };
     let entries = Document::from_slice(&bytes).unwrap().entries.into_iter();

@@ -89,7 +89,7 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn told(output: &Output) -> (Option<i32>, String) {
+fn printed(output: &Output) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -189,7 +189,7 @@ fn output_of_log_can_be_imported_elsewhere() {
     let base = "{\"uri\":\"https://a.example/1\",\"length\":1}\n{\"uri\":\"https://a.example/2\",\"links\":[\
                 {\"rel\":\"via\",\"href\":\"https://original.example/2\"}]}\n";
     let output = place.fed(&["import", "records", "--config", config], base);
-    assert_eq!(told(&output).0, Some(0), "{output:?}");
+    assert_eq!(printed(&output).0, Some(0), "{output:?}");
 
     let source = place.serve(0);
     let list = String::from_utf8(source.get("/records/resourcelist.xml").unwrap()).unwrap();
@@ -204,7 +204,7 @@ fn output_of_log_can_be_imported_elsewhere() {
             &["import", "records", "--format", format, "--server", &url, "--json", "--batch", "1"],
             input,
         );
-        (told(&output), lines(&output).pop().unwrap_or_default())
+        (printed(&output), lines(&output).pop().unwrap_or_default())
     };
     assert_eq!(import("csv", csv).1["recorded"], 2);
     assert_eq!(import("csv", csv).1["unchanged"], 2, "run again, nothing is new");
@@ -242,8 +242,8 @@ fn reading_a_log_makes_neither_store_nor_set() {
         let output = run(abreast().args(["log", set, "--data"]).arg(&data));
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, told) = log("records");
-    assert!(code == Some(2) && told.contains("no store"), "{told}");
+    let (code, printed) = log("records");
+    assert!(code == Some(2) && printed.contains("no store"), "{printed}");
     assert!(!data.exists());
     let file = place.path().join("records.ndjson");
     std::fs::write(&file, "{\"uri\":\"urn:x:1\"}\n").unwrap();
@@ -255,10 +255,10 @@ fn reading_a_log_makes_neither_store_nor_set() {
     assert_eq!(import.status.code(), Some(0), "{import:?}");
     assert_eq!(log("records").0, Some(0));
     for _ in 0..2 {
-        let (code, told) = log("recrods");
+        let (code, printed) = log("recrods");
         assert!(
-            code == Some(2) && told.contains("no set `recrods`"),
-            "the first look made it: {told}"
+            code == Some(2) && printed.contains("no set `recrods`"),
+            "the first look made it: {printed}"
         );
     }
 }
@@ -269,7 +269,7 @@ fn wrong_input_is_refused_with_its_line_and_its_whole_batch() {
     let source = place.serve(0);
     let url = source.url();
     let import = |format: &str, input: &str| {
-        told(&place.fed(
+        printed(&place.fed(
             &["import", "records", "--format", format, "--server", &url, "--batch", "2"],
             input,
         ))
@@ -296,11 +296,11 @@ fn wrong_input_is_refused_with_its_line_and_its_whole_batch() {
     }
     assert_eq!(log("records", &url).len(), 2);
     let locked =
-        told(&place.fed(&["import", "records", "--data", "data"], "{\"uri\":\"urn:x:1\"}\n"));
+        printed(&place.fed(&["import", "records", "--data", "data"], "{\"uri\":\"urn:x:1\"}\n"));
     assert_eq!(locked.0, Some(10));
     assert!(locked.1.contains("--server"), "{}", locked.1);
-    assert_eq!(told(&place.fed(&["import", "records"], "")).0, Some(2));
-    let nobody = told(&place.fed(&["log", "nothing", "--server", &url], ""));
+    assert_eq!(printed(&place.fed(&["import", "records"], "")).0, Some(2));
+    let nobody = printed(&place.fed(&["log", "nothing", "--server", &url], ""));
     assert_eq!(nobody.0, Some(2));
     assert!(
         nobody.1.contains("has no set `nothing`") && nobody.1.contains("records"),
@@ -316,10 +316,10 @@ fn follower_of_the_log_gets_changes_at_once() {
     let mut follower = abreast();
     follower.args(["log", "papers", "--server", &source.url(), "--follow"]).stdout(Stdio::piped());
     let mut follower = Running(follower.spawn().unwrap());
-    let mut told = BufReader::new(follower.0.stdout.take().unwrap()).lines();
+    let mut printed = BufReader::new(follower.0.stdout.take().unwrap()).lines();
     for name in ["a.txt", "b.txt"] {
         fs::write(place.path("papers").join(name), name).unwrap();
-        let line: Value = serde_json::from_str(&told.next().unwrap().unwrap()).unwrap();
+        let line: Value = serde_json::from_str(&printed.next().unwrap().unwrap()).unwrap();
         assert!(line["uri"].as_str().unwrap().ends_with(name), "{line}");
     }
 }
@@ -365,7 +365,7 @@ fn a_server_that_anyone_could_write_to_does_not_start() {
     let serve = |more: &[&str]| {
         let mut command = abreast();
         command.args(["serve", "--config"]).arg(&config).args(more);
-        told(&run(&mut command))
+        printed(&run(&mut command))
     };
     let (code, error) =
         serve(&["--listen", "127.0.0.1:0", "--base-url", "https://papers.example.org/"]);
@@ -396,7 +396,7 @@ fn a_server_that_anyone_could_write_to_does_not_start() {
         let file = place.path("token");
         fs::write(&file, secret).unwrap();
         let file = file.to_str().unwrap();
-        told(&place.fed(
+        printed(&place.fed(
             &["import", "records", "--server", &source.url(), "--token-file", file],
             "{\"uri\":\"urn:x:1\"}\n",
         ))
@@ -420,7 +420,7 @@ fn tokens_are_made_in_the_folder_of_a_store_only() {
             [&["list"][..], &["revoke", "a"], &["create", "--name", "a", "--scope", "read"]]
         {
             let (code, error) =
-                told(&run(abreast().arg("token").args(command).arg("--data").arg(data)));
+                printed(&run(abreast().arg("token").args(command).arg("--data").arg(data)));
             assert!(
                 code == Some(2) && error.contains("`--data`") && error.contains("help:"),
                 "{command:?}: {error}"
@@ -482,7 +482,7 @@ fn a_set_of_records_needs_no_folder() {
     assert!(!folders.into_iter().any(|name| name == "records"), "no folder stands in for one");
     let refused =
         run(abreast().args(["serve", "--origin", "records", "--listen", "127.0.0.1:0", "."]));
-    let (code, text) = told(&refused);
+    let (code, text) = printed(&refused);
     assert_eq!(code, Some(2), "{text}");
     for part in
         ["`data`", "`folder`: a set of records has none", "`name`: a set of records needs one"]

@@ -129,8 +129,8 @@ fn resync_copies_a_site_of_files_and_follows_it() {
         let mut command = Command::new(&program);
         command.arg("--delete").args(arguments).arg(&mapping);
         let output = run(command.current_dir(places.site.parent().unwrap()));
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success() && !told.contains("ERROR"), "{told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && !printed.contains("ERROR"), "{printed}");
     };
     resync(&[
         "--baseline",
@@ -231,13 +231,16 @@ fn failed_builds_end_with_an_error_code() {
         (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     assert_eq!(code(&places.site, &[]).0, 2, "neither copies nor another address");
-    let (number, told) = code(&places.original.join("site"), &["--copy"]);
-    assert!(number == 2 && told.contains("lies in the folder it publishes"), "{told}");
-    let (number, told) = code(places.original.parent().unwrap(), &["--copy"]);
-    assert!(number == 2 && told.contains("--resources-url"), "{told}");
+    let (number, printed) = code(&places.original.join("site"), &["--copy"]);
+    assert!(number == 2 && printed.contains("lies in the folder it publishes"), "{printed}");
+    let (number, printed) = code(places.original.parent().unwrap(), &["--copy"]);
+    assert!(number == 2 && printed.contains("--resources-url"), "{printed}");
     fs::write(places.site.join("sitemap.xml"), "mine").unwrap();
-    let (number, told) = code(&places.site, &["--copy"]);
-    assert!(number == 1 && told.contains("sitemap.xml") && told.contains("help:"), "{told}");
+    let (number, printed) = code(&places.site, &["--copy"]);
+    assert!(
+        number == 1 && printed.contains("sitemap.xml") && printed.contains("help:"),
+        "{printed}"
+    );
     fs::remove_file(places.site.join("sitemap.xml")).unwrap();
     assert_eq!(code(&places.site, &["--copy"]).0, 0);
     let folder = abreast_folder::Folder::open(places.site.join(".abreast")).unwrap();
@@ -256,12 +259,12 @@ fn a_build_holds_deletions_and_files_that_are_being_written() {
     build(&places.original, &places.site, base, &["--copy"]);
     (0..8).for_each(|number| fs::remove_file(places.original.join(format!("f{number}"))).unwrap());
     let output = run(command(&places.original, &places.site, base).arg("--copy"));
-    let told = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.code() == Some(7)
-            && told.contains("8 of 12")
-            && told.contains("--confirm-deletions"),
-        "{told}"
+            && printed.contains("8 of 12")
+            && printed.contains("--confirm-deletions"),
+        "{printed}"
     );
     assert!(places.site.join("set/r/f0").is_file(), "the site stays as it was");
     let mut writer = fs::File::create(places.original.join("half")).unwrap();
@@ -269,8 +272,11 @@ fn a_build_holds_deletions_and_files_that_are_being_written() {
     std::thread::sleep(Duration::from_millis(1_500));
     let output =
         run(command(&places.original, &places.site, base).args(["--copy", "--confirm-deletions"]));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(3) && told.contains("`half` is being written"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(3) && printed.contains("`half` is being written"),
+        "{printed}"
+    );
     assert!(!places.site.join("set/r/half").exists() && !places.site.join("set/r/f0").exists());
     writer.write_all(b", second half").unwrap();
     drop(writer);

@@ -83,16 +83,16 @@ fn jobs_of_a_configuration_file_run_by_name_or_all() {
     assert!(!root.join("one").exists());
     let output = with(&["--all", "--json"]);
     assert_eq!(output.status.code(), Some(0));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     for job in ["one", "two"] {
-        assert!(told.contains(&format!("\"job\":\"{job}\"")), "{told}");
+        assert!(printed.contains(&format!("\"job\":\"{job}\"")), "{printed}");
     }
     assert_eq!(names(&root.join("one")), ["a.txt", "b.pdf", "deep/c.txt"]);
     let output = with(&["one", "--exclude", "deep/", "--dry-run"]);
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        told.contains("leave out deep/c.txt") && !told.contains("leave out b.pdf"),
-        "a flag replaces the file: {told}"
+        printed.contains("leave out deep/c.txt") && !printed.contains("leave out b.pdf"),
+        "a flag replaces the file: {printed}"
     );
     let output = run(abreast().args(["audit", "--config"]).arg(&file).arg("one"));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
@@ -199,13 +199,13 @@ fn secrets_reach_their_server_and_nothing_else() {
             server.seen()[before..].iter().map(|request| request.head.to_lowercase()).collect();
         assert!(sent.contains("authorization: b"), "{words:?} sends credentials: {sent}");
         assert!(!copy.exists(), "{words:?}: a first run that fails leaves nothing");
-        let told = [output.stdout, output.stderr].concat();
-        let told = String::from_utf8_lossy(&told).into_owned();
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed).into_owned();
         let encoded = sent.split("basic ").nth(1).map(|rest| rest[..8].to_owned());
-        assert!(!told.contains("planted"), "{words:?}: {told}");
+        assert!(!printed.contains("planted"), "{words:?}: {printed}");
         assert!(
-            encoded.is_none_or(|encoded| !told.to_lowercase().contains(&encoded)),
-            "{words:?}: {told}"
+            encoded.is_none_or(|encoded| !printed.to_lowercase().contains(&encoded)),
+            "{words:?}: {printed}"
         );
     }
 }
@@ -231,8 +231,8 @@ fn proxy_from_the_environment_is_used_without_its_password() {
     };
     let output = sync_through("http_proxy", &[]);
     assert!(server.seen()[0].head.starts_with("GET http://museum.example/list.xml HTTP/1.1"));
-    let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(!told.contains("planted"), "{told}");
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(!printed.contains("planted"), "{printed}");
     let before = server.seen().len();
     sync_through("ABREAST_PROXY", &[("NO_PROXY", "museum.example")]);
     assert_eq!(server.seen().len(), before);

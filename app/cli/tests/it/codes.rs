@@ -44,26 +44,29 @@ fn a_failure_of_tls_is_code_6_in_every_command() {
     std::fs::write(&wrong, other.pem()).unwrap();
     for words in WITH_A_NETWORK {
         let secure = format!("https://localhost:{port}/");
-        let (code, told) = with(words, &secure, dir, &[]);
-        assert_eq!(code, Some(6), "{words:?}: {told}");
-        assert!(told.contains("self-signed, and not known here"), "{words:?}: {told}");
-        let (code, told) = with(words, &secure, dir, &["--ca-file", wrong.to_str().unwrap()]);
-        assert_eq!(code, Some(6), "{words:?}: {told}");
+        let (code, printed) = with(words, &secure, dir, &[]);
+        assert_eq!(code, Some(6), "{words:?}: {printed}");
+        assert!(printed.contains("self-signed, and not known here"), "{words:?}: {printed}");
+        let (code, printed) = with(words, &secure, dir, &["--ca-file", wrong.to_str().unwrap()]);
+        assert_eq!(code, Some(6), "{words:?}: {printed}");
         // The server is known then, and has nothing.
-        let (code, told) = with(words, &secure, dir, &["--ca-file", named.to_str().unwrap()]);
-        assert!(code != Some(6) && !told.contains("self-signed"), "{words:?} {code:?}: {told}");
+        let (code, printed) = with(words, &secure, dir, &["--ca-file", named.to_str().unwrap()]);
+        assert!(
+            code != Some(6) && !printed.contains("self-signed"),
+            "{words:?} {code:?}: {printed}"
+        );
         // The certificate is of another name.
-        let (code, told) = with(
+        let (code, printed) = with(
             words,
             &format!("https://127.0.0.1:{port}/"),
             dir,
             &["--ca-file", named.to_str().unwrap()],
         );
-        assert_eq!(code, Some(6), "{words:?}: {told}");
-        assert!(told.contains("for another host name"), "{words:?}: {told}");
-        let (code, told) = with(words, &format!("http://localhost:{port}/"), dir, &[]);
-        assert_eq!(code, Some(6), "{words:?}: {told}");
-        assert!(told.contains("the server speaks TLS"), "{words:?}: {told}");
+        assert_eq!(code, Some(6), "{words:?}: {printed}");
+        assert!(printed.contains("for another host name"), "{words:?}: {printed}");
+        let (code, printed) = with(words, &format!("http://localhost:{port}/"), dir, &[]);
+        assert_eq!(code, Some(6), "{words:?}: {printed}");
+        assert!(printed.contains("the server speaks TLS"), "{words:?}: {printed}");
     }
 }
 
@@ -107,9 +110,9 @@ fn a_path_that_is_not_there_is_code_2_in_every_command() {
         &["config", "show", missing],
         &["token", "list", "--config", missing],
     ] {
-        let (code, told) = with(words, "", dir, &[]);
-        assert_eq!(code, Some(2), "{words:?}: {told}");
-        assert!(!told.is_empty(), "{words:?}");
+        let (code, printed) = with(words, "", dir, &[]);
+        assert_eq!(code, Some(2), "{words:?}: {printed}");
+        assert!(!printed.is_empty(), "{words:?}");
     }
 }
 
@@ -120,12 +123,12 @@ fn a_bad_argument_is_code_2_in_every_command() {
     std::fs::write(place.path().join("records.ndjson"), "{\"uri\":\"http://h/a\"}\n").unwrap();
     for words in WITH_A_NETWORK {
         for url in ["http://[", "ftp://papers.example.org/", "nonsense://"] {
-            let (code, told) = with(words, url, dir, &[]);
-            assert_eq!(code, Some(2), "{words:?} {url}: {told}");
+            let (code, printed) = with(words, url, dir, &[]);
+            assert_eq!(code, Some(2), "{words:?} {url}: {printed}");
         }
         for more in [["--proxy", "nonsense://"], ["--pin", "nonsense"], ["--no-such-option", "x"]] {
-            let (code, told) = with(words, "http://127.0.0.1:9/", dir, &more);
-            assert_eq!(code, Some(2), "{words:?} {more:?}: {told}");
+            let (code, printed) = with(words, "http://127.0.0.1:9/", dir, &more);
+            assert_eq!(code, Some(2), "{words:?} {more:?}: {printed}");
         }
     }
 }
@@ -174,21 +177,22 @@ fn an_address_that_is_no_url_is_code_2_in_every_command() {
             "host.example:80",
             "",
         ] {
-            let (code, told) = with(words, url, dir, &[]);
-            assert_eq!(code, Some(2), "{words:?} {url}: {told}");
-            let names_a_url = ["URL", "http://", "https://"].iter().any(|word| told.contains(word));
-            assert!(url.is_empty() || names_a_url, "{words:?} {url}: {told}");
+            let (code, printed) = with(words, url, dir, &[]);
+            assert_eq!(code, Some(2), "{words:?} {url}: {printed}");
+            let names_a_url =
+                ["URL", "http://", "https://"].iter().any(|word| printed.contains(word));
+            assert!(url.is_empty() || names_a_url, "{words:?} {url}: {printed}");
         }
     }
     for proxy in ["http:/proxy.example", "ftp://proxy.example/"] {
-        let (code, told) =
+        let (code, printed) =
             with(&["explore", "http://127.0.0.1:9/", "--proxy", "URL"], proxy, dir, &[]);
-        assert_eq!(code, Some(2), "{proxy}: {told}");
+        assert_eq!(code, Some(2), "{proxy}: {printed}");
     }
     for host in ["http://h.example/", "h.example/", ""] {
         for words in [WITH_A_NETWORK[0], WITH_A_NETWORK[2]] {
-            let (code, told) = with(words, "http://127.0.0.1:9/", dir, &["--allow-host", host]);
-            assert_eq!(code, Some(2), "{words:?} {host}: {told}");
+            let (code, printed) = with(words, "http://127.0.0.1:9/", dir, &["--allow-host", host]);
+            assert_eq!(code, Some(2), "{words:?} {host}: {printed}");
         }
     }
 }
@@ -201,15 +205,15 @@ fn a_file_or_nothing_where_a_folder_is_needed_is_code_2() {
     let url = "http://127.0.0.1:9/";
     for target in ["DIR/file", "DIR/file/below", "warc:DIR/file", ""] {
         for more in [&[][..], &["-n"], &["--all-sets"], &["--test-filter"]] {
-            let (code, told) = with(&["sync", url, target], "", dir, more);
-            assert_eq!(code, Some(2), "{target} {more:?}: {told}");
+            let (code, printed) = with(&["sync", url, target], "", dir, more);
+            assert_eq!(code, Some(2), "{target} {more:?}: {printed}");
             assert!(
-                told.contains("help:") || told.contains("Not a directory"),
-                "{target} {more:?}: {told}"
+                printed.contains("help:") || printed.contains("Not a directory"),
+                "{target} {more:?}: {printed}"
             );
         }
-        let (code, told) = with(&["audit", url, target], "", dir, &[]);
-        assert_eq!(code, Some(2), "{target}: {told}");
+        let (code, printed) = with(&["audit", url, target], "", dir, &[]);
+        assert_eq!(code, Some(2), "{target}: {printed}");
     }
     for words in [
         &["sync", url, "DIR/copy", "--state", "DIR/file"][..],
@@ -230,8 +234,8 @@ fn a_file_or_nothing_where_a_folder_is_needed_is_code_2() {
         &["validate", "DIR"],
         &["explore", "DIR"],
     ] {
-        let (code, told) = with(words, "", dir, &[]);
-        assert_eq!(code, Some(2), "{words:?}: {told}");
+        let (code, printed) = with(words, "", dir, &[]);
+        assert_eq!(code, Some(2), "{words:?}: {printed}");
     }
     assert!(
         !place.path().join("copy").exists()
@@ -250,9 +254,9 @@ fn a_server_that_cannot_be_reached_is_code_5_in_every_command() {
         if ["log", "import", "hub"].contains(&words[0]) {
             continue;
         }
-        let (code, told) = with(words, &format!("http://{address}/"), dir, &[]);
-        assert_eq!(code, Some(5), "{words:?}: {told}");
-        assert!(!told.contains("publish the document"), "{words:?}: {told}");
+        let (code, printed) = with(words, &format!("http://{address}/"), dir, &[]);
+        assert_eq!(code, Some(5), "{words:?}: {printed}");
+        assert!(!printed.contains("publish the document"), "{words:?}: {printed}");
     }
 }
 
@@ -273,14 +277,17 @@ fn a_site_without_a_source_is_code_4_with_what_was_tried() {
         for words in
             [&["sync", "URL", "DIR/copy"][..], &["audit", "URL", "DIR"], &["explore", "URL"]]
         {
-            let (code, told) = with(words, &url, dir, &["--retries", "0"]);
-            assert_eq!(code, Some(4), "{words:?} {path}: {told}");
-            assert!(told.contains(&url) && told.contains("help:"), "{words:?} {path}: {told}");
+            let (code, printed) = with(words, &url, dir, &["--retries", "0"]);
+            assert_eq!(code, Some(4), "{words:?} {path}: {printed}");
+            assert!(
+                printed.contains(&url) && printed.contains("help:"),
+                "{words:?} {path}: {printed}"
+            );
         }
-        let (_, told) = with(&["explore", "URL"], &url, dir, &[]);
+        let (_, printed) = with(&["explore", "URL"], &url, dir, &[]);
         assert!(
-            told.contains(&format!("tried http://{address}/.well-known/resourcesync")),
-            "{told}"
+            printed.contains(&format!("tried http://{address}/.well-known/resourcesync")),
+            "{printed}"
         );
         if path != "text" {
             assert_eq!(with(&["validate", "URL"], &url, dir, &[]).0, Some(4), "{path}");

@@ -260,9 +260,9 @@ fn python_reads_packages_as_they_are() {
     }
     let output = run(Command::new(python).args(["-X", "utf8", "-c", SCRIPT]).args(names));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = String::from_utf8(output.stdout).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(
-        told,
+        printed,
         "manifest.xml|resources/empty|resources/sub folder/é %.txt\nchanges/1/new|manifest.xml\n"
     );
 }

@@ -77,27 +77,27 @@ fn a_command_with_json_that_fails_prints_an_object() {
         let words: Vec<_> = words.iter().map(|word| word.replace("DIR", &dir)).collect();
         let output = run(abreast().args(&words).arg("--json"));
         let (out, code) = (text(&output.stdout), output.status.code().unwrap());
-        let told = format!("{words:?}: {code}\n{out}{}", text(&output.stderr));
-        assert!(code != 0 && !out.is_empty(), "{told}");
+        let printed = format!("{words:?}: {code}\n{out}{}", text(&output.stderr));
+        assert!(code != 0 && !out.is_empty(), "{printed}");
         let lines: Vec<serde_json::Value> = out
             .lines()
             .map(|line| {
-                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {told}"))
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {printed}"))
             })
             .collect();
         if words[0] == "doctor" {
             assert!(
                 lines.iter().any(|line| line["ok"] == false && line["help"].is_string()),
-                "{told}"
+                "{printed}"
             );
             continue;
         }
         let errors: Vec<_> = lines.iter().filter(|line| line["type"] == "error").collect();
-        assert_eq!(errors.len(), 1, "{told}");
-        assert!(errors[0]["code"].is_string() && errors[0]["message"].is_string(), "{told}");
-        assert!(errors[0]["causes"].is_array() && errors[0]["fatal"] == true, "{told}");
-        assert_eq!(errors[0]["exit_code"], code, "{told}");
-        assert!(!output.stderr.is_empty(), "people read the text: {told}");
+        assert_eq!(errors.len(), 1, "{printed}");
+        assert!(errors[0]["code"].is_string() && errors[0]["message"].is_string(), "{printed}");
+        assert!(errors[0]["causes"].is_array() && errors[0]["fatal"] == true, "{printed}");
+        assert_eq!(errors[0]["exit_code"], code, "{printed}");
+        assert!(!output.stderr.is_empty(), "people read the text: {printed}");
     }
     assert!(untested.is_empty(), "no case for {untested:?}");
 }

@@ -1,5 +1,5 @@
-//! A copy that follows is told of changes by a Source with its hub: by events and by callback, over
-//! kills of the Source.
+//! A copy that follows is notified of changes by a Source with its hub: by events and by callback,
+//! over kills of the Source.
 
 use crate::world::{Source, abreast};
 use abreast_testkit::folder::{files, same};

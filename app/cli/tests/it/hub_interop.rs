@@ -137,14 +137,14 @@ fn flask_websub_subscribes_verifies_renews_and_unsubscribes() {
     let change = |name: &str| {
         fs::write(place.join("folder").join(name), name).unwrap();
         // Its listeners hear only what is signed as it should be.
-        let told = peer.heard("told");
-        let body = told["body"].as_str().unwrap();
+        let printed = peer.heard("printed");
+        let body = printed["body"].as_str().unwrap();
         assert!(
             body.contains("capability=\"change-notification\"")
                 && body.contains(&format!("/{name}<")),
             "{body}"
         );
-        assert_eq!(told["topic"].as_str(), Some(topic.as_str()));
+        assert_eq!(printed["topic"].as_str(), Some(topic.as_str()));
     };
     change("one");
     assert_eq!(peer.post("/renew", &format!("id={id}")), id);
@@ -178,9 +178,9 @@ fn our_hub_delivers_flask_websub_topics_for_any_publish_form() {
         assert_eq!(request(&peer.address, "PUT", "/topic", "text/plain", content).0, 200);
         let (status, body) = request(&source.address, "POST", "/hub", FORM, &form);
         assert_eq!(status, 202, "{body}");
-        let told = peer.heard("told");
+        let printed = peer.heard("printed");
         assert_eq!(
-            (told["topic"].as_str(), told["body"].as_str()),
+            (printed["topic"].as_str(), printed["body"].as_str()),
             (Some(topic.as_str()), Some(content))
         );
     }
@@ -202,8 +202,8 @@ fn flask_websub_as_another_hub_passes_our_changes_on() {
     peer.subscribe(&topic);
     for name in ["one", "two"] {
         fs::write(place.join("folder").join(name), name).unwrap();
-        let told = peer.heard("told");
-        let body = told["body"].as_str().unwrap();
+        let printed = peer.heard("printed");
+        let body = printed["body"].as_str().unwrap();
         assert!(
             body.contains("capability=\"change-notification\"")
                 && body.contains(&format!("/{name}<")),

@@ -8,12 +8,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// `resync-sync` with arguments, in a working directory of its own; tells its standard error.
+/// `resync-sync` with arguments, in a working directory of its own; returns its standard error.
 fn resync_sync(program: &Path, place: &Path, arguments: &[&str]) -> String {
     let output = run(Command::new(program).args(arguments).current_dir(place));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}\n{told}");
-    told
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}\n{printed}");
+    printed
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn resync_copies_our_source_and_loses_no_change() {
         let source = Source::start(&original, 0, &[]);
         let mapping = format!("{}set/r={}", source.url(), copy.display());
         let list = format!("{}set/resourcelist.xml", source.url());
-        let told = resync_sync(
+        let printed = resync_sync(
             &program,
             place,
             &[
@@ -53,7 +53,7 @@ fn resync_copies_our_source_and_loses_no_change() {
                 &mapping,
             ],
         );
-        assert!(told.contains("SYNCED"), "{told}");
+        assert!(printed.contains("SYNCED"), "{printed}");
         assert_equal(&original, &copy);
 
         let from = now_as_resync_wants_it();
@@ -74,7 +74,7 @@ fn resync_copies_our_source_and_loses_no_change() {
                 .is_some_and(|list| String::from_utf8_lossy(&list).matches("<url>").count() >= 32)
         });
         let changes = format!("{}set/changelist.xml", source.url());
-        let told = resync_sync(
+        let printed = resync_sync(
             &program,
             place,
             &[
@@ -90,7 +90,7 @@ fn resync_copies_our_source_and_loses_no_change() {
                 &mapping,
             ],
         );
-        assert!(!told.contains("ERROR"), "{told}");
+        assert!(!printed.contains("ERROR"), "{printed}");
         assert_equal(&original, &copy);
     }
 }
@@ -176,7 +176,7 @@ fn we_copy_what_resync_build_wrote_and_nginx_serves() {
     fs::write(data.join("4.xml"), "<n>four</n>").unwrap();
     fs::write(data.join("inner/new.txt"), "new").unwrap();
     make_list();
-    // nginx tells list versions apart by second and length; this one differs in length.
+    // nginx distinguishes list versions by second and length; this one differs in length.
     sync(&url, &copy, 0, &[]);
     assert_equal(&data, &copy);
     assert_eq!(files(&copy).len(), 80);

@@ -1,4 +1,4 @@
-//! Stores and copies are looked at, mended, backed up and restored, also while they are used and
+//! Stores and copies are checked, repaired, backed up and restored, also while they are used and
 //! while killed.
 
 use crate::crash::{spawn, write_version, writer};
@@ -93,18 +93,18 @@ fn mirror_is_equal_after_the_source_restored_an_old_backup() {
     put(&world.original, "a.txt", "before");
     eventually("the change is published", || lists(&source, "a.txt"));
     tool(&["backup"], &[&world.data, &world.backups], 0);
-    // Lost with the log: a resource that comes and one that changes, both told to the mirror.
+    // Lost with the log: a resource that comes and one that changes, both sent to the mirror.
     put(&world.original, "lost.txt", "lost");
     put(&world.original, "a.txt", "after");
     eventually("the changes are published", || lists(&source, "lost.txt"));
     sync(&url, &world.copy, 0, &[]);
     assert_equal(&world.original, &world.copy);
     let log = |after: &str| run(abreast().args(["log", "set", "--server", &url, "--after", after]));
-    let told = String::from_utf8(log("0").stdout).unwrap();
-    let last: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+    let printed = String::from_utf8(log("0").stdout).unwrap();
+    let last: Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
     let (lost, kept) = (last["position"].to_string(), "1");
     source.stop();
-    // The folder went back too: the log alone cannot tell that anything is different.
+    // The folder went back too: the log alone does not show that anything is different.
     fs::remove_file(world.original.join("lost.txt")).unwrap();
     put(&world.original, "a.txt", "before");
     fs::rename(&world.data, world.data.with_extension("old")).unwrap();
@@ -117,13 +117,14 @@ fn mirror_is_equal_after_the_source_restored_an_old_backup() {
     sync(&url, &world.copy, 0, &[]);
     assert_equal(&world.original, &world.copy);
     assert_eq!(tool(&["check"], &[&world.data], 0).lines().last(), Some("no damage found"));
-    // Clients of the API too: who stands in the lost part is told, others go on.
+    // Clients of the API too: one whose position is in the lost part gets an error, others
+    // continue.
     let refused = log(&lost);
     assert!(!refused.status.success());
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(text.contains("the log was restarted"), "{text}");
-    let told = String::from_utf8(log(kept).stdout).unwrap();
-    assert!(told.lines().last().unwrap().contains("new.txt"), "{told}");
+    let printed = String::from_utf8(log(kept).stdout).unwrap();
+    assert!(printed.lines().last().unwrap().contains("new.txt"), "{printed}");
 }
 
 #[test]
@@ -259,7 +260,7 @@ fn hub_is_checked_backed_up_repaired_and_restarted() {
     eventually("the change is published", || lists(&source, "a.txt"));
     source.stop();
     let database = world.data.join("hub.db");
-    let topic_url = "http://example.org/told";
+    let topic_url = "http://example.org/printed";
     let open = |data: &Path| {
         let store = HubStore::open(&data.join("hub.db"), Arc::new(SystemClock)).unwrap();
         let topic = store.open_topic(topic_url).unwrap();
@@ -349,8 +350,8 @@ fn the_command_that_an_audit_names_repairs_the_copy() {
         assert_eq!(words.contains(&"--full"), full, "{text}");
         let output = run(abreast().args(&words));
         assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(told.contains("found missing or altered here"), "{told}");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.contains("found missing or altered here"), "{printed}");
         tool(&["audit", "--full"], &paths, 0);
         assert_equal(&world.original, &world.copy);
         fs::remove_file(world.copy.join("f003.txt")).unwrap();
@@ -472,7 +473,7 @@ fn killed_backup_restore_and_repair_leave_old_or_new() {
                 fs::remove_dir_all(&restored).unwrap();
             }
             "repair" => {
-                // Whatever was left, it is mended from there.
+                // Whatever was left, it is repaired from there.
                 tool(&["repair"], &[&world.data], 0);
                 tool(&["check"], &[&world.data], 0);
                 for entry in fs::read_dir(&world.data).unwrap() {

@@ -195,9 +195,9 @@ fn archive_programs_read_a_packed_copy_and_its_index() {
         fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path()).collect();
     let check =
         run(Command::new(&python).args(["-m", "warcio.cli", "check", "-v"]).args(&segments));
-    let told = String::from_utf8_lossy(&check.stdout).into_owned();
-    assert!(check.status.success() && told.contains("digest pass"), "{told}");
-    assert!(!told.contains("digest failed") && !told.contains("not chunked"), "{told}");
+    let printed = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(check.status.success() && printed.contains("digest pass"), "{printed}");
+    assert!(!printed.contains("digest failed") && !printed.contains("not chunked"), "{printed}");
 
     // The index is the one that the replay program makes itself.
     let script = "import sys; from pywb.indexer.cdxindexer import main; main(sys.argv[1:])";

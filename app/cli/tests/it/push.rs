@@ -1,4 +1,4 @@
-//! A Source with its hub, and hubs alone: who subscribed is told of every change, in order, over
+//! A Source with its hub, and hubs alone: subscribers are notified of every change, in order, over
 //! restarts and kills.
 
 use crate::world::{Source, abreast, stop};
@@ -158,10 +158,10 @@ fn follower_of_the_stream_resumes() {
     let mut child = Running(command.spawn().unwrap());
     let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let mut lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     let mut next = |name: &str| {
         let line = lines.next().unwrap();
-        told.push(line["offset"].as_u64().unwrap());
+        printed.push(line["offset"].as_u64().unwrap());
         assert!(line["changes"][0]["uri"].as_str().unwrap().ends_with(name), "{line}");
     };
     put(folder, "one");
@@ -172,7 +172,7 @@ fn follower_of_the_stream_resumes() {
     next("two");
     put(folder, "three");
     next("three");
-    assert_eq!(told, [1, 2, 3]);
+    assert_eq!(printed, [1, 2, 3]);
     let url = format!("{}set/capabilitylist.xml", source.url());
     let rest = run(abreast().args(["subscribe", &url, "--from", "2", "--limit", "1"]));
     assert_eq!(rest.status.code(), Some(0));
@@ -240,7 +240,7 @@ fn standalone_hub_accepts_foreign_topics_and_is_inspected() {
     let target =
         look(&["targets", "https://museum.example/topic"], &of_server, 0)[0]["id"].to_string();
     look(&["targets", "https://museum.example/other"], &of_server, 2);
-    assert!(callback.got.lock().unwrap().is_empty(), "who subscribes is told of what comes");
+    assert!(callback.got.lock().unwrap().is_empty(), "who subscribes is printed of what comes");
     look(&["replay", &target, "--after", "0"], &of_server, 0);
     eventually("both come", || callback.got.lock().unwrap().len() == 2);
     eventually("that is recorded", || {

@@ -233,20 +233,20 @@ fn wrong_usage_is_code_2_with_help() {
     let output = run(abreast().args(["sync"]));
     assert_eq!(output.status.code(), Some(2));
     let output = run(abreast().args(["sync", "localhost:8080", "copy"]).current_dir(place.path()));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(
-        (output.status.code(), told.contains("for example https://example.org/")),
+        (output.status.code(), printed.contains("for example https://example.org/")),
         (Some(2), true),
-        "{told}"
+        "{printed}"
     );
     let output = run(abreast()
         .args(["sync", "http://127.0.0.1:9/", "copy", "--retries", "0"])
         .current_dir(place.path()));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(
-        (output.status.code(), told.matches("cannot fetch").count()),
+        (output.status.code(), printed.matches("cannot fetch").count()),
         (Some(5), 1),
-        "told once: {told}"
+        "printed once: {printed}"
     );
     let output =
         run(abreast().args(["serve", ".", "--listen", "127.0.0.1"]).current_dir(place.path()));

@@ -56,7 +56,7 @@ impl World {
 }
 
 /// Exit code, what was printed as JSON, and what was written for people.
-fn told(words: &[&str], folder: &Path) -> (i32, Vec<serde_json::Value>, String) {
+fn printed(words: &[&str], folder: &Path) -> (i32, Vec<serde_json::Value>, String) {
     let output = run(abreast().args(&words[..2]).arg(folder).args(&words[2..]).arg("--json"));
     let text = String::from_utf8(output.stdout).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -79,7 +79,8 @@ fn the_set_that_is_named_is_copied_and_audited() {
         for command in ["sync", "audit"] {
             fs::create_dir_all(&copy).unwrap();
             for more in [&[][..], &["--set", "nothing"]] {
-                let (code, _, errors) = told(&[&[command, address.as_str()], more].concat(), &copy);
+                let (code, _, errors) =
+                    printed(&[&[command, address.as_str()], more].concat(), &copy);
                 assert_eq!(code, 2, "{command} {address} {more:?}: {errors}");
                 assert!(
                     errors.contains("/maps/capabilitylist.xml") && errors.contains("/papers/"),
@@ -91,10 +92,10 @@ fn the_set_that_is_named_is_copied_and_audited() {
     assert!(files(&copy).is_empty());
     for address in [root.clone(), format!("{root}sitemap.xml"), format!("{root}about.html")] {
         let copy = world.path(&format!("copy-{}", address.len()));
-        assert_eq!(told(&["sync", &address, "--set", "papers"], &copy).0, 0, "{address}");
+        assert_eq!(printed(&["sync", &address, "--set", "papers"], &copy).0, 0, "{address}");
         assert_equal(&world.set("papers"), &copy);
-        assert_eq!(told(&["audit", &address, "--set", "papers"], &copy).0, 0, "{address}");
-        let (code, _, errors) = told(&["audit", &address, "--set", "maps"], &copy);
+        assert_eq!(printed(&["audit", &address, "--set", "papers"], &copy).0, 0, "{address}");
+        let (code, _, errors) = printed(&["audit", &address, "--set", "maps"], &copy);
         assert_eq!(code, 2, "a copy is not compared with another set: {errors}");
     }
 }
@@ -128,10 +129,10 @@ fn all_sets_are_copied_each_into_its_own_folder() {
     let source = world.serve();
     let (root, copy) = (source.url(), world.path("copy"));
     assert_eq!(source.hint(), format!("abreast sync {root} FOLDER --all-sets"));
-    let sync = || told(&["sync", &root, "--all-sets"], &copy);
-    let audit = || told(&["audit", &root, "--all-sets"], &copy);
+    let sync = || printed(&["sync", &root, "--all-sets"], &copy);
+    let audit = || printed(&["audit", &root, "--all-sets"], &copy);
 
-    let (code, lines, errors) = told(&["sync", &root, "--all-sets", "--dry-run"], &copy);
+    let (code, lines, errors) = printed(&["sync", &root, "--all-sets", "--dry-run"], &copy);
     assert_eq!((code, of_type(&lines, "item").len(), copy.exists()), (0, 2, false), "{errors}");
     let (code, lines, errors) = sync();
     let summaries = of_type(&lines, "summary");
@@ -144,10 +145,13 @@ fn all_sets_are_copied_each_into_its_own_folder() {
     assert_eq!((code, of_type(&lines, "audit").len()), (0, 1), "{lines:?}");
     assert_eq!(of_type(&lines, "audit")[0]["same"], 2);
     // A single set does not go where all are, nor all where a single one is.
-    assert_eq!(told(&["sync", &root, "--set", "maps"], &copy).0, 2);
-    assert_eq!(told(&["sync", &root, "--all-sets"], &copy.join("maps")).0, 2);
+    assert_eq!(printed(&["sync", &root, "--set", "maps"], &copy).0, 2);
+    assert_eq!(printed(&["sync", &root, "--all-sets"], &copy.join("maps")).0, 2);
     for more in [["--set", "maps"], ["--base", "http://h/"]] {
-        assert_eq!(told(&[&["sync", root.as_str(), "--all-sets"], &more[..]].concat(), &copy).0, 2);
+        assert_eq!(
+            printed(&[&["sync", root.as_str(), "--all-sets"], &more[..]].concat(), &copy).0,
+            2
+        );
     }
 
     // What changes is found, and one difference makes the whole different.
@@ -196,19 +200,19 @@ fn one_set_that_fails_does_not_hold_the_others() {
     let world = World::new(&["maps", "papers"]);
     let source = world.serve();
     let (root, copy) = (source.url(), world.path("copy"));
-    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
+    assert_eq!(printed(&["sync", &root, "--all-sets"], &copy).0, 0);
     let state = abreast_folder::Folder::open(copy.join("maps/.abreast")).unwrap();
     let held = state.root().lock(b"lock").unwrap().expect("nobody has it");
     fs::write(world.set("papers").join("more.txt"), "more").unwrap();
     eventually("the new file is copied", || {
-        let (code, lines, _) = told(&["sync", &root, "--all-sets"], &copy);
+        let (code, lines, _) = printed(&["sync", &root, "--all-sets"], &copy);
         assert_eq!(code, 10, "{lines:?}");
         let notices = of_type(&lines, "notice");
         assert!(notices.iter().any(|notice| notice["code"] == "sets.failed"), "{lines:?}");
         copy.join("papers/more.txt").exists()
     });
     drop(held);
-    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
+    assert_eq!(printed(&["sync", &root, "--all-sets"], &copy).0, 0);
 }
 
 #[test]
@@ -231,7 +235,7 @@ fn all_sets_are_followed_by_one_command() {
         fs::write(original.join(format!("new-{number}")), name).unwrap();
         eventually("the change is copied", || copied.join(format!("new-{number}")).exists());
     }
-    let second = told(&["sync", &source.url(), "--all-sets"], &copy);
+    let second = printed(&["sync", &source.url(), "--all-sets"], &copy);
     assert_eq!(second.0, 10, "one command has all of them: {}", second.2);
     let pid = rustix::process::Pid::from_child(&following.0);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -246,11 +250,11 @@ fn the_folder_of_all_sets_is_not_taken_for_a_copy() {
     let world = World::new(&["maps", "papers"]);
     let source = world.serve();
     let (root, copy) = (source.url(), world.path("copy"));
-    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
+    assert_eq!(printed(&["sync", &root, "--all-sets"], &copy).0, 0);
     let before = files(&copy);
     for command in [&["sync"][..], &["sync", "--dry-run"], &["sync", "--follow"], &["audit"]] {
         let words = [&[command[0], root.as_str(), "--set", "maps"], &command[1..]].concat();
-        let (code, _, errors) = told(&words, &copy);
+        let (code, _, errors) = printed(&words, &copy);
         assert_eq!(code, 2, "{words:?} {errors}");
         assert!(
             errors.contains("copies of all sets") && errors.contains("use `--all-sets`"),
@@ -278,7 +282,7 @@ fn check_and_repair_go_through_all_sets() {
     for (copy, given, more) in
         [(&copy, &copy, &[][..]), (&other, &other, &beside), (&other, &state, &beside)]
     {
-        let sync = || told(&[&["sync", root.as_str(), "--all-sets"], more].concat(), copy).0;
+        let sync = || printed(&[&["sync", root.as_str(), "--all-sets"], more].concat(), copy).0;
         let on_copies = |words: &[&str]| {
             let output = run(abreast().args(words).arg(given));
             let text = String::from_utf8(output.stdout).unwrap()
@@ -315,9 +319,9 @@ fn check_and_repair_go_through_all_sets() {
     // An audit finds the states that the copies name; a run is refused, since the user knows why
     // they are there.
     let before = paths(&other);
-    let (code, lines, errors) = told(&["audit", &root, "--all-sets"], &other);
+    let (code, lines, errors) = printed(&["audit", &root, "--all-sets"], &other);
     assert_eq!((code, &of_type(&lines, "audit")[0]["same"]), (0, &2.into()), "{errors}");
-    let (code, _, errors) = told(&["sync", &root, "--all-sets"], &other);
+    let (code, _, errors) = printed(&["sync", &root, "--all-sets"], &other);
     assert!(
         code == 2 && errors.contains(&format!("help: give `--state {state_word}`")),
         "{code} {errors}"
@@ -330,7 +334,7 @@ fn a_copy_that_is_followed_is_locked_between_polls() {
     let world = World::new(&["maps", "papers"]);
     let source = world.serve();
     let (root, copy) = (source.url(), world.path("copy"));
-    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
+    assert_eq!(printed(&["sync", &root, "--all-sets"], &copy).0, 0);
     let follow = |words: &[&str], folder: &Path| {
         let mut command = abreast();
         command
@@ -411,11 +415,11 @@ fn a_first_run_that_fails_leaves_nothing_behind() {
     }
     // A copy that was made stays, and so does one that is refused where another one is.
     let copy = world.path("copy");
-    assert_eq!(told(&["sync", &root], &copy).0, 0);
-    assert_ne!(told(&["sync", &missing], &copy).0, 0);
-    assert_eq!(told(&["sync", &root], &copy.join("inside")).0, 2);
+    assert_eq!(printed(&["sync", &root], &copy).0, 0);
+    assert_ne!(printed(&["sync", &missing], &copy).0, 0);
+    assert_eq!(printed(&["sync", &root], &copy.join("inside")).0, 2);
     assert!(!copy.join("inside").exists() && copy.join(".abreast/mirror.db").exists());
-    assert_eq!(told(&["sync", &root], &copy).0, 0);
+    assert_eq!(printed(&["sync", &root], &copy).0, 0);
 }
 
 #[test]
@@ -423,7 +427,7 @@ fn audit_explains_what_to_do_about_files_of_others() {
     let world = World::new(&["maps"]);
     let source = world.serve();
     let (root, copy) = (source.url(), world.path("copy"));
-    assert_eq!(told(&["sync", &root], &copy).0, 0);
+    assert_eq!(printed(&["sync", &root], &copy).0, 0);
     fs::write(copy.join("mine"), "mine").unwrap();
     let output = run(abreast().args(["audit", &root]).arg(&copy));
     let text = String::from_utf8_lossy(&output.stdout);

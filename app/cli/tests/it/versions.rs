@@ -96,10 +96,10 @@ fn memento_client_finds_the_version_of_each_date() {
     let output = run(command
         .args(["-c", MEMENTO_CLIENT, &url, "Thu, 01 Jan 2015 00:00:00 GMT"])
         .args(&asked));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
     let found: Vec<serde_json::Value> =
-        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let text = |found: &serde_json::Value, which: &str| {
         String::from_utf8(source.get(&path_in(found[which].as_str()?))?).ok()
     };

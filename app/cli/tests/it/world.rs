@@ -171,7 +171,7 @@ pub(crate) fn get(address: &str, path: &str) -> Option<(u16, Vec<u8>)> {
     Some((head.split(' ').nth(1)?.parse().ok()?, body))
 }
 
-/// Runs `abreast sync`, expecting an exit code; tells the summary.
+/// Runs `abreast sync`, expecting an exit code; returns the summary.
 pub(crate) fn sync(url: &str, folder: &Path, code: i32, more: &[&str]) -> serde_json::Value {
     let output = run(abreast().args(["sync", url]).arg(folder).arg("--json").args(more));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -188,7 +188,7 @@ pub(crate) fn sync(url: &str, folder: &Path, code: i32, more: &[&str]) -> serde_
         .unwrap_or_default()
 }
 
-/// Runs `abreast audit --full`, and tells its exit code.
+/// Runs `abreast audit --full`, and returns its exit code.
 pub(crate) fn audit(url: &str, folder: &Path) -> i32 {
     run(abreast().args(["audit", url]).arg(folder).args(["--full", "--quiet"]))
         .status

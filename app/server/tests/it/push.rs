@@ -31,7 +31,7 @@ pub(crate) struct Pushing {
     pub(crate) served: Served,
 }
 
-/// Ranges are told as their numbers.
+/// Ranges are published as their numbers.
 struct Numbers;
 
 impl Payloads for Numbers {

@@ -1,4 +1,4 @@
-//! Looking into the hub: the API, what subscribers are told of themselves, and figures.
+//! Looking into the hub: the API, what subscribers can read about themselves, and figures.
 
 use crate::push::{Pushing, TOPIC};
 use crate::world::Reply;

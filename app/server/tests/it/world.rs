@@ -1,4 +1,4 @@
-//! A folder served on a port of its own, and a client that says exactly what it is told to.
+//! A folder served on a port of its own, and a client that sends exactly the given bytes.
 
 use abreast_core::{ChangeLog, Clock, NewSet, PageRule, SetId, SystemClock};
 use abreast_folder::Folder;

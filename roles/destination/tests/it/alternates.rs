@@ -389,7 +389,7 @@ fn a_version_that_a_list_and_a_timemap_name_is_kept_once() {
         std::fs::read_dir(copy.options.folder.join(".abreast/history/a")).unwrap().count(),
         1
     );
-    // Where versions have no place, that is told.
+    // Where versions have no place, that is reported.
     let mut packed = Copy::of(copy.options.url.clone());
     packed.options.history = Some(3);
     packed.options.sink = SinkOptions::Warc(WarcOptions::default());

@@ -48,7 +48,7 @@ fn at_most_half_of_a_small_copy_is_deleted_at_once() {
             source.snapshot();
             let mut copy = Copy::of(source.url());
             copy.run();
-            // What comes anew does not make up for what goes.
+            // New resources do not compensate for deleted ones.
             source.set("/new", "new");
             for path in &all[..gone] {
                 source.delete(path);

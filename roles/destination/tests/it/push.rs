@@ -1,5 +1,5 @@
-//! A copy that follows is told of changes, by hubs and by event streams, and nobody makes it wrong
-//! by telling.
+//! A copy that follows is notified of changes, by hubs and by event streams, and no notification
+//! makes it differ from its Source.
 
 use abreast_destination::{CallbackOptions, Error, Event, Push, SyncOptions, follow};
 use abreast_testkit::digest::md5_hex;
@@ -24,7 +24,7 @@ const STEP: i64 = 1_357;
 /// 2026-01-01
 const BEGIN: i64 = 1_767_225_600_000_001;
 
-/// A Source whose changes are told as a test likes.
+/// A Source whose changes are notified as a test likes.
 struct Source {
     server: Server,
     kept: BTreeMap<String, String>,
@@ -458,7 +458,7 @@ fn a_short_lease_is_renewed_before_it_ends() {
     let mut source = Source::with_hub();
     let copy = Follower::with_callback(&source);
     source.subscription("/hub", 0);
-    // The lease begins when it is confirmed, which is before the lists are asked once more.
+    // The lease begins when it is confirmed, which is before the lists are requested again.
     let begun = Instant::now();
     let first = copy.confirm(&source, 0, 2);
     let second = source.subscription("/hub", 1);
@@ -735,7 +735,7 @@ fn notifications_in_any_order_and_number_give_the_same_copy() {
     source.publish();
     source.server.send(&event(id + 1, &source.last()));
     copy.follows(&source);
-    // All of it once more, from the beginning: nothing comes back.
+    // All of it again, from the beginning: nothing comes back.
     for at in (1..told.len()).rev() {
         told.swap(at, random.index(at + 1));
     }

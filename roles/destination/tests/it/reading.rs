@@ -223,7 +223,7 @@ fn a_skipped_change_is_reported_until_it_can_be_read() {
         let kept = |name| std::fs::read_to_string(copy.options.folder.join(name)).unwrap();
         assert_eq!((kept("a").as_str(), kept("b").as_str()), ("hello", "new b"));
     }
-    // The Source mends its list: the change is older than others that were applied.
+    // The Source corrects its list: the change is older than others that were applied.
     with_changes(&server, &format!("from=\"{BEGIN}\""), &(a + &b));
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().updated), (0, 1), "{:?}", ran.codes);
@@ -297,7 +297,7 @@ fn a_hundred_changes_within_one_second_are_all_applied() {
     assert_eq!(copy.try_run().exit(), 0);
     let mut changes = String::new();
     for number in 0..100 {
-        // Without digests, so that nothing but the time could tell them apart.
+        // Without digests, so that nothing but the time could distinguish them.
         let path = format!("/d/{}", number % 7);
         server.body(&path, format!("version {number}"));
         changes.push_str(&format!(

@@ -30,7 +30,7 @@ impl Topic {
         self.server.url("/blog")
     }
 
-    /// Changes it and tells the hub as the suite's publisher does.
+    /// Changes it and notifies the hub as the suite's publisher does.
     fn change(&self, bed: &Bed, body: &str) {
         body.clone_into(&mut self.content.lock().unwrap().1);
         let answer = bed.form(&format!("hub.mode=publish&hub.topic={}", encode(&self.url())));

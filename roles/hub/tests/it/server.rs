@@ -83,7 +83,7 @@ impl Server {
         Self::confirming(|_| Reply::Status(204))
     }
 
-    /// Confirms whatever it is asked; deliveries are answered as told.
+    /// Confirms whatever it is asked; deliveries are answered as configured.
     pub(crate) fn confirming(answer: impl Fn(&Got) -> Reply + Send + Sync + 'static) -> Self {
         Self::new(move |got| if got.is_delivery() { answer(got) } else { confirm(got) })
     }

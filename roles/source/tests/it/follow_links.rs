@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Scans beneath `subtree`, and tells how many links were not followed.
+/// Scans beneath `subtree`, and returns how many links were not followed.
 fn scan_with(world: &World, subtree: &str, follow: bool) -> u64 {
     let folder = open_folder(&world.folder, follow, &Arc::default()).unwrap();
     let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };

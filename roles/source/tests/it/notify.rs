@@ -295,7 +295,7 @@ fn assert_chain(world: &World, topics: &dyn TopicLog, publisher: &Publisher) -> 
 fn over_restarts_every_change_is_notified_once() {
     let world = World::begun();
     put(&world, 0..3);
-    // What comes after the first start is told, although that run told nothing.
+    // Changes after the first start are notified, although that run notified none.
     start(&world, &topics(), prompt()).stop();
     put(&world, 3..5);
     let (path, clock): (_, Arc<dyn Clock>) =

@@ -141,7 +141,7 @@ fn a_second_build_rewrites_only_what_changed() {
     assert_eq!(files(&site(&world)), first);
 
     world.write("f00", "y");
-    // Sitemaps tell whole seconds: another one than before.
+    // Sitemaps have whole seconds: another one than before.
     let file = std::fs::File::options().write(true).open(world.folder.join("f00")).unwrap();
     file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000))
         .unwrap();
@@ -206,7 +206,7 @@ fn files_that_it_did_not_write_are_never_replaced() {
     );
     std::fs::remove_file(site(&world).join("set")).unwrap();
 
-    // robots.txt is often there already: it stays, and the line to add is told.
+    // robots.txt is often there already: it stays, and the line to add is printed.
     std::fs::write(site(&world).join("robots.txt"), "User-agent: *\n").unwrap();
     let report = try_build(&world, &world.publisher(), COPY).unwrap();
     assert!(

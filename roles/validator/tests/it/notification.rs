@@ -95,8 +95,8 @@ fn framework_notification_has_only_changes_of_the_table() {
     let time = |at: u32| {
         entry(&format!("change=\"created\" capability=\"resourcelist\" datetime=\"{}\"", day(at)))
     };
-    // What was before `from` may be told; what is after `until` cannot be known yet. Order is not
-    // asked for.
+    // What was before `from` may be notified; what is after `until` cannot be known yet. Order is
+    // not asked for.
     assert_eq!(ids("framework-notification", &(time(8) + &time(2))), []);
     assert_eq!(ids("framework-notification", &time(10)), [(4, "RS-7-datetime-range")]);
     assert_eq!(ids("framework-notification", &(time(8) + &time(8))), [(5, "RSN-3-once")]);

@@ -12,7 +12,7 @@ fn each_address_is_asked_for_once() {
     inspect(&server, "/rl1.xml", |_| {});
     let requests = server.requests();
     for path in ["/rl2.xml", "/cl1.xml", "/p1.zip", "/c1.xml", "/r/a.txt", "/robots.txt"] {
-        // A few documents are asked for once more, with a condition.
+        // A few documents are requested again, with a condition.
         let times = requests.iter().filter(|request| *request == path).count();
         assert!(times == 1 || times == 2 && path.contains(".xml"), "{path}: {times}");
     }

@@ -39,7 +39,8 @@ fn begin(original: &Path) {
 
 /// A first run and some that follow, while everything changes.
 ///
-/// Files that go or change before they are fetched are no error of the copy: the changes tell.
+/// Files that go or change before they are fetched are no error of the copy: the Change List has
+/// them.
 fn read_during_change(copy: &Copy, seed: u64) {
     for number in 0..4 {
         let ran = copy.run();
@@ -133,7 +134,7 @@ impl Records {
         self.post(&batch);
     }
 
-    /// Puts a new body there, and tells of it.
+    /// Puts a new body there, and lists the change.
     fn put(&self, path: &str) -> String {
         let (uri, body) = (self.web.url(path), format!("change {}", self.made));
         let (md5, length) = (md5_hex(body.as_bytes()), body.len());
@@ -144,8 +145,8 @@ impl Records {
     /// Tells how many were recorded.
     fn post(&self, batch: &str) -> usize {
         let answer = send(&self.address, "POST", "/api/v1/sets/set/changes", batch.as_bytes());
-        let Some((200, told)) = answer else { panic!("the batch is taken in: {answer:?}") };
-        told["recorded"].as_u64().unwrap() as usize
+        let Some((200, printed)) = answer else { panic!("the batch is taken in: {answer:?}") };
+        printed["recorded"].as_u64().unwrap() as usize
     }
 
     /// One batch: most are of the restless, others are made once, some of those are removed later.

@@ -23,7 +23,7 @@ struct Copy {
     options: SyncOptions,
 }
 
-/// What one run of it did, and told.
+/// The results of one run, and its output.
 struct Ran {
     result: Result<Summary, Error>,
     codes: Vec<String>,

@@ -44,22 +44,22 @@ fn patient(url: &str, folder: &Path, dumps: Dumps) -> Copy {
     copy
 }
 
-/// Runs until all is well, three times at most; tells the mode of each run.
+/// Runs until all is well, three times at most; returns the mode of each run.
 fn converge(copy: &Copy, seed: u64) -> Vec<Mode> {
-    let (mut modes, mut told) = (Vec::new(), Vec::new());
+    let (mut modes, mut printed) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         let ran = copy.run();
         modes.extend(ran.result.as_ref().map(|summary| summary.mode));
         if ran.exit() == 0 {
             return modes;
         }
-        told.push(format!(
+        printed.push(format!(
             "{:?} {:?}",
             ran.result.as_ref().err().map(ToString::to_string),
             ran.codes
         ));
     }
-    panic!("seed {seed}: three runs were not enough: {told:#?}");
+    panic!("seed {seed}: three runs were not enough: {printed:#?}");
 }
 
 /// Looks at every visible file without pause: each must be a version that there was, whole.

@@ -166,12 +166,12 @@ fn carry(inner: &Inner, client: &TcpStream) -> io::Result<bool> {
     let mut answer = Vec::new();
     send(request.as_bytes())?.read_to_end(&mut answer)?;
     let Some(split) = head_end(&answer) else { return Ok(false) };
-    let told: String = String::from_utf8_lossy(&answer[..split])
+    let printed: String = String::from_utf8_lossy(&answer[..split])
         .split_inclusive("\r\n")
         .filter(|line| !line.to_ascii_lowercase().starts_with("connection:"))
         .collect();
     let body = split..answer.len();
-    let mut reply = told.into_bytes();
+    let mut reply = printed.into_bytes();
     let begin = reply.len();
     reply.extend_from_slice(&answer[body]);
     match fault {

@@ -49,7 +49,7 @@ fn hurry(source: &Source, seed: u64, count: usize) {
 
 type Told = (String, Change, Timestamp, String);
 
-fn told(entry: &Entry) -> Told {
+fn printed(entry: &Entry) -> Told {
     (
         entry.loc.clone(),
         entry.change.unwrap(),
@@ -79,10 +79,10 @@ fn package(source: &Source, query: &str) -> Vec<Told> {
         let bytes = member(member_name(entry.path.as_deref().unwrap()));
         assert_eq!(entry.digests.md5, Some(Md5::digest(&bytes).into()), "{query}: {}", entry.loc);
     }
-    entries.iter().map(told).collect()
+    entries.iter().map(printed).collect()
 }
 
-/// The times of the changes that the API tells since a time, a few at once.
+/// The times of the changes that the API returns since a time, a few at once.
 fn told_by_the_api(source: &Source, since: Timestamp) -> Vec<String> {
     let mut times = Vec::new();
     let mut query = format!("since={since}");
@@ -158,7 +158,7 @@ fn changes_since_any_point_of_a_second_are_complete() {
             assert_equal(&original, &folder);
         }
 
-        let all: Vec<Told> = changes(&source).iter().map(told).collect();
+        let all: Vec<Told> = changes(&source).iter().map(printed).collect();
         let mut seconds = BTreeMap::<Timestamp, usize>::new();
         for (_, _, time, _) in &all {
             *seconds.entry(second_of(*time)).or_default() += 1;
@@ -188,7 +188,7 @@ fn changes_since_any_point_of_a_second_are_complete() {
             );
         }
         for second in seconds.keys() {
-            // Who has whole seconds only is told all of that second again.
+            // A client that has whole seconds only gets all of that second again.
             let expected: Vec<_> =
                 all.iter().filter(|(_, _, time, _)| time > second).cloned().collect();
             assert_eq!(

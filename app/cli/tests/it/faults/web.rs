@@ -178,15 +178,15 @@ fn answer(inner: &Inner, request: &Request, stream: &mut TcpStream) -> Option<()
         };
         stream.write_all(&page.body[sent..next]).ok()?;
         sent = next;
-        if let Some(told) = inner.log.lock().unwrap().get_mut(number) {
-            told.bytes = sent - from;
-            told.whole = sent == length;
+        if let Some(printed) = inner.log.lock().unwrap().get_mut(number) {
+            printed.bytes = sent - from;
+            printed.whole = sent == length;
         }
     }
     if from == length
-        && let Some(told) = inner.log.lock().unwrap().get_mut(number)
+        && let Some(printed) = inner.log.lock().unwrap().get_mut(number)
     {
-        told.whole = true;
+        printed.whole = true;
     }
     (request.header("connection") != Some("close")).then_some(())
 }

@@ -587,7 +587,7 @@ fn what_is_deprecated_stays_and_what_is_removed_goes() {
             // The list still has it, and the change takes it away.
             assert_eq!((pair.kept("d"), pair.differences()), (None, Vec::new()), "{name}");
         }
-        // Another change, and the one at the cursor once more: what was reported is not reported
+        // Another change, and the one at the cursor again: what was reported is not reported
         // again.
         pair.changes(
             &[&changes[..], &[changes[0].clone(), format!("gone {} 1700000003", url("c"))]]

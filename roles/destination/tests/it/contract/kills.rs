@@ -110,7 +110,7 @@ pub(crate) fn killed_twice(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     source.set("/new", "1");
     run_killed(&copy);
     source.set("/new", "2 longer");
-    // Planned anew, and killed before anything came.
+    // Planned again, and killed before anything came.
     source.server.put("/new", Answer::status(503));
     let result = copy.try_run().result;
     assert_ne!(result.unwrap().exit_code, 0);
