@@ -137,7 +137,7 @@ fn flask_websub_subscribes_verifies_renews_and_unsubscribes() {
     let change = |name: &str| {
         fs::write(place.join("folder").join(name), name).unwrap();
         // Its listeners hear only what is signed as it should be.
-        let printed = peer.heard("printed");
+        let printed = peer.heard("told");
         let body = printed["body"].as_str().unwrap();
         assert!(
             body.contains("capability=\"change-notification\"")
@@ -178,7 +178,7 @@ fn our_hub_delivers_flask_websub_topics_for_any_publish_form() {
         assert_eq!(request(&peer.address, "PUT", "/topic", "text/plain", content).0, 200);
         let (status, body) = request(&source.address, "POST", "/hub", FORM, &form);
         assert_eq!(status, 202, "{body}");
-        let printed = peer.heard("printed");
+        let printed = peer.heard("told");
         assert_eq!(
             (printed["topic"].as_str(), printed["body"].as_str()),
             (Some(topic.as_str()), Some(content))
@@ -202,7 +202,7 @@ fn flask_websub_as_another_hub_passes_our_changes_on() {
     peer.subscribe(&topic);
     for name in ["one", "two"] {
         fs::write(place.join("folder").join(name), name).unwrap();
-        let printed = peer.heard("printed");
+        let printed = peer.heard("told");
         let body = printed["body"].as_str().unwrap();
         assert!(
             body.contains("capability=\"change-notification\"")

@@ -240,7 +240,7 @@ fn standalone_hub_accepts_foreign_topics_and_is_inspected() {
     let target =
         look(&["targets", "https://museum.example/topic"], &of_server, 0)[0]["id"].to_string();
     look(&["targets", "https://museum.example/other"], &of_server, 2);
-    assert!(callback.got.lock().unwrap().is_empty(), "who subscribes is printed of what comes");
+    assert!(callback.got.lock().unwrap().is_empty(), "a new subscriber gets only what comes later");
     look(&["replay", &target, "--after", "0"], &of_server, 0);
     eventually("both come", || callback.got.lock().unwrap().len() == 2);
     eventually("that is recorded", || {

@@ -88,7 +88,7 @@ fn topics_keep_to_every_rule_before_and_after_changes() {
     for round in 0..3 {
         let name = format!("{round}.txt");
         fs::write(folder.path().join(&name), "more").unwrap();
-        eventually("the change is printed", || {
+        eventually("the change is notified", || {
             source.get(topic).is_some_and(|body| String::from_utf8_lossy(&body).contains(&name))
         });
         let topics: Vec<_> =
