@@ -56,7 +56,7 @@ pub struct HubOptions {
     pub lease_sweep: Duration,
     /// How often old notifications are searched for. Default 10 minutes.
     pub retention_sweep: Duration,
-    /// How often progress is recorded: a crash repeats deliveries of that time. Default 100 ms.
+    /// How often progress is recorded: a crash repeats deliveries of that time. Default 250 ms.
     pub save_every: Duration,
     /// A PEM file with certificates that are trusted besides the built-in ones. Default none.
     pub extra_roots: Option<PathBuf>,
@@ -195,7 +195,7 @@ impl HubOptions {
             keep: Duration::from_secs(7 * 24 * 3_600),
             lease_sweep: Duration::from_secs(60),
             retention_sweep: Duration::from_secs(600),
-            save_every: Duration::from_millis(100),
+            save_every: Duration::from_millis(250),
             extra_roots: None,
         }
     }
