@@ -37,6 +37,8 @@ targets! {
     patch => abreast_destination::fuzz_property::patch,
     request => abreast_server::fuzz_property::request,
     robots => abreast_destination::fuzz_property::robots,
+    sdshare_feed => abreast_conformance::sdshare::feed,
+    sdshare_since => abreast_conformance::sdshare::since,
     sitemap => abreast_conformance::properties::sitemap,
     uri_to_path => abreast_destination::fuzz_property::uri_to_path,
     validator => abreast_validator::fuzz_property::document,
@@ -49,7 +51,8 @@ targets! {
 }
 
 /// Seeds that a target takes besides its own.
-const MORE_SEEDS: [(&str, &str); 3] = [
+const MORE_SEEDS: [(&str, &str); 4] = [
+    ("sdshare_feed", "formats/sdshare/tests/feeds"),
     ("sitemap", "conformance/resourcesync-1.1"),
     ("validator", "conformance/resourcesync-1.1"),
     ("validator_package", "fuzz/seeds/package"),

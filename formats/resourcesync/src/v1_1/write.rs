@@ -2,6 +2,7 @@
 //! [rs-core §7].
 
 use super::{Entry, Head, Ln, Root};
+use abreast_webtypes::xml::write_escaped;
 use abreast_webtypes::{Digests, W3cDatetime};
 
 const PROLOG: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
@@ -95,7 +96,7 @@ fn open_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
         Root::UrlSet => b"  <url>\n    <loc>",
         Root::SitemapIndex => b"  <sitemap>\n    <loc>",
     });
-    escape(out, &entry.loc);
+    write_escaped(out, &entry.loc);
     out.extend_from_slice(b"</loc>\n");
     if let Some(lastmod) = entry.lastmod {
         out.extend_from_slice(b"    <lastmod>");
@@ -161,7 +162,7 @@ fn number(out: &mut Vec<u8>, name: &[u8], value: Option<u64>) {
 fn text(out: &mut Vec<u8>, name: &[u8], value: Option<&str>) {
     if let Some(value) = value {
         out.extend_from_slice(name);
-        escape(out, value);
+        write_escaped(out, value);
         out.push(b'"');
     }
 }
@@ -174,76 +175,9 @@ fn hash(out: &mut Vec<u8>, digests: &Digests) {
     }
 }
 
-/// Bytes that cannot stand as they are in a text or a quoted attribute. 0xEF begins U+FFFE and
-/// U+FFFF.
-const SPECIAL: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        table[byte] = true;
-        byte += 1;
-    }
-    table[b'&' as usize] = true;
-    table[b'<' as usize] = true;
-    table[b'>' as usize] = true;
-    table[b'"' as usize] = true;
-    table[0xef] = true;
-    table
-};
-
-/// Appends text that is right in elements and in double-quoted attributes.
-///
-/// Characters that XML 1.0 cannot carry in any form [xml §2.2] are left out: URIs have them
-/// percent-encoded.
-fn escape(out: &mut Vec<u8>, text: &str) {
-    let mut rest = text.as_bytes();
-    while let Some(at) = rest.iter().position(|byte| SPECIAL[usize::from(*byte)]) {
-        out.extend_from_slice(&rest[..at]);
-        let mut taken = 1;
-        match rest[at] {
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'>' => out.extend_from_slice(b"&gt;"),
-            b'"' => out.extend_from_slice(b"&quot;"),
-            b'\t' => out.extend_from_slice(b"&#9;"),
-            b'\n' => out.extend_from_slice(b"&#10;"),
-            b'\r' => out.extend_from_slice(b"&#13;"),
-            0xef => {
-                taken = 3;
-                let character = &rest[at..at + 3];
-                if !matches!(character, [0xef, 0xbf, 0xbe | 0xbf]) {
-                    out.extend_from_slice(character);
-                }
-            }
-            _ => {}
-        }
-        rest = &rest[at + taken..];
-    }
-    out.extend_from_slice(rest);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn escaped(text: &str) -> String {
-        let mut out = Vec::new();
-        escape(&mut out, text);
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn escapes_markup_and_white_space_that_a_reader_would_change() {
-        assert_eq!(escaped("a?x=1&y='<\">\t\n\r"), "a?x=1&amp;y='&lt;&quot;&gt;&#9;&#10;&#13;");
-    }
-
-    #[test]
-    fn leaves_out_what_xml_cannot_carry() {
-        assert_eq!(
-            escaped("a\0b\u{1b}c\u{ffff}d\u{fffe}e\u{fffd}f\u{feff}é"),
-            "abcde\u{fffd}f\u{feff}é"
-        );
-    }
 
     #[test]
     fn an_entry_without_metadata_has_no_empty_element() {

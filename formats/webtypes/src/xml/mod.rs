@@ -14,6 +14,7 @@
 //! | `xml.size` | a token, a name or a document that is too long |
 //! | `xml.syntax` | anything else that is not well-formed, and entities that are not predefined |
 
+mod escape;
 mod input;
 mod namespaces;
 mod reader;
@@ -21,6 +22,7 @@ mod references;
 mod scope;
 mod tag;
 
+pub use escape::write_escaped;
 pub use namespaces::Ns;
 pub use reader::{Attribute, Element, Reader, Token};
 

@@ -1,0 +1,638 @@
+//! The parser without IO: bytes in, entries out.
+
+use crate::check::{Tally, check_entry};
+use crate::finding::{Finding, Findings};
+use crate::relation::{ATOM_NAMESPACE, KNOWN};
+use crate::time::read_time;
+use crate::{Entry, Error, Feed, Link, Relation};
+use abreast_webtypes::xml::{self, Element, Ns, Token};
+use abreast_webtypes::{MAX_URI_LENGTH, Timestamp, excerpt, resolve};
+
+const ATOM: Ns = Ns::known(0);
+/// SDShare 1.0 as it should be, then without the last slash, then the draft of 2010 in both ways.
+const SDSHARE: Ns = Ns::known(1);
+const OLDER: [Ns; 3] = [Ns::known(2), Ns::known(3), Ns::known(4)];
+
+/// Bytes of an IRI in an element, with the white space around it.
+const MAX_RAW_URI_LENGTH: usize = 2 * MAX_URI_LENGTH;
+
+/// Bytes of a title or the like that are kept.
+const MAX_TEXT_LENGTH: usize = 4 * 1_024;
+
+/// How much of a feed is read before it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes, 512 MiB by default.
+    pub bytes: u64,
+    /// Entries, 1,000,000 by default: many servers list every fragment on one page.
+    pub entries: u64,
+    /// Links of one entry and of the feed, 100 by default.
+    pub links: usize,
+    /// Resources of one entry, 1,000 by default.
+    pub resources: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: xml::DEFAULT_MAX_DOCUMENT_LENGTH,
+            entries: 1_000_000,
+            links: 100,
+            resources: 1_000,
+        }
+    }
+}
+
+impl Limits {
+    /// Refuses feeds with more bytes.
+    #[must_use]
+    pub const fn with_bytes(mut self, bytes: u64) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Refuses feeds with more entries.
+    #[must_use]
+    pub const fn with_entries(mut self, entries: u64) -> Self {
+        self.entries = entries;
+        self
+    }
+}
+
+/// A step of [`Parser::next`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing complete is in hand: feed more, or finish.
+    NeedInput,
+    /// The next entry is in the `Entry` passed.
+    Entry,
+    /// The feed is complete. Before this, neither the links of the feed are, nor may anything be
+    /// concluded from what was not listed.
+    End,
+}
+
+/// Reads a feed from chunks of any size, entry by entry, in memory bounded by a chunk and an entry.
+///
+/// What the feed states of itself may stand behind its entries: it is complete at the end only.
+///
+/// ```
+/// use abreast_sdshare::{Entry, Limits, Parser, Relation, Step};
+///
+/// let mut parser = Parser::new("http://example.org/set/fragments", Limits::default());
+/// let mut chunks = [
+///     "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:s='http://www.sdshare.org/2012/core/'>",
+///     "<entry><updated>2026-01-03T09:00:00Z</updated><s:resource>http://example.org/a</s:resource>",
+///     "<link rel='http://www.sdshare.org/2012/core/fragment' type='text/turtle' href='a.ttl'/></entry>",
+///     "<link rel='next' href='?page=2'/></feed>",
+/// ].into_iter();
+/// let (mut entry, mut fragments) = (Entry::default(), Vec::new());
+/// loop {
+///     match parser.next(&mut entry)? {
+///         Step::NeedInput => match chunks.next() {
+///             Some(chunk) => parser.feed(chunk.as_bytes()),
+///             None => parser.finish(),
+///         },
+///         Step::Entry => fragments.push(entry.links[0].href.clone()),
+///         Step::End => break,
+///     }
+/// }
+/// assert_eq!(fragments, ["http://example.org/set/a.ttl"]);
+/// let next = parser.head().link(&Relation::Next).map(|link| link.href.as_str());
+/// assert_eq!(next, Some("http://example.org/set/fragments?page=2"));
+/// # Ok::<(), abreast_sdshare::Error>(())
+/// ```
+pub struct Parser {
+    xml: xml::Reader,
+    state: State,
+    failed: Option<Error>,
+}
+
+/// Everything but the XML reader, which the token in hand borrows.
+struct State {
+    limits: Limits,
+    place: Place,
+    base: String,
+    /// The base of the feed and of the entry, where `xml:base` gives another.
+    feed_base: Option<String>,
+    entry_base: Option<String>,
+    head: Feed,
+    entry: Entry,
+    entry_seen: Seen,
+    /// Resources in the spelling of older drafts, which count when there are no others.
+    older: Vec<String>,
+    entries: u64,
+    text: String,
+    tally: Tally,
+    findings: Findings,
+    /// What was noticed in the element in hand; the line is not known yet.
+    notes: Vec<(&'static str, String)>,
+}
+
+/// The elements of an entry whose presence its fields do not show.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) content: bool,
+    pub(crate) updated: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Parent {
+    Feed,
+    Entry,
+    FeedAuthor,
+    EntryAuthor,
+}
+
+/// Which element we are inside of.
+#[derive(Clone, Copy)]
+enum Place {
+    Outside,
+    In(Parent),
+    /// An element whose text matters, with the number of open elements from it on.
+    Text(Field, u32, Parent),
+    /// An ignored element and its descendants.
+    Ignored(u32, Parent),
+}
+
+#[derive(Clone, Copy)]
+enum Field {
+    Id,
+    Title,
+    /// `subtitle` of a feed, `summary` of an entry.
+    Summary,
+    Updated,
+    Author,
+    Resource,
+    OlderResource,
+}
+
+/// A reason to refuse the whole feed.
+type Refusal = (&'static str, String, Option<&'static str>);
+
+impl Parser {
+    /// A parser for the feed at an address, against which relative links are resolved.
+    pub fn new(base: impl Into<String>, limits: Limits) -> Self {
+        Self {
+            xml: xml::Reader::with_limit(KNOWN, limits.bytes),
+            state: State {
+                limits,
+                place: Place::Outside,
+                base: base.into(),
+                feed_base: None,
+                entry_base: None,
+                head: Feed::default(),
+                entry: Entry::default(),
+                entry_seen: Seen::default(),
+                older: Vec::new(),
+                entries: 0,
+                text: String::new(),
+                tally: Tally::default(),
+                findings: Findings::default(),
+                notes: Vec::new(),
+            },
+            failed: None,
+        }
+    }
+
+    /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds,
+    /// else they accumulate.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.xml.push(bytes);
+    }
+
+    /// Signals the end of the input.
+    pub fn finish(&mut self) {
+        self.xml.finish();
+    }
+
+    /// What the feed states of itself, as far as it was read; complete after [`Step::End`].
+    pub fn head(&self) -> &Feed {
+        &self.state.head
+    }
+
+    /// How many entries were reported.
+    pub fn entries(&self) -> u64 {
+        self.state.entries
+    }
+
+    /// Deviations that were accepted so far, up to
+    /// [`MAX_FINDINGS_OF_A_CODE`](crate::MAX_FINDINGS_OF_A_CODE) of each code.
+    pub fn findings(&self) -> &[Finding] {
+        &self.state.findings.list
+    }
+
+    /// How many findings of a code there were, those included that were not kept.
+    pub fn count_of(&self, code: &str) -> u64 {
+        self.state.findings.count(code)
+    }
+
+    /// What the feed states of itself, and the findings.
+    pub fn into_parts(self) -> (Feed, Vec<Finding>) {
+        (self.state.head, self.state.findings.list)
+    }
+
+    /// Continues to the next entry or the end. The entry passed is cleared and its allocations are
+    /// used again; its content means something only after [`Step::Entry`].
+    ///
+    /// Lenient: whatever can be understood is read, and noticed in [`Parser::findings`]. An entry
+    /// that lacks its time or its resource is reported without them, so that nobody takes it for
+    /// processed.
+    ///
+    /// # Errors
+    /// By [code](Error::code); after an error the same one is returned at every later call.
+    /// - `xml.*`: see [`abreast_webtypes::xml`]
+    /// - `atom.root`: the document is no Atom feed
+    /// - `sdshare.limit`: too many entries, links or resources
+    pub fn next(&mut self, entry: &mut Entry) -> Result<Step, Error> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let step = self.advance(entry);
+        if let Err(error) = &step {
+            self.failed = Some(error.clone());
+        }
+        step
+    }
+
+    fn advance(&mut self, entry: &mut Entry) -> Result<Step, Error> {
+        loop {
+            let done = match self.xml.next()? {
+                Token::NeedInput => return Ok(Step::NeedInput),
+                Token::Done => {
+                    self.state.end_feed();
+                    return Ok(Step::End);
+                }
+                Token::Text(text) => {
+                    self.state.text(text);
+                    continue;
+                }
+                Token::Start(element) => self.state.start(&element),
+                Token::End => Ok(self.state.end()),
+            };
+            let entry_is_done = match done {
+                Ok(done) => done,
+                Err((code, message, help)) => {
+                    let error = self.xml.error(code, message);
+                    return Err(match help {
+                        Some(help) => error.with_help(help),
+                        None => error,
+                    });
+                }
+            };
+            if self.state.needs_line(entry_is_done) {
+                let line = self.xml.line();
+                self.state.take_notes(line);
+            }
+            if entry_is_done {
+                entry.clear();
+                std::mem::swap(entry, &mut self.state.entry);
+                self.state.entries += 1;
+                return Ok(Step::Entry);
+            }
+        }
+    }
+}
+
+impl State {
+    fn text(&mut self, text: &str) {
+        let Place::Text(field, ..) = self.place else { return };
+        let most = match field {
+            // One that is cut stays too long, however much of it is white space.
+            Field::Id | Field::Resource | Field::OlderResource => MAX_RAW_URI_LENGTH + 4,
+            _ => MAX_TEXT_LENGTH,
+        };
+        let room = most.saturating_sub(self.text.len());
+        self.text.push_str(cut(text, room));
+    }
+
+    /// An element begins; whether an entry is complete.
+    fn start(&mut self, element: &Element<'_>) -> Result<bool, Refusal> {
+        self.place = match self.place {
+            Place::Ignored(open, parent) => Place::Ignored(open + 1, parent),
+            // Markup inside a text, such as XHTML in a title.
+            Place::Text(field, open, parent) => Place::Text(field, open + 1, parent),
+            Place::Outside => {
+                check_root(element)?;
+                self.feed_base = self.base_of(element);
+                Place::In(Parent::Feed)
+            }
+            Place::In(parent @ Parent::Feed) => match (element.ns(), element.local()) {
+                (ATOM, "id") => self.collect(Field::Id, parent),
+                (ATOM, "title") => self.collect(Field::Title, parent),
+                (ATOM, "subtitle") => self.collect(Field::Summary, parent),
+                (ATOM, "updated") => self.collect(Field::Updated, parent),
+                (ATOM, "author") => Place::In(Parent::FeedAuthor),
+                (ATOM, "link") => {
+                    if self.head.links.len() == self.limits.links {
+                        return Err(self.too_many("links of the feed", self.limits.links as u64));
+                    }
+                    let link = self.read_link(element);
+                    self.head.links.extend(link);
+                    Place::Ignored(1, parent)
+                }
+                (ATOM, "entry") => {
+                    if self.entries == self.limits.entries {
+                        return Err(self.too_many("entries", self.limits.entries));
+                    }
+                    self.entry.clear();
+                    self.older.clear();
+                    self.entry_seen = Seen::default();
+                    self.entry_base = self.base_of(element);
+                    Place::In(Parent::Entry)
+                }
+                _ => Place::Ignored(1, parent),
+            },
+            Place::In(parent @ Parent::Entry) => match (element.ns(), element.local()) {
+                (ATOM, "id") => self.collect(Field::Id, parent),
+                (ATOM, "title") => self.collect(Field::Title, parent),
+                (ATOM, "summary") => self.collect(Field::Summary, parent),
+                (ATOM, "updated") => self.collect(Field::Updated, parent),
+                (ATOM, "author") => Place::In(Parent::EntryAuthor),
+                (ATOM, "content") => {
+                    self.entry_seen.content = true;
+                    Place::Ignored(1, parent)
+                }
+                (ATOM, "link") => {
+                    if self.entry.links.len() == self.limits.links {
+                        return Err(self.too_many("links of an entry", self.limits.links as u64));
+                    }
+                    let link = self.read_link(element);
+                    self.entry.links.extend(link);
+                    Place::Ignored(1, parent)
+                }
+                (SDSHARE, "resource") => self.collect_resource(Field::Resource, parent)?,
+                (ns, name @ ("resource" | "ResourceUri" | "TopicSI"))
+                    if ns == SDSHARE || OLDER.contains(&ns) =>
+                {
+                    let message =
+                        format!("`{name}` of an older draft; 1.0 has `resource` in its namespace");
+                    self.note("sdshare.older", message);
+                    self.collect_resource(Field::OlderResource, parent)?
+                }
+                _ => Place::Ignored(1, parent),
+            },
+            Place::In(parent @ (Parent::FeedAuthor | Parent::EntryAuthor)) => {
+                if element.ns() == ATOM && element.local() == "name" {
+                    self.collect(Field::Author, parent)
+                } else {
+                    Place::Ignored(1, parent)
+                }
+            }
+        };
+        Ok(false)
+    }
+
+    fn collect(&mut self, field: Field, parent: Parent) -> Place {
+        self.text.clear();
+        Place::Text(field, 1, parent)
+    }
+
+    fn collect_resource(&mut self, field: Field, parent: Parent) -> Result<Place, Refusal> {
+        if self.entry.resources.len() + self.older.len() == self.limits.resources {
+            return Err(self.too_many("resources of an entry", self.limits.resources as u64));
+        }
+        Ok(self.collect(field, parent))
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as the other refusals")]
+    fn too_many(&self, what: &str, most: u64) -> Refusal {
+        ("sdshare.limit", format!("more than {most} {what}"), None)
+    }
+
+    /// An element ends; whether an entry is complete.
+    fn end(&mut self) -> bool {
+        match self.place {
+            Place::Ignored(1, parent) => self.place = Place::In(parent),
+            Place::Ignored(open, parent) => self.place = Place::Ignored(open - 1, parent),
+            Place::Text(field, 1, parent) => {
+                self.place = Place::In(parent);
+                self.end_text(field, parent);
+            }
+            Place::Text(field, open, parent) => self.place = Place::Text(field, open - 1, parent),
+            Place::In(Parent::FeedAuthor) => self.place = Place::In(Parent::Feed),
+            Place::In(Parent::EntryAuthor) => self.place = Place::In(Parent::Entry),
+            Place::In(Parent::Feed) => self.place = Place::Outside,
+            Place::In(Parent::Entry) => {
+                self.place = Place::In(Parent::Feed);
+                self.entry_base = None;
+                if self.entry.resources.is_empty() {
+                    self.entry.resources.append(&mut self.older);
+                }
+                return true;
+            }
+            Place::Outside => {}
+        }
+        false
+    }
+
+    fn end_text(&mut self, field: Field, parent: Parent) {
+        let text = std::mem::take(&mut self.text);
+        let value = text.trim_ascii();
+        let too_long = value.len() > MAX_URI_LENGTH || text.len() > MAX_RAW_URI_LENGTH;
+        let in_entry = matches!(parent, Parent::Entry | Parent::EntryAuthor);
+        match field {
+            Field::Id if too_long => {
+                self.note("atom.id", format!("`id` is longer than {MAX_URI_LENGTH} bytes"));
+            }
+            Field::Id => self.end_id(value, in_entry),
+            Field::Title if in_entry => value.clone_into(&mut self.entry.title),
+            Field::Title => value.clone_into(&mut self.head.title),
+            Field::Summary if in_entry => self.entry.summary = Some(value.to_owned()),
+            Field::Summary => self.head.subtitle = Some(value.to_owned()),
+            Field::Author if value.is_empty() => {}
+            Field::Author if in_entry => self.entry.author = Some(value.to_owned()),
+            Field::Author => self.head.author = Some(value.to_owned()),
+            Field::Updated => {
+                let time = self.read_updated(value);
+                if in_entry {
+                    self.entry_seen.updated = true;
+                    self.entry.updated = time;
+                } else {
+                    self.tally.feed_updated = true;
+                    self.head.updated = time;
+                }
+            }
+            Field::Resource | Field::OlderResource => {
+                if too_long {
+                    let message = format!("a resource is longer than {MAX_URI_LENGTH} bytes");
+                    self.note("sdshare.resource", message);
+                } else if value.is_empty() {
+                    self.note("sdshare.resource", "`resource` is empty".to_owned());
+                } else {
+                    if !is_absolute(value) {
+                        let message =
+                            format!("`resource` is no absolute IRI: \"{}\"", excerpt(value));
+                        self.note("sdshare.resource", message);
+                    }
+                    let older = matches!(field, Field::OlderResource);
+                    let list = if older { &mut self.older } else { &mut self.entry.resources };
+                    // Some servers write the resource in two spellings.
+                    if !older || !list.iter().any(|other| other == value) {
+                        list.push(value.to_owned());
+                    }
+                }
+            }
+        }
+        self.text = text;
+    }
+
+    fn end_id(&mut self, value: &str, in_entry: bool) {
+        if !is_absolute(value) {
+            let message =
+                format!("`id` is no absolute IRI: \"{}\" [rfc4287 §4.2.6]", excerpt(value));
+            self.note("atom.id", message);
+        }
+        let id = if in_entry { &mut self.entry.id } else { &mut self.head.id };
+        let second = !id.is_empty();
+        value.clone_into(id);
+        if second {
+            self.note("atom.id", "a second `id` in one place".to_owned());
+        }
+    }
+
+    fn read_updated(&mut self, value: &str) -> Option<Timestamp> {
+        match read_time(value) {
+            Ok(read) => {
+                if let Some(deviation) = read.deviation {
+                    let message =
+                        format!("`updated` is \"{}\": {deviation} [rfc4287 §3.3]", excerpt(value));
+                    self.note("atom.updated", message);
+                }
+                Some(read.time)
+            }
+            Err(cause) => {
+                let message =
+                    format!("`updated` is \"{}\": {cause} [rfc4287 §3.3]", excerpt(value));
+                self.note("atom.updated", message);
+                None
+            }
+        }
+    }
+
+    /// The base that an element sets, if it has `xml:base` [rfc4287 §2].
+    fn base_of(&mut self, element: &Element<'_>) -> Option<String> {
+        let attribute = element
+            .attributes()
+            .find(|attribute| attribute.ns() == Ns::XML && attribute.local() == "base")?;
+        match resolve(self.current_base(), &attribute.value()) {
+            Ok(base) => Some(base),
+            Err(error) => {
+                self.note("atom.base", format!("`xml:base`: {error}"));
+                None
+            }
+        }
+    }
+
+    fn current_base(&self) -> &str {
+        self.entry_base.as_deref().or(self.feed_base.as_deref()).unwrap_or(&self.base)
+    }
+
+    /// Reads a link; `None` when it leads nowhere.
+    fn read_link(&mut self, element: &Element<'_>) -> Option<Link> {
+        let base = self.base_of(element);
+        let relation = element.attribute("rel");
+        let (relation, older) = match relation.as_deref().map(str::trim_ascii) {
+            // Without `rel` it is `alternate` [rfc4287 §4.2.7.2].
+            None | Some("") => (Relation::Alternate, false),
+            Some(text) => Relation::parse(cut(text, MAX_URI_LENGTH).trim_ascii()),
+        };
+        if older {
+            let written = element.attribute("rel").unwrap_or_default();
+            let message = format!("`rel` is \"{}\"; 1.0 has \"{relation}\"", excerpt(&written));
+            self.note("sdshare.older", message);
+        }
+        let Some(written) = element.attribute("href") else {
+            self.note("atom.link", "a link without `href` [rfc4287 §4.2.7.1]".to_owned());
+            return None;
+        };
+        let href = match resolve(base.as_deref().unwrap_or(self.current_base()), &written) {
+            Ok(href) => href,
+            Err(error) => {
+                self.note("atom.link", format!("a link leads nowhere: {error}"));
+                return None;
+            }
+        };
+        let short = |name: &str| {
+            let value = element.attribute(name)?;
+            let value = cut(value.trim_ascii(), MAX_TEXT_LENGTH).trim_ascii();
+            (!value.is_empty()).then(|| value.to_owned())
+        };
+        Some(Link { relation, href, media_type: short("type"), hreflang: short("hreflang") })
+    }
+
+    fn note(&mut self, code: &'static str, message: String) {
+        self.notes.push((code, message));
+    }
+
+    /// Whether the line of the element in hand is wanted.
+    fn needs_line(&self, entry_is_done: bool) -> bool {
+        let entry_began = matches!(self.place, Place::In(Parent::Entry)) && self.entry.line == 0;
+        let feed_began = self.tally.line == 0;
+        entry_is_done || entry_began || feed_began || !self.notes.is_empty()
+    }
+
+    fn take_notes(&mut self, line: u64) {
+        if self.tally.line == 0 {
+            self.tally.line = line;
+        }
+        for (code, message) in self.notes.drain(..) {
+            self.findings.add(code, line, message);
+        }
+        match self.place {
+            Place::In(Parent::Entry) if self.entry.line == 0 => self.entry.line = line,
+            // It has just ended.
+            Place::In(Parent::Feed) if self.entry.line != 0 => {
+                check_entry(&self.entry, self.entry_seen, &mut self.tally, &mut self.findings);
+            }
+            _ => {}
+        }
+    }
+
+    fn end_feed(&mut self) {
+        let tally = std::mem::take(&mut self.tally);
+        tally.check(&self.head, &self.base, &mut self.findings);
+    }
+}
+
+/// The beginning of a text, of at most that many bytes.
+fn cut(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// The root is `feed` of Atom.
+fn check_root(element: &Element<'_>) -> Result<(), Refusal> {
+    let help = match (element.ns(), element.local()) {
+        (ATOM, "feed") => return Ok(()),
+        (ATOM, "entry") => "a feed is expected, not a single entry",
+        (_, "feed") => "the namespace of Atom is `http://www.w3.org/2005/Atom`",
+        (_, "rss" | "RDF") => "this looks like RSS or RDF: SDShare is served as Atom",
+        (_, "html") => {
+            "this is a web page: check the address, and whether the server asks for a password"
+        }
+        _ => "the root is `feed` of Atom",
+    };
+    let which = match element.ns() {
+        ATOM => "of Atom",
+        Ns::NONE => "in no namespace",
+        _ => "in another namespace",
+    };
+    let message = format!(
+        "the root is `{}` {which}, not `feed` of <{ATOM_NAMESPACE}>",
+        excerpt(element.local())
+    );
+    Err(("atom.root", message, Some(help)))
+}
+
+/// Has it a scheme, and no blanks or control characters?
+pub(crate) fn is_absolute(text: &str) -> bool {
+    let Some((scheme, _)) = text.split_once(':') else { return false };
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(is_part)
+        && !text.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
+}

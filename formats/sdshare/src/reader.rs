@@ -1,0 +1,66 @@
+//! Reading a feed from a file or a pipe: the parser with blocking input.
+
+use crate::{Entry, Error, Feed, Finding, Limits, Parser, Step};
+use std::io::{self, Read};
+use thiserror::Error as ThisError;
+
+/// Bytes asked for at a time.
+const CHUNK: usize = 64 * 1_024;
+
+/// Why reading ended: their document is wrong, or our input failed.
+#[derive(Debug, ThisError)]
+pub enum ReadError {
+    /// The document is wrong.
+    #[error(transparent)]
+    Syntax(#[from] Error),
+    /// The input failed.
+    #[error("cannot read the feed")]
+    Io(#[from] io::Error),
+}
+
+/// Reads a feed entry by entry.
+pub struct Reader<R> {
+    input: R,
+    parser: Parser,
+    buffer: Vec<u8>,
+    done: bool,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the feed at an address; the input needs no buffer of its own.
+    pub fn new(input: R, base: impl Into<String>, limits: Limits) -> Self {
+        Self { input, parser: Parser::new(base, limits), buffer: vec![0; CHUNK], done: false }
+    }
+
+    /// Reads the next entry into `entry`, whose allocations are used again; `false` at the end of
+    /// the feed.
+    ///
+    /// # Errors
+    /// See [`Parser::next`]; or the input fails.
+    pub fn next(&mut self, entry: &mut Entry) -> Result<bool, ReadError> {
+        while !self.done {
+            match self.parser.next(entry)? {
+                Step::Entry => return Ok(true),
+                Step::End => self.done = true,
+                Step::NeedInput => match self.input.read(&mut self.buffer) {
+                    Ok(0) => self.parser.finish(),
+                    Ok(length) => self.parser.feed(&self.buffer[..length]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        }
+        entry.clear();
+        Ok(false)
+    }
+
+    /// What the feed states of itself; complete when [`Reader::next`] has answered `false`.
+    pub fn head(&self) -> &Feed {
+        self.parser.head()
+    }
+
+    /// Deviations that were accepted so far.
+    pub fn findings(&self) -> &[Finding] {
+        self.parser.findings()
+    }
+}

@@ -1,0 +1,180 @@
+//! Relations of links, in the spelling of 1.0 and in older ones.
+
+/// Namespace of Atom [rfc4287 §1.2].
+pub const ATOM_NAMESPACE: &str = "http://www.w3.org/2005/Atom";
+/// Namespace of SDShare 1.0: of the element `resource`, and the beginning of all relations.
+pub const SDSHARE_NAMESPACE: &str = "http://www.sdshare.org/2012/core/";
+/// Namespace of the draft of 2010, which is still served.
+pub const SDSHARE_2010_NAMESPACE: &str = "http://www.egovpt.org/sdshare";
+
+/// Media type of all feeds.
+pub const ATOM_MEDIA_TYPE: &str = "application/atom+xml";
+
+/// The namespaces that the reader knows, in the order of the constants of `parser`.
+pub(crate) const KNOWN: &[&str] = &[
+    ATOM_NAMESPACE,
+    SDSHARE_NAMESPACE,
+    "http://www.sdshare.org/2012/core",
+    SDSHARE_2010_NAMESPACE,
+    "http://www.egovpt.org/sdshare/",
+];
+
+/// The relation of a link [sdshare §Server Role, rfc4287 §4.2.7.2, rfc5005 §3].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Relation {
+    /// To the collection feed of a collection, in an overview feed.
+    CollectionFeed,
+    /// To the snapshots feed of a collection.
+    SnapshotsFeed,
+    /// To the fragments feed of a collection.
+    FragmentsFeed,
+    /// To the data of a snapshot.
+    Snapshot,
+    /// To the feed of the chunks of a snapshot.
+    ChunkedSnapshot,
+    /// To a chunk of a snapshot.
+    SnapshotComponent,
+    /// To the description of a resource.
+    Fragment,
+    /// To another form of the entry or feed; every link of SDShare is repeated with this relation.
+    Alternate,
+    /// To the feed itself.
+    SelfLink,
+    /// To a WebSub hub.
+    Hub,
+    /// To the first page.
+    First,
+    /// To the page before.
+    Previous,
+    /// To the page after.
+    Next,
+    /// To the last page.
+    Last,
+    /// Any other, as written.
+    Other(String),
+}
+
+/// The names behind the namespace.
+const SDSHARE: [(&str, Relation); 7] = [
+    ("collectionfeed", Relation::CollectionFeed),
+    ("snapshotsfeed", Relation::SnapshotsFeed),
+    ("fragmentsfeed", Relation::FragmentsFeed),
+    ("snapshot", Relation::Snapshot),
+    ("chunked-snapshot", Relation::ChunkedSnapshot),
+    ("snapshot-component", Relation::SnapshotComponent),
+    ("fragment", Relation::Fragment),
+];
+
+const REGISTERED: [(&str, Relation); 8] = [
+    ("alternate", Relation::Alternate),
+    ("self", Relation::SelfLink),
+    ("hub", Relation::Hub),
+    ("first", Relation::First),
+    ("previous", Relation::Previous),
+    ("prev", Relation::Previous),
+    ("next", Relation::Next),
+    ("last", Relation::Last),
+];
+
+impl Relation {
+    /// Reads the value of `rel`, and whether it is written in another way than SDShare 1.0 and Atom
+    /// write it.
+    ///
+    /// Lenient: the namespace of the draft of 2010, and any letter case.
+    pub fn parse(text: &str) -> (Self, bool) {
+        let find = |table: &[(&str, Self)], name: &str| {
+            let same = |row: &&(&str, Self)| row.0.eq_ignore_ascii_case(name);
+            table.iter().find(same).map(|(exact, relation)| (relation.clone(), *exact != name))
+        };
+        // The longest namespace first: the short ones are its beginning.
+        let namespaces = [KNOWN[1], KNOWN[4]];
+        for (number, namespace) in namespaces.into_iter().enumerate() {
+            let rest =
+                text.get(..namespace.len()).filter(|start| start.eq_ignore_ascii_case(namespace));
+            if let Some(start) = rest
+                && let Some((relation, odd)) = find(&SDSHARE, &text[namespace.len()..])
+            {
+                return (relation, odd || number > 0 || start != namespace);
+            }
+        }
+        let name = text.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(text);
+        find(&REGISTERED, name).unwrap_or_else(|| (Self::Other(text.to_owned()), false))
+    }
+
+    /// The value of `rel`, in two parts that are written behind each other.
+    pub fn parts(&self) -> (&'static str, &str) {
+        if let Some((name, _)) = SDSHARE.iter().find(|(_, relation)| relation == self) {
+            return (SDSHARE_NAMESPACE, name);
+        }
+        if let Self::Other(text) = self {
+            return ("", text);
+        }
+        let name = REGISTERED.iter().find(|(_, relation)| relation == self);
+        ("", name.map_or("", |(name, _)| name))
+    }
+
+    /// Whether SDShare defines it.
+    pub fn is_sdshare(&self) -> bool {
+        SDSHARE.iter().any(|(_, relation)| relation == self)
+    }
+
+    /// Whether a link with this relation must be repeated with `alternate`.
+    ///
+    /// The link to the chunks comes beside that to the whole snapshot, which is repeated
+    /// [sdshare §Snapshots Feed].
+    pub fn needs_alternate(&self) -> bool {
+        self.is_sdshare() && *self != Self::ChunkedSnapshot
+    }
+
+    /// Whether it leads to a feed.
+    pub fn leads_to_feed(&self) -> bool {
+        matches!(
+            self,
+            Self::CollectionFeed
+                | Self::SnapshotsFeed
+                | Self::FragmentsFeed
+                | Self::ChunkedSnapshot
+        )
+    }
+}
+
+impl std::fmt::Display for Relation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (namespace, name) = self.parts();
+        write!(f, "{namespace}{name}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relations_read_back_as_they_are_written() {
+        for (_, relation) in SDSHARE.iter().chain(&REGISTERED) {
+            assert_eq!(Relation::parse(&relation.to_string()), (relation.clone(), false));
+        }
+        let other = Relation::Other("describedby".to_owned());
+        assert_eq!(Relation::parse("describedby"), (other, false));
+    }
+
+    #[test]
+    fn older_spellings_are_read_and_noticed() {
+        for (text, relation) in [
+            ("http://www.egovpt.org/sdshare/fragmentsfeed", Relation::FragmentsFeed),
+            ("http://www.egovpt.org/sdshare/snapshot", Relation::Snapshot),
+            ("http://www.sdshare.org/2012/core/SnapshotsFeed", Relation::SnapshotsFeed),
+            ("HTTP://www.sdshare.org/2012/core/fragment", Relation::Fragment),
+            ("Next", Relation::Next),
+        ] {
+            assert_eq!(Relation::parse(text), (relation, true), "{text}");
+        }
+        let iana = "http://www.iana.org/assignments/relation/self";
+        assert_eq!(Relation::parse(iana), (Relation::SelfLink, false));
+        for text in ["http://www.sdshare.org/2012/core/", "http://www.sdshare.org/2012/core/é", "é"]
+        {
+            assert!(matches!(Relation::parse(text).0, Relation::Other(_)), "{text}");
+        }
+    }
+}
