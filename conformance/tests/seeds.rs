@@ -35,6 +35,8 @@ targets! {
     netrc => abreast_net::fuzz_property::netrc,
     package => abreast_destination::fuzz_property::package,
     patch => abreast_destination::fuzz_property::patch,
+    rdf_accept => abreast_conformance::rdf::accept,
+    rdf_syntaxes => abreast_conformance::rdf::syntaxes,
     request => abreast_server::fuzz_property::request,
     robots => abreast_destination::fuzz_property::robots,
     sdshare_feed => abreast_conformance::sdshare::feed,

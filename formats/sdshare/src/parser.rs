@@ -267,6 +267,7 @@ impl Parser {
                     self.state.text(text);
                     continue;
                 }
+                Token::Markup(_) => continue,
                 Token::Start(element) => self.state.start(&element),
                 Token::End => Ok(self.state.end()),
             };

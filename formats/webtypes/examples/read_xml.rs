@@ -16,7 +16,7 @@ fn elements(pieces: &[&[u8]]) -> Result<Vec<String>, SyntaxError> {
                 None => reader.finish(),
             },
             Token::Start(element) => names.push(element.local().to_owned()),
-            Token::End | Token::Text(_) => {}
+            Token::End | Token::Text(_) | Token::Markup(_) => {}
             Token::Done => return Ok(names),
         }
     }

@@ -31,7 +31,7 @@ impl SyntaxError {
         self.code
     }
 
-    /// The line, from 1.
+    /// The line, from 1; 0 when the place is not known.
     pub fn line(&self) -> u64 {
         self.line
     }
@@ -54,7 +54,10 @@ impl SyntaxError {
 
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)?;
+        if self.line > 0 {
+            write!(f, "line {}, column {}: ", self.line, self.column)?;
+        }
+        f.write_str(&self.message)?;
         self.help.map_or(Ok(()), |help| write!(f, "\n  help: {help}"))
     }
 }

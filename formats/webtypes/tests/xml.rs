@@ -40,6 +40,7 @@ fn read_chunks<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Result<Vec<String>
             }
             Token::End => ">".to_owned(),
             Token::Text(text) => format!("\"{text}"),
+            Token::Markup(text) => text.to_owned(),
             Token::Done => return Ok(seen),
         };
         match seen.last_mut() {
@@ -129,6 +130,64 @@ fn a_doctype_is_refused_unread() {
     assert_eq!((error.code(), error.line(), error.column()), ("xml.doctype", 2, 1));
     assert!(!error.to_string().contains("hostname"));
     assert_eq!(code("<!DOCTYPE"), "xml.doctype");
+}
+
+/// All text of a document whose entities are allowed, pushed in pieces of that many bytes.
+fn text_with_entities(document: &str, piece: usize) -> Result<String, SyntaxError> {
+    let mut reader = Reader::new(KNOWN).allow_entities().keep_markup();
+    let mut pieces = document.as_bytes().chunks(piece);
+    let mut seen = String::new();
+    loop {
+        match reader.next()? {
+            Token::NeedInput => match pieces.next() {
+                Some(piece) => reader.push(piece),
+                None => reader.finish(),
+            },
+            Token::Start(element) => {
+                for attribute in element.attributes() {
+                    seen.push_str(&attribute.value());
+                }
+            }
+            Token::Text(text) | Token::Markup(text) => seen.push_str(text),
+            Token::End => {}
+            Token::Done => return Ok(seen),
+        }
+    }
+}
+
+#[test]
+fn flat_entities_are_replaced_where_they_are_allowed() {
+    let document = "<?xml version='1.0'?><!DOCTYPE a [<!-- ' -->\n<!ENTITY b \"x'y\" ><?p ?>\
+        <!ENTITY c 'v&amp;w'><!ENTITY b 'later'><!ENTITY amp 'wrong'>] ><a d='&b;'>&c;&amp;<!-- e --></a>";
+    for piece in [1, 2, 7, 1_000] {
+        assert_eq!(text_with_entities(document, piece).unwrap(), "x'yv&w&<!-- e -->");
+    }
+    assert_eq!(text_with_entities("<!DOCTYPE a><a>b</a>", 1).unwrap(), "b");
+}
+
+#[test]
+fn other_declarations_are_refused_even_so() {
+    for (document, code) in [
+        ("<!DOCTYPE a SYSTEM 'b'><a/>", "xml.doctype"),
+        ("<!DOCTYPEa><a/>", "xml.doctype"),
+        ("<!DOCTYPE a [<!ENTITY b SYSTEM 'c'>]><a/>", "xml.doctype"),
+        ("<!DOCTYPE a [<!ENTITY % b 'c'>]><a/>", "xml.doctype"),
+        ("<!DOCTYPE a [<!ENTITY b 'c'><!ENTITY d '&b;'>]><a/>", "xml.doctype"),
+        ("<!DOCTYPE a [<!ENTITY b '<c/>'>]><a/>", "xml.doctype"),
+        ("<!DOCTYPE a [<!ENTITY b '&#60;'>]><a/>", "xml.doctype"),
+        ("<!DOCTYPE a [<!ELEMENT b ANY>]><a/>", "xml.doctype"),
+        ("<!DOCTYPE a [ b ]><a/>", "xml.doctype"),
+        ("<!DOCTYPE a [] b><a/>", "xml.doctype"),
+        ("<!DOCTYPE a><!DOCTYPE a><a/>", "xml.syntax"),
+        ("<a/><!DOCTYPE a>", "xml.syntax"),
+        ("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&d;</a>", "xml.syntax"),
+        ("<!DOCTYPE a [<!ENTITY b 'c'", "xml.eof"),
+    ] {
+        for piece in [1, 1_000] {
+            let found = text_with_entities(document, piece).map_err(|error| error.code());
+            assert_eq!(found, Err(code), "{document}");
+        }
+    }
 }
 
 #[test]

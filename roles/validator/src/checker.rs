@@ -184,6 +184,7 @@ impl<W: DocumentObserver> Checker<W> {
                     return;
                 }
                 Ok(Token::NeedInput) => return,
+                Ok(Token::Markup(_)) => continue,
                 Ok(Token::Done) => {
                     self.complete = true;
                     return;

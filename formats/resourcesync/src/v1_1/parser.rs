@@ -374,6 +374,7 @@ impl Parser {
                         }
                     }
                 }
+                Ok(Token::Markup(_)) => {}
                 Ok(Token::End) => match self.place {
                     ParserState::Ignored { open: 1, in_entry } => {
                         self.place = if in_entry { ParserState::Entry } else { ParserState::Root };

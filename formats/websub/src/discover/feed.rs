@@ -29,7 +29,7 @@ pub(super) fn links(base: &str, body: &[u8]) -> Result<HubLinks, DiscoverError> 
                 }
             }
             Ok(Token::End) => depth -= 1,
-            Ok(Token::Text(_)) => {}
+            Ok(Token::Text(_) | Token::Markup(_)) => {}
             // Lenient: a feed that is truncated or broken later has its links before that.
             Ok(Token::NeedInput | Token::Done) | Err(_) => return Ok(found),
         }

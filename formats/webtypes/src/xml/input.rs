@@ -75,6 +75,11 @@ impl Input {
         &self.text[self.at..]
     }
 
+    /// How many bytes were pushed.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// Characters by their place in the buffer.
     pub(super) fn text(&self) -> &str {
         &self.text
@@ -282,7 +287,7 @@ impl Input {
             return;
         }
         self.carriage_returns |= memchr(b'\r', text.as_bytes()).is_some();
-        let Some(at) = forbidden(text) else { return self.text.push_str(text) };
+        let Some(at) = first_forbidden(text) else { return self.text.push_str(text) };
         self.text.push_str(&text[..at]);
         let character = text[at..].chars().next().unwrap_or_default();
         let message = format!("character U+{:04X} is not allowed in XML", u32::from(character));
@@ -290,8 +295,8 @@ impl Input {
     }
 }
 
-/// Where is the first character that XML 1.0 does not allow [xml §2.2]?
-pub(super) fn forbidden(text: &str) -> Option<usize> {
+/// The place of the first character that XML 1.0 does not allow [xml §2.2].
+pub fn first_forbidden(text: &str) -> Option<usize> {
     const BLOCK: usize = 256;
     let bytes = text.as_bytes();
     let is_control = |byte: u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r');
@@ -315,9 +320,9 @@ mod tests {
 
     #[test]
     fn finds_the_first_forbidden_character() {
-        assert_eq!(forbidden("plain\ttext\r\n"), None);
-        assert_eq!(forbidden("a\u{fffd}b\u{ffff}c\u{1}"), Some(5));
-        assert_eq!(forbidden(&format!("{}\u{7f}\u{b}", "é".repeat(1_000))), Some(2_001));
+        assert_eq!(first_forbidden("plain\ttext\r\n"), None);
+        assert_eq!(first_forbidden("a\u{fffd}b\u{ffff}c\u{1}"), Some(5));
+        assert_eq!(first_forbidden(&format!("{}\u{7f}\u{b}", "é".repeat(1_000))), Some(2_001));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! | code | refused |
 //! |---|---|
-//! | `xml.doctype` | a DOCTYPE, before anything in it is read |
+//! | `xml.doctype` | a DOCTYPE, before anything in it is read; with [`Reader::allow_entities`], all of it but plain entities |
 //! | `xml.depth` | elements nested deeper than [`MAX_DEPTH`] |
 //! | `xml.attributes` | more than [`MAX_ATTRIBUTES`] on one element or [`MAX_NAMESPACES`] in scope, or a duplicate |
 //! | `xml.encoding` | bytes that are not the encoding they should be, or an encoding other than UTF-8 and UTF-16 |
@@ -14,6 +14,7 @@
 //! | `xml.size` | a token, a name or a document that is too long |
 //! | `xml.syntax` | anything else that is not well-formed, and entities that are not predefined |
 
+mod entities;
 mod escape;
 mod input;
 mod namespaces;
@@ -23,8 +24,10 @@ mod scope;
 mod tag;
 
 pub use escape::write_escaped;
+pub use input::first_forbidden;
 pub use namespaces::Ns;
 pub use reader::{Attribute, Element, Reader, Token};
+pub use tag::{is_name_character, is_name_start, is_nc_name};
 
 /// Elements inside each other.
 pub const MAX_DEPTH: usize = 64;
@@ -38,3 +41,27 @@ pub const MAX_NAME_LENGTH: usize = 1_024;
 pub const MAX_TOKEN_LENGTH: usize = 1 << 20;
 /// Bytes of one document, unless the caller sets another limit.
 pub const DEFAULT_MAX_DOCUMENT_LENGTH: u64 = 512 << 20;
+
+/// The limits of one [`Reader`] that callers may set; the others are constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the document [[`DEFAULT_MAX_DOCUMENT_LENGTH`]].
+    pub document_length: u64,
+    /// Bytes of one token [[`MAX_TOKEN_LENGTH`]].
+    pub token_length: usize,
+    /// Elements inside each other [[`MAX_DEPTH`]].
+    pub depth: usize,
+    /// Namespace declarations in scope at one place [[`MAX_NAMESPACES`]].
+    pub namespaces: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            document_length: DEFAULT_MAX_DOCUMENT_LENGTH,
+            token_length: MAX_TOKEN_LENGTH,
+            depth: MAX_DEPTH,
+            namespaces: MAX_NAMESPACES,
+        }
+    }
+}

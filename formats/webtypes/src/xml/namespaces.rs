@@ -1,7 +1,5 @@
 //! Namespace prefixes in scope [xml-names §3].
 
-use super::MAX_NAMESPACES;
-
 /// A namespace by number, so that comparing costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ns(u16);
@@ -26,6 +24,7 @@ const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
 /// The declarations in scope, innermost last.
 pub(super) struct Namespaces {
     known: &'static [&'static str],
+    limit: usize,
     bindings: Vec<Binding>,
     /// The namespace of the empty prefix, since most names have none.
     default: Ns,
@@ -40,8 +39,8 @@ struct Binding {
 }
 
 impl Namespaces {
-    pub(super) fn new(known: &'static [&'static str]) -> Self {
-        Self { known, bindings: Vec::new(), default: Ns::NONE }
+    pub(super) fn new(known: &'static [&'static str], limit: usize) -> Self {
+        Self { known, limit, bindings: Vec::new(), default: Ns::NONE }
     }
 
     /// Notes `xmlns="uri"` (an empty prefix) or `xmlns:prefix="uri"` of an element at that depth.
@@ -62,10 +61,10 @@ impl Namespaces {
             }
             _ => {}
         }
-        if self.bindings.len() == MAX_NAMESPACES {
+        if self.bindings.len() == self.limit {
             return Err((
                 "xml.attributes",
-                format!("more than {MAX_NAMESPACES} namespace declarations in scope"),
+                format!("more than {} namespace declarations in scope", self.limit),
             ));
         }
         let ns = if uri.is_empty() {
@@ -115,6 +114,16 @@ impl Namespaces {
 
     /// The namespace name of a declared prefix.
     pub(super) fn uri(&self, prefix: &str) -> &str {
-        self.find(prefix).map_or("", |binding| &binding.uri)
+        let predefined = if prefix == "xml" { XML_URI } else { "" };
+        self.find(prefix).map_or(predefined, |binding| &binding.uri)
+    }
+
+    /// The prefixes in scope with their namespace names, the innermost declaration of each.
+    pub(super) fn in_scope(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.bindings.iter().enumerate().filter_map(|(index, binding)| {
+            let hidden =
+                self.bindings[index + 1..].iter().any(|later| later.prefix == binding.prefix);
+            (!hidden && !binding.uri.is_empty()).then_some((&*binding.prefix, &*binding.uri))
+        })
     }
 }

@@ -1,11 +1,12 @@
 //! The tokenizer: framing, the stack of open elements, references.
 
+use super::entities::Entities;
 use super::input::{Input, InputEnd};
 use super::namespaces::{Namespaces, Ns};
 use super::references::{attribute_value, line_ends, references};
-use super::scope::resolve;
+use super::scope::{TOO_EXPANDED, resolve};
 use super::tag::{self, Fault, Kind, RawAttribute, RawName, is_space};
-use super::{DEFAULT_MAX_DOCUMENT_LENGTH, MAX_DEPTH, MAX_TOKEN_LENGTH};
+use super::{DEFAULT_MAX_DOCUMENT_LENGTH, Limits};
 use crate::{SyntaxError, excerpt};
 use memchr::{memchr, memchr3, memmem};
 use quick_xml::parser::{ElementParser, Parser as _};
@@ -34,7 +35,13 @@ use std::borrow::Cow;
 /// ```
 pub struct Reader {
     input: Input,
+    limits: Limits,
     namespaces: Namespaces,
+    entities: Entities,
+    entities_allowed: bool,
+    /// A DOCTYPE was read.
+    doctype: bool,
+    markup_kept: bool,
     /// Names of the open elements, one behind the other, and where each begins.
     names: String,
     open: Vec<usize>,
@@ -75,6 +82,9 @@ pub enum Token<'a> {
     /// Text or a CDATA section inside the root element, with references replaced and line ends made
     /// `\n` [xml §2.11]; the text of one element may come in pieces.
     Text(&'a str),
+    /// A comment or processing instruction inside the root element, as written; only after
+    /// [`Reader::keep_markup`].
+    Markup(&'a str),
     /// The document is complete and well-formed.
     Done,
 }
@@ -86,6 +96,13 @@ pub struct Element<'a> {
     name: RawName,
     token: &'a str,
     attributes: &'a [RawAttribute],
+    reader: &'a Reader,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("depth", &self.depth()).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Element<'a> {
@@ -99,13 +116,29 @@ impl<'a> Element<'a> {
         self.name.local(self.token)
     }
 
+    /// Its prefix, empty without one.
+    pub fn prefix(&self) -> &'a str {
+        self.name.prefix(self.token)
+    }
+
+    /// The name of its namespace, empty without one.
+    pub fn namespace(&self) -> &'a str {
+        self.reader.namespaces.uri(self.prefix())
+    }
+
+    /// The namespaces in scope, by prefix; an empty prefix is the default one.
+    pub fn namespaces_in_scope(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        self.reader.namespaces.in_scope()
+    }
+
     /// Its attributes, without namespace declarations.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
-        let token = self.token;
-        self.attributes
-            .iter()
-            .filter(|raw| raw.kind == Kind::Attribute)
-            .map(move |raw| Attribute { raw: *raw, token })
+        let (token, reader) = (self.token, self.reader);
+        self.attributes.iter().filter(|raw| raw.kind == Kind::Attribute).map(move |raw| Attribute {
+            raw: *raw,
+            token,
+            reader,
+        })
     }
 
     /// The value of an attribute without namespace.
@@ -121,6 +154,7 @@ impl<'a> Element<'a> {
 pub struct Attribute<'a> {
     raw: RawAttribute,
     token: &'a str,
+    reader: &'a Reader,
 }
 
 impl<'a> Attribute<'a> {
@@ -134,12 +168,26 @@ impl<'a> Attribute<'a> {
         self.raw.name.local(self.token)
     }
 
+    /// Its prefix, empty without one.
+    pub fn prefix(&self) -> &'a str {
+        self.raw.name.prefix(self.token)
+    }
+
+    /// The name of its namespace, empty without one.
+    pub fn namespace(&self) -> &'a str {
+        // Without a prefix an attribute has no namespace, whatever the default is [xml-names §6.2].
+        match self.prefix() {
+            "" => "",
+            prefix => self.reader.namespaces.uri(prefix),
+        }
+    }
+
     /// Its value with references replaced and white space made blanks [xml §3.3.3].
     pub fn value(&self) -> Cow<'a, str> {
         let raw = self.raw.value(self.token);
         if self.raw.special {
             // References were checked when the tag was read.
-            Cow::Owned(attribute_value(raw).unwrap_or_default())
+            Cow::Owned(attribute_value(raw, &self.reader.entities).unwrap_or_default())
         } else {
             Cow::Borrowed(raw)
         }
@@ -153,10 +201,13 @@ enum TokenSpan {
     End,
     Text { from: usize, to: usize },
     Decoded,
+    Markup { from: usize, to: usize },
     Nothing,
     Done,
 }
 
+const DOCTYPE_HELP: &str =
+    "write the document without a DOCTYPE, or with `<!ENTITY NAME \"plain text\">` only";
 pub(super) const EOF_HELP: &str = "the transfer may have been cut; fetch it again";
 
 impl Reader {
@@ -167,9 +218,19 @@ impl Reader {
 
     /// The same with another limit for the bytes of the whole document.
     pub fn with_limit(namespaces: &'static [&'static str], max_length: u64) -> Self {
+        Self::with_limits(namespaces, Limits { document_length: max_length, ..Limits::default() })
+    }
+
+    /// The same with other limits.
+    pub fn with_limits(namespaces: &'static [&'static str], limits: Limits) -> Self {
         Self {
-            input: Input::new(max_length),
-            namespaces: Namespaces::new(namespaces),
+            input: Input::new(limits.document_length),
+            limits,
+            namespaces: Namespaces::new(namespaces, limits.namespaces),
+            entities: Entities::default(),
+            entities_allowed: false,
+            doctype: false,
+            markup_kept: false,
             names: String::new(),
             open: Vec::with_capacity(8),
             stage: Stage::First,
@@ -182,6 +243,24 @@ impl Reader {
             end_due: false,
             failed: None,
         }
+    }
+
+    /// Accepts a DOCTYPE that declares entities of plain text and nothing else; they are replaced.
+    ///
+    /// Still refused: an external DTD, external and parameter entities, entities that refer to
+    /// others or contain markup, other declarations, and entities that would make the document
+    /// more than 16 times longer.
+    #[must_use]
+    pub fn allow_entities(mut self) -> Self {
+        self.entities_allowed = true;
+        self
+    }
+
+    /// Reports comments and processing instructions inside the root element as [`Token::Markup`].
+    #[must_use]
+    pub fn keep_markup(mut self) -> Self {
+        self.markup_kept = true;
+        self
     }
 
     /// Takes more bytes. Pull until [`Token::NeedInput`] between pushes, else they pile up.
@@ -244,10 +323,12 @@ impl Reader {
                 name,
                 token: &self.input.text()[self.start..end],
                 attributes: &self.attributes,
+                reader: self,
             }),
             TokenSpan::End => Token::End,
             TokenSpan::Text { from, to } => Token::Text(&self.input.text()[from..to]),
             TokenSpan::Decoded => Token::Text(&self.decoded),
+            TokenSpan::Markup { from, to } => Token::Markup(&self.input.text()[from..to]),
             TokenSpan::Done => Token::Done,
         }
     }
@@ -294,8 +375,9 @@ impl Reader {
     }
 
     fn check_length(&self, length: usize) -> Result<(), SyntaxError> {
-        if length > MAX_TOKEN_LENGTH {
-            let message = format!("a tag, text or comment is longer than {MAX_TOKEN_LENGTH} bytes");
+        let limit = self.limits.token_length;
+        if length > limit {
+            let message = format!("a tag, text or comment is longer than {limit} bytes");
             return Err(self.error("xml.size", message));
         }
         Ok(())
@@ -354,9 +436,15 @@ impl Reader {
         let token = &self.input.text()[self.start..end];
         self.open.push(self.names.len());
         self.names.push_str(tag.name.whole(token));
-        let ns =
-            resolve(token, tag.name, &mut self.attributes, &mut self.namespaces, self.open.len())
-                .map_err(|fault| self.fault(fault))?;
+        let ns = resolve(
+            token,
+            tag.name,
+            &mut self.attributes,
+            &mut self.namespaces,
+            &mut self.entities,
+            (self.open.len(), self.input.taken()),
+        )
+        .map_err(|fault| self.fault(fault))?;
         self.stage = Stage::Content;
         self.end_due = tag.closed;
         Ok(TokenSpan::Start { ns, name: tag.name, end })
@@ -366,10 +454,9 @@ impl Reader {
         if self.stage == Stage::Epilog {
             return self.syntax("a second root element");
         }
-        if self.open.len() == MAX_DEPTH {
-            return Err(
-                self.error("xml.depth", format!("elements are nested deeper than {MAX_DEPTH}"))
-            );
+        let limit = self.limits.depth;
+        if self.open.len() == limit {
+            return Err(self.error("xml.depth", format!("elements are nested deeper than {limit}")));
         }
         Ok(())
     }
@@ -436,8 +523,11 @@ impl Reader {
         if let Some(at) = memmem::find(raw.as_bytes(), b"]]>") {
             return Err(self.fault(("xml.syntax", at, "`]]>` outside a CDATA section".to_owned())));
         }
-        let decoded = references(&line_ends(raw))
+        let decoded = references(&line_ends(raw), &self.entities)
             .map_err(|message| self.fault(("xml.syntax", 0, message)))?;
+        if !self.entities.spend(length, decoded.len(), self.input.taken()) {
+            return Err(self.error("xml.doctype", TOO_EXPANDED));
+        }
         self.decoded = decoded;
         Ok(TokenSpan::Decoded)
     }
@@ -473,7 +563,7 @@ impl Reader {
             if memmem::find(inside, b"--").is_some() || inside.ends_with(b"-") {
                 return self.syntax("`--` inside a comment");
             }
-            return Ok(TokenSpan::Nothing);
+            return Ok(self.markup(end));
         }
         if begins(CDATA) && rest.len() >= CDATA.len() {
             if self.stage != Stage::Content {
@@ -488,6 +578,9 @@ impl Reader {
             self.decoded = line_ends(&self.input.text()[from..to]).into_owned();
             return Ok(TokenSpan::Decoded);
         }
+        if begins(DOCTYPE) && rest.len() >= DOCTYPE.len() && self.entities_allowed {
+            return self.doctype();
+        }
         if begins(DOCTYPE) && rest.len() >= DOCTYPE.len() {
             // Nothing of it is shown or expanded: it may name files and grow without bound.
             return Err(self
@@ -501,12 +594,38 @@ impl Reader {
         }
     }
 
+    /// A comment or processing instruction of that many bytes that was consumed.
+    fn markup(&self, length: usize) -> TokenSpan {
+        if self.markup_kept && self.stage == Stage::Content {
+            TokenSpan::Markup { from: self.start, to: self.start + length }
+        } else {
+            TokenSpan::Nothing
+        }
+    }
+
+    /// A DOCTYPE with entities of plain text.
+    fn doctype(&mut self) -> Result<TokenSpan, SyntaxError> {
+        if self.doctype || !matches!(self.stage, Stage::First | Stage::Prolog) {
+            return self.syntax("a DOCTYPE that is not before the root element, or a second one");
+        }
+        let found = self.entities.read(self.input.rest());
+        match found.map_err(|fault| self.fault(fault).with_help(DOCTYPE_HELP))? {
+            None => self.incomplete(),
+            Some(length) => {
+                self.take(length)?;
+                self.doctype = true;
+                Ok(TokenSpan::Nothing)
+            }
+        }
+    }
+
     /// A processing instruction, skipped, or the XML declaration.
     fn instruction(&mut self) -> Result<TokenSpan, SyntaxError> {
         let Some(end) = self.end_of(2, b"?>") else { return self.incomplete() };
         let is_first = self.stage == Stage::First;
         self.take(end)?;
         let token = &self.input.text()[self.start..self.start + end];
+        let length = end;
         let inside = &token.as_bytes()[..end - 2];
         let end = inside.iter().position(|byte| is_space(*byte)).unwrap_or(inside.len());
         let target = tag::name(token, &inside[..end], 2).map_err(|fault| self.fault(fault))?;
@@ -515,7 +634,7 @@ impl Reader {
             target if target.eq_ignore_ascii_case("xml") => {
                 self.syntax("an XML declaration that is not at the very start")
             }
-            _ => Ok(TokenSpan::Nothing),
+            _ => Ok(self.markup(length)),
         }
     }
 

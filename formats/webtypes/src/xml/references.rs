@@ -1,9 +1,10 @@
 //! References and line ends in text [xml §2.11, §3.3.3, §4.1].
 
-use super::input::forbidden;
+use super::entities::Entities;
+use super::input::first_forbidden;
 use crate::excerpt;
 use memchr::{memchr, memchr2};
-use quick_xml::escape::{EscapeError, unescape};
+use quick_xml::escape::{EscapeError, unescape_with};
 use std::borrow::Cow;
 
 /// Line ends become `\n` [xml §2.11].
@@ -15,17 +16,17 @@ pub(super) fn line_ends(raw: &str) -> Cow<'_, str> {
 }
 
 /// White space becomes blanks, then references are replaced [xml §3.3.3].
-pub(super) fn attribute_value(raw: &str) -> Result<String, String> {
+pub(super) fn attribute_value(raw: &str, entities: &Entities) -> Result<String, String> {
     let mut text = line_ends(raw).into_owned();
     if memchr2(b'\n', b'\t', text.as_bytes()).is_some() {
         text = text.replace(['\n', '\t'], " ");
     }
-    references(&text)
+    references(&text, entities)
 }
 
-/// Replaces the five predefined entities and references to characters that XML allows.
-pub(super) fn references(text: &str) -> Result<String, String> {
-    let replaced = unescape(text).map_err(|error| match error {
+/// Replaces the five predefined entities, declared ones and references to characters that XML allows.
+pub(super) fn references(text: &str, entities: &Entities) -> Result<String, String> {
+    let replaced = unescape_with(text, |name| entities.get(name)).map_err(|error| match error {
         EscapeError::UnrecognizedEntity(_, name) => {
             format!("entity `&{};` is not defined", excerpt(&name))
         }
@@ -35,7 +36,7 @@ pub(super) fn references(text: &str) -> Result<String, String> {
         _ => "a character reference names no character".to_owned(),
     })?;
     // A literal character was checked on input, so a forbidden one came from a reference.
-    match forbidden(&replaced) {
+    match first_forbidden(&replaced) {
         Some(_) => {
             Err("a character reference names a character that XML does not allow".to_owned())
         }

@@ -1,9 +1,12 @@
 //! Namespaces of an element and its attributes, and duplicate attributes [xml-names §6].
 
+use super::entities::Entities;
 use super::namespaces::{Namespaces, Ns};
 use super::references::attribute_value;
 use super::tag::{Fault, Kind, RawAttribute, RawName};
 use crate::excerpt;
+
+pub(super) const TOO_EXPANDED: &str = "the entities make the document too long";
 
 /// Applies the declarations of an element, then finds the namespaces of its name and attributes.
 pub(super) fn resolve(
@@ -11,15 +14,23 @@ pub(super) fn resolve(
     name: RawName,
     attributes: &mut [RawAttribute],
     namespaces: &mut Namespaces,
-    depth: usize,
+    entities: &mut Entities,
+    (depth, document_length): (usize, u64),
 ) -> Result<Ns, Fault> {
     for attribute in &*attributes {
         if attribute.special {
-            let check = attribute_value(attribute.value(token));
-            check.map_err(|message| ("xml.syntax", attribute.value.0 as usize, message))?;
+            let raw = attribute.value(token);
+            let fault = |code, message: String| Err((code, attribute.value.0 as usize, message));
+            match attribute_value(raw, entities) {
+                Err(message) => return fault("xml.syntax", message),
+                Ok(value) if !entities.spend(raw.len(), value.len(), document_length) => {
+                    return fault("xml.doctype", TOO_EXPANDED.to_owned());
+                }
+                Ok(_) => {}
+            }
         }
         if attribute.kind == Kind::Declaration {
-            let uri = attribute_value(attribute.value(token)).unwrap_or_default();
+            let uri = attribute_value(attribute.value(token), entities).unwrap_or_default();
             let at = attribute.name.start as usize;
             namespaces
                 .declare(attribute.declares(token), &uri, depth)

@@ -252,15 +252,20 @@ const CLASS: [u8; 256] = {
 };
 
 /// NameStartChar without the colon [xml §2.3].
-fn is_name_start(character: char) -> bool {
+pub fn is_name_start(character: char) -> bool {
     matches!(character, 'A'..='Z' | 'a'..='z' | '_'
         | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}' | '\u{f8}'..='\u{2ff}' | '\u{370}'..='\u{37d}'
         | '\u{37f}'..='\u{1fff}' | '\u{200c}' | '\u{200d}' | '\u{2070}'..='\u{218f}' | '\u{2c00}'..='\u{2fef}'
         | '\u{3001}'..='\u{d7ff}' | '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}' | '\u{10000}'..='\u{effff}')
 }
 
+/// Whether a text is a name without colon [xml-names §3].
+pub fn is_nc_name(text: &str) -> bool {
+    text.starts_with(is_name_start) && text.chars().all(is_name_character)
+}
+
 /// NameChar without the colon [xml §2.3].
-fn is_name_character(character: char) -> bool {
+pub fn is_name_character(character: char) -> bool {
     is_name_start(character)
         || matches!(character, '0'..='9' | '-' | '.' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}' | '\u{2040}')
 }

@@ -1,0 +1,90 @@
+//! JSON-LD, with the contexts at hand and no others.
+
+use crate::nesting::Brackets;
+use crate::read::{ReadLimits, ReadOptions, Visit};
+use crate::read_error::ReadError;
+use crate::term_chains;
+use abreast_webtypes::excerpt;
+use memchr::{memchr_iter, memmem, memrchr};
+use oxjsonld::{JsonLdParser, JsonLdRemoteDocument, JsonLdSyntaxError};
+use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Brackets inside each other, whatever the options allow.
+const MAX_DEPTH: usize = 128;
+
+const CONTEXT_HELP: &str =
+    "copy the terms of the context into `@context` of the document, or add it to those at hand";
+
+pub(crate) fn read(
+    input: &mut dyn Read,
+    options: &ReadOptions,
+    visit: &mut Visit<'_>,
+) -> Result<(), ReadError> {
+    let limit = options.limits.json_ld_length;
+    let mut document = Vec::new();
+    input.take(limit as u64 + 1).read_to_end(&mut document)?;
+    if document.len() > limit {
+        let message = format!("the JSON-LD document is longer than {limit} bytes");
+        return Err(ReadError::new(
+            "rdf.size",
+            (1, 1),
+            message,
+            Some("split it, or publish N-Triples, which has no such limit"),
+        ));
+    }
+    // The parser follows nesting and chains of terms by recursion.
+    let depth = options.limits.depth.min(MAX_DEPTH);
+    Brackets::json(ReadLimits { depth, ..options.limits }).feed(&document)?;
+    term_chains::check(&document)?;
+    let mut parser = JsonLdParser::new();
+    if let Some(base) = options.base_iri()? {
+        parser = parser
+            .with_base_iri(base.into_inner())
+            .map_err(|error| ReadError::new("rdf.iri", (0, 0), error.to_string(), None))?;
+    }
+    let missing = Arc::new(Mutex::new(None));
+    let noted = Arc::clone(&missing);
+    let contexts = options.contexts.clone();
+    let quads = parser.for_slice(&document).with_load_document_callback(move |iri, _| {
+        let Some(context) = contexts.get(iri) else {
+            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(iri.to_owned());
+            return Err("the context is not at hand".into());
+        };
+        Ok(JsonLdRemoteDocument {
+            document: context.as_bytes().to_vec(),
+            document_url: iri.to_owned(),
+        })
+    });
+    for quad in quads {
+        let quad = quad.map_err(|error| {
+            let missing = missing.lock().unwrap_or_else(PoisonError::into_inner).take();
+            fault(&error, missing.as_deref(), &document)
+        })?;
+        if visit(quad.as_ref()).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn fault(error: &JsonLdSyntaxError, missing: Option<&str>, document: &[u8]) -> ReadError {
+    if let Some(iri) = missing {
+        let message =
+            format!("the context `{}` is not at hand, and none is ever fetched", excerpt(iri));
+        let place =
+            memmem::find(document, iri.as_bytes()).map_or((0, 0), |at| place(&document[..at]));
+        return ReadError::new("jsonld.context", place, message, Some(CONTEXT_HELP));
+    }
+    let place = error
+        .location()
+        .map_or((0, 0), |location| (location.start.line + 1, location.start.column + 1));
+    let message: String = abreast_webtypes::visible(&error.to_string()).chars().take(300).collect();
+    ReadError::new("rdf.syntax", place, message, None)
+}
+
+fn place(before: &[u8]) -> (u64, u64) {
+    let start = memrchr(b'\n', before).map_or(0, |at| at + 1);
+    let column = String::from_utf8_lossy(&before[start..]).chars().count() as u64 + 1;
+    (memchr_iter(b'\n', before).count() as u64 + 1, column)
+}

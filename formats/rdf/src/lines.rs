@@ -1,0 +1,115 @@
+//! N-Triples and N-Quads: whole lines at a time.
+
+use crate::read::{ReadOptions, Visit, fill};
+use crate::read_error::ReadError;
+use crate::syntax::Syntax;
+use memchr::{memchr, memchr_iter, memrchr};
+use oxrdf::{GraphNameRef, QuadRef};
+use oxttl::{NQuadsParser, NTriplesParser, TurtleSyntaxError};
+use std::io::Read;
+use std::ops::ControlFlow;
+
+/// Bytes read at once.
+const PIECE: usize = 256 << 10;
+
+pub(crate) fn read(
+    syntax: Syntax,
+    input: &mut dyn Read,
+    options: &ReadOptions,
+    visit: &mut Visit<'_>,
+) -> Result<(), ReadError> {
+    let limit = options.limits.token_length;
+    let mut buffer = vec![0; PIECE];
+    let mut kept = 0;
+    let mut line = 0;
+    loop {
+        let filled = kept + fill(input, &mut buffer[kept..])?;
+        let complete = if filled < buffer.len() { filled } else { end_of_lines(&buffer) };
+        if complete == 0 && filled == buffer.len() {
+            if buffer.len() >= limit.max(PIECE) {
+                let message = format!("a line is longer than {} bytes", limit.max(PIECE));
+                return Err(ReadError::new("rdf.size", (line + 1, 1), message, None));
+            }
+            kept = filled;
+            buffer.resize((buffer.len() * 2).min(limit.max(PIECE)), 0);
+            continue;
+        }
+        let lines = &buffer[..complete];
+        if parse(syntax, lines, options, line, visit)?.is_break() || filled < buffer.len() {
+            return Ok(());
+        }
+        line += count_lines(lines);
+        buffer.copy_within(complete..filled, 0);
+        kept = filled - complete;
+    }
+}
+
+/// Where the last whole line of a full buffer ends.
+fn end_of_lines(buffer: &[u8]) -> usize {
+    if let Some(last) = memrchr(b'\n', buffer) {
+        return last + 1;
+    }
+    // Lines may end with `\r` alone; one at the very end may be half of `\r\n`.
+    memrchr(b'\r', &buffer[..buffer.len() - 1]).map_or(0, |last| last + 1)
+}
+
+fn count_lines(lines: &[u8]) -> u64 {
+    if memchr(b'\r', lines).is_none() {
+        return memchr_iter(b'\n', lines).count() as u64;
+    }
+    let lone = |at: &usize| lines.get(at + 1) != Some(&b'\n');
+    let lone = memchr_iter(b'\r', lines).filter(lone).count();
+    (memchr_iter(b'\n', lines).count() + lone) as u64
+}
+
+fn parse(
+    syntax: Syntax,
+    lines: &[u8],
+    options: &ReadOptions,
+    before: u64,
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>, ReadError> {
+    let fault = |error: TurtleSyntaxError| syntax_error(&error, before);
+    if syntax == Syntax::NQuads {
+        let parser = NQuadsParser::new();
+        let parser = if options.lenient { parser.lenient() } else { parser };
+        for quad in parser.for_slice(lines) {
+            if visit(quad.map_err(fault)?.as_ref()).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    } else {
+        let parser = NTriplesParser::new();
+        let parser = if options.lenient { parser.lenient() } else { parser };
+        for triple in parser.for_slice(lines) {
+            let triple = triple.map_err(fault)?;
+            let quad = QuadRef::new(
+                triple.subject.as_ref(),
+                triple.predicate.as_ref(),
+                triple.object.as_ref(),
+                GraphNameRef::DefaultGraph,
+            );
+            if visit(quad).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// A fault found by the parsers of the Turtle family, that many lines further on.
+pub(crate) fn syntax_error(error: &TurtleSyntaxError, lines_before: u64) -> ReadError {
+    let place = error.location().start;
+    let message = error.message();
+    let (code, help) = if message.contains("IRI") {
+        ("rdf.iri", Some("IRIs are absolute here, with other characters percent-encoded"))
+    } else if message.contains("anguage tag") {
+        ("rdf.language", None)
+    } else {
+        ("rdf.syntax", None)
+    };
+    let place = (lines_before + place.line + 1, place.column + 1);
+    // Messages quote the document.
+    let message = abreast_webtypes::visible(message).chars().take(300).collect::<String>();
+    ReadError::new(code, place, message, help)
+}

@@ -1,0 +1,161 @@
+//! The syntaxes of RDF: media types and file names.
+
+use std::fmt;
+
+/// A syntax that can be read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Syntax {
+    /// N-Triples [n-triples §1].
+    NTriples,
+    /// N-Quads [n-quads §1].
+    NQuads,
+    /// Turtle [turtle §1].
+    Turtle,
+    /// TriG [trig §1].
+    TriG,
+    /// RDF/XML [rdf-xml §1].
+    RdfXml,
+    /// JSON-LD [json-ld §1].
+    JsonLd,
+}
+
+/// A syntax found by the name of a file, and how the file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSyntax {
+    /// The syntax inside.
+    pub syntax: Syntax,
+    /// `gz`, `bz2`, `xz` or `zst`, if the name ends so.
+    pub compression: Option<&'static str>,
+}
+
+impl Syntax {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::NTriples, Self::NQuads, Self::Turtle, Self::TriG, Self::RdfXml, Self::JsonLd];
+
+    /// The registered media type.
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::NTriples => "application/n-triples",
+            Self::NQuads => "application/n-quads",
+            Self::Turtle => "text/turtle",
+            Self::TriG => "application/trig",
+            Self::RdfXml => "application/rdf+xml",
+            Self::JsonLd => "application/ld+json",
+        }
+    }
+
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NTriples => "N-Triples",
+            Self::NQuads => "N-Quads",
+            Self::Turtle => "Turtle",
+            Self::TriG => "TriG",
+            Self::RdfXml => "RDF/XML",
+            Self::JsonLd => "JSON-LD",
+        }
+    }
+
+    /// The usual extension of file names, without the point.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::NTriples => "nt",
+            Self::NQuads => "nq",
+            Self::Turtle => "ttl",
+            Self::TriG => "trig",
+            Self::RdfXml => "rdf",
+            Self::JsonLd => "jsonld",
+        }
+    }
+
+    /// Whether statements may be in named graphs.
+    pub const fn has_graphs(self) -> bool {
+        matches!(self, Self::NQuads | Self::TriG | Self::JsonLd)
+    }
+
+    /// The syntax of a media type; parameters and case do not matter.
+    ///
+    /// Also known are the types used before registration: `application/x-turtle`,
+    /// `application/x-trig` and `text/x-nquads`. `text/plain` is not: see
+    /// [`Syntax::of_sdshare_media_type`].
+    pub fn of_media_type(media_type: &str) -> Option<Self> {
+        let essence = media_type.split(';').next()?.trim_matches([' ', '\t']);
+        let is = |name: &str| essence.eq_ignore_ascii_case(name);
+        let registered = Self::ALL.into_iter().find(|syntax| is(syntax.media_type()));
+        registered
+            .or_else(|| is("application/x-turtle").then_some(Self::Turtle))
+            .or_else(|| is("application/x-trig").then_some(Self::TriG))
+            .or_else(|| is("text/x-nquads").then_some(Self::NQuads))
+    }
+
+    /// The same where SDShare is spoken, which calls N-Triples `text/plain` [sdshare §Recommended Resource Representation Formats].
+    pub fn of_sdshare_media_type(media_type: &str) -> Option<Self> {
+        let essence = media_type.split(';').next()?.trim_matches([' ', '\t']);
+        if essence.eq_ignore_ascii_case("text/plain") {
+            return Some(Self::NTriples);
+        }
+        Self::of_media_type(media_type)
+    }
+
+    /// The syntax of a file by its name, which may have the extension of a compression behind.
+    pub fn of_file_name(name: &str) -> Option<FileSyntax> {
+        let (stem, extension) = name.rsplit_once('.')?;
+        let compression = ["gz", "bz2", "xz", "zst"]
+            .into_iter()
+            .find(|known| extension.eq_ignore_ascii_case(known));
+        let extension = match compression {
+            Some(_) => stem.rsplit_once('.')?.1,
+            None => extension,
+        };
+        let known = |syntax: &Self| extension.eq_ignore_ascii_case(syntax.extension());
+        let syntax = Self::ALL
+            .into_iter()
+            .find(known)
+            .or_else(|| extension.eq_ignore_ascii_case("owl").then_some(Self::RdfXml))?;
+        Some(FileSyntax { syntax, compression })
+    }
+}
+
+impl fmt::Display for Syntax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_types_are_known_with_parameters() {
+        for syntax in Syntax::ALL {
+            let written = format!(" {} ; charset=utf-8", syntax.media_type().to_uppercase());
+            assert_eq!(Syntax::of_media_type(&written), Some(syntax));
+            assert_eq!(Syntax::of_sdshare_media_type(&written), Some(syntax));
+        }
+        assert_eq!(Syntax::of_media_type("application/x-turtle"), Some(Syntax::Turtle));
+        for unknown in ["", "text/plain", "text/html", "text/n3", "text/rdf+n3", "application/xml"]
+        {
+            assert_eq!(Syntax::of_media_type(unknown), None, "{unknown}");
+        }
+        let plain = Syntax::of_sdshare_media_type("text/plain;charset=utf-8");
+        assert_eq!(plain, Some(Syntax::NTriples));
+    }
+
+    #[test]
+    fn file_names_state_syntax_and_compression() {
+        let of = |name| Syntax::of_file_name(name).map(|found| (found.syntax, found.compression));
+        assert_eq!(of("a.nt"), Some((Syntax::NTriples, None)));
+        assert_eq!(of("a.b.NQ.GZ"), Some((Syntax::NQuads, Some("gz"))));
+        assert_eq!(of("dir/a.ttl.zst"), Some((Syntax::Turtle, Some("zst"))));
+        assert_eq!(of("a.trig.xz"), Some((Syntax::TriG, Some("xz"))));
+        assert_eq!(of("a.owl"), Some((Syntax::RdfXml, None)));
+        assert_eq!(of("a.rdf.bz2"), Some((Syntax::RdfXml, Some("bz2"))));
+        assert_eq!(of("a.jsonld"), Some((Syntax::JsonLd, None)));
+        for name in ["nt", "a.gz", "ttl.gz", "a.txt", "a.nt.txt", ""] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
+}

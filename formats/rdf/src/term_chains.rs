@@ -1,0 +1,195 @@
+//! How far the terms of JSON-LD contexts refer to each other.
+//!
+//! A context may define a term by another one, that by a third and so on, and a term may have a
+//! context of its own. The JSON-LD parser follows them by recursion, so their length is limited
+//! before it begins.
+
+use abreast_webtypes::SyntaxError;
+use json_event_parser::{JsonEvent, JsonSyntaxError, SliceJsonParser};
+use std::collections::HashMap;
+
+/// Terms that may be passed on the way from one to the last one it needs.
+const MAX_CHAIN: usize = 64;
+
+#[derive(Default)]
+struct Term {
+    /// Texts of the definition, each of which may name another term.
+    texts: Vec<String>,
+    /// The longest chain in the contexts inside the definition.
+    inside: usize,
+}
+
+enum Level {
+    Context(HashMap<String, Term>),
+    /// Several contexts.
+    Contexts,
+    /// Of a term in the context around it.
+    Definition,
+    Other,
+}
+
+/// Refuses documents whose contexts have longer chains.
+pub(crate) fn check(document: &[u8]) -> Result<(), SyntaxError> {
+    let mut parser = SliceJsonParser::new(document);
+    let mut open: Vec<(Level, String)> = Vec::new();
+    loop {
+        let event = match parser.parse_next() {
+            Ok(event) => event,
+            Err(error) => return Err(fault(&error)),
+        };
+        let in_context = match open.last() {
+            Some((Level::Contexts, _)) => true,
+            Some((_, key)) => key == "@context",
+            None => false,
+        };
+        let around = open.last().map(|(level, _)| level);
+        match event {
+            JsonEvent::Eof => return Ok(()),
+            JsonEvent::ObjectKey(key) => {
+                if let Some((_, last)) = open.last_mut() {
+                    *last = key.into_owned();
+                }
+            }
+            JsonEvent::StartObject => {
+                let level = match around {
+                    _ if in_context => Level::Context(HashMap::new()),
+                    Some(Level::Context(_)) => Level::Definition,
+                    _ => Level::Other,
+                };
+                open.push((level, String::new()));
+            }
+            JsonEvent::StartArray => {
+                let level = if in_context { Level::Contexts } else { Level::Other };
+                open.push((level, String::new()));
+            }
+            JsonEvent::String(text) => {
+                if let Some(term) = term_here(&mut open) {
+                    term.texts.push(text.into_owned());
+                }
+            }
+            JsonEvent::EndObject | JsonEvent::EndArray => {
+                let Some((level, _)) = open.pop() else { continue };
+                let Level::Context(terms) = level else { continue };
+                let longest = longest(&terms);
+                if longest > MAX_CHAIN {
+                    let message = format!(
+                        "terms of a context refer to each other over more than {MAX_CHAIN} terms"
+                    );
+                    let help = "define terms by absolute IRIs";
+                    return Err(SyntaxError::new("rdf.depth", (0, 0), message).with_help(help));
+                }
+                if let Some(term) = term_around(&mut open) {
+                    term.inside = term.inside.max(longest);
+                }
+            }
+            JsonEvent::Number(_) | JsonEvent::Boolean(_) | JsonEvent::Null => {}
+        }
+    }
+}
+
+/// The term whose definition a text directly belongs to.
+fn term_here(open: &mut [(Level, String)]) -> Option<&mut Term> {
+    match open {
+        [.., (Level::Context(terms), key)] => Some(terms.entry(key.clone()).or_default()),
+        [.., (Level::Context(terms), key), (Level::Definition, _)] => {
+            Some(terms.entry(key.clone()).or_default())
+        }
+        _ => None,
+    }
+}
+
+/// The term whose definition is around, however far.
+fn term_around(open: &mut [(Level, String)]) -> Option<&mut Term> {
+    open.iter_mut().rev().find_map(|(level, key)| match level {
+        Level::Context(terms) => Some(terms.entry(key.clone()).or_default()),
+        _ => None,
+    })
+}
+
+/// The longest chain of terms, each counted with the contexts inside it.
+fn longest(terms: &HashMap<String, Term>) -> usize {
+    let needs = |name: &str| -> Vec<&str> {
+        let texts = terms.get(name).into_iter().flat_map(|term| &term.texts).map(String::as_str);
+        texts
+            .chain([name])
+            .flat_map(|text| [Some(text), text.split_once(':').map(|(prefix, _)| prefix)])
+            .flatten()
+            .filter(|other| *other != name)
+            .filter_map(|other| terms.get_key_value(other).map(|(name, _)| name.as_str()))
+            .collect()
+    };
+    let weight = |name: &str| 1 + terms.get(name).map_or(0, |term| term.inside);
+    // `None` while the terms that one needs are followed.
+    let mut lengths: HashMap<&str, Option<usize>> = HashMap::new();
+    let mut longest = 0;
+    for name in terms.keys() {
+        let mut due = vec![name.as_str()];
+        while let Some(name) = due.last().copied() {
+            let needed = needs(name);
+            if !lengths.contains_key(name) {
+                lengths.insert(name, None);
+                let unknown = needed.iter().filter(|other| !lengths.contains_key(*other));
+                due.extend(unknown);
+                continue;
+            }
+            due.pop();
+            if lengths.get(name) == Some(&None) {
+                // In a circle no order is known: all its terms may be passed.
+                let of =
+                    |other: &&str| lengths.get(other).copied().flatten().unwrap_or(terms.len());
+                let length = weight(name) + needed.iter().map(of).max().unwrap_or(0);
+                lengths.insert(name, Some(length));
+                longest = longest.max(length);
+            }
+        }
+    }
+    longest
+}
+
+fn fault(error: &JsonSyntaxError) -> SyntaxError {
+    let place = error.location().start;
+    let message: String = abreast_webtypes::visible(error.message()).chars().take(300).collect();
+    SyntaxError::new("rdf.syntax", (place.line + 1, place.column + 1), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    fn chain(length: usize) -> String {
+        let mut terms = String::from("\"t0\": \"http://e/\"");
+        for number in 1..length {
+            let _ = write!(terms, ", \"t{number}\": {{\"@id\": \"t{}:x\"}}", number - 1);
+        }
+        format!("{{{terms}}}")
+    }
+
+    #[test]
+    fn short_chains_are_accepted() {
+        for document in [
+            "{}".to_owned(),
+            format!("{{\"@context\": {}}}", chain(64)),
+            format!("{{\"@context\": [{}, {}]}}", chain(60), chain(60)),
+            format!("{{\"@graph\": {}}}", chain(1_000)),
+            "{\"@context\": {\"id\": \"@id\", \"a\": \"a\", \"b\": \"c\", \"c\": \"b\"}}"
+                .to_owned(),
+        ] {
+            assert_eq!(check(document.as_bytes()), Ok(()), "{document}");
+        }
+    }
+
+    #[test]
+    fn long_chains_are_refused() {
+        for document in [
+            format!("{{\"@context\": {}}}", chain(65)),
+            format!("{{\"x\": [{{\"\\u0040context\": [null, {}]}}]}}", chain(20_000)),
+            format!(
+                "{{\"@context\": {{\"a\": {{\"@id\": \"http://e/\", \"@context\": {}}}, \"b\": \"a:b\"}}}}",
+                chain(64)
+            ),
+        ] {
+            assert_eq!(check(document.as_bytes()).map_err(|error| error.code()), Err("rdf.depth"));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Why a description cannot be written.
+
+use crate::read_error::ReadError;
+use crate::syntax::Syntax;
+use std::fmt;
+use std::io;
+
+/// A syntax that cannot carry a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotWrite {
+    syntax: Syntax,
+    message: String,
+}
+
+impl CannotWrite {
+    pub(super) fn new(syntax: Syntax, message: impl Into<String>) -> Self {
+        Self { syntax, message: message.into() }
+    }
+
+    /// The syntax.
+    pub fn syntax(&self) -> Syntax {
+        self.syntax
+    }
+}
+
+impl fmt::Display for CannotWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot carry the description: {}", self.syntax, self.message)
+    }
+}
+
+impl std::error::Error for CannotWrite {}
+
+/// A description that is not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The lines are not N-Triples.
+    #[error("the description is not N-Triples")]
+    Lines(#[from] ReadError),
+    /// The syntax cannot carry them.
+    #[error(transparent)]
+    Cannot(#[from] CannotWrite),
+    /// The output fails.
+    #[error("cannot write the output")]
+    Io(#[from] io::Error),
+}

@@ -1,0 +1,198 @@
+//! Writing descriptions in any syntax, from their canonical N-Triples.
+
+mod error;
+mod graph;
+mod json_ld;
+mod n_triples;
+mod prefixes;
+mod rdf_xml;
+mod turtle;
+
+pub use error::{CannotWrite, WriteError};
+pub use prefixes::{InvalidPrefix, Prefixes};
+
+use crate::syntax::Syntax;
+use graph::triples;
+use memchr::memmem;
+use std::collections::BTreeSet;
+use std::io::Write;
+
+/// How descriptions are written.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// Prefixes for Turtle, TriG and RDF/XML; those that are used are declared.
+    pub prefixes: Prefixes,
+}
+
+impl WriteOptions {
+    /// Sets the prefixes.
+    #[must_use]
+    pub fn with_prefixes(mut self, prefixes: Prefixes) -> Self {
+        self.prefixes = prefixes;
+        self
+    }
+}
+
+/// Writes one description, from its lines of canonical N-Triples; equal lines give equal bytes.
+///
+/// ```
+/// use abreast_rdf::{Syntax, WriteOptions, write};
+///
+/// let lines = b"<http://example.org/a> <http://www.w3.org/2000/01/rdf-schema#label> \"A\"@en .\n\
+///     <http://example.org/a> <http://www.w3.org/2000/01/rdf-schema#seeAlso> _:b .\n\
+///     _:b <http://purl.org/dc/terms/title> \"B\" .\n";
+/// let mut turtle = Vec::new();
+/// write(Syntax::Turtle, lines, &WriteOptions::default(), &mut turtle)?;
+/// assert_eq!(String::from_utf8(turtle).unwrap(), r#"@prefix dcterms: <http://purl.org/dc/terms/> .
+/// @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+///
+/// <http://example.org/a>
+///   rdfs:label "A"@en ;
+///   rdfs:seeAlso [
+///     dcterms:title "B"
+///   ] .
+/// "#);
+/// # Ok::<(), abreast_rdf::WriteError>(())
+/// ```
+///
+/// # Errors
+/// The lines are not N-Triples, the syntax cannot carry them, or the output fails.
+pub fn write(
+    syntax: Syntax,
+    lines: &[u8],
+    options: &WriteOptions,
+    out: &mut dyn Write,
+) -> Result<(), WriteError> {
+    let mut writer = Writer::new(syntax, options, out);
+    writer.is_single = true;
+    writer.description(lines)?;
+    writer.finish()
+}
+
+/// Whether the syntax can carry a description: RDF/XML needs predicates that end in an XML name,
+/// and characters that XML allows.
+///
+/// # Errors
+/// The first statement that it cannot carry, or lines that are not N-Triples.
+pub fn can_write(syntax: Syntax, lines: &[u8]) -> Result<(), CannotWrite> {
+    if syntax != Syntax::RdfXml {
+        return Ok(());
+    }
+    let triples = triples(lines).map_err(|error| CannotWrite::new(syntax, error.to_string()))?;
+    triples.iter().try_for_each(rdf_xml::check)
+}
+
+/// Writes many descriptions as one document.
+///
+/// Blank nodes of different descriptions are different nodes, whatever their labels: each label
+/// gets the number of its description in front.
+///
+/// ```
+/// use abreast_rdf::{Syntax, WriteOptions, Writer};
+///
+/// let mut document = Vec::new();
+/// let options = WriteOptions::default();
+/// let mut writer = Writer::new(Syntax::NTriples, &options, &mut document);
+/// writer.description(b"<http://example.org/a> <http://example.org/p> _:b .\n")?;
+/// writer.description(b"<http://example.org/c> <http://example.org/p> _:b .\n")?;
+/// writer.finish()?;
+/// assert_eq!(document, b"<http://example.org/a> <http://example.org/p> _:s0_b .\n\
+///     <http://example.org/c> <http://example.org/p> _:s1_b .\n");
+/// # Ok::<(), abreast_rdf::WriteError>(())
+/// ```
+pub struct Writer<'a> {
+    syntax: Syntax,
+    options: &'a WriteOptions,
+    out: &'a mut dyn Write,
+    /// Blank nodes keep their labels: there is one description.
+    is_single: bool,
+    written: u64,
+    /// Whether the document was begun: RDF/XML and JSON-LD have a head.
+    begun: bool,
+    /// A statement was written.
+    has_text: bool,
+    declared: BTreeSet<String>,
+    text: String,
+}
+
+impl<'a> Writer<'a> {
+    /// A writer of one document.
+    pub fn new(syntax: Syntax, options: &'a WriteOptions, out: &'a mut dyn Write) -> Self {
+        Self {
+            syntax,
+            options,
+            out,
+            is_single: false,
+            written: 0,
+            begun: false,
+            has_text: false,
+            declared: BTreeSet::new(),
+            text: String::new(),
+        }
+    }
+
+    /// Writes one description; nothing of it is written when it cannot be.
+    ///
+    /// # Errors
+    /// The lines are not N-Triples, the syntax cannot carry them, or the output fails.
+    pub fn description(&mut self, lines: &[u8]) -> Result<(), WriteError> {
+        self.text.clear();
+        let number = self.written;
+        self.written += 1;
+        let is_lines = matches!(self.syntax, Syntax::NTriples | Syntax::NQuads);
+        if is_lines && (self.is_single || memmem::find(lines, b"_:").is_none()) {
+            return Ok(self.out.write_all(lines)?);
+        }
+        let mut triples = triples(lines)?;
+        if !self.is_single {
+            graph::rename(&mut triples, number);
+        }
+        match self.syntax {
+            Syntax::NTriples | Syntax::NQuads => n_triples::write(&triples, &mut self.text),
+            Syntax::Turtle | Syntax::TriG => {
+                let prefixes = &self.options.prefixes;
+                turtle::write(
+                    &triples,
+                    prefixes,
+                    &mut self.declared,
+                    self.has_text,
+                    &mut self.text,
+                );
+            }
+            Syntax::RdfXml => rdf_xml::write(&triples, &self.options.prefixes, &mut self.text)?,
+            Syntax::JsonLd => {
+                json_ld::write(&triples, self.has_text, &mut self.text);
+            }
+        }
+        self.has_text |= !self.text.is_empty();
+        self.begin()?;
+        Ok(self.out.write_all(self.text.as_bytes())?)
+    }
+
+    /// Ends the document.
+    ///
+    /// # Errors
+    /// The output fails.
+    pub fn finish(mut self) -> Result<(), WriteError> {
+        self.begin()?;
+        let end: &[u8] = match self.syntax {
+            Syntax::RdfXml => rdf_xml::END,
+            Syntax::JsonLd => json_ld::END,
+            _ => b"",
+        };
+        Ok(self.out.write_all(end)?)
+    }
+
+    fn begin(&mut self) -> Result<(), WriteError> {
+        if !std::mem::replace(&mut self.begun, true) {
+            let head: &[u8] = match self.syntax {
+                Syntax::RdfXml => rdf_xml::HEAD,
+                Syntax::JsonLd => json_ld::HEAD,
+                _ => b"",
+            };
+            self.out.write_all(head)?;
+        }
+        Ok(())
+    }
+}
