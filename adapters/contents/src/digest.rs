@@ -8,6 +8,11 @@ use std::path::Path;
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
 
+/// The address of these bytes.
+pub fn address_of(bytes: &[u8]) -> ContentId {
+    ContentId(*blake3::hash(bytes).as_bytes())
+}
+
 /// The address of the bytes of a file, and how many they are.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ mod view;
 
 pub use content::Content;
 pub use contents::Contents;
-pub use digest::digest;
+pub use digest::{address_of, digest};
 pub use error::{Error, ErrorKind};
 pub use packed::Limits;
 pub use pins::PinnedContent;

@@ -114,9 +114,9 @@ pub(crate) struct ServeArgs {
     /// Folder to publish
     #[arg(required_unless_present_any = ["config", "origin"])]
     pub(crate) folder: Option<PathBuf>,
-    /// Origin of the resources: a folder, or records that come through the API (needs --name and
-    /// --data)
-    #[arg(long, value_name = "KIND", value_parser = ["folder", "records"])]
+    /// Origin of the resources: files of a folder, entities that RDF files of a folder describe, or
+    /// records that come through the API (needs --name and --data)
+    #[arg(long, value_name = "KIND", value_parser = ["folder", "records", "rdf"])]
     pub(crate) origin: Option<String>,
     /// Configuration file, for several sets and all settings
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]

@@ -10,7 +10,7 @@ mod store_folder;
 pub(crate) use file::{File, SetFile};
 pub(crate) use keys::{ARCHIVES_KEYS, FILE_KEYS, SET_KEYS, fill_in, set_default_of};
 pub(crate) use listen::check_address;
-pub(crate) use set::{FolderOrigin, Origin, SetConfig};
+pub(crate) use set::{FolderOrigin, Origin, RdfOrigin, SetConfig};
 
 use crate::faults::Fault;
 use anyhow::Result;
@@ -47,9 +47,12 @@ pub(crate) struct ServeConfig {
 }
 
 impl ServeConfig {
-    /// Whether any set keeps versions.
-    pub(crate) fn keeps_versions(&self) -> bool {
-        self.sets.iter().any(|set| set.versions.is_some())
+    /// Whether the contents of any set are kept: versions, or descriptions of entities.
+    pub(crate) fn keeps_contents(&self) -> bool {
+        let keeps = |set: &SetConfig| {
+            set.versions.is_some() || matches!(set.origin, Origin::Rdf(_))
+        };
+        self.sets.iter().any(keeps)
     }
 
     /// Checks everything, and reports all faults at once.
@@ -83,7 +86,7 @@ impl ServeConfig {
                 .push("`data`: no folder is named (help: name one, or leave it out)".to_owned());
         }
         let data = file.store_folder().unwrap_or_else(|| {
-            let problem = "`data`: several sets, or one of records, need a folder for the store (help: --data DIR)";
+            let problem = "`data`: several sets, or one without a folder, need a folder for the store (help: --data DIR)";
             problems.push(problem.to_owned());
             PathBuf::new()
         });

@@ -8,7 +8,8 @@ use abreast_server::api::model::{ChangeWord, RecordRequest};
 use abreast_server::api::{JsonLines, ReadError, Table};
 use abreast_source::projection::resourcesync::{ListError, ListReader, ListedChange, ListedRecord};
 use abreast_webtypes::count;
-use anyhow::{Context as _, Result};
+use crate::config::UsageError;
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::fs::File;
@@ -33,13 +34,25 @@ Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded 
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     /// One JSON object per line
     Ndjson,
     /// A table whose first line has the column names
     Csv,
     /// A Sitemap, a Resource List or a Change List
     Sitemap,
+    /// RDF in N-Triples
+    Ntriples,
+    /// RDF in N-Quads
+    Nquads,
+    /// RDF in Turtle
+    Turtle,
+    /// RDF in `TriG`
+    Trig,
+    /// RDF in XML
+    Rdfxml,
+    /// RDF in JSON-LD
+    Jsonld,
 }
 
 /// Options of `import`.
@@ -47,27 +60,38 @@ enum Format {
 #[command(after_help = HELP)]
 pub(crate) struct ImportArgs {
     /// Name of the set
-    set: String,
-    /// Input file [default: standard input]
-    file: Option<PathBuf>,
+    pub(crate) set: String,
+    /// Input files, several only of RDF [default: standard input]
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Format of the input [default: by the file's name, else ndjson]
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    pub(crate) format: Option<Format>,
+    /// Of RDF: record deletions however many there are
+    #[arg(long)]
+    pub(crate) confirm_deletions: bool,
     /// Changes recorded in one transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
     /// Check the input only
     #[arg(short = 'n', long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Print one JSON object as the last line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    log: LogAccessArgs,
+    pub(crate) log: LogAccessArgs,
 }
 
 /// Records the changes that are read.
 pub(crate) fn run(args: &ImportArgs) -> ExitCode {
+    let is_rdf = match args.format {
+        Some(format) => crate::rdf::syntax_of(format).is_some(),
+        None => args.files.first().is_some_and(|path| crate::rdf::is_rdf(path)),
+    };
+    if is_rdf {
+        return import_rdf(args);
+    }
     let mut total = BatchCounts::default();
     let result = import(args, &mut total);
     let code = match &result {
@@ -97,8 +121,50 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Makes RDF files the complete state of a set.
+fn import_rdf(args: &ImportArgs) -> ExitCode {
+    let result = crate::rdf::import(args);
+    let code = result.as_ref().err().map_or(0, crate::exit::code);
+    let report = match result {
+        Ok(report) => report,
+        Err(error) => {
+            logging::failure(&error, code);
+            if args.json {
+                crate::terminal::line(&json!({ "type": "summary", "exit_code": code }).to_string());
+            }
+            return ExitCode::from(code);
+        }
+    };
+    if args.json {
+        let line = json!({
+            "type": "summary", "entities": report.entities, "created": report.created, "updated": report.updated,
+            "deleted": report.deleted, "unchanged": report.unchanged,
+            "shared_blank_nodes": report.shared_blank_nodes,
+            "unreached_blank_nodes": report.unreached_blank_nodes, "exit_code": code,
+        });
+        crate::terminal::line(&line.to_string());
+    } else {
+        crate::terminal::line(&format!(
+            "{}: {} new, {} changed, {} deleted, {} unchanged",
+            if report.entities == 1 { "1 entity".to_owned() } else { format!("{} entities", report.entities) },
+            report.created,
+            report.updated,
+            report.deleted,
+            report.unchanged
+        ));
+    }
+    ExitCode::SUCCESS
+}
+
 fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
-    let input: Box<dyn Read> = match &args.file {
+    let file = match args.files.as_slice() {
+        [] => None,
+        [file] => Some(file),
+        [_, ..] => bail!(UsageError(
+            "only RDF can be imported from several files (help: name one)".into()
+        )),
+    };
+    let input: Box<dyn Read> = match file {
         Some(path) => {
             Box::new(File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?)
         }
@@ -114,21 +180,25 @@ fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
         size: args.batch as usize,
         total,
     };
-    let name = args
-        .file
-        .as_deref()
+    let name = file
         .map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
     match args.format.unwrap_or_else(|| format_of(args)) {
         Format::Ndjson => ndjson(input, &name, &mut batches)?,
         Format::Csv => csv(input, &name, &mut batches)?,
         Format::Sitemap => sitemap(input, &name, &mut batches)?,
+        Format::Ntriples
+        | Format::Nquads
+        | Format::Turtle
+        | Format::Trig
+        | Format::Rdfxml
+        | Format::Jsonld => {}
     }
     batches.flush()?;
     batches.log.as_mut().map_or(Ok(()), LogAccess::finish)
 }
 
 fn format_of(args: &ImportArgs) -> Format {
-    let extension = args.file.as_deref().and_then(|path| path.extension()).unwrap_or_default();
+    let extension = args.files.first().and_then(|path| path.extension()).unwrap_or_default();
     match extension.to_ascii_lowercase().to_str() {
         Some("csv") => Format::Csv,
         Some("xml") => Format::Sitemap,

@@ -31,6 +31,7 @@ mod open_files;
 mod open_set;
 mod progress;
 mod push;
+mod rdf;
 mod repair;
 mod report;
 mod restore;

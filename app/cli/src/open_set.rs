@@ -1,16 +1,17 @@
 //! One set of a configuration, opened: its log, its watch, and the parts of it that are published,
 //! served and packaged.
 
-use crate::config::{FolderOrigin, Origin, SetConfig};
+use crate::config::{FolderOrigin, Origin, RdfOrigin, SetConfig};
 use crate::stores::Stores;
 use abreast_contents::Contents;
-use abreast_core::{ChangeLog, NewSet, PageRule, SetId};
+use abreast_core::{Beginning, ChangeLog, NewSet, PageRule, SetId};
 use abreast_folder::Folder;
 use abreast_server::ServedSet;
 use abreast_source::archive::Archive;
 use abreast_source::deposit::Deposit;
 use abreast_source::dump::{DumpSet, Dumps};
 use abreast_source::links::Links;
+use abreast_source::origin::rdf::{RdfFolder, RdfOptions, RdfWatch};
 use abreast_source::publish::{Notifications, PublishedSet, SetUrls, SourceUrls};
 use abreast_source::versions::{KeptSet, VersionUrls};
 use abreast_source::watch::{Watch, WatchOptions};
@@ -40,6 +41,8 @@ pub(crate) struct OpenSet {
     pub(crate) served: ServedSet,
     /// The watch of its folder.
     pub(crate) watch: Option<Watch>,
+    /// The watch of the files that describe its entities.
+    pub(crate) rdf: Option<RdfWatch>,
     /// The rule by which its versions are collected, if it keeps them.
     pub(crate) versions: Option<KeptSet>,
 }
@@ -50,10 +53,21 @@ pub(crate) struct OpenSet {
 /// The log fails.
 pub(crate) fn open_log(log: &dyn ChangeLog, set: &SetConfig) -> Result<SetId> {
     let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
+    let beginning =
+        if matches!(set.origin, Origin::Rdf(_)) { Beginning::Log } else { Beginning::Base };
     let opened = log
-        .open_set(&NewSet { slug: set.slug.clone(), page_rule, ..NewSet::default() })
+        .open_set(&NewSet { slug: set.slug.clone(), page_rule, beginning })
         .with_context(|| format!("cannot open the set `{}`", set.slug))?;
     Ok(opened.id)
+}
+
+/// The URLs of a set.
+pub(crate) fn set_urls(urls: &SourceUrls, set: &SetConfig) -> SetUrls {
+    let of_set = urls.set(&set.slug);
+    match &set.origin {
+        Origin::Rdf(rdf) => of_set.of_entities(&rdf.namespace),
+        Origin::Folder(_) | Origin::Records => of_set,
+    }
 }
 
 /// Opens a published folder.
@@ -97,13 +111,14 @@ impl SetOpener<'_> {
     /// The log, the folder or the archive cannot be opened, or the links are wrong.
     pub(crate) fn open(&self, set: SetConfig) -> Result<OpenSet> {
         let id = open_log(&**self.log, &set)?;
-        let urls = self.urls.set(&set.slug);
+        let urls = set_urls(self.urls, &set);
         let link = abreast_server::resourcesync_link(&urls.capability_list())
             .context("the base URL cannot stand in a header")?;
         let links = set.links.policy(&urls.resources())?;
         let versions = crate::versions::keep(&**self.log, id, &set)?;
-        let Opened { representations, watch, status, deposit } = match &set.origin {
+        let Opened { representations, watch, rdf, status, deposit } = match &set.origin {
             Origin::Records => self.records(&set.slug, id)?,
+            Origin::Rdf(origin) => self.rdf(origin, &set.slug, id)?,
             Origin::Folder(folder) => self.folder(folder, id, &links, versions.is_some())?,
         };
         let dumps = set.dumps.clone().map(|options| {
@@ -115,13 +130,13 @@ impl SetOpener<'_> {
         let published = Arc::new(PublishedSet {
             versions: versions
                 .is_some()
-                .then(|| VersionUrls::new(self.urls, &set.slug, &urls.resources())),
+                .then(|| VersionUrls::new(self.urls, &set.slug, urls.naming())),
             dumps: dumps.transpose()?,
             notifications: self.notifications.clone(),
             ..publish(self.stores, &set, id, urls, representations)?
         });
         let served = ServedSet { published, title: set.title, watch: status, link, links, deposit };
-        Ok(OpenSet { served, watch, versions })
+        Ok(OpenSet { served, watch, rdf, versions })
     }
 
     fn kept(&self, representations: Representations) -> Representations {
@@ -132,7 +147,27 @@ impl SetOpener<'_> {
     fn records(&self, slug: &str, id: SetId) -> Result<Opened> {
         self.log.complete_import(id).with_context(|| format!("cannot open the set `{slug}`"))?;
         let representations = self.kept(Representations::elsewhere());
-        Ok(Opened { representations, watch: None, status: Arc::default(), deposit: None })
+        Ok(Opened { representations, watch: None, rdf: None, status: Arc::default(), deposit: None })
+    }
+
+    /// Entities, and the watch of the files that describe them.
+    fn rdf(&self, origin: &RdfOrigin, slug: &str, id: SetId) -> Result<Opened> {
+        let contents = self.contents.context("descriptions of entities have no place")?;
+        let representations = self.kept(Representations::elsewhere());
+        let Some(path) = origin.folder.clone() else {
+            let status = Arc::default();
+            return Ok(Opened { representations, watch: None, rdf: None, status, deposit: None });
+        };
+        let mut options = RdfOptions::new(crate::rdf::temporary_folder(self.stores)?);
+        options.digests = origin.digests;
+        let (log, contents) = (Arc::clone(self.log), contents.clone());
+        let watch = RdfWatch::start(RdfFolder { path, log, set: id, contents, options })
+            .with_context(|| format!("cannot start the watch of the set `{slug}`"))?;
+        if self.confirm_deletions {
+            watch.status().confirm_deletions();
+        }
+        let status = Arc::clone(watch.status());
+        Ok(Opened { representations, watch: None, rdf: Some(watch), status, deposit: None })
     }
 
     fn folder(
@@ -163,7 +198,7 @@ impl SetOpener<'_> {
         let watch = Watch::start(options, Arc::clone(self.log), id);
         let status = Arc::clone(watch.status());
         let representations = self.kept(Representations::of_folder(opened, Arc::clone(&status)));
-        Ok(Opened { representations, watch: Some(watch), status, deposit })
+        Ok(Opened { representations, watch: Some(watch), rdf: None, status, deposit })
     }
 }
 
@@ -171,6 +206,7 @@ impl SetOpener<'_> {
 struct Opened {
     representations: Representations,
     watch: Option<Watch>,
+    rdf: Option<RdfWatch>,
     status: Arc<WatchStatus>,
     deposit: Option<Arc<Deposit>>,
 }

@@ -13,6 +13,7 @@ use abreast_server::{ServedSet, Server, ServerOptions, Site};
 use abreast_source::archive;
 use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
+use abreast_source::origin::rdf::RdfWatch;
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::versions::{Collector, KeptSet};
 use abreast_source::watch::Watch;
@@ -77,6 +78,7 @@ pub(crate) struct Running {
     stop: watch::Sender<bool>,
     thread: JoinHandle<()>,
     watches: Vec<Watch>,
+    rdf: Vec<RdfWatch>,
     dumper: Option<Dumper>,
     keeper: Option<archive::Keeper>,
     notifier: Option<Notifier>,
@@ -93,7 +95,7 @@ impl Running {
         let Listening { runtime, server, address } = listen(config.listen)?;
         let mut stores = Stores::open(&config.data, Task::Serve)?;
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
-        let contents = config.keeps_versions().then(|| stores.contents()).transpose()?;
+        let contents = config.keeps_contents().then(|| stores.contents()).transpose()?;
         let urls = SourceUrls::new(
             &config.base_url.clone().unwrap_or_else(|| format!("http://{address}/")),
         );
@@ -108,7 +110,7 @@ impl Running {
             api_writes: config.api.write,
             confirm_deletions: config.confirm_deletions,
         };
-        let Sets { served, watches, versions } = Sets::open(&opener, config.sets)?;
+        let Sets { served, watches, rdf, versions } = Sets::open(&opener, config.sets)?;
         let published = served.iter().map(|set| Arc::clone(&set.published));
         let publisher =
             Publisher::new(Arc::clone(&log), urls.clone(), published, stores.path("documents"))
@@ -139,6 +141,7 @@ impl Running {
             stop,
             thread,
             watches,
+            rdf,
             dumper,
             keeper,
             notifier,
@@ -153,6 +156,7 @@ impl Running {
         let _ = self.stop.send(true);
         // All at once: each of them may be in the middle of a large file.
         self.watches.iter().for_each(Watch::begin_stop);
+        self.rdf.iter().for_each(RdfWatch::begin_stop);
         // Before the requests are waited for: one of them may wait for a package.
         if let Some(dumper) = self.dumper {
             dumper.stop();
@@ -169,6 +173,7 @@ impl Running {
         for watch in self.watches {
             watch.stop();
         }
+        drop(self.rdf);
     }
 }
 
@@ -205,6 +210,7 @@ fn listen(address: SocketAddr) -> Result<Listening> {
 struct Sets {
     served: Vec<ServedSet>,
     watches: Vec<Watch>,
+    rdf: Vec<RdfWatch>,
     versions: Vec<KeptSet>,
 }
 
@@ -215,6 +221,7 @@ impl Sets {
             let set = opener.open(config)?;
             sets.served.push(set.served);
             sets.watches.extend(set.watch);
+            sets.rdf.extend(set.rdf);
             sets.versions.extend(set.versions);
         }
         Ok(sets)
@@ -281,6 +288,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
             let origin = match &set.origin {
                 Origin::Folder(folder) => folder.path.display().to_string(),
                 Origin::Records => "records".to_owned(),
+                Origin::Rdf(rdf) => rdf
+                    .folder
+                    .as_ref()
+                    .map_or_else(|| "entities".to_owned(), |folder| folder.display().to_string()),
             };
             (set.slug.clone(), origin)
         })

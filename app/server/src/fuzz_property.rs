@@ -10,6 +10,7 @@ use abreast_core::{
     Action, AppendDone, Change, ChangeLog, ChangeRecord, ErrorKind, Head, Imported, KeyRange,
     LogError, NewSet, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, Visit,
 };
+use abreast_source::Naming;
 use abreast_source::publish::SourceUrls;
 use abreast_source::versions::{VersionUrls, at_stamp, stamp_of};
 use abreast_webtypes::Timestamp;
@@ -57,17 +58,18 @@ pub fn request(bytes: &[u8]) {
             assert!(ranges.iter().map(|(first, last)| last - first + 1).sum::<u64>() <= length);
         }
     }
-    let Some(key) = key_of_path(path) else { return };
-    let urls = VersionUrls::new(&SourceUrls::new("https://example.org"), "set", RESOURCES);
+    let naming = Naming::new(RESOURCES);
+    let Some(key) = key_of_path(&naming, path) else { return };
+    let urls = VersionUrls::new(&SourceUrls::new("https://example.org"), "set", naming.clone());
     let memento = urls.memento(&key, time);
     let rest = memento.strip_prefix("https://example.org/set/m/").unwrap_or_default();
     let (stamp, path) = rest.split_once('/').unwrap_or_default();
     assert_eq!(at_stamp(stamp), Some((time, true)), "{memento}");
-    assert_eq!(key_of_path(path).as_ref(), Some(&key), "{memento}");
+    assert_eq!(key_of_path(&naming, path).as_ref(), Some(&key), "{memento}");
     let timegate = urls.timegate(&key);
     let uri = whole(timegate.strip_prefix("https://example.org/timegate/").unwrap_or_default());
     if let Some(own) = uri.strip_prefix(RESOURCES) {
-        assert_eq!(key_of_path(own), Some(key), "{timegate}");
+        assert_eq!(key_of_path(&naming, own), Some(key), "{timegate}");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::api;
 use crate::heads::Heads;
 use crate::respond::{Answer, problem};
 use crate::route::{Route, route};
-use crate::routes::{document, file, health, hub, memento, resource, timegate, timemap, topic};
+use crate::routes::{document, entity, file, health, hub, memento, resource, timegate, timemap, topic};
 use crate::site::Site;
 use crate::stream::ClientStream;
 use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};
@@ -244,8 +244,13 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         }
         Route::Published(path) => published(shared, path, request).await,
         Route::Resource(set, path) => {
-            let mut answer =
-                resource::answer(site, set, &path, request.method(), request.headers()).await?;
+            let (method, headers) = (request.method(), request.headers());
+            let mut answer = if set.published.urls.naming().names_entities() {
+                let query = request.uri().query();
+                entity::answer(site, set, &path, query, method, headers).await?
+            } else {
+                resource::answer(site, set, &path, method, headers).await?
+            };
             memento::link_original(site, set, &path, &mut answer).await?;
             Ok(answer)
         }

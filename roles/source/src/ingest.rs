@@ -4,6 +4,7 @@
 //! and the walk does not run far ahead of the recording, so memory does not grow with the folder,
 //! not even while one huge file is read.
 
+use crate::appends::Appends;
 use crate::hash::{DigestPolicy, Fingerprint, Hashed, Hasher, Reading, Target, fingerprint_of};
 use crate::links::{Links, fingerprint_with};
 use crate::names::path_of;
@@ -26,8 +27,6 @@ const BATCH_FOLDERS: usize = 32;
 const IMPORT_BATCH: usize = 4_096;
 /// Batches waiting for a hashing thread, or to be recorded.
 const QUEUE: usize = 16;
-/// Appends not yet durable.
-const OUTSTANDING: usize = 8;
 /// Problems reported one by one; the rest is counted.
 const MAX_PROBLEMS: usize = 100;
 /// Files that are gone, or could not be read, noted one by one.
@@ -397,15 +396,6 @@ fn look(hasher: &mut Hasher<'_>, batch: Vec<Work>, contents: Option<&Contents>) 
     outcomes
 }
 
-/// Appends that are not durable yet, and the first failure.
-#[derive(Default)]
-struct Outstanding {
-    count: usize,
-    recorded: u64,
-    unchanged: u64,
-    failure: Option<LogError>,
-}
-
 /// The changes to record of a batch; the rest of it is in the report.
 #[derive(Default)]
 struct Recordable {
@@ -451,13 +441,13 @@ impl Recordable {
         set: SetId,
         others: &Writes,
         writes: u64,
-        outstanding: &Arc<(Mutex<Outstanding>, Condvar)>,
+        appends: &Appends,
         report: &mut IngestReport,
     ) -> bool {
         if self.puts.is_empty() && self.gone.is_empty() {
             return true;
         }
-        if !take_place(outstanding) {
+        if !appends.take_place() {
             return false;
         }
         let last = others.lock();
@@ -472,28 +462,10 @@ impl Recordable {
             self.puts.retain(|put| keep(&put.key));
             self.gone.retain(|key| keep(key));
         }
-        append(log, set, changes_of(self.puts, self.gone), self.kept, outstanding);
+        appends.append(log, set, changes_of(self.puts, self.gone), self.kept);
         drop(last);
         true
     }
-}
-
-/// Waits until all appends are durable.
-fn finish(
-    outstanding: &(Mutex<Outstanding>, Condvar),
-    report: &mut IngestReport,
-) -> Result<(), LogError> {
-    let (state, changed) = outstanding;
-    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    while state.count > 0 {
-        state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-    }
-    if let Some(failure) = state.failure.take() {
-        return Err(failure);
-    }
-    report.recorded += state.recorded;
-    report.unchanged = state.unchanged;
-    Ok(())
 }
 
 /// Hashes and records a few thousand files at most, all of them known by name.
@@ -532,17 +504,19 @@ pub(crate) fn ingest_now<A: FnMut(&[u8]) -> bool>(
         drop(kept);
         return failure.map_or(Ok(report), Err);
     }
-    let outstanding = Arc::default();
+    let appends = Appends::default();
     let mut outcomes = outcomes.into_iter();
     loop {
         let batch: Vec<_> = outcomes.by_ref().take(BATCH).collect();
         let ended = batch.is_empty();
         let batch = Recordable::of(batch, &mut report, &mut failure);
-        if ended || !batch.append(log, set, &options.writes, writes, &outstanding, &mut report) {
+        if ended || !batch.append(log, set, &options.writes, writes, &appends, &mut report) {
             break;
         }
     }
-    finish(&outstanding, &mut report)?;
+    let appended = appends.finish()?;
+    report.recorded += appended.recorded;
+    report.unchanged = appended.unchanged;
     failure.map_or(Ok(report), Err)
 }
 
@@ -588,7 +562,7 @@ fn record(
 ) -> Result<IngestReport, LogError> {
     let _end = EndOnDrop(recorded);
     let mut report = IngestReport::default();
-    let outstanding = Arc::default();
+    let appends = Appends::default();
     let (mut imported, mut held) = (Vec::new(), Vec::new());
     let mut failure = None;
     let mut early = BTreeMap::new();
@@ -608,7 +582,7 @@ fn record(
                     log.import(set, std::mem::take(&mut imported))?;
                     held.clear();
                 }
-            } else if !batch.append(log, set, others, writes, &outstanding, &mut report) {
+            } else if !batch.append(log, set, others, writes, &appends, &mut report) {
                 break 'receiving;
             }
             if failure.is_some() {
@@ -620,7 +594,9 @@ fn record(
         log.import(set, imported)?;
     }
     drop(held);
-    finish(&outstanding, &mut report)?;
+    let appended = appends.finish()?;
+    report.recorded += appended.recorded;
+    report.unchanged = appended.unchanged;
     if let Some(failure) = failure {
         return Err(failure);
     }
@@ -633,49 +609,6 @@ fn changes_of(puts: Vec<Imported>, gone: Vec<String>) -> Vec<Change> {
         puts.into_iter().map(|put| Change::put(put.key, put.state).with_witness(put.witness)),
     );
     changes
-}
-
-/// Waits until one more append may be on its way; false when an earlier one has failed.
-fn take_place(outstanding: &(Mutex<Outstanding>, Condvar)) -> bool {
-    let (state, changed) = outstanding;
-    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    while state.count >= OUTSTANDING {
-        state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-    }
-    if state.failure.is_some() {
-        return false;
-    }
-    state.count += 1;
-    true
-}
-
-/// Queues one append, for which a place was taken; what is kept for it is held until it is durable.
-fn append(
-    log: &dyn ChangeLog,
-    set: SetId,
-    changes: Vec<Change>,
-    kept: Vec<PinnedContent>,
-    outstanding: &Arc<(Mutex<Outstanding>, Condvar)>,
-) {
-    let outstanding = Arc::clone(outstanding);
-    log.append_then(
-        set,
-        changes,
-        Box::new(move |result| {
-            drop(kept);
-            let (state, changed) = &*outstanding;
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.count -= 1;
-            match result {
-                Ok(appended) => {
-                    state.recorded += appended.recorded;
-                    state.unchanged += appended.unchanged;
-                }
-                Err(error) => state.failure = state.failure.take().or(Some(error)),
-            }
-            changed.notify_all();
-        }),
-    );
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 #![doc = include_str!("../README.md")]
 
 mod aliases;
+mod appends;
 pub mod archive;
 mod aside;
 pub mod deposit;
+pub mod entities;
 mod events;
 mod guard;
 mod hash;
@@ -12,6 +14,7 @@ mod ingest;
 pub mod links;
 mod names;
 pub mod notify;
+pub mod origin;
 mod path_state;
 mod pending;
 pub mod projection;

@@ -81,21 +81,48 @@ pub(crate) fn is_published_path(path: &[u8]) -> bool {
 
 /// The names of a set's resources: keys in the log, paths in the folder, URIs in documents.
 ///
-/// The key of a resource of the set is its path with each name encoded; in such a key a colon is
-/// encoded, too. Any other resource has its absolute URI as its key.
+/// Of a set of files, the key of a resource is its path with each name encoded; in such a key a
+/// colon is encoded, too. Any other resource has its absolute URI as its key.
+///
+/// Of a set of entities, the key is the IRI of the entity. Documents name the address at which its
+/// description is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Naming {
     resources: String,
+    /// Of a set of entities.
+    entities: Option<Namespace>,
 }
+
+/// The beginning of the IRIs of a set's entities, which their addresses leave out; empty for none.
+type Namespace = String;
+
+/// Begins the path of an entity outside the namespace.
+const OUTSIDE: &str = "!iri";
 
 impl Naming {
     /// With URIs of the set's resources that begin so, ending in `/`.
     #[must_use]
     pub fn new(resources: impl Into<String>) -> Self {
-        Self { resources: resources.into() }
+        Self { resources: resources.into(), entities: None }
     }
 
-    /// Whether this is the key of a resource of the set, and not a URI.
+    /// Of entities whose IRIs begin with this namespace, or with none in particular.
+    #[must_use]
+    pub fn of_entities(self, namespace: impl Into<String>) -> Self {
+        Self { entities: Some(namespace.into()), ..self }
+    }
+
+    /// The common beginning of the URIs of the set's own resources.
+    pub fn resources(&self) -> &str {
+        &self.resources
+    }
+
+    /// Whether the resources are entities.
+    pub fn names_entities(&self) -> bool {
+        self.entities.is_some()
+    }
+
+    /// Whether this is the key of a file of the set, and not a URI.
     pub fn is_own(key: &str) -> bool {
         !key.contains(':')
     }
@@ -120,11 +147,79 @@ impl Naming {
     /// Replaces `out` with the URI of a key.
     pub(crate) fn write_uri(&self, key: &str, out: &mut String) {
         out.clear();
-        if Self::is_own(key) {
-            out.push_str(&self.resources);
+        match &self.entities {
+            Some(namespace) => {
+                out.push_str(&self.resources);
+                write_entity_path(key, namespace, out);
+            }
+            None if Self::is_own(key) => {
+                out.push_str(&self.resources);
+                out.push_str(key);
+            }
+            None => out.push_str(key),
         }
-        out.push_str(key);
     }
+
+    /// The URI of a key, without the common beginning where it has that.
+    pub fn address_path(&self, key: &str) -> String {
+        let mut path = String::with_capacity(key.len());
+        match &self.entities {
+            Some(namespace) => write_entity_path(key, namespace, &mut path),
+            None => path.push_str(key),
+        }
+        path
+    }
+
+    /// The key of the resource at a path below those of the set; `None` where none can be.
+    pub fn key_at(&self, path: &str) -> Option<String> {
+        let Some(namespace) = &self.entities else {
+            return Some(key_of(&path_of(path)));
+        };
+        let key = entity_at(path, namespace)?;
+        let mut canonical = String::new();
+        write_entity_path(&key, namespace, &mut canonical);
+        // One spelling for each entity; percent signs may be written in another way.
+        (path_of(&canonical) == path_of(path)).then_some(key)
+    }
+}
+
+/// Appends the path of an entity: its IRI behind the namespace, or all of it behind `!iri`. Segments
+/// that a path may not have everywhere (none, `.`, `..`) follow a `!`.
+fn write_entity_path(iri: &str, namespace: &str, out: &mut String) {
+    let rest = match iri.strip_prefix(namespace) {
+        Some(rest) if !namespace.is_empty() && !rest.is_empty() => rest,
+        _ => {
+            out.push_str(OUTSIDE);
+            out.push('/');
+            iri
+        }
+    };
+    for (number, segment) in rest.split('/').enumerate() {
+        if number > 0 {
+            out.push('/');
+        }
+        if matches!(segment, "" | "." | "..") || segment.starts_with('!') {
+            out.push('!');
+        }
+        abreast_webtypes::encode_segment(segment.as_bytes(), out);
+    }
+}
+
+/// The IRI of the entity with this path.
+fn entity_at(path: &str, namespace: &str) -> Option<String> {
+    let (mut iri, rest) = match path.strip_prefix(OUTSIDE).and_then(|rest| rest.strip_prefix('/')) {
+        Some(rest) => (String::new(), rest),
+        None if namespace.is_empty() => return None,
+        None => (namespace.to_owned(), path),
+    };
+    for (number, segment) in rest.split('/').enumerate() {
+        if number > 0 {
+            iri.push('/');
+        }
+        let decoded = String::from_utf8(abreast_webtypes::decode_segment(segment.as_bytes())).ok()?;
+        iri.push_str(decoded.strip_prefix('!').unwrap_or(&decoded));
+    }
+    Some(iri)
 }
 
 /// The key of a relative path: each name encoded as one segment.
@@ -180,6 +275,35 @@ mod tests {
         assert_eq!(Naming::key(b"a b/x:y"), "a%20b/x%3Ay");
         for uri in ["https://example.net/a", "urn:isbn:0451450523"] {
             assert_eq!((naming.uri(uri).as_str(), Naming::path(uri)), (uri, None));
+        }
+    }
+
+    #[test]
+    fn every_entity_has_an_address_of_its_own() {
+        let iris = [
+            "http://id.example/a", "http://id.example/a/", "http://id.example/a//b", "http://id.example/",
+            "http://id.example", "http://id.example/../x", "http://id.example/./x", "http://id.example/!",
+            "http://id.example/!!", "http://id.example/!!/x", "http://id.example/a%2Fb", "http://id.example/a%2fb",
+            "http://id.example/a?b=c/d#e", "http://id.example/\u{e9}", "http://id.example/%C3%A9", "urn:isbn:1",
+            "http://other.example/a", "http://id.example/http://id.example/a", "tag:x,2026:/",
+        ];
+        for namespace in ["", "http://id.example/", "http://id.example", "urn:isbn:", "http://id.example/a"] {
+            let naming = Naming::new("https://example.org/set/r/").of_entities(namespace);
+            let mut addresses = std::collections::BTreeSet::new();
+            for iri in iris {
+                let address = naming.uri(iri);
+                let path = address.strip_prefix("https://example.org/set/r/").unwrap();
+                assert!(path.split('/').all(|part| !["", ".", ".."].contains(&part)), "{path}");
+                assert!(path.is_ascii() && !path.contains("%2F"), "{path}");
+                assert_eq!(naming.key_at(path).as_deref(), Some(iri), "{path}");
+                assert!(addresses.insert(address), "{iri}");
+            }
+        }
+        let naming = Naming::new("r/").of_entities("http://id.example/");
+        assert_eq!(naming.uri("http://id.example/sh85/x"), "r/sh85/x");
+        assert_eq!(naming.uri("http://b.example/x"), "r/!iri/http%3A/!/b.example/x");
+        for path in ["", "a//b", "!x", "a/../b", "!iri/", "!iri"] {
+            assert_eq!(naming.key_at(path), None, "{path}");
         }
     }
 

@@ -49,12 +49,15 @@ pub(crate) struct SetFile {
     pub(crate) licence: Option<String>,
     /// Whom to ask: a mail address, or that of a page.
     pub(crate) contact: Option<String>,
-    /// The origin of the resources: `folder` (default), or `records` of resources that live
-    /// elsewhere, which come through the API.
+    /// The origin of the resources: `folder` (default), `records` of resources that live elsewhere,
+    /// which come through the API, or `rdf`: entities described in RDF.
     pub(crate) origin: Option<String>,
     /// The folder to publish.
     #[serde(default)]
     pub(crate) folder: PathBuf,
+    /// Of `origin = "rdf"`: the beginning of the IRIs of the entities, which their addresses here
+    /// leave out.
+    pub(crate) namespace: Option<String>,
     /// The older spelling of `origin = "records"`, which is still read.
     pub(crate) records: Option<bool>,
     /// Rules for links of resources.
@@ -126,8 +129,9 @@ impl File {
         };
         match self.set.iter().find(is_meant) {
             None => bail!(UsageError(format!("there is no set `{name}`"))),
-            Some(set) if set.is_records() => {
-                bail!(UsageError(format!("the set `{name}` has no folder: it is a set of records")))
+            Some(set) if set.is_records() || set.is_rdf() => {
+                let kind = if set.is_rdf() { "entities" } else { "records" };
+                bail!(UsageError(format!("the set `{name}` has no files: it is a set of {kind}")))
             }
             Some(set) => Ok(set.folder.clone()),
         }
@@ -163,7 +167,7 @@ impl File {
     pub(crate) fn store_folder(&self) -> Option<PathBuf> {
         match (&self.data, self.set.as_slice()) {
             (Some(data), _) => Some(data.clone()),
-            (None, [only]) if !only.is_records() => Some(only.folder.join(".abreast")),
+            (None, [only]) if !only.is_without_folder() => Some(only.folder.join(".abreast")),
             (None, _) => None,
         }
     }
@@ -208,6 +212,16 @@ impl SetFile {
     /// Whether its resources are records, in either spelling.
     pub(crate) fn is_records(&self) -> bool {
         self.origin.as_deref().map_or(self.records == Some(true), |origin| origin == "records")
+    }
+
+    /// Whether its resources are entities.
+    pub(crate) fn is_rdf(&self) -> bool {
+        self.origin.as_deref() == Some("rdf")
+    }
+
+    /// Whether no folder is published.
+    fn is_without_folder(&self) -> bool {
+        self.is_records() || (self.is_rdf() && self.folder.as_os_str().is_empty())
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) const SET_KEYS: &[&str] = &[
     "archives",
     "folder",
     "origin",
+    "namespace",
     "records",
     "links",
     "set_links",

@@ -44,6 +44,8 @@ pub(crate) enum Origin {
     Folder(FolderOrigin),
     /// Records of resources that live elsewhere, which come through the API.
     Records,
+    /// Entities described in RDF.
+    Rdf(RdfOrigin),
 }
 
 impl Origin {
@@ -51,9 +53,18 @@ impl Origin {
     pub(crate) fn folder(&self) -> Option<&FolderOrigin> {
         match self {
             Self::Folder(folder) => Some(folder),
-            Self::Records => None,
+            Self::Records | Self::Rdf(_) => None,
         }
     }
+}
+
+/// Entities, and where their descriptions come from.
+#[derive(Clone, Debug)]
+pub(crate) struct RdfOrigin {
+    /// The folder with the files that describe them; `None` when they are imported.
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) namespace: String,
+    pub(crate) digests: abreast_source::DigestPolicy,
 }
 
 /// A folder that is published, and how it is read.
@@ -77,9 +88,10 @@ pub(super) fn check_set(
     slugs: &mut HashSet<String>,
     problems: &mut Vec<String>,
 ) -> SetConfig {
-    let records = set.is_records();
+    let (records, rdf) = (set.is_records(), set.is_rdf());
     check_origin(&set, problems);
-    let filter = crate::rule_args::check(&set, records, problems);
+    let namespace = check_namespace(&set, problems);
+    let filter = crate::rule_args::check(&set, records || rdf, problems);
     let folder = check_folder(&set, problems);
     let slug = set.name.unwrap_or_else(|| slug_of(&folder));
     check_slug(&slug, problems);
@@ -152,6 +164,9 @@ pub(super) fn check_set(
     let links = crate::api::check_links(&slug, set.links, set.set_links, problems);
     let origin = if records {
         Origin::Records
+    } else if rdf {
+        let folder = (!folder.as_os_str().is_empty()).then_some(folder);
+        Origin::Rdf(RdfOrigin { folder, namespace, digests })
     } else {
         Origin::Folder(FolderOrigin {
             path: folder,
@@ -172,7 +187,7 @@ pub(super) fn check_set(
 /// Checks `origin` and the older `records`.
 fn check_origin(set: &SetFile, problems: &mut Vec<String>) {
     match (set.origin.as_deref(), set.records) {
-        (None | Some("folder" | "records"), None) => {}
+        (None | Some("folder" | "records" | "rdf"), None) => {}
         (None, Some(_)) => {
             let name = set.name.as_deref().unwrap_or_default();
             let help =
@@ -181,15 +196,33 @@ fn check_origin(set: &SetFile, problems: &mut Vec<String>) {
                 "set `{name}`: `records` is the older spelling of `origin` (help: {help})"
             );
         }
-        (Some("folder" | "records"), Some(_)) => {
+        (Some("folder" | "records" | "rdf"), Some(_)) => {
             problems.push(
                 "`records`: `origin` is given as well (help: leave `records` out)".to_owned(),
             );
         }
         (Some(other), _) => {
-            problems.push(format!("`origin`: `{other}` is not known (help: folder or records)"));
+            problems.push(format!("`origin`: `{other}` is not known (help: folder, records or rdf)"));
         }
     }
+}
+
+/// Checks `namespace`.
+fn check_namespace(set: &SetFile, problems: &mut Vec<String>) -> String {
+    let namespace = set.namespace.clone().unwrap_or_default();
+    if !namespace.is_empty() && !set.is_rdf() {
+        problems.push(
+            "`namespace`: only entities have one (help: leave it out, or set `origin = \"rdf\"`)"
+                .to_owned(),
+        );
+    } else if !namespace.is_empty()
+        && let Err(reason) = abreast_source::links::absolute_uri(&namespace)
+    {
+        problems.push(format!(
+            "`namespace`: `{namespace}`: {reason} (help: for example `http://id.example.org/`)"
+        ));
+    }
+    namespace
 }
 
 /// The folder that is published, resolved; a set of records has none, and needs a name instead.
@@ -204,6 +237,14 @@ fn check_folder(set: &SetFile, problems: &mut Vec<String>) -> PathBuf {
         if set.name.is_none() {
             problems.push(
                 "`name`: a set of records needs one (help: add `name = \"records\"`)".to_owned(),
+            );
+        }
+        return PathBuf::new();
+    }
+    if set.is_rdf() && !has_folder {
+        if set.name.is_none() {
+            problems.push(
+                "`name`: a set without a folder needs one (help: add `name = \"entities\"`)".to_owned(),
             );
         }
         return PathBuf::new();

@@ -30,7 +30,7 @@ pub(crate) async fn answer(
 ) -> io::Result<Answer> {
     let Some((stamp, path)) = rest.split_once('/') else { return Ok(nothing()) };
     let Some((time, exact)) = at_stamp(stamp) else { return Ok(nothing()) };
-    let Some(asked) = VersionedResource::of(set, key_of_path(path)) else { return Ok(nothing()) };
+    let Some(asked) = VersionedResource::of(set, key_in(set, path)) else { return Ok(nothing()) };
     let found = asked.find(site, move |log, set, key| {
         if exact {
             History::exactly(log, set, key, time)
@@ -64,8 +64,8 @@ impl VersionedResource {
     /// The resource of a URI, in whichever set it is.
     pub(crate) fn by_uri(site: &Site, uri: &str) -> Vec<Self> {
         let own = site.sets.all().iter().find_map(|set| {
-            let path = uri.strip_prefix(set.published.versions.as_ref()?.resources())?;
-            Self::of(set, key_of_path(path))
+            let naming = set.published.versions.as_ref()?.naming();
+            Self::of(set, key_of_path(naming, uri.strip_prefix(naming.resources())?))
         });
         match own {
             Some(own) => vec![own],
@@ -120,7 +120,7 @@ pub(crate) async fn link_original(
     if set.published.versions.is_none() {
         return Ok(());
     }
-    let Some(asked) = VersionedResource::of(set, key_of_path(path)) else { return Ok(()) };
+    let Some(asked) = VersionedResource::of(set, key_in(set, path)) else { return Ok(()) };
     if answer.status() == StatusCode::NOT_FOUND
         && !matches!(asked.find(site, History::newest).await?, Ok(Some(_)))
     {
@@ -228,10 +228,17 @@ fn nothing() -> Answer {
     problem(StatusCode::NOT_FOUND, "no versions are published at this address")
 }
 
+fn key_in(set: &ServedSet, path: &str) -> Option<String> {
+    key_of_path(set.published.versions.as_ref()?.naming(), path)
+}
+
 /// The key of what stands at a path below a set's resources; a URI of elsewhere is a key already.
-pub(crate) fn key_of_path(path: &str) -> Option<String> {
+pub(crate) fn key_of_path(naming: &Naming, path: &str) -> Option<String> {
     // Our own resources have no query.
     let own = path.split('?').next().unwrap_or_default();
+    if naming.names_entities() {
+        return naming.key_at(own);
+    }
     absolute(path).or_else(|| relative_path(own).map(|path| Naming::key(&path)))
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod diagnosis;
 pub(crate) mod document;
+pub(crate) mod entity;
 pub(crate) mod file;
 pub(crate) mod health;
 pub(crate) mod hub;

@@ -95,7 +95,7 @@ impl World {
         let urls = SourceUrls::new(BASE);
         let set_urls = urls.set("set");
         let versions =
-            self.contents.as_ref().map(|_| VersionUrls::new(&urls, "set", &set_urls.resources()));
+            self.contents.as_ref().map(|_| VersionUrls::new(&urls, "set", set_urls.naming()));
         let published = Arc::new(PublishedSet {
             representations: self.representations(),
             versions,

@@ -1,5 +1,6 @@
 //! The addresses of versions, built from the configured public base only.
 
+use crate::Naming;
 use crate::publish::SourceUrls;
 use abreast_webtypes::{Timestamp, W3cDatetime};
 
@@ -12,37 +13,37 @@ const SECOND_DIGITS: usize = 14;
 /// The addresses of a set's versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionUrls {
-    resources: String,
+    naming: Naming,
     mementos: String,
     timegate: String,
     timemap: String,
 }
 
 impl VersionUrls {
-    /// Those of a set of that name, whose keys are relative to `resources`.
-    pub fn new(source: &SourceUrls, slug: &str, resources: &str) -> Self {
+    /// Those of a set of that name, whose resources are named so.
+    pub fn new(source: &SourceUrls, slug: &str, naming: Naming) -> Self {
         let base = source.base();
         Self {
-            resources: resources.to_owned(),
+            naming,
             mementos: format!("{base}{slug}/m/"),
             timegate: format!("{base}timegate/"),
             timemap: format!("{base}timemap/"),
         }
     }
 
-    /// The base of the keys of the set's own resources.
-    pub fn resources(&self) -> &str {
-        &self.resources
+    /// The names of the set's resources.
+    pub fn naming(&self) -> &Naming {
+        &self.naming
     }
 
     /// The original resource.
     pub fn original(&self, key: &str) -> String {
-        crate::Naming::new(self.resources.as_str()).uri(key)
+        self.naming.uri(key)
     }
 
     /// The version since that time.
     pub fn memento(&self, key: &str, time: Timestamp) -> String {
-        format!("{}{}/{key}", self.mementos, stamp_of(time))
+        format!("{}{}/{}", self.mementos, stamp_of(time), self.naming.address_path(key))
     }
 
     /// The TimeGate: from a date to a version.
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn every_version_has_an_address_below_the_public_base() {
         let source = SourceUrls::new("https://example.org/base");
-        let urls = VersionUrls::new(&source, "set", "https://example.org/base/set/r/");
+        let urls = VersionUrls::new(&source, "set", Naming::new("https://example.org/base/set/r/"));
         let time = Timestamp::from_micros(1_767_225_600_000_007);
         assert_eq!(
             urls.memento("a%20b/c", time),

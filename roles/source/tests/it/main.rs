@@ -12,6 +12,7 @@ mod large;
 mod notify;
 mod projection;
 mod publish;
+mod rdf;
 mod rendering;
 mod restless;
 mod scan;

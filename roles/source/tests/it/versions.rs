@@ -258,7 +258,7 @@ fn without_a_policy_nothing_is_kept() {
 fn publisher(world: &World) -> (Publisher, VersionUrls) {
     let urls = SourceUrls::new(BASE);
     let set_urls = urls.set("set");
-    let versions = VersionUrls::new(&urls, "set", &set_urls.resources());
+    let versions = VersionUrls::new(&urls, "set", set_urls.naming());
     let set = PublishedSet {
         versions: Some(versions.clone()),
         ..PublishedSet::new(world.set, "set", set_urls)

@@ -132,7 +132,7 @@ pub(super) fn set_page(
     Ok(page(title, &links, &main))
 }
 
-fn page(title: &str, links: &str, main: &str) -> Rendered {
+pub(super) fn page(title: &str, links: &str, main: &str) -> Rendered {
     // A policy in a page cannot set who may frame it; the header sets that too.
     let policy = CONTENT_SECURITY_POLICY.replace("; frame-ancestors 'none'", "");
     let text = format!(
@@ -163,7 +163,7 @@ fn linked(text: &str, attributes: &str) -> String {
     }
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -2,12 +2,14 @@
 //! for people and programs without the protocol.
 
 mod about;
+mod entity;
 mod paths;
 mod sitemap;
 
 use super::{HeadReader, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Version};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
+pub(crate) use entity::entity_page;
 use paths::PagePath;
 use std::sync::Arc;
 

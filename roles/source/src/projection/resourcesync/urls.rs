@@ -55,7 +55,7 @@ impl SourceUrls {
 
     /// The URLs of one set.
     pub fn set(&self, slug: &str) -> SetUrls {
-        SetUrls { base: format!("{}{slug}/", self.base), resources: None }
+        SetUrls { base: format!("{}{slug}/", self.base), resources: None, entities: None }
     }
 }
 
@@ -65,6 +65,8 @@ pub struct SetUrls {
     base: String,
     /// The base of resources, if not below that of documents.
     resources: Option<String>,
+    /// The namespace of the entities that are the resources.
+    entities: Option<String>,
 }
 
 impl SetUrls {
@@ -72,6 +74,12 @@ impl SetUrls {
     #[must_use]
     pub fn with_resources(self, base: &str) -> Self {
         Self { resources: Some(format!("{}/", base.trim_end_matches('/'))), ..self }
+    }
+
+    /// The same documents, of entities: their addresses leave out the namespace, which may be empty.
+    #[must_use]
+    pub fn of_entities(self, namespace: &str) -> Self {
+        Self { entities: Some(namespace.to_owned()), ..self }
     }
 
     /// The common prefix of its documents' URLs, ending in `/`.
@@ -191,6 +199,10 @@ impl SetUrls {
 
     /// The names of resources.
     pub fn naming(&self) -> Naming {
-        Naming::new(self.resources())
+        let naming = Naming::new(self.resources());
+        match &self.entities {
+            Some(namespace) => naming.of_entities(namespace),
+            None => naming,
+        }
     }
 }

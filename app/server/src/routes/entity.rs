@@ -1,0 +1,122 @@
+//! `/{set}/r/…` of a set of entities: the description of one, in the syntax that is asked for.
+//!
+//! `Accept` chooses [rfc9110 §12.5.1]; `?syntax=ttl` in the address does, too. Without either it is
+//! canonical N-Triples: the bytes whose length and digest the lists state.
+
+use crate::respond::{Answer, Content, Representation, problem};
+use crate::site::{ServedSet, Site};
+use abreast_source::entities::{Entity, Form};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK, VARY};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::io;
+use std::sync::Arc;
+
+pub(crate) async fn answer(
+    site: &Arc<Site>,
+    set: &Arc<ServedSet>,
+    path: &str,
+    query: Option<&str>,
+    method: &Method,
+    headers: &HeaderMap,
+) -> io::Result<Answer> {
+    let Some(iri) = set.published.urls.naming().key_at(path) else { return Ok(nothing()) };
+    let named = match query {
+        None | Some("") => None,
+        Some(query) => match query.strip_prefix("syntax=").and_then(form_of) {
+            Some(form) => Some(form),
+            None => return Ok(nothing()),
+        },
+    };
+    let accept = accept_in(headers);
+    let (log, served) = (Arc::clone(site.publisher.log()), Arc::clone(set));
+    let read = move || -> io::Result<Result<Found, Answer>> {
+        let set = &served.published;
+        let Some(entity) = Entity::read(&*log, set, &iri)? else { return Ok(Err(nothing())) };
+        let forms = entity.forms();
+        let form = match named {
+            Some(form) => forms.contains(&form).then_some(form),
+            None => {
+                let offered: Vec<_> = forms.iter().map(|form| form.media_type()).collect();
+                abreast_rdf::choose(accept.as_deref(), &offered).map(|chosen| forms[chosen])
+            }
+        };
+        let Some(form) = form else { return Ok(Err(not_acceptable(&forms))) };
+        let (iri, state, position) =
+            (entity.iri.clone(), entity.state.clone(), entity.position);
+        let bytes = entity.render(set, form)?;
+        Ok(Ok(Found { iri, state, position, form, bytes, forms }))
+    };
+    let found = match tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?? {
+        Ok(found) => found,
+        Err(refusal) => return Ok(refusal),
+    };
+    Ok(represent(set, found).answer(method, headers))
+}
+
+/// An entity in one form.
+struct Found {
+    iri: String,
+    state: abreast_core::State,
+    position: abreast_core::Position,
+    form: Form,
+    bytes: Vec<u8>,
+    forms: Vec<Form>,
+}
+
+fn represent(set: &ServedSet, found: Found) -> Representation {
+    let Found { iri, state, position, form, bytes, forms } = found;
+    let address = set.published.urls.naming().uri(&iri);
+    let mut more = vec![
+        (LINK, set.link.clone()),
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (VARY, HeaderValue::from_static("accept")),
+        // What others described is no part of this origin.
+        (
+            CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(abreast_source::publish::CONTENT_SECURITY_POLICY),
+        ),
+    ];
+    let mut links: Vec<String> = state
+        .links
+        .iter()
+        .map(|link| format!("<{}>; rel=\"{}\"", link.target, link.rel))
+        .collect();
+    links.extend(forms.iter().filter(|other| **other != form).map(|other| {
+        format!("<{address}?syntax={}>; rel=\"alternate\"; type=\"{}\"", other.name(), other.media_type())
+    }));
+    more.extend(links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))));
+    Representation {
+        length: bytes.len() as u64,
+        content: Content::Memory(bytes.into()),
+        tag: format!("\"{:x}-{}\"", position.0, form.name()),
+        modified: Some(state.modified.as_seconds()),
+        content_type: HeaderValue::from_static(form.content_type()),
+        coarse_time: true,
+        more,
+    }
+}
+
+fn form_of(name: &str) -> Option<Form> {
+    Form::ALL.into_iter().find(|form| form.name() == name)
+}
+
+/// What the client accepts; several headers count as one.
+fn accept_in(headers: &HeaderMap) -> Option<String> {
+    let values: Vec<&str> =
+        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    (!values.is_empty()).then(|| values.join(", "))
+}
+
+fn nothing() -> Answer {
+    problem(StatusCode::NOT_FOUND, "there is no such entity")
+}
+
+fn not_acceptable(forms: &[Form]) -> Answer {
+    let offered: Vec<_> = forms.iter().map(|form| form.media_type()).collect();
+    let mut answer = problem(
+        StatusCode::NOT_ACCEPTABLE,
+        &format!("the entity is offered as {} only", offered.join(", ")),
+    );
+    answer.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    answer
+}

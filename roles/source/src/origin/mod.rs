@@ -1,0 +1,3 @@
+//! Where the resources of a set come from, apart from a watched folder and the API.
+
+pub mod rdf;

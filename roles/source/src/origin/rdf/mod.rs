@@ -1,0 +1,227 @@
+//! The resources of an RDF set: entities, each with the canonical N-Triples of its description.
+//!
+//! A new complete state is brought into the order of lines, compared with the log's current state
+//! entity by entity, and only then recorded: nothing is recorded of input that is wrong, and
+//! neither state is ever in memory.
+//!
+//! ```text
+//! files, any syntax ─► sort ─► statements ─► comparison ─► plan (on disk) ─► contents, log
+//!                                               ▲
+//!                                 the log's resources, in key order
+//! ```
+
+mod comparison;
+mod description;
+mod input;
+mod order;
+mod plan;
+mod record;
+mod sort;
+mod statements;
+mod watch;
+
+pub use description::DescriptionOptions;
+pub use input::{RdfBytes, RdfInput};
+pub use watch::{RdfFolder, RdfWatch};
+
+use crate::{DigestPolicy, Held};
+use abreast_contents::Contents;
+use abreast_core::{ChangeLog, LogError, SetId};
+use abreast_rdf::Syntax;
+use abreast_webtypes::Timestamp;
+use statements::SortedStatements;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use thiserror::Error;
+
+/// The media type of an entity's bytes.
+pub const MEDIA_TYPE: &str = "application/n-triples";
+
+/// How RDF is read into a set.
+#[derive(Clone, Debug)]
+pub struct RdfOptions {
+    /// The digests to publish.
+    pub digests: DigestPolicy,
+    /// What is taken from descriptions.
+    pub descriptions: DescriptionOptions,
+    /// A folder for temporary files: about as large as the input.
+    pub temporary: PathBuf,
+    /// Most bytes of statements that are sorted in memory. Default 64 MiB.
+    pub memory: usize,
+    /// Record deletions however many there are.
+    pub confirm_deletions: bool,
+    /// Set to end it early.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl RdfOptions {
+    /// Defaults, with a folder for temporary files.
+    pub fn new(temporary: impl Into<PathBuf>) -> Self {
+        Self {
+            digests: DigestPolicy::Md5,
+            descriptions: DescriptionOptions::default(),
+            temporary: temporary.into(),
+            memory: 64 << 20,
+            confirm_deletions: false,
+            stop: Arc::default(),
+        }
+    }
+}
+
+impl RdfOptions {
+    fn check_stop(&self) -> Result<(), RdfError> {
+        if self.stop.load(Ordering::Relaxed) { Err(RdfError::Stopped) } else { Ok(()) }
+    }
+}
+
+/// The set into which RDF is read.
+#[derive(Clone, Copy)]
+pub struct RdfTarget<'a> {
+    /// The log.
+    pub log: &'a dyn ChangeLog,
+    /// The set, whose history begins in its log.
+    pub set: SetId,
+    /// Where descriptions are kept.
+    pub contents: &'a Contents,
+    /// How it is read.
+    pub options: &'a RdfOptions,
+}
+
+/// What a new state changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RdfReport {
+    /// Entities in the new state.
+    pub entities: u64,
+    /// Statements about them, without those about blank nodes.
+    pub statements: u64,
+    /// New entities.
+    pub created: u64,
+    /// Entities with another description.
+    pub updated: u64,
+    /// Entities that are no longer there.
+    pub deleted: u64,
+    /// Entities with the description they had.
+    pub unchanged: u64,
+    /// Blank nodes that belong to the descriptions of several entities: each has a copy.
+    pub shared_blank_nodes: u64,
+    /// Blank nodes that belong to no entity: they are not published.
+    pub unreached_blank_nodes: u64,
+    /// Descriptions whose blank nodes could not be named by their content within the limits: these
+    /// may be recorded as changed when they are not.
+    pub unstable: u64,
+}
+
+impl RdfReport {
+    /// Reports what is lost or unstable in what was read.
+    pub fn warn(&self) {
+        if self.shared_blank_nodes > 0 {
+            tracing::warn!(
+                "{} blank nodes belong to several entities; each has a copy (help: give them IRIs)",
+                self.shared_blank_nodes
+            );
+        }
+        if self.unreached_blank_nodes > 0 {
+            tracing::warn!(
+                "{} blank nodes belong to no entity and are not published (help: give them IRIs)",
+                self.unreached_blank_nodes
+            );
+        }
+        if self.unstable > 0 {
+            tracing::warn!(
+                "{} descriptions have too many equal blank nodes to be compared by content; they may be recorded \
+                 as changed when they are not",
+                self.unstable
+            );
+        }
+    }
+}
+
+/// Makes these inputs the complete state of the set: entities that are not in them are deleted.
+///
+/// # Errors
+/// An input is wrong, or too much would be deleted: nothing is recorded then. Or the log, the
+/// contents or the disk fail: what is recorded then is right, and the same inputs complete it.
+pub fn replace(
+    target: RdfTarget<'_>,
+    inputs: impl IntoIterator<Item = io::Result<RdfInput>>,
+    modified: Timestamp,
+) -> Result<RdfReport, RdfError> {
+    let mut inputs: Vec<_> = inputs.into_iter().collect::<Result<_, _>>()?;
+    let (plan, report) = match in_place(target, &inputs)? {
+        Some(compared) => compared,
+        None => {
+            comparison::compare(target, &input::sorted(target.options, inputs.drain(..))?)?
+        }
+    };
+    record::record(target, plan, modified)?;
+    Ok(report)
+}
+
+/// Compares a single file of sorted N-Triples without a copy of it; `None` when it is not that.
+fn in_place(
+    target: RdfTarget<'_>,
+    inputs: &[RdfInput],
+) -> Result<Option<(plan::Plan, RdfReport)>, RdfError> {
+    let [RdfInput { syntax: Syntax::NTriples, bytes: RdfBytes::File(file), .. }] = inputs else {
+        return Ok(None);
+    };
+    let statements = SortedStatements::new(file.try_clone()?, false)?;
+    match comparison::compare(target, &statements) {
+        Ok(compared) => Ok(Some(compared)),
+        // Read again, its errors have their places.
+        Err(RdfError::NotSorted { .. } | RdfError::Line { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// RDF could not be read into a set.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RdfError {
+    /// The lines are not in byte order.
+    #[error("line {line} is not in byte order")]
+    NotSorted {
+        /// The first such line.
+        line: u64,
+    },
+    /// A line is no statement.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// Its number.
+        line: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The description of an entity is too large.
+    #[error(transparent)]
+    TooLarge(#[from] abreast_rdf::TooLarge),
+    /// Too much would be deleted.
+    #[error("{} of {} entities would be deleted; nothing was recorded", held.missing, held.of)]
+    Deletions {
+        /// What would be deleted.
+        held: Held,
+    },
+    /// It was stopped; nothing was recorded, or a part that is right.
+    #[error("stopped")]
+    Stopped,
+    /// An input cannot be read, or is wrong.
+    #[error("{name}: {source}")]
+    Input {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        #[source]
+        source: abreast_rdf::ReadError,
+    },
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The descriptions cannot be kept.
+    #[error(transparent)]
+    Contents(#[from] abreast_contents::Error),
+    /// The disk failed.
+    #[error("a temporary file failed")]
+    Io(#[from] io::Error),
+}

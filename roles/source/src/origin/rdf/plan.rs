@@ -1,0 +1,101 @@
+//! What a comparison decided, on disk until all of it is decided.
+
+use super::RdfError;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
+use std::path::Path;
+
+/// Bytes of the fingerprint of an entity's statements as they were read.
+pub(super) type Fingerprint = [u8; 16];
+
+/// One decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Planned {
+    pub(super) iri: String,
+    pub(super) step: Step,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The description is this now.
+    Put { lines: Vec<u8>, fingerprint: Fingerprint },
+    /// It is what it was, written in another way.
+    Refresh(Fingerprint),
+    Delete,
+}
+
+/// Decisions being written.
+pub(super) struct PlanWriter {
+    out: BufWriter<File>,
+    pub(super) puts: u64,
+    pub(super) deletions: u64,
+}
+
+impl PlanWriter {
+    pub(super) fn new(folder: &Path) -> io::Result<Self> {
+        let out = BufWriter::with_capacity(1 << 18, tempfile::tempfile_in(folder)?);
+        Ok(Self { out, puts: 0, deletions: 0 })
+    }
+
+    pub(super) fn put(&mut self, iri: &str, lines: &[u8], fingerprint: Fingerprint) -> io::Result<()> {
+        self.puts += 1;
+        self.write(b'P', iri, fingerprint, lines)
+    }
+
+    pub(super) fn refresh(&mut self, iri: &str, fingerprint: Fingerprint) -> io::Result<()> {
+        self.write(b'R', iri, fingerprint, b"")
+    }
+
+    pub(super) fn delete(&mut self, iri: &str) -> io::Result<()> {
+        self.deletions += 1;
+        self.write(b'D', iri, Fingerprint::default(), b"")
+    }
+
+    fn write(&mut self, step: u8, iri: &str, fingerprint: Fingerprint, lines: &[u8]) -> io::Result<()> {
+        self.out.write_all(&[step])?;
+        self.out.write_all(&fingerprint)?;
+        for bytes in [iri.as_bytes(), lines] {
+            self.out.write_all(&(bytes.len() as u32).to_le_bytes())?;
+            self.out.write_all(bytes)?;
+        }
+        Ok(())
+    }
+
+    /// The plan, to be read.
+    pub(super) fn finish(self) -> io::Result<Plan> {
+        let mut file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.rewind()?;
+        Ok(Plan { input: BufReader::with_capacity(1 << 18, file) })
+    }
+}
+
+/// Decisions being read.
+pub(super) struct Plan {
+    input: BufReader<File>,
+}
+
+impl Plan {
+    pub(super) fn read(&mut self) -> Result<Option<Planned>, RdfError> {
+        let (mut step, mut fingerprint) = ([0], Fingerprint::default());
+        if self.input.read(&mut step)? == 0 {
+            return Ok(None);
+        }
+        self.input.read_exact(&mut fingerprint)?;
+        let iri = String::from_utf8(self.bytes()?).map_err(io::Error::other)?;
+        let lines = self.bytes()?;
+        let step = match step[0] {
+            b'P' => Step::Put { lines, fingerprint },
+            b'R' => Step::Refresh(fingerprint),
+            _ => Step::Delete,
+        };
+        Ok(Some(Planned { iri, step }))
+    }
+
+    fn bytes(&mut self) -> io::Result<Vec<u8>> {
+        let mut length = [0; 4];
+        self.input.read_exact(&mut length)?;
+        let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+        self.input.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+}

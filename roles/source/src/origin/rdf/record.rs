@@ -1,0 +1,132 @@
+//! Records a plan: descriptions are kept and durable before the log names them.
+
+use super::plan::{Plan, Step};
+use super::{MEDIA_TYPE, RdfError, RdfTarget};
+use crate::DigestPolicy;
+use crate::appends::{AppendCounts, Appends};
+use abreast_contents::PinnedContent;
+use abreast_core::{Action, Change, Description, State};
+use abreast_webtypes::{Algorithm, Digests, Link, Timestamp};
+use md5::{Digest as _, Md5};
+use sha2::Sha256;
+
+/// Changes in one transaction, at most; and bytes of descriptions.
+const BATCH: usize = 2_000;
+const BATCH_BYTES: usize = 8 << 20;
+
+/// The state of an entity with this description.
+pub(super) fn state_of(
+    iri: &str,
+    lines: &[u8],
+    digests: DigestPolicy,
+    description: Description,
+    modified: Timestamp,
+) -> State {
+    let mut found = Digests::default();
+    if digests.md5() {
+        found.set(Algorithm::Md5, &Md5::digest(lines));
+    }
+    if digests.sha256() {
+        found.set(Algorithm::Sha256, &Sha256::digest(lines));
+    }
+    State {
+        modified,
+        length: Some(lines.len() as u64),
+        media_type: Some(MEDIA_TYPE.to_owned()),
+        digests: found,
+        links: vec![Link {
+            rel: "describes".to_owned(),
+            target: uri_of(iri),
+            params: Vec::new(),
+        }],
+        description: Some(Box::new(description)),
+        ..State::default()
+    }
+}
+
+/// The URI of an IRI: what is not ASCII is encoded [rfc3987 §3.1].
+fn uri_of(iri: &str) -> String {
+    if iri.is_ascii() {
+        return iri.to_owned();
+    }
+    let encoded = |c: char| {
+        let mut bytes = [0; 4];
+        let bytes = c.encode_utf8(&mut bytes).bytes();
+        if c.is_ascii() { c.to_string() } else { bytes.map(|byte| format!("%{byte:02X}")).collect() }
+    };
+    iri.chars().map(encoded).collect()
+}
+
+/// Changes that are recorded in one transaction.
+#[derive(Default)]
+struct Batch {
+    changes: Vec<Change>,
+    kept: Vec<PinnedContent>,
+    refreshed: Vec<(String, Vec<u8>)>,
+    bytes: usize,
+}
+
+/// Records a plan. What is recorded when it fails is right; the rest is found by the next
+/// comparison.
+///
+/// # Errors
+/// The log or the contents fail.
+pub(super) fn record(
+    target: RdfTarget<'_>,
+    mut plan: Plan,
+    modified: Timestamp,
+) -> Result<AppendCounts, RdfError> {
+    let first = target.log.head(target.set)?.position.0 == 0;
+    let (appends, mut batch) = (Appends::default(), Batch::default());
+    while let Some(planned) = plan.read()? {
+        match planned.step {
+            Step::Delete => batch.changes.push(Change::delete(planned.iri)),
+            Step::Refresh(fingerprint) => {
+                batch.refreshed.push((planned.iri, fingerprint.to_vec()));
+            }
+            Step::Put { lines, fingerprint } => {
+                let kept = target.contents.put_bytes(&lines)?;
+                let description = target.options.descriptions.summary(&planned.iri, &lines);
+                let mut state =
+                    state_of(&planned.iri, &lines, target.options.digests, description, modified);
+                state.content = Some(kept.id());
+                batch.bytes += lines.len();
+                batch.kept.push(kept);
+                let witness = fingerprint.to_vec();
+                // What a set begins with was known before.
+                let action = if first {
+                    Action::Add { state, witness }
+                } else {
+                    Action::Put { state, witness }
+                };
+                batch.changes.push(Change::new(planned.iri, action));
+            }
+        }
+        let full = batch.changes.len() + batch.refreshed.len() >= BATCH;
+        if (full || batch.bytes >= BATCH_BYTES) && !flush(target, &appends, &mut batch)? {
+            break;
+        }
+    }
+    flush(target, &appends, &mut batch)?;
+    Ok(appends.finish()?)
+}
+
+/// Hands a batch to the log; false when an earlier one has failed.
+fn flush(target: RdfTarget<'_>, appends: &Appends, batch: &mut Batch) -> Result<bool, RdfError> {
+    target.options.check_stop()?;
+    let Batch { changes, kept, refreshed, .. } = std::mem::take(batch);
+    if !refreshed.is_empty() {
+        target.log.refresh_witnesses(target.set, refreshed)?;
+    }
+    if changes.is_empty() {
+        return Ok(true);
+    }
+    if !kept.is_empty() {
+        target.contents.sync()?;
+    }
+    if !appends.take_place() {
+        return Ok(false);
+    }
+    appends.append(target.log, target.set, changes, kept);
+    Ok(true)
+}

@@ -1,0 +1,229 @@
+//! Lines in byte order, each once, of any number: runs sorted in memory, merged from disk.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
+use std::path::PathBuf;
+
+/// Runs that are merged at a time; each has a reader.
+const FAN_IN: usize = 64;
+/// Bytes read at a time of each run.
+const READ: usize = 128 * 1024;
+
+/// Sorts lines with bounded memory.
+pub(crate) struct LineSorter {
+    folder: PathBuf,
+    /// Most bytes of lines in memory.
+    memory: usize,
+    bytes: Vec<u8>,
+    /// Start and end of each line in `bytes`, without its newline.
+    lines: Vec<(u32, u32)>,
+    /// Sorted runs, by how often they were merged.
+    levels: Vec<Vec<File>>,
+}
+
+impl LineSorter {
+    /// A sorter that keeps at most about `memory` bytes in memory, and the rest in unnamed files in
+    /// a folder.
+    pub(crate) fn new(folder: impl Into<PathBuf>, memory: usize) -> Self {
+        Self {
+            folder: folder.into(),
+            memory: memory.clamp(1 << 16, 1 << 30),
+            bytes: Vec::new(),
+            lines: Vec::new(),
+            levels: Vec::new(),
+        }
+    }
+
+    /// Takes a line without its newline.
+    ///
+    /// # Errors
+    /// The disk is full or failed.
+    pub(crate) fn push(&mut self, line: &[u8]) -> io::Result<()> {
+        let entry = size_of::<(u32, u32)>();
+        let used = self.bytes.len() + self.lines.len() * entry;
+        if used + line.len() + entry > self.memory && !self.lines.is_empty() {
+            self.spill()?;
+        }
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(line);
+        self.lines.push((start, self.bytes.len() as u32));
+        Ok(())
+    }
+
+    /// All lines in one unnamed file, in order, each once and with its newline.
+    ///
+    /// # Errors
+    /// The disk is full or failed.
+    pub(crate) fn finish(mut self) -> io::Result<File> {
+        if self.levels.is_empty() {
+            return self.write_run();
+        }
+        self.spill()?;
+        (self.bytes, self.lines) = (Vec::new(), Vec::new());
+        let mut runs: Vec<File> = std::mem::take(&mut self.levels).into_iter().flatten().collect();
+        while runs.len() > 1 {
+            let rest = runs.split_off(runs.len().min(FAN_IN));
+            let merged = self.merge(runs)?;
+            runs = rest;
+            runs.push(merged);
+        }
+        runs.pop().map_or_else(|| tempfile::tempfile_in(&self.folder), Ok)
+    }
+
+    /// Writes what is in memory as a run; merges runs when there are many.
+    fn spill(&mut self) -> io::Result<()> {
+        let mut run = self.write_run()?;
+        for level in 0.. {
+            if self.levels.len() == level {
+                self.levels.push(Vec::new());
+            }
+            self.levels[level].push(run);
+            if self.levels[level].len() < FAN_IN {
+                break;
+            }
+            let full = std::mem::take(&mut self.levels[level]);
+            run = self.merge(full)?;
+        }
+        Ok(())
+    }
+
+    fn write_run(&mut self) -> io::Result<File> {
+        let bytes = &self.bytes;
+        let line = |(start, end): (u32, u32)| &bytes[start as usize..end as usize];
+        self.lines.sort_unstable_by(|one, two| line(*one).cmp(line(*two)));
+        let mut out = Distinct::new(tempfile::tempfile_in(&self.folder)?);
+        for place in &self.lines {
+            out.write(line(*place))?;
+        }
+        let file = out.finish()?;
+        self.bytes.clear();
+        self.lines.clear();
+        Ok(file)
+    }
+
+    fn merge(&self, runs: Vec<File>) -> io::Result<File> {
+        let mut out = Distinct::new(tempfile::tempfile_in(&self.folder)?);
+        let mut heap = BinaryHeap::with_capacity(runs.len());
+        for run in runs {
+            let mut cursor = Cursor { line: Vec::new(), reader: BufReader::with_capacity(READ, run) };
+            if cursor.advance()? {
+                heap.push(Reverse(cursor));
+            }
+        }
+        while let Some(mut least) = heap.peek_mut() {
+            out.write(&least.0.line)?;
+            if !least.0.advance()? {
+                std::collections::binary_heap::PeekMut::pop(least);
+            }
+        }
+        out.finish()
+    }
+}
+
+/// Writes ordered lines, each once.
+struct Distinct {
+    out: BufWriter<File>,
+    last: Option<Vec<u8>>,
+}
+
+impl Distinct {
+    fn new(file: File) -> Self {
+        Self { out: BufWriter::with_capacity(READ, file), last: None }
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        let last = match &mut self.last {
+            Some(last) if last == line => return Ok(()),
+            Some(last) => last,
+            empty => empty.insert(Vec::new()),
+        };
+        last.clear();
+        last.extend_from_slice(line);
+        self.out.write_all(line)?;
+        self.out.write_all(b"\n")
+    }
+
+    fn finish(self) -> io::Result<File> {
+        let mut file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.rewind()?;
+        Ok(file)
+    }
+}
+
+/// A run and its current line; ordered by the line.
+struct Cursor {
+    line: Vec<u8>,
+    reader: BufReader<File>,
+}
+
+impl Cursor {
+    /// Reads the next line; false at the end.
+    fn advance(&mut self) -> io::Result<bool> {
+        self.line.clear();
+        if self.reader.read_until(b'\n', &mut self.line)? == 0 {
+            return Ok(false);
+        }
+        self.line.pop();
+        Ok(true)
+    }
+}
+
+impl Ord for Cursor {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.line.cmp(&other.line)
+    }
+}
+
+impl PartialOrd for Cursor {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Eq for Cursor {}
+
+impl PartialEq for Cursor {
+    fn eq(&self, other: &Self) -> bool {
+        self.line == other.line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+
+    fn sorted(lines: &[String], memory: usize) -> (String, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sorter = LineSorter::new(folder.path(), memory);
+        for line in lines {
+            sorter.push(line.as_bytes()).unwrap();
+        }
+        let depth = sorter.levels.len();
+        let mut text = String::new();
+        sorter.finish().unwrap().read_to_string(&mut text).unwrap();
+        (text, depth)
+    }
+
+    #[test]
+    fn lines_are_sorted_and_each_is_there_once() {
+        let lines: Vec<_> = ["b", "a", "", "b", "a\u{e9}"].map(str::to_owned).into();
+        assert_eq!(sorted(&lines, 1 << 20).0, "\na\na\u{e9}\nb\n");
+        assert_eq!(sorted(&[], 1 << 20).0, "");
+    }
+
+    #[test]
+    fn more_lines_than_memory_are_merged_from_disk() {
+        let lines: Vec<_> = (0..200_000_u64)
+            .map(|n| format!("{:x} {}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 150_000, "x".repeat(30)))
+            .collect();
+        let (text, depth) = sorted(&lines, 1 << 16);
+        assert!(depth > 1, "runs were merged while lines came");
+        let mut expected = lines;
+        expected.sort();
+        expected.dedup();
+        assert!(text.lines().eq(expected.iter().map(String::as_str)));
+    }
+}

@@ -1,0 +1,537 @@
+//! A file of sorted N-Triples: the statements of each entity, one entity after the other, and those
+//! about blank nodes by their label.
+
+use super::RdfError;
+use abreast_rdf::{BlankStatements, TooLarge};
+use memchr::{memchr, memchr_iter};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+/// Bytes read at a time.
+const READ: usize = 1 << 20;
+/// Bytes of statements about blank nodes between two entries of their index.
+const BLOCK: usize = 4096;
+/// Most bytes of the statements of one entity, without those about blank nodes.
+pub(super) const MAX_GROUP: usize = 16 << 20;
+
+/// An open file of sorted N-Triples.
+pub(super) struct SortedStatements {
+    file: File,
+    /// Where the statements about blank nodes begin: behind all others.
+    blank: u64,
+    length: u64,
+    canonical: bool,
+}
+
+impl SortedStatements {
+    /// Takes a file whose lines are in byte order. The order is checked while the file is read.
+    /// `canonical` lines were written by this program, and are each there once.
+    pub(super) fn new(file: File, canonical: bool) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        let mut sorted = Self { file, blank: length, length, canonical };
+        sorted.blank = sorted.first_at_least(b"_:")?;
+        Ok(sorted)
+    }
+
+    /// Whether the lines are canonical, apart from labels of blank nodes.
+    pub(super) fn canonical_lines(&self) -> bool {
+        self.canonical
+    }
+
+    /// The statements about entities, grouped.
+    pub(super) fn entities(&self) -> Groups<'_> {
+        Groups {
+            file: &self.file,
+            at: 0,
+            end: self.blank,
+            buffer: Vec::new(),
+            group: None,
+            used: 0,
+            last: Vec::new(),
+            line: 0,
+        }
+    }
+
+    /// The statements about blank nodes.
+    pub(super) fn blank_nodes(&self) -> Result<BlankNodes<'_>, RdfError> {
+        BlankNodes::index(&self.file, self.blank, self.length)
+    }
+
+    /// The place of the first line that does not come before `prefix`.
+    fn first_at_least(&self, prefix: &[u8]) -> io::Result<u64> {
+        let (mut low, mut high) = (0, self.length);
+        let mut head = [0; 2];
+        // Lines that begin before `low` come before the prefix, those from `high` on do not.
+        while low < high {
+            let middle = self.line_start(low + (high - low) / 2, low)?;
+            let read = self.file.read_at(&mut head, middle)?;
+            if &head[..read] < prefix {
+                low = self.next_line(middle)?.min(self.length);
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// The beginning of the line that has the byte at `place`, at least `low`.
+    fn line_start(&self, place: u64, low: u64) -> io::Result<u64> {
+        let mut end = place;
+        let mut buffer = vec![0; BLOCK];
+        while end > low {
+            let start = end.saturating_sub(BLOCK as u64).max(low);
+            let part = &mut buffer[..(end - start) as usize];
+            self.file.read_exact_at(part, start)?;
+            if let Some(newline) = memchr::memrchr(b'\n', part) {
+                return Ok(start + newline as u64 + 1);
+            }
+            end = start;
+        }
+        Ok(low)
+    }
+
+    fn next_line(&self, place: u64) -> io::Result<u64> {
+        let (mut at, mut buffer) = (place, vec![0; BLOCK]);
+        loop {
+            let read = self.file.read_at(&mut buffer, at)?;
+            if read == 0 {
+                return Ok(self.length);
+            }
+            if let Some(newline) = memchr(b'\n', &buffer[..read]) {
+                return Ok(at + newline as u64 + 1);
+            }
+            at += read as u64;
+        }
+    }
+}
+
+/// The statements of one entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Group<'g> {
+    /// The IRI, as it is written.
+    pub(super) iri: &'g str,
+    /// Its lines, each with its newline.
+    pub(super) lines: &'g [u8],
+    /// How many there are.
+    pub(super) statements: u64,
+}
+
+/// Reads one entity after the other.
+pub(super) struct Groups<'f> {
+    file: &'f File,
+    at: u64,
+    end: u64,
+    buffer: Vec<u8>,
+    /// Where the current group is in the buffer, how many bytes its subject has, and how many
+    /// statements there are.
+    group: Option<(Range<usize>, usize, u64)>,
+    /// Bytes of the buffer that were read.
+    used: usize,
+    /// The last line of the group before, to check the order.
+    last: Vec<u8>,
+    line: u64,
+}
+
+impl Groups<'_> {
+    /// The current entity; `None` before the first and at the end.
+    pub(super) fn current(&self) -> Option<Group<'_>> {
+        let (range, subject, statements) = self.group.clone()?;
+        let lines = &self.buffer[range];
+        // Checked when it was read.
+        let iri = std::str::from_utf8(&lines[1..subject - 1]).unwrap_or_default();
+        Some(Group { iri, lines, statements })
+    }
+
+    /// Goes to the next entity; returns whether there is one.
+    ///
+    /// # Errors
+    /// The lines are not sorted, one is not a statement about an IRI, an entity has too many, or the
+    /// disk failed.
+    pub(super) fn advance(&mut self) -> Result<bool, RdfError> {
+        self.group = None;
+        let Some(first) = self.line_end(0)? else { return Ok(false) };
+        let subject = subject_of(&self.buffer[self.used..self.used + first])
+            // With escapes, an entity could have two spellings.
+            .filter(|subject| std::str::from_utf8(subject).is_ok() && !subject.contains(&b'\\'))
+            .ok_or_else(|| RdfError::Line {
+                line: self.line + 1,
+                problem: "it does not begin with the IRI of an entity".to_owned(),
+            })?
+            .len();
+        let (mut end, mut statements) = (first + 1, 1);
+        while let Some(next) = self.line_end(end)? {
+            let start = self.used + end;
+            let line = &self.buffer[start..start + next];
+            // The subject, and the space behind it.
+            if line.get(..=subject) != self.buffer.get(self.used..=self.used + subject) {
+                break;
+            }
+            statements += 1;
+            end += next + 1;
+            if end > MAX_GROUP {
+                let root = &self.buffer[self.used..self.used + subject];
+                return Err(RdfError::TooLarge(TooLarge {
+                    root: String::from_utf8_lossy(root).into_owned(),
+                    limit: format!("{MAX_GROUP} bytes"),
+                }));
+            }
+        }
+        let range = self.used..self.used + end;
+        self.used = range.end;
+        self.check_order(&range)?;
+        self.group = Some((range, subject, statements));
+        self.line += statements;
+        Ok(true)
+    }
+
+    /// Checks that no line of a group comes before the one before it.
+    fn check_order(&mut self, group: &Range<usize>) -> Result<(), RdfError> {
+        let lines = &self.buffer[group.clone()];
+        let (mut last, mut start) = (self.last.as_slice(), 0);
+        for (number, newline) in memchr_iter(b'\n', lines).enumerate() {
+            let line = &lines[start..newline];
+            if line < last {
+                return Err(RdfError::NotSorted { line: self.line + number as u64 + 1 });
+            }
+            (last, start) = (line, newline + 1);
+        }
+        let last = last.to_vec();
+        self.last = last;
+        Ok(())
+    }
+
+    /// The length of the line that begins `offset` bytes behind what was given, without its
+    /// newline; `None` at the end.
+    fn line_end(&mut self, offset: usize) -> Result<Option<usize>, RdfError> {
+        let mut searched = offset;
+        loop {
+            let rest = self.buffer.get(self.used + searched..).unwrap_or_default();
+            if let Some(newline) = memchr(b'\n', rest) {
+                return Ok(Some(searched - offset + newline));
+            }
+            searched += rest.len();
+            if self.at == self.end {
+                if searched == offset {
+                    return Ok(None);
+                }
+                // The last line has no newline.
+                self.buffer.push(b'\n');
+                continue;
+            }
+            if searched > MAX_GROUP {
+                return Err(RdfError::Line {
+                    line: self.line + 1,
+                    problem: format!("it is longer than {MAX_GROUP} bytes"),
+                });
+            }
+            self.read()?;
+        }
+    }
+
+    fn read(&mut self) -> Result<(), RdfError> {
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        let had = self.buffer.len();
+        let wanted = READ.min((self.end - self.at) as usize);
+        self.buffer.resize(had + wanted, 0);
+        self.file.read_exact_at(&mut self.buffer[had..], self.at)?;
+        self.at += wanted as u64;
+        Ok(())
+    }
+}
+
+/// The subject of a line that begins with an IRI and a space: the IRI with its brackets.
+fn subject_of(line: &[u8]) -> Option<&[u8]> {
+    let end = line.starts_with(b"<").then(|| memchr(b'>', line)).flatten()?;
+    (line.get(end + 1) == Some(&b' ')).then(|| &line[..=end])
+}
+
+/// The statements about blank nodes, found by label.
+pub(super) struct BlankNodes<'f> {
+    file: &'f File,
+    end: u64,
+    /// Labels of the first statement of each block, one after the other.
+    labels: Vec<u8>,
+    /// For each block: where its label begins, its place in the file, and the number of its label.
+    blocks: Vec<Block>,
+    /// By the number of a label.
+    reached: Bits,
+    shared: Bits,
+    count: u64,
+    block: Vec<u8>,
+}
+
+struct Block {
+    label: u32,
+    place: u64,
+    number: u64,
+}
+
+impl<'f> BlankNodes<'f> {
+    fn index(file: &'f File, start: u64, end: u64) -> Result<Self, RdfError> {
+        let mut nodes = Self {
+            file,
+            end,
+            labels: Vec::new(),
+            blocks: Vec::new(),
+            reached: Bits::default(),
+            shared: Bits::default(),
+            count: 0,
+            block: Vec::new(),
+        };
+        let (mut at, mut next_block) = (start, start);
+        let (mut buffer, mut last) = (Vec::new(), Vec::<u8>::new());
+        let (mut used, mut line) = (0, 0);
+        while let Some(length) = read_line(file, &mut buffer, &mut used, &mut at, end)? {
+            let text = &buffer[used..used + length];
+            line += 1;
+            let label = blank_label(text).ok_or_else(|| RdfError::Line {
+                line,
+                problem: "it is not a statement of N-Triples (counted from the first about a blank node)".into(),
+            })?;
+            let same = last.starts_with(label) && last.get(label.len()) == Some(&b' ');
+            if last.as_slice() > text {
+                return Err(RdfError::NotSorted { line });
+            }
+            if !same {
+                let place = at - (buffer.len() - used) as u64;
+                if place >= next_block {
+                    nodes.blocks.push(Block {
+                        label: nodes.labels.len() as u32,
+                        place,
+                        number: nodes.count,
+                    });
+                    nodes.labels.extend_from_slice(label);
+                    next_block = place + BLOCK as u64;
+                }
+                nodes.count += 1;
+            }
+            last.clear();
+            last.extend_from_slice(text);
+            used += length + 1;
+        }
+        nodes.reached.resize(nodes.count);
+        nodes.shared.resize(nodes.count);
+        Ok(nodes)
+    }
+
+    fn label_at(&self, block: usize) -> &[u8] {
+        let end = self.blocks.get(block + 1).map_or(self.labels.len(), |next| next.label as usize);
+        &self.labels[self.blocks[block].label as usize..end]
+    }
+
+    /// Appends the lines about a blank node, given with its `_:`, to `out`; returns its number, or
+    /// `None` when nothing is stated about it.
+    fn lines_of(&mut self, label: &[u8], out: &mut Vec<u8>) -> io::Result<Option<u64>> {
+        // The lines are in the order of `label` and a space.
+        let key = |label: &[u8]| [label, b" "].concat();
+        let wanted = key(label);
+        let (mut low, mut high) = (0, self.blocks.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if key(self.label_at(middle)) <= wanted { low = middle + 1 } else { high = middle }
+        }
+        let Some(block) = low.checked_sub(1) else { return Ok(None) };
+        let (mut place, mut number) = (self.blocks[block].place, self.blocks[block].number);
+        let mut buffer = std::mem::take(&mut self.block);
+        buffer.clear();
+        let (mut used, mut found, mut last) = (0, None, Vec::<u8>::new());
+        while let Some(length) = read_line(self.file, &mut buffer, &mut used, &mut place, self.end)? {
+            let line = &buffer[used..used + length];
+            let Some(current) = blank_label(line) else { break };
+            if !last.is_empty() && last != current {
+                number += 1;
+            }
+            if current == label {
+                out.extend_from_slice(line);
+                out.push(b'\n');
+                found = Some(number);
+            } else if line >= wanted.as_slice() {
+                break;
+            }
+            last.clear();
+            last.extend_from_slice(current);
+            used += length + 1;
+        }
+        self.block = buffer;
+        Ok(found)
+    }
+
+    /// Marks a blank node as part of one more entity.
+    fn mark(&mut self, number: u64) {
+        if self.reached.set(number) {
+            self.shared.set(number);
+        }
+    }
+
+    /// Blank nodes that belong to several entities, and those that belong to none.
+    pub(super) fn shared_and_unreached(&self) -> (u64, u64) {
+        (self.shared.count(), self.count - self.reached.count())
+    }
+
+}
+
+impl BlankStatements for BlankNodes<'_> {
+    fn append(&mut self, label: &[u8], lines: &mut Vec<u8>) -> io::Result<()> {
+        let found = self.lines_of(&[b"_:", label].concat(), lines)?;
+        if let Some(number) = found {
+            self.mark(number);
+        }
+        Ok(())
+    }
+}
+
+/// The label of the blank node at the beginning of a line, with its `_:`.
+fn blank_label(line: &[u8]) -> Option<&[u8]> {
+    let end = line.starts_with(b"_:").then(|| memchr(b' ', line)).flatten()?;
+    Some(&line[..end])
+}
+
+/// Makes `buffer[*used..]` begin with a whole line; its length without the newline, `None` at the
+/// end.
+fn read_line(
+    file: &File,
+    buffer: &mut Vec<u8>,
+    used: &mut usize,
+    at: &mut u64,
+    end: u64,
+) -> io::Result<Option<usize>> {
+    loop {
+        if let Some(newline) = memchr(b'\n', &buffer[*used..]) {
+            return Ok(Some(newline));
+        }
+        if *at == end {
+            if *used == buffer.len() {
+                return Ok(None);
+            }
+            buffer.push(b'\n');
+            continue;
+        }
+        if buffer.len() - *used > MAX_GROUP {
+            let problem = format!("a statement about a blank node is longer than {MAX_GROUP} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
+        buffer.drain(..*used);
+        *used = 0;
+        let had = buffer.len();
+        // A lookup reads two blocks at most in most cases, an index everything.
+        let wanted = (2 * BLOCK).max(had).min((end - *at) as usize);
+        buffer.resize(had + wanted, 0);
+        file.read_exact_at(&mut buffer[had..], *at)?;
+        *at += wanted as u64;
+    }
+}
+
+/// A set of small numbers.
+#[derive(Default)]
+struct Bits {
+    words: Vec<u64>,
+}
+
+impl Bits {
+    fn resize(&mut self, count: u64) {
+        self.words.resize(count.div_ceil(64) as usize, 0);
+    }
+
+    /// Adds a number; returns whether it was there.
+    fn set(&mut self, number: u64) -> bool {
+        let word = &mut self.words[(number / 64) as usize];
+        let bit = 1 << (number % 64);
+        let was = *word & bit != 0;
+        *word |= bit;
+        was
+    }
+
+    fn count(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn statements(text: &str) -> SortedStatements {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        SortedStatements::new(file, true).unwrap()
+    }
+
+    fn groups(text: &str) -> Result<Vec<(String, u64)>, RdfError> {
+        let sorted = statements(text);
+        let (mut groups, mut found) = (sorted.entities(), Vec::new());
+        while groups.advance()? {
+            let group = groups.current().unwrap();
+            let lines = std::str::from_utf8(group.lines).unwrap();
+            assert!(lines.lines().all(|line| line.starts_with(&format!("<{}> ", group.iri))));
+            found.push((group.iri.to_owned(), group.statements));
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn statements_are_grouped_by_subject() {
+        let text = "<a#x> <p> <b> .\n<a> <p> <b> .\n<a> <p> <c> .\n<b> <p> _:x .\n_:x <p> <a> .";
+        let expected = [("a#x", 1), ("a", 2), ("b", 1)].map(|(iri, count)| (iri.to_owned(), count));
+        assert_eq!(groups(text).unwrap(), expected);
+        assert_eq!(groups("").unwrap(), []);
+        assert_eq!(groups("_:x <p> <a> .\n").unwrap(), []);
+        assert_eq!(groups("<a> <p> <b> .").unwrap(), [("a".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn long_files_are_read_in_parts() {
+        let text: String = (10_000..60_000)
+            .flat_map(|n| (0..3).map(move |m| format!("<http://a/{n}> <http://p> \"{m} {}\" .\n", "x".repeat(20))))
+            .collect();
+        assert!(text.len() > 3 * READ);
+        let found = groups(&text).unwrap();
+        assert_eq!(found.len(), 50_000);
+        assert!(found.iter().all(|(_, statements)| *statements == 3));
+    }
+
+    #[test]
+    fn unsorted_lines_are_noticed() {
+        for text in [
+            "<b> <p> <a> .\n<a> <p> <a> .\n",
+            "<a> <p> <b> .\n<a> <p> <a> .\n",
+            "<a> <p> <a> .\n<a#b> <p> <a> .\n",
+        ] {
+            assert!(matches!(groups(text), Err(RdfError::NotSorted { line: 2 })), "{text}");
+        }
+        let sorted = statements("_:b <p> <a> .\n_:a <p> <a> .\n");
+        assert!(matches!(sorted.blank_nodes(), Err(RdfError::NotSorted { .. })));
+    }
+
+    #[test]
+    fn blank_nodes_are_found_by_label() {
+        let mut lines: Vec<String> = (0..5_000)
+            .flat_map(|n| (0..n % 4).map(move |m| format!("_:b{n} <http://p> \"{m}\" .\n")))
+            .collect();
+        lines.push("<http://a> <http://p> _:b1 .\n".to_owned());
+        lines.sort();
+        let sorted = statements(&lines.concat());
+        let mut nodes = sorted.blank_nodes().unwrap();
+        assert!(nodes.blocks.len() > 20);
+        let mut numbers = std::collections::HashSet::new();
+        for n in 0..5_000 {
+            let mut out = Vec::new();
+            let number = nodes.lines_of(format!("_:b{n}").as_bytes(), &mut out).unwrap();
+            let expected: String =
+                (0..n % 4).map(|m| format!("_:b{n} <http://p> \"{m}\" .\n")).collect();
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+            assert_eq!(number.is_some(), n % 4 > 0);
+            assert!(number.is_none_or(|number| numbers.insert(number) && number < nodes.count));
+        }
+        assert_eq!(numbers.len() as u64, nodes.count);
+        for number in [0, 1, 1, 2, 2, 2] {
+            nodes.mark(number);
+        }
+        assert_eq!(nodes.shared_and_unreached(), (2, nodes.count - 3));
+        assert_eq!(nodes.lines_of(b"_:a", &mut Vec::new()).unwrap(), None);
+        assert_eq!(nodes.lines_of(b"_:c", &mut Vec::new()).unwrap(), None);
+    }
+}

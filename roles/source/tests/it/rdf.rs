@@ -1,0 +1,292 @@
+//! Sets of entities: each new state is in the log as it is, and nothing else is recorded.
+
+use abreast_contents::Contents;
+use abreast_core::{
+    Beginning, ChangeLog, KeyRange, Kind, NewSet, Position, SetId, SystemClock,
+};
+use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
+use abreast_source::origin::rdf::{
+    RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, replace,
+};
+use abreast_store::MemoryLog;
+use abreast_webtypes::Timestamp;
+use oxrdf::Triple;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+struct Place {
+    log: MemoryLog,
+    set: SetId,
+    contents: Contents,
+    options: RdfOptions,
+    _temporary: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let log = MemoryLog::new(Arc::new(SystemClock));
+        let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
+        let set = log.open_set(&new).unwrap().id;
+        let contents = Contents::open(&temporary.path().join("contents")).unwrap();
+        let mut options = RdfOptions::new(temporary.path());
+        options.memory = 1 << 16;
+        Self { log, set, contents, options, _temporary: temporary }
+    }
+
+    fn read(&self, inputs: Vec<RdfInput>) -> Result<RdfReport, RdfError> {
+        let target = RdfTarget {
+            log: &self.log,
+            set: self.set,
+            contents: &self.contents,
+            options: &self.options,
+        };
+        replace(target, inputs.into_iter().map(Ok), Timestamp::from_micros(1))
+    }
+
+    fn replace(&self, syntax: Syntax, text: &str) -> Result<RdfReport, RdfError> {
+        self.read(vec![input(syntax, text)])
+    }
+
+    /// The description of each entity.
+    fn state(&self) -> BTreeMap<String, String> {
+        let mut state = BTreeMap::new();
+        self.log
+            .scan(self.set, &KeyRange::default(), &mut |resource| {
+                let id = resource.state.content.unwrap();
+                let mut lines = String::new();
+                self.contents.open_read(&id).unwrap().read_to_string(&mut lines).unwrap();
+                assert_eq!(resource.state.length, Some(lines.len() as u64));
+                state.insert(resource.key.clone(), lines);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        state
+    }
+
+    fn changes(&self, after: u64) -> Vec<(Kind, String)> {
+        let mut changes = Vec::new();
+        self.log
+            .read(self.set, Position(after), &mut |record| {
+                changes.push((record.kind, record.key.clone()));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        changes
+    }
+}
+
+fn input(syntax: Syntax, text: &str) -> RdfInput {
+    let bytes = RdfBytes::Stream(Box::new(std::io::Cursor::new(text.to_owned().into_bytes())));
+    RdfInput { name: "input".into(), syntax, base: None, bytes }
+}
+
+fn file(text: &str) -> RdfInput {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    std::io::Seek::rewind(&mut file).unwrap();
+    let bytes = RdfBytes::File(file);
+    RdfInput { name: "file".into(), syntax: Syntax::NTriples, base: None, bytes }
+}
+
+fn triples(text: &str) -> Vec<Triple> {
+    let mut triples = Vec::new();
+    abreast_rdf::read(Syntax::NTriples, text.as_bytes(), &ReadOptions::default(), &mut |quad| {
+        triples.push(Triple::from(oxrdf::TripleRef::from(quad)));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    triples
+}
+
+/// What the state should be.
+fn expected(text: &str) -> BTreeMap<String, String> {
+    let triples = triples(text);
+    let entities = Entities::new(triples.iter().map(Triple::as_ref));
+    entities
+        .descriptions(DescriptionLimits::default())
+        .map(|description| {
+            let description = description.unwrap();
+            (description.entity, String::from_utf8(description.canonical.lines).unwrap())
+        })
+        .collect()
+}
+
+const TURTLE: &str = "
+    @prefix : <http://id.example/> . @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+    :b a skos:Concept ; skos:prefLabel 'B'@en, 'b' ; :in :a .
+    :a a skos:Concept ; skos:note [ :text 'first' ; :by [ :name 'x' ] ], [ :text 'second' ] .
+    <http://id.example/a#part> :of :a .";
+
+#[test]
+fn the_first_state_is_added_and_the_next_compared() {
+    let place = Place::new();
+    let report = place.replace(Syntax::Turtle, TURTLE).unwrap();
+    assert_eq!((report.entities, report.created, report.unchanged), (3, 3, 0));
+    let added: Vec<_> = place.changes(0).into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(added, [Kind::Add; 3]);
+    let mut labels = Vec::new();
+    place
+        .log
+        .scan(place.set, &KeyRange::default(), &mut |resource| {
+            let description = resource.state.description.clone().unwrap();
+            labels.push((resource.key.clone(), description.types.len(), description.label));
+            assert_eq!(resource.state.media_type.as_deref(), Some("application/n-triples"));
+            let link = &resource.state.links[0];
+            assert_eq!((link.rel.as_str(), &link.target), ("describes", &resource.key));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let iri = |name: &str| format!("http://id.example/{name}");
+    assert_eq!(
+        labels,
+        [(iri("a"), 1, None), (iri("a#part"), 0, None), (iri("b"), 1, Some("b".to_owned()))]
+    );
+    let same = place.replace(Syntax::Turtle, TURTLE).unwrap();
+    assert_eq!((same.entities, same.created, same.updated, same.unchanged), (3, 0, 0, 3));
+    let changed = TURTLE.replace("'x'", "'y'").replace("<http://id.example/a#part>", ":c");
+    let report = place.replace(Syntax::Turtle, &changed).unwrap();
+    assert_eq!((report.created, report.updated, report.deleted, report.unchanged), (1, 1, 1, 1));
+    let mut changes = place.changes(3);
+    changes.sort_by(|one, two| one.1.cmp(&two.1));
+    let expected = [(Kind::Update, "a"), (Kind::Delete, "a#part"), (Kind::Create, "c")];
+    assert_eq!(changes, expected.map(|(kind, name)| (kind, iri(name))));
+}
+
+#[test]
+fn wrong_input_records_nothing() {
+    let place = Place::new();
+    place.replace(Syntax::Turtle, TURTLE).unwrap();
+    let wrong = "<http://a/1> <http://p> <http://a/2> .\n<http://a/2> <p> <http://a/2> .\n";
+    for input in [input(Syntax::NTriples, wrong), file(wrong)] {
+        let error = place.read(vec![input]).unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(matches!(error, RdfError::Input { .. }), "{error:?}");
+        assert!(cause.contains("line 2"), "{cause}");
+    }
+    let good = "<http://a/1> <http://p> <http://a/2> .\n";
+    let two = vec![input(Syntax::NTriples, good), input(Syntax::NTriples, wrong)];
+    assert!(matches!(place.read(two), Err(RdfError::Input { .. })));
+    assert_eq!(place.changes(3), []);
+}
+
+#[test]
+fn the_deletion_of_most_of_a_set_needs_a_confirmation() {
+    let mut place = Place::new();
+    let all: String =
+        (0..40).map(|n| format!("<http://a/{n}> <http://p> \"{n}\" .\n")).collect();
+    place.replace(Syntax::NTriples, &all).unwrap();
+    let some = "<http://a/1> <http://p> \"other\" .\n";
+    for text in ["", some] {
+        let error = place.replace(Syntax::NTriples, text).unwrap_err();
+        let RdfError::Deletions { held } = error else { panic!("{error:?}") };
+        assert_eq!((held.of, held.missing), (40, if text.is_empty() { 40 } else { 39 }));
+    }
+    assert_eq!(place.changes(40), [], "nothing is recorded");
+    place.options.confirm_deletions = true;
+    assert_eq!(place.replace(Syntax::NTriples, some).unwrap().deleted, 39);
+    assert_eq!(place.state(), expected(some));
+}
+
+#[test]
+fn blank_nodes_of_none_and_of_several_entities_are_counted() {
+    let place = Place::new();
+    let text = "<http://a/1> <http://p> _:shared .\n<http://a/2> <http://p> _:shared .\n\
+                _:shared <http://p> _:below .\n_:below <http://p> \"x\" .\n\
+                _:root <http://p> _:leaf .\n_:leaf <http://p> <http://a/1> .\n";
+    let report = place.replace(Syntax::NTriples, text).unwrap();
+    assert_eq!((report.entities, report.shared_blank_nodes, report.unreached_blank_nodes), (2, 2, 2));
+    assert_eq!(place.state(), expected(text), "each has a copy");
+}
+
+#[test]
+fn equal_labels_of_two_inputs_are_two_blank_nodes() {
+    let place = Place::new();
+    let one = "<http://a/1> <http://p> _:x .\n_:x <http://p> \"one\" .\n";
+    let two = "<http://a/2> <http://p> _:x .\n_:x <http://p> \"two\" .\n";
+    place.read(vec![input(Syntax::NTriples, one), input(Syntax::NTriples, two)]).unwrap();
+    let both = format!("{one}{}", two.replace("_:x", "_:y"));
+    assert_eq!(place.state(), expected(&both));
+}
+
+#[test]
+fn graphs_of_quads_are_read_as_one() {
+    let place = Place::new();
+    let quads = "<http://a/1> <http://p> \"x\" <http://g/1> .\n<http://a/1> <http://p> \"y\" .\n\
+                 <http://a/1> <http://p> \"x\" <http://g/2> .\n";
+    place.replace(Syntax::NQuads, quads).unwrap();
+    assert_eq!(
+        place.state(),
+        expected("<http://a/1> <http://p> \"x\", \"y\" .\n".replace(", ", " .\n<http://a/1> <http://p> ").as_str())
+    );
+}
+
+#[test]
+fn an_input_in_another_spelling_changes_nothing() {
+    let place = Place::new();
+    let text = "<http://a/1> <http://p> \"\u{e9}\" .\n<http://a/1> <http://p> _:a .\n<http://a/\u{e9}> <http://p> \"x\"@en .\n\
+                _:a <http://p> \"z\" .\n";
+    place.replace(Syntax::NTriples, text).unwrap();
+    let state = place.state();
+    let other = "# a comment\n<http://a/1> <http://p> \"\\u00e9\"   .\n\n<http://a/1>\t<http://p> _:b1 .\n\
+                 <http://a/\\u00E9> <http://p> \"x\"@EN .\n_:b1 <http://p> \"z\"^^<http://www.w3.org/2001/XMLSchema#string> .\n";
+    for again in [input(Syntax::NTriples, other), file(other), file(text)] {
+        let report = place.read(vec![again]).unwrap();
+        assert_eq!((report.unchanged, report.updated, report.created), (2, 0, 0));
+    }
+    assert_eq!(place.state(), state);
+}
+
+/// Statements about a few entities and blank nodes, as lines.
+fn statements() -> impl Strategy<Value = Vec<String>> {
+    let iri = prop::sample::select(vec![
+        "<http://a/>", "<http://a/x>", "<http://a/x#1>", "<http://a/x/y>", "<http://a/x1>", "<http://a/xy>",
+        "<http://a/\u{e9}>", "<urn:a>", "<urn:a:b>",
+    ]);
+    let blank = prop::sample::select(vec!["_:a", "_:b", "_:c", "_:d"]);
+    let subject = prop_oneof![3 => iri.clone(), 1 => blank.clone()];
+    let literal = prop::sample::select(vec!["\"x\"", "\"x _:a\"", "\"y\"@en", "\"> <a\""]);
+    let object = prop_oneof![2 => iri, 2 => blank, 1 => literal];
+    let predicate = prop::sample::select(vec!["<http://p/1>", "<http://p/2>"]);
+    let line = (subject, predicate, object).prop_map(|(s, p, o)| format!("{s} {p} {o} .\n"));
+    prop::collection::vec(line, 0..40)
+}
+
+proptest! {
+    #[test]
+    fn any_state_follows_any_other(states in prop::collection::vec(statements(), 1..5), sorted: bool) {
+        let mut place = Place::new();
+        place.options.confirm_deletions = true;
+        let mut before = BTreeMap::new();
+        for mut lines in states {
+            let position = place.log.head(place.set).unwrap().position.0;
+            if sorted {
+                lines.sort();
+            }
+            let text = lines.concat();
+            let report = place.read(vec![file(&text)]).unwrap();
+            let after = expected(&text);
+            prop_assert_eq!(&place.state(), &after);
+            let changed = |key: &String| before.get(key) != after.get(key);
+            let mut keys: Vec<_> = before.keys().chain(after.keys()).filter(|key| changed(key)).cloned().collect();
+            keys.sort();
+            keys.dedup();
+            let mut recorded: Vec<_> = place.changes(position).into_iter().map(|(_, key)| key).collect();
+            recorded.sort();
+            prop_assert_eq!(&recorded, &keys, "only what changed is recorded");
+            prop_assert_eq!(report.entities as usize, after.len());
+            // The same in another order, with other labels.
+            lines.reverse();
+            let again = lines.concat().replace("_:a", "_:z9").replace("_:b", "_:a");
+            let position = place.log.head(place.set).unwrap().position.0;
+            if report.unstable == 0 {
+                place.replace(Syntax::NTriples, &again.replace("\"x _:z9\"", "\"x _:a\"")).unwrap();
+                prop_assert_eq!(place.changes(position), []);
+            }
+            before = after;
+        }
+    }
+}
