@@ -11,7 +11,7 @@ use abreast_source::archive::Archive;
 use abreast_source::deposit::Deposit;
 use abreast_source::dump::{DumpSet, Dumps};
 use abreast_source::links::Links;
-use abreast_source::origin::rdf::{RdfFolder, RdfOptions, RdfWatch};
+use abreast_source::origin::rdf::{EntityWriter, RdfFolder, RdfOptions, RdfWatch};
 use abreast_source::publish::{Notifications, PublishedSet, SetUrls, SourceUrls};
 use abreast_source::versions::{KeptSet, VersionUrls};
 use abreast_source::watch::{Watch, WatchOptions};
@@ -116,7 +116,7 @@ impl SetOpener<'_> {
             .context("the base URL cannot stand in a header")?;
         let links = set.links.policy(&urls.resources())?;
         let versions = crate::versions::keep(&**self.log, id, &set)?;
-        let Opened { representations, watch, rdf, status, deposit } = match &set.origin {
+        let Opened { representations, watch, rdf, status, deposit, entities } = match &set.origin {
             Origin::Records => self.records(&set.slug, id)?,
             Origin::Rdf(origin) => self.rdf(origin, &set.slug, id)?,
             Origin::Folder(folder) => self.folder(folder, id, &links, versions.is_some())?,
@@ -135,7 +135,9 @@ impl SetOpener<'_> {
             notifications: self.notifications.clone(),
             ..publish(self.stores, &set, id, urls, representations)?
         });
-        let served = ServedSet { published, title: set.title, watch: status, link, links, deposit };
+        let title = set.title;
+        let served =
+            ServedSet { published, title, watch: status, link, links, deposit, entities };
         Ok(OpenSet { served, watch, rdf, versions })
     }
 
@@ -147,27 +149,34 @@ impl SetOpener<'_> {
     fn records(&self, slug: &str, id: SetId) -> Result<Opened> {
         self.log.complete_import(id).with_context(|| format!("cannot open the set `{slug}`"))?;
         let representations = self.kept(Representations::elsewhere());
-        Ok(Opened { representations, watch: None, rdf: None, status: Arc::default(), deposit: None })
+        Ok(Opened { representations, watch: None, rdf: None, status: Arc::default(), deposit: None, entities: None })
     }
 
     /// Entities, and the watch of the files that describe them.
     fn rdf(&self, origin: &RdfOrigin, slug: &str, id: SetId) -> Result<Opened> {
         let contents = self.contents.context("descriptions of entities have no place")?;
         let representations = self.kept(Representations::elsewhere());
-        let Some(path) = origin.folder.clone() else {
-            let status = Arc::default();
-            return Ok(Opened { representations, watch: None, rdf: None, status, deposit: None });
-        };
         let mut options = RdfOptions::new(crate::rdf::temporary_folder(self.stores)?);
         options.digests = origin.digests;
         let (log, contents) = (Arc::clone(self.log), contents.clone());
+        let Some(path) = origin.folder.clone() else {
+            let entities = EntityWriter::new(log, id, contents, &options);
+            return Ok(Opened {
+                representations,
+                watch: None,
+                rdf: None,
+                status: Arc::default(),
+                deposit: None,
+                entities: Some(Arc::new(entities)),
+            });
+        };
         let watch = RdfWatch::start(RdfFolder { path, log, set: id, contents, options })
             .with_context(|| format!("cannot start the watch of the set `{slug}`"))?;
         if self.confirm_deletions {
             watch.status().confirm_deletions();
         }
         let status = Arc::clone(watch.status());
-        Ok(Opened { representations, watch: None, rdf: Some(watch), status, deposit: None })
+        Ok(Opened { representations, watch: None, rdf: Some(watch), status, deposit: None, entities: None })
     }
 
     fn folder(
@@ -198,7 +207,7 @@ impl SetOpener<'_> {
         let watch = Watch::start(options, Arc::clone(self.log), id);
         let status = Arc::clone(watch.status());
         let representations = self.kept(Representations::of_folder(opened, Arc::clone(&status)));
-        Ok(Opened { representations, watch: Some(watch), rdf: None, status, deposit })
+        Ok(Opened { representations, watch: Some(watch), rdf: None, status, deposit, entities: None })
     }
 }
 
@@ -209,4 +218,5 @@ struct Opened {
     rdf: Option<RdfWatch>,
     status: Arc<WatchStatus>,
     deposit: Option<Arc<Deposit>>,
+    entities: Option<Arc<EntityWriter>>,
 }

@@ -6,6 +6,7 @@ use abreast_hub::Hub;
 use abreast_source::WatchStatus;
 use abreast_source::deposit::Deposit;
 use abreast_source::links::Links;
+use abreast_source::origin::rdf::EntityWriter;
 use abreast_source::publish::{PublishedSet, Publisher};
 use http::HeaderValue;
 use std::collections::HashMap;
@@ -26,6 +27,9 @@ pub struct ServedSet {
     /// Puts content that comes through the API into its folder; `None` when the API does not write
     /// there.
     pub deposit: Option<Arc<Deposit>>,
+    /// Records descriptions of entities that come through the API; `None` when there are none, or
+    /// files decide.
+    pub entities: Option<Arc<EntityWriter>>,
 }
 
 impl ServedSet {

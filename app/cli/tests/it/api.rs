@@ -69,10 +69,21 @@ impl Place {
 
 /// One request; `None` when the connection ends before a whole answer.
 pub(crate) fn send(address: &str, method: &str, target: &str, body: &[u8]) -> Option<(u16, Value)> {
+    send_with(address, method, target, "", body)
+}
+
+/// The same with more header lines.
+pub(crate) fn send_with(
+    address: &str,
+    method: &str,
+    target: &str,
+    headers: &str,
+    body: &[u8],
+) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
     let head = format!(
-        "{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).ok()?;

@@ -23,6 +23,7 @@ mod many;
 mod old_backups;
 mod packed;
 mod push;
+mod rdf;
 mod real;
 mod selection;
 mod session;

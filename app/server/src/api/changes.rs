@@ -176,6 +176,10 @@ pub(super) async fn record(
     let target = context.target(slug)?;
     let log = Arc::clone(context.site.publisher.log());
     context.not_importing(target.published.id).await?;
+    if target.published.urls.naming().names_entities() {
+        return Err(Problem::new(ProblemKind::Conflict, "this set has descriptions of entities")
+            .help("PUT each at /api/v1/sets/SET/resource?uri=IRI, or use `abreast import`"));
+    }
     let name = idempotency_key(&request)?;
     let Ok(_place) = context.api.batches.acquire().await else {
         return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));

@@ -6,6 +6,7 @@
 mod access;
 mod changes;
 mod content;
+mod entity;
 mod hub;
 pub mod hub_model;
 mod import;

@@ -7,7 +7,7 @@ use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
 use serde::{Deserialize, Serialize};
 
 /// Longest key the log takes.
-const MAX_KEY: usize = 8_000;
+pub(super) const MAX_KEY: usize = 8_000;
 /// Bytes of a media type or an encoding.
 const MAX_NAME: usize = 255;
 /// Bytes of a writer's own name for a change.

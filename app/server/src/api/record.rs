@@ -3,7 +3,7 @@
 use super::changes::{check_reuse, hex, idempotency_key};
 use super::content::{condition, refused};
 use super::intake::{self, MAX_RECORD_BYTES, parameter};
-use super::model::{ChangeWord, RecordAnswer, RecordRequest, key_of_uri, relative};
+use super::model::{ChangeWord, MAX_KEY, RecordAnswer, RecordRequest, key_of_uri, relative};
 use super::problem::{Problem, ProblemKind};
 use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
 use crate::respond::Answer;
@@ -23,7 +23,17 @@ fn key_in<B>(target: &ServedSet, request: &Request<B>) -> Result<String, Problem
         Problem::new(ProblemKind::Query, "`uri` names the resource")
             .help("for example ?uri=https%3A%2F%2Fexample.org%2Fx")
     })?;
-    key_of_uri(&uri, &target.published.urls.resources())
+    let naming = target.published.urls.naming();
+    if naming.names_entities() {
+        let key = match uri.strip_prefix(naming.resources()) {
+            Some(path) => naming.key_at(path),
+            None => Some(uri).filter(|iri| (1..=MAX_KEY).contains(&iri.len())),
+        };
+        return key.ok_or_else(|| {
+            Problem::new(ProblemKind::Query, "`uri`: neither an IRI nor an address of an entity")
+        });
+    }
+    key_of_uri(&uri, naming.resources())
         .map_err(|reason| Problem::new(ProblemKind::Query, reason))
 }
 
@@ -56,6 +66,11 @@ pub(super) async fn put(
     context.not_importing(target.published.id).await?;
     no_condition(request.headers())?;
     let name = idempotency_key(&request)?;
+    if target.published.urls.naming().names_entities() {
+        let iri = key.clone();
+        let name = |body: &[u8]| named(context, target, name, &[b"PUT", key.as_bytes(), body]);
+        return super::entity::put(context, target, iri, name, request).await;
+    }
     let body =
         intake::whole(request.into_body(), MAX_RECORD_BYTES, context.api.options.body_time).await?;
     let name = named(context, target, name, &[b"PUT", key.as_bytes(), &body])?;
@@ -141,6 +156,9 @@ pub(super) async fn delete(
     context.not_importing(target.published.id).await?;
     if let Some(path) = Naming::path(&key) {
         return super::content::remove(target, path, condition(request.headers())).await;
+    }
+    if target.published.urls.naming().names_entities() && target.entities.is_none() {
+        return Err(super::entity::follows_files());
     }
     no_condition(request.headers())?;
     let name = named(context, target, idempotency_key(request)?, &[b"DELETE", key.as_bytes()])?;

@@ -106,6 +106,7 @@ impl ApiWorld {
                 link: link("set"),
                 links,
                 deposit: Some(Arc::new(deposit)),
+                entities: None,
             },
             ServedSet {
                 published: Arc::clone(&published[1]),
@@ -114,6 +115,7 @@ impl ApiWorld {
                 link: link("records"),
                 links: Arc::default(),
                 deposit: None,
+                entities: None,
             },
         ]
         .into_iter()

@@ -130,6 +130,7 @@ impl World {
             link: abreast_server::resourcesync_link(&published.urls.capability_list()).unwrap(),
             links: Arc::default(),
             deposit: None,
+            entities: None,
             published,
         }
     }

@@ -256,6 +256,9 @@ fn statements() -> impl Strategy<Value = Vec<String>> {
 }
 
 proptest! {
+    // Each case makes contents durable a few times.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     #[test]
     fn any_state_follows_any_other(states in prop::collection::vec(statements(), 1..5), sorted: bool) {
         let mut place = Place::new();

@@ -19,10 +19,12 @@ mod record;
 mod sort;
 mod statements;
 mod watch;
+mod writer;
 
 pub use description::DescriptionOptions;
 pub use input::{RdfBytes, RdfInput};
 pub use watch::{RdfFolder, RdfWatch};
+pub use writer::{EntityWriter, NotDescription, read_description};
 
 use crate::{DigestPolicy, Held};
 use abreast_contents::Contents;

@@ -1,0 +1,239 @@
+//! Sets of entities on the real binary: from RDF files to copies, through restarts and kills.
+
+use crate::api::send_with;
+use crate::world::{Source, abreast, audit, get, sync};
+use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
+use abreast_testkit::folder::files;
+use abreast_testkit::{Random, eventually, kills, run, seed};
+use oxrdf::{Triple, TripleRef};
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Kills of a Source while it reads.
+const KILLS: u64 = 15;
+
+struct Place {
+    temporary: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { temporary: tempfile::tempdir().unwrap() };
+        fs::create_dir(place.path("rdf")).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.temporary.path().join(name)
+    }
+
+    /// Writes a file into the folder in one step.
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path("part"), text).unwrap();
+        fs::rename(self.path("part"), self.path("rdf").join(name)).unwrap();
+    }
+
+    fn serve(&self, port: u16) -> Source {
+        Source::start(&self.path("rdf"), port, &["--origin", "rdf"])
+    }
+
+    fn import(&self, arguments: &[&str]) -> (i32, serde_json::Value, String) {
+        let mut command = abreast();
+        command.args(["import", "set", "--json", "--data"]).arg(self.path("data")).args(arguments);
+        let output = run(&mut command);
+        let line = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code().unwrap(), line, errors)
+    }
+}
+
+/// The canonical description of each entity of a document.
+fn descriptions(syntax: Syntax, text: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut triples = Vec::new();
+    abreast_rdf::read(syntax, text.as_bytes(), &ReadOptions::default(), &mut |quad| {
+        triples.push(Triple::from(TripleRef::from(quad)));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let entities = Entities::new(triples.iter().map(Triple::as_ref));
+    entities
+        .descriptions(DescriptionLimits::default())
+        .map(|description| description.map(|found| (found.entity, found.canonical.lines)).unwrap())
+        .collect()
+}
+
+/// The same of a copy made by `abreast sync`: each file is one description.
+fn copied(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    files(folder)
+        .into_iter()
+        .filter(|(path, _)| !path.starts_with(".abreast"))
+        .map(|(path, lines)| {
+            let text = String::from_utf8(lines.clone()).unwrap();
+            let found = descriptions(Syntax::NTriples, &text);
+            assert_eq!(found.len(), 1, "{}", path.display());
+            let (iri, canonical) = found.into_iter().next().unwrap();
+            assert_eq!(canonical, lines, "what is served is canonical");
+            (iri, lines)
+        })
+        .collect()
+}
+
+fn assert_copy_of(source: &Source, copy: &Path, expected: &BTreeMap<String, Vec<u8>>) {
+    eventually("the copy has every description", || {
+        let output = run(abreast().args(["sync", &source.url()]).arg(copy).arg("--quiet"));
+        output.status.success() && &copied(copy) == expected
+    });
+}
+
+const TURTLE: &str = "@prefix : <http://id.example/> .\n\
+    @prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n\
+    :a a skos:Concept ; skos:prefLabel 'Ada'@en ; :address [ :city 'London' ; :near [ :name 'x' ] ] .\n\
+    :b a skos:Concept ; :knows :a, :b ; :p 'caf\u{e9}' .\n";
+
+#[test]
+fn files_of_a_folder_are_published_and_followed() {
+    let place = Place::new();
+    place.write("one.ttl", TURTLE);
+    let source = place.serve(0);
+    let copy = place.path("copy");
+    assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, TURTLE));
+    let changed = TURTLE.replace("London", "Paris").replace(":b a", ":c a");
+    place.write("one.ttl", &changed);
+    place.write("two.nt", "<http://id.example/d> <http://id.example/p> \"4\" .\n");
+    let both = format!("{changed}:d :p '4' .");
+    assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, &both));
+    // A file that cannot be read changes nothing.
+    place.write("two.nt", "<http://id.example/d> <http://id.example/p> \"5 .\n");
+    std::thread::sleep(Duration::from_secs(2));
+    assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, &both));
+    let port = source.port();
+    assert_eq!(source.stop(), Some(0));
+    fs::remove_file(place.path("rdf").join("two.nt")).unwrap();
+    let source = place.serve(port);
+    assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, &changed));
+    assert_eq!(audit(&source.url(), &copy), 0);
+    let changes = String::from_utf8(source.get("/api/v1/sets/set/changes").unwrap()).unwrap();
+    assert!(changes.contains("\"uri\":\"http://id.example/c\""), "{changes}");
+}
+
+#[test]
+fn a_description_is_served_in_the_syntax_asked_for() {
+    let place = Place::new();
+    place.write("one.ttl", TURTLE);
+    let source = place.serve(0);
+    let path = "/set/r/!iri/http%3A/!/id.example/a";
+    eventually("the entity is there", || source.get(path).is_some());
+    let expected = descriptions(Syntax::Turtle, TURTLE)["http://id.example/a"].clone();
+    assert_eq!(source.get(path).unwrap(), expected);
+    for syntax in [Syntax::NTriples, Syntax::Turtle, Syntax::RdfXml, Syntax::JsonLd] {
+        let body = source.get(&format!("{path}?syntax={}", syntax.extension())).unwrap();
+        let found = descriptions(syntax, &String::from_utf8(body).unwrap());
+        assert_eq!(found["http://id.example/a"], expected, "{syntax}");
+    }
+    let page = String::from_utf8(source.get(&format!("{path}?syntax=html")).unwrap()).unwrap();
+    assert!(page.contains("<h1>Ada</h1>") && page.contains("London"), "{page}");
+    for missing in ["?syntax=pdf", "?x", "/b"] {
+        let (status, _) = get(&source.address, &format!("{path}{missing}")).unwrap();
+        assert_eq!(status, 404, "{missing}");
+    }
+}
+
+#[test]
+fn import_replaces_the_state_of_a_set() {
+    let place = Place::new();
+    let file = place.path("x.ttl");
+    let path = file.to_str().unwrap();
+    fs::write(&file, TURTLE).unwrap();
+    let (code, line, _) = place.import(&[path]);
+    assert_eq!((code, &line["created"], &line["entities"]), (0, &2.into(), &2.into()));
+    let (code, line, _) = place.import(&[path]);
+    assert_eq!((code, &line["unchanged"]), (0, &2.into()));
+    fs::write(&file, "@prefix : <http://id.example/> .\n:a :p 'x\n").unwrap();
+    let (code, _, errors) = place.import(&[path]);
+    assert_eq!(code, 2, "{errors}");
+    assert!(errors.contains("line 2"), "{errors}");
+    fs::write(&file, "").unwrap();
+    let (code, _, errors) = place.import(&[path]);
+    assert_eq!(code, 7, "{errors}");
+    assert!(errors.contains("--confirm-deletions"), "{errors}");
+    let (code, line, _) = place.import(&[path, "--confirm-deletions"]);
+    assert_eq!((code, &line["deleted"]), (0, &2.into()));
+    let (code, _, errors) = place.import(&[place.path("none.ttl").to_str().unwrap()]);
+    assert_eq!(code, 2, "{errors}");
+}
+
+#[test]
+fn a_description_can_be_put_through_the_api() {
+    let place = Place::new();
+    let data = place.path("data");
+    let mut command = abreast();
+    command.args(["serve", "--origin", "rdf", "--name", "set", "--api-write"]);
+    command.args(["--listen", "127.0.0.1:0", "--data"]).arg(&data);
+    let source = Source::run(&mut command);
+    let put = |iri: &str, content_type: &str, text: &str| {
+        let target = format!("/api/v1/sets/set/resource?uri={}", iri.replace(':', "%3A"));
+        let headers = format!("Content-Type: {content_type}\r\n");
+        let answer = send_with(&source.address, "PUT", &target, &headers, text.as_bytes());
+        answer.map(|(status, body)| (status, body.to_string())).unwrap()
+    };
+    let turtle = "<> <http://p> [ <http://q> 'x' ] .";
+    let (status, body) = put("http://id.example/a", "text/turtle", turtle);
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("\"recorded\":1"), "{body}");
+    let (_, body) = put("http://id.example/a", "text/turtle", turtle);
+    assert!(body.contains("\"unchanged\":1"), "{body}");
+    for (content_type, text, expected) in [
+        ("text/turtle", "<http://id.example/b> <http://p> 1 .", "another entity"),
+        ("text/turtle", "<> <http://p> 'x", "line 1"),
+        ("text/turtle", "", "nothing is stated"),
+        ("text/turtle", "<> <http://p> 1 . [] <http://p> 2 .", "not part of the description"),
+        ("text/html", "<p>", "no syntax of RDF"),
+    ] {
+        let (status, body) = put("http://id.example/a", content_type, text);
+        assert!(matches!(status, 400 | 422) && body.contains(expected), "{status} {body}");
+    }
+    let copy = place.path("copy");
+    let stated = turtle.replace("<>", "<http://id.example/a>");
+    assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, &stated));
+}
+
+/// A random state: statements about a few hundred entities.
+fn state(random: &mut Random) -> String {
+    let mut text = String::from("@prefix : <http://id.example/> .\n");
+    for entity in 0..300 {
+        if random.below(10) == 0 {
+            continue;
+        }
+        let (value, below) = (random.below(3), random.below(3));
+        text.push_str(&format!(":e{entity} :p {value} ; :q [ :r {below} ; :s [ :t {entity} ] ] .\n"));
+    }
+    text
+}
+
+#[test]
+fn kills_between_and_inside_of_states_lose_nothing() {
+    let (kills, seed) = (kills(KILLS), seed(1));
+    let mut random = Random::new(seed);
+    let place = Place::new();
+    let mut text = state(&mut random);
+    place.write("all.ttl", &text);
+    let source = place.serve(0);
+    let port = source.port();
+    let copy = place.path("copy");
+    assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, &text));
+    let mut source = Some(source);
+    for _ in 0..kills {
+        text = state(&mut random);
+        place.write("all.ttl", &text);
+        std::thread::sleep(Duration::from_millis(random.below(1_500)));
+        source.take().unwrap().kill();
+        source = Some(place.serve(port));
+    }
+    let source = source.unwrap();
+    assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, &text));
+    assert_eq!(sync(&source.url(), &copy, 0, &[])["updated"], 0);
+    assert_eq!(audit(&source.url(), &copy), 0);
+}

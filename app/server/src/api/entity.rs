@@ -1,0 +1,66 @@
+//! The description of one entity, put in any syntax of RDF.
+
+use super::intake;
+use super::problem::{Problem, ProblemKind};
+use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
+use crate::respond::Answer;
+use crate::site::ServedSet;
+use abreast_rdf::Syntax;
+use abreast_source::origin::rdf::read_description;
+use http::header::CONTENT_TYPE;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use std::sync::Arc;
+
+/// Largest document taken in, in bytes.
+const MAX_DOCUMENT: u64 = 16 << 20;
+
+/// Puts the description of the entity with this IRI; `name` is the request's idempotency key.
+pub(super) async fn put(
+    context: &Context<'_>,
+    target: &ServedSet,
+    iri: String,
+    name: impl FnOnce(&[u8]) -> Result<Option<String>, Problem>,
+    request: Request<Incoming>,
+) -> Result<Answer, Problem> {
+    let writer = Arc::clone(target.entities.as_ref().ok_or_else(follows_files)?);
+    let syntax = syntax_of(&request)?;
+    let Ok(_place) = context.api.uploads.acquire().await else {
+        return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
+    };
+    let body =
+        intake::whole(request.into_body(), MAX_DOCUMENT, context.api.options.body_time).await?;
+    let name = name(&body)?;
+    let receiver = blocking(move || {
+        let lines = read_description(&iri, syntax, &body)
+            .map_err(|error| Problem::new(ProblemKind::Field, error.to_string()))?;
+        let (done, receiver) = waiting();
+        writer.put(&iri, &lines, name, done).map_err(|error| {
+            tracing::error!("cannot record the description of <{iri}>: {error}");
+            Problem::new(ProblemKind::Store, "the description cannot be recorded")
+                .help("the server's log has the reason")
+        })?;
+        Ok(receiver)
+    })
+    .await?;
+    Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
+}
+
+/// The refusal where files decide.
+pub(super) fn follows_files() -> Problem {
+    Problem::new(ProblemKind::Conflict, "this set follows the RDF files of its folder")
+        .help("change the files, or leave `folder` out of the set's configuration")
+}
+
+fn syntax_of(request: &Request<Incoming>) -> Result<Syntax, Problem> {
+    let stated = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    stated.and_then(Syntax::of_media_type).filter(|syntax| *syntax != Syntax::NQuads).ok_or_else(
+        || {
+            Problem::new(
+                ProblemKind::Query,
+                format!("`Content-Type`: `{}` is no syntax of RDF", stated.unwrap_or_default()),
+            )
+            .help("text/turtle, application/n-triples, application/rdf+xml or application/ld+json")
+        },
+    )
+}

@@ -1,0 +1,124 @@
+//! Records the description of one entity.
+
+use super::description::DescriptionOptions;
+use super::record::state_of;
+use super::{RdfError, RdfOptions};
+use crate::DigestPolicy;
+use abreast_contents::Contents;
+use abreast_core::{AppendDone, Appended, Change, ChangeLog, Clock as _, SetId, SystemClock};
+use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
+use oxrdf::{Triple, TripleRef};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Records descriptions of entities, one at a time.
+pub struct EntityWriter {
+    log: Arc<dyn ChangeLog>,
+    set: SetId,
+    contents: Contents,
+    digests: DigestPolicy,
+    descriptions: DescriptionOptions,
+}
+
+/// A document that does not describe one entity.
+#[derive(Debug, Error)]
+pub enum NotDescription {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] abreast_rdf::ReadError),
+    /// The description is too large.
+    #[error(transparent)]
+    TooLarge(#[from] abreast_rdf::TooLarge),
+    /// Nothing is stated about the entity.
+    #[error("nothing is stated about <{0}>\n  help: DELETE the entity to remove it")]
+    Nothing(String),
+    /// Something is stated about another entity.
+    #[error(
+        "something is stated about <{0}>, which is another entity\n  help: put each entity on its own"
+    )]
+    Other(String),
+    /// Statements about blank nodes that the entity does not reach.
+    #[error("{0} statements about blank nodes are not part of the description\n  help: leave them out")]
+    Unreached(usize),
+}
+
+impl EntityWriter {
+    /// A writer for a set.
+    pub fn new(
+        log: Arc<dyn ChangeLog>,
+        set: SetId,
+        contents: Contents,
+        options: &RdfOptions,
+    ) -> Self {
+        let (digests, descriptions) = (options.digests, options.descriptions.clone());
+        Self { log, set, contents, digests, descriptions }
+    }
+
+    /// Records a description in canonical lines, as [`read_description`] makes them; `done` is
+    /// called when it is durable. The description that the entity has records nothing.
+    ///
+    /// # Errors
+    /// The description cannot be kept, or the log fails.
+    pub fn put(
+        &self,
+        iri: &str,
+        lines: &[u8],
+        idempotency_key: Option<String>,
+        done: AppendDone,
+    ) -> Result<(), RdfError> {
+        let id = abreast_contents::address_of(lines);
+        if let Some(known) = self.log.resource(self.set, iri)?
+            && known.state.content == Some(id)
+        {
+            let head = self.log.head(self.set)?.position;
+            done(Ok(Appended { head, recorded: 0, unchanged: 1 }));
+            return Ok(());
+        }
+        let kept = self.contents.put_bytes(lines)?;
+        self.contents.sync()?;
+        let description = self.descriptions.summary(iri, lines);
+        let mut state = state_of(iri, lines, self.digests, description, SystemClock.now());
+        state.content = Some(kept.id());
+        let mut change = Change::put(iri, state);
+        change.idempotency_key = idempotency_key;
+        let done = Box::new(move |result| {
+            drop(kept);
+            done(result);
+        });
+        self.log.append_then(self.set, vec![change], done);
+        Ok(())
+    }
+}
+
+/// Reads a document that describes one entity, and nothing else: its description in canonical
+/// lines. Relative IRIs are resolved against the entity's.
+///
+/// # Errors
+/// The document is wrong, or describes something else.
+pub fn read_description(
+    iri: &str,
+    syntax: Syntax,
+    document: &[u8],
+) -> Result<Vec<u8>, NotDescription> {
+    let mut triples = Vec::new();
+    let options = ReadOptions::default().with_base(iri);
+    abreast_rdf::read(syntax, document, &options, &mut |quad| {
+        triples.push(Triple::from(TripleRef::from(quad)));
+        ControlFlow::Continue(())
+    })?;
+    let entities = Entities::new(triples.iter().map(Triple::as_ref));
+    let mut found = None;
+    for description in entities.descriptions(DescriptionLimits::default()) {
+        let description = description?;
+        if description.entity != iri {
+            return Err(NotDescription::Other(description.entity));
+        }
+        found = Some(description.canonical.lines);
+    }
+    let lines = found.ok_or_else(|| NotDescription::Nothing(iri.to_owned()))?;
+    match entities.findings().unreached_count {
+        0 => Ok(lines),
+        count => Err(NotDescription::Unreached(count)),
+    }
+}
