@@ -264,6 +264,6 @@ mod tests {
             let table = tables[name].as_table().unwrap();
             assert!(known.iter().all(|key| table.contains_key(*key)), "{name}");
         }
-        assert_eq!(file.set.len(), 2);
+        assert_eq!(file.set.len(), 3);
     }
 }
