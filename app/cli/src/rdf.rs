@@ -10,6 +10,7 @@ use abreast_rdf::Syntax;
 use abreast_source::origin::rdf::{
     RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, replace,
 };
+use abreast_statements::Error;
 use abreast_store::SqliteLog;
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
@@ -95,7 +96,9 @@ fn refused(error: RdfError) -> anyhow::Error {
             code: HELD,
         }
         .into(),
-        RdfError::Input { .. } | RdfError::TooLarge(_) | RdfError::Line { .. } => {
+        RdfError::Statements(
+            Error::Input { .. } | Error::TooLarge(_) | Error::Line { .. },
+        ) => {
             let cause = std::error::Error::source(&error)
                 .map_or(String::new(), |cause| format!(": {cause}"));
             ExitCodeError { message: format!("cannot import {error}{cause}"), code: 2 }.into()

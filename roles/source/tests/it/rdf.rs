@@ -8,6 +8,7 @@ use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
 use abreast_source::origin::rdf::{
     RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, replace,
 };
+use abreast_statements::Error;
 use abreast_store::MemoryLog;
 use abreast_webtypes::Timestamp;
 use oxrdf::Triple;
@@ -33,7 +34,7 @@ impl Place {
         let set = log.open_set(&new).unwrap().id;
         let contents = Contents::open(&temporary.path().join("contents")).unwrap();
         let mut options = RdfOptions::new(temporary.path());
-        options.memory = 1 << 16;
+        options.sort.memory = 1 << 16;
         Self { log, set, contents, options, _temporary: temporary }
     }
 
@@ -164,12 +165,12 @@ fn wrong_input_records_nothing() {
     for input in [input(Syntax::NTriples, wrong), file(wrong)] {
         let error = place.read(vec![input]).unwrap_err();
         let cause = std::error::Error::source(&error).unwrap().to_string();
-        assert!(matches!(error, RdfError::Input { .. }), "{error:?}");
+        assert!(matches!(error, RdfError::Statements(Error::Input { .. })), "{error:?}");
         assert!(cause.contains("line 2"), "{cause}");
     }
     let good = "<http://a/1> <http://p> <http://a/2> .\n";
     let two = vec![input(Syntax::NTriples, good), input(Syntax::NTriples, wrong)];
-    assert!(matches!(place.read(two), Err(RdfError::Input { .. })));
+    assert!(matches!(place.read(two), Err(RdfError::Statements(Error::Input { .. }))));
     assert_eq!(place.changes(3), []);
 }
 

@@ -1,13 +1,11 @@
 //! Compares a new complete state with the log's current one: a merge of two ordered streams.
 
-use super::description::Describer;
-use super::order::{self, LineOrder};
-use super::plan::{Plan, PlanWriter};
-use super::statements::{BlankNodes, Groups, SortedStatements};
+use super::plan::{Fingerprint, Plan, PlanWriter};
 use super::{RdfError, RdfOptions, RdfReport, RdfTarget};
 use crate::guard::Held;
 use crate::scan::Lost;
 use abreast_core::{ContentId, KeyRange};
+use abreast_statements::{BlankNodes, Describer, Groups, LineOrder, SortedStatements};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
@@ -35,7 +33,7 @@ pub(super) fn compare<'s>(
         groups: statements.entities(),
         blanks: statements.blank_nodes()?,
         describer: Describer::new(statements.canonical_lines()),
-        plan: PlanWriter::new(&target.options.temporary)?,
+        plan: PlanWriter::new(&target.options.sort.temporary)?,
         report: RdfReport::default(),
     };
     merge.groups.advance()?;
@@ -102,7 +100,7 @@ impl Merge<'_> {
     /// Plans everything up to the entity with this key, which the log knows.
     fn up_to(&mut self, key: &str, known: &Known) -> Result<(), RdfError> {
         while let Some(group) = self.groups.current() {
-            match order::compare(group.iri, key) {
+            match abreast_statements::compare(group.iri, key) {
                 Ordering::Less => self.entity(None)?,
                 Ordering::Equal => {
                     self.entity(Some(known))?;
@@ -121,10 +119,10 @@ impl Merge<'_> {
         let Some(group) = self.groups.current() else { return Ok(()) };
         self.report.entities += 1;
         if self.report.entities.is_multiple_of(1_024) {
-            self.options.check_stop()?;
+            self.options.sort.check_stop()?;
         }
         self.report.statements += group.statements;
-        let fingerprint = self.describer.gather(&group, &mut self.blanks)?;
+        let fingerprint = fingerprint_of(self.describer.gather(&group, &mut self.blanks)?);
         if known.is_some_and(|known| known.witness == fingerprint) {
             self.report.unchanged += 1;
             return Ok(());
@@ -146,4 +144,11 @@ impl Merge<'_> {
         }
         Ok(())
     }
+}
+
+fn fingerprint_of(lines: &[u8]) -> Fingerprint {
+    let mut fingerprint = Fingerprint::default();
+    let digest = abreast_contents::address_of(lines);
+    fingerprint.copy_from_slice(&digest.0[..size_of::<Fingerprint>()]);
+    fingerprint
 }

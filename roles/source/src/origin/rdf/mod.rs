@@ -12,17 +12,13 @@
 
 mod comparison;
 mod description;
-mod input;
-mod order;
 mod plan;
 mod record;
-mod sort;
-mod statements;
 mod watch;
 mod writer;
 
 pub use description::DescriptionOptions;
-pub use input::{RdfBytes, RdfInput};
+pub use abreast_statements::{Bytes as RdfBytes, Input as RdfInput};
 pub use watch::{RdfFolder, RdfWatch};
 pub use writer::{EntityWriter, NotDescription, read_description};
 
@@ -30,13 +26,11 @@ use crate::{DigestPolicy, Held};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, LogError, SetId};
 use abreast_rdf::Syntax;
+use abreast_statements::{Error, SortOptions, SortedStatements};
 use abreast_webtypes::Timestamp;
-use statements::SortedStatements;
+
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use thiserror::Error;
 
 /// The media type of an entity's bytes.
 pub const MEDIA_TYPE: &str = "application/n-triples";
@@ -48,14 +42,10 @@ pub struct RdfOptions {
     pub digests: DigestPolicy,
     /// What is taken from descriptions.
     pub descriptions: DescriptionOptions,
-    /// A folder for temporary files: about as large as the input.
-    pub temporary: PathBuf,
-    /// Most bytes of statements that are sorted in memory. Default 64 MiB.
-    pub memory: usize,
+    /// How statements are sorted.
+    pub sort: SortOptions,
     /// Record deletions however many there are.
     pub confirm_deletions: bool,
-    /// Set to end it early.
-    pub stop: Arc<AtomicBool>,
 }
 
 impl RdfOptions {
@@ -64,17 +54,9 @@ impl RdfOptions {
         Self {
             digests: DigestPolicy::Md5,
             descriptions: DescriptionOptions::default(),
-            temporary: temporary.into(),
-            memory: 64 << 20,
+            sort: SortOptions::new(temporary),
             confirm_deletions: false,
-            stop: Arc::default(),
         }
-    }
-}
-
-impl RdfOptions {
-    fn check_stop(&self) -> Result<(), RdfError> {
-        if self.stop.load(Ordering::Relaxed) { Err(RdfError::Stopped) } else { Ok(()) }
     }
 }
 
@@ -154,7 +136,7 @@ pub fn replace(
     let (plan, report) = match in_place(target, &inputs)? {
         Some(compared) => compared,
         None => {
-            comparison::compare(target, &input::sorted(target.options, inputs.drain(..))?)?
+            comparison::compare(target, &abreast_statements::sorted(&target.options.sort, inputs.drain(..))?)?
         }
     };
     record::record(target, plan, modified)?;
@@ -173,49 +155,23 @@ fn in_place(
     match comparison::compare(target, &statements) {
         Ok(compared) => Ok(Some(compared)),
         // Read again, its errors have their places.
-        Err(RdfError::NotSorted { .. } | RdfError::Line { .. }) => Ok(None),
+        Err(RdfError::Statements(Error::NotSorted { .. } | Error::Line { .. })) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// RDF could not be read into a set.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RdfError {
-    /// The lines are not in byte order.
-    #[error("line {line} is not in byte order")]
-    NotSorted {
-        /// The first such line.
-        line: u64,
-    },
-    /// A line is no statement.
-    #[error("line {line}: {problem}")]
-    Line {
-        /// Its number.
-        line: u64,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The description of an entity is too large.
+    /// The statements cannot be read.
     #[error(transparent)]
-    TooLarge(#[from] abreast_rdf::TooLarge),
+    Statements(#[from] abreast_statements::Error),
     /// Too much would be deleted.
     #[error("{} of {} entities would be deleted; nothing was recorded", held.missing, held.of)]
     Deletions {
         /// What would be deleted.
         held: Held,
-    },
-    /// It was stopped; nothing was recorded, or a part that is right.
-    #[error("stopped")]
-    Stopped,
-    /// An input cannot be read, or is wrong.
-    #[error("{name}: {source}")]
-    Input {
-        /// Its name.
-        name: String,
-        /// What is wrong.
-        #[source]
-        source: abreast_rdf::ReadError,
     },
     /// The log failed.
     #[error(transparent)]

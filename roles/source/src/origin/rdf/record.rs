@@ -113,7 +113,7 @@ pub(super) fn record(
 
 /// Hands a batch to the log; false when an earlier one has failed.
 fn flush(target: RdfTarget<'_>, appends: &Appends, batch: &mut Batch) -> Result<bool, RdfError> {
-    target.options.check_stop()?;
+    target.options.sort.check_stop()?;
     let Batch { changes, kept, refreshed, .. } = std::mem::take(batch);
     if !refreshed.is_empty() {
         target.log.refresh_witnesses(target.set, refreshed)?;

@@ -72,7 +72,7 @@ impl RdfWatch {
     /// The thread cannot be started.
     pub fn start(mut folder: RdfFolder) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        folder.options.stop = Arc::clone(&shared.stopping);
+        folder.options.sort.stop = Arc::clone(&shared.stopping);
         let state = Arc::clone(&shared);
         let thread =
             std::thread::Builder::new().name("rdf".into()).spawn(move || state.run(&mut folder))?;
@@ -169,7 +169,7 @@ impl Shared {
                 self.status.scanned(now, 0);
                 self.status.set(WatchState::Watching);
             }
-            Err(RdfError::Stopped) => {}
+            Err(RdfError::Statements(abreast_statements::Error::Stopped)) => {}
             Err(RdfError::Deletions { held }) => {
                 tracing::warn!(
                     "{}: {} of {} entities would be deleted; nothing was recorded (help: if that is right, \
@@ -227,7 +227,9 @@ impl Shared {
 fn is_passing(error: &RdfError) -> bool {
     match error {
         RdfError::Log(error) => error.kind() != ErrorKind::Refused,
-        RdfError::Contents(_) | RdfError::Io(_) => true,
+        RdfError::Contents(_)
+        | RdfError::Io(_)
+        | RdfError::Statements(abreast_statements::Error::Io(_)) => true,
         _ => false,
     }
 }

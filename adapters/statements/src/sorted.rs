@@ -1,7 +1,7 @@
 //! A file of sorted N-Triples: the statements of each entity, one entity after the other, and those
 //! about blank nodes by their label.
 
-use super::RdfError;
+use crate::Error;
 use abreast_rdf::{BlankStatements, TooLarge};
 use memchr::{memchr, memchr_iter};
 use std::fs::File;
@@ -14,10 +14,10 @@ const READ: usize = 1 << 20;
 /// Bytes of statements about blank nodes between two entries of their index.
 const BLOCK: usize = 4096;
 /// Most bytes of the statements of one entity, without those about blank nodes.
-pub(super) const MAX_GROUP: usize = 16 << 20;
+pub const MAX_GROUP: usize = 16 << 20;
 
 /// An open file of sorted N-Triples.
-pub(super) struct SortedStatements {
+pub struct SortedStatements {
     file: File,
     /// Where the statements about blank nodes begin: behind all others.
     blank: u64,
@@ -28,7 +28,10 @@ pub(super) struct SortedStatements {
 impl SortedStatements {
     /// Takes a file whose lines are in byte order. The order is checked while the file is read.
     /// `canonical` lines were written by this program, and are each there once.
-    pub(super) fn new(file: File, canonical: bool) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn new(file: File, canonical: bool) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let mut sorted = Self { file, blank: length, length, canonical };
         sorted.blank = sorted.first_at_least(b"_:")?;
@@ -36,12 +39,12 @@ impl SortedStatements {
     }
 
     /// Whether the lines are canonical, apart from labels of blank nodes.
-    pub(super) fn canonical_lines(&self) -> bool {
+    pub fn canonical_lines(&self) -> bool {
         self.canonical
     }
 
     /// The statements about entities, grouped.
-    pub(super) fn entities(&self) -> Groups<'_> {
+    pub fn entities(&self) -> Groups<'_> {
         Groups {
             file: &self.file,
             at: 0,
@@ -55,7 +58,10 @@ impl SortedStatements {
     }
 
     /// The statements about blank nodes.
-    pub(super) fn blank_nodes(&self) -> Result<BlankNodes<'_>, RdfError> {
+    ///
+    /// # Errors
+    /// They are not sorted, one is no statement, or the disk failed.
+    pub fn blank_nodes(&self) -> Result<BlankNodes<'_>, Error> {
         BlankNodes::index(&self.file, self.blank, self.length)
     }
 
@@ -109,17 +115,17 @@ impl SortedStatements {
 
 /// The statements of one entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Group<'g> {
+pub struct Group<'g> {
     /// The IRI, as it is written.
-    pub(super) iri: &'g str,
+    pub iri: &'g str,
     /// Its lines, each with its newline.
-    pub(super) lines: &'g [u8],
+    pub lines: &'g [u8],
     /// How many there are.
-    pub(super) statements: u64,
+    pub statements: u64,
 }
 
 /// Reads one entity after the other.
-pub(super) struct Groups<'f> {
+pub struct Groups<'f> {
     file: &'f File,
     at: u64,
     end: u64,
@@ -136,7 +142,7 @@ pub(super) struct Groups<'f> {
 
 impl Groups<'_> {
     /// The current entity; `None` before the first and at the end.
-    pub(super) fn current(&self) -> Option<Group<'_>> {
+    pub fn current(&self) -> Option<Group<'_>> {
         let (range, subject, statements) = self.group.clone()?;
         let lines = &self.buffer[range];
         // Checked when it was read.
@@ -149,13 +155,13 @@ impl Groups<'_> {
     /// # Errors
     /// The lines are not sorted, one is not a statement about an IRI, an entity has too many, or the
     /// disk failed.
-    pub(super) fn advance(&mut self) -> Result<bool, RdfError> {
+    pub fn advance(&mut self) -> Result<bool, Error> {
         self.group = None;
         let Some(first) = self.line_end(0)? else { return Ok(false) };
         let subject = subject_of(&self.buffer[self.used..self.used + first])
             // With escapes, an entity could have two spellings.
             .filter(|subject| std::str::from_utf8(subject).is_ok() && !subject.contains(&b'\\'))
-            .ok_or_else(|| RdfError::Line {
+            .ok_or_else(|| Error::Line {
                 line: self.line + 1,
                 problem: "it does not begin with the IRI of an entity".to_owned(),
             })?
@@ -172,7 +178,7 @@ impl Groups<'_> {
             end += next + 1;
             if end > MAX_GROUP {
                 let root = &self.buffer[self.used..self.used + subject];
-                return Err(RdfError::TooLarge(TooLarge {
+                return Err(Error::TooLarge(TooLarge {
                     root: String::from_utf8_lossy(root).into_owned(),
                     limit: format!("{MAX_GROUP} bytes"),
                 }));
@@ -187,13 +193,13 @@ impl Groups<'_> {
     }
 
     /// Checks that no line of a group comes before the one before it.
-    fn check_order(&mut self, group: &Range<usize>) -> Result<(), RdfError> {
+    fn check_order(&mut self, group: &Range<usize>) -> Result<(), Error> {
         let lines = &self.buffer[group.clone()];
         let (mut last, mut start) = (self.last.as_slice(), 0);
         for (number, newline) in memchr_iter(b'\n', lines).enumerate() {
             let line = &lines[start..newline];
             if line < last {
-                return Err(RdfError::NotSorted { line: self.line + number as u64 + 1 });
+                return Err(Error::NotSorted { line: self.line + number as u64 + 1 });
             }
             (last, start) = (line, newline + 1);
         }
@@ -204,7 +210,7 @@ impl Groups<'_> {
 
     /// The length of the line that begins `offset` bytes behind what was given, without its
     /// newline; `None` at the end.
-    fn line_end(&mut self, offset: usize) -> Result<Option<usize>, RdfError> {
+    fn line_end(&mut self, offset: usize) -> Result<Option<usize>, Error> {
         let mut searched = offset;
         loop {
             let rest = self.buffer.get(self.used + searched..).unwrap_or_default();
@@ -221,7 +227,7 @@ impl Groups<'_> {
                 continue;
             }
             if searched > MAX_GROUP {
-                return Err(RdfError::Line {
+                return Err(Error::Line {
                     line: self.line + 1,
                     problem: format!("it is longer than {MAX_GROUP} bytes"),
                 });
@@ -230,7 +236,7 @@ impl Groups<'_> {
         }
     }
 
-    fn read(&mut self) -> Result<(), RdfError> {
+    fn read(&mut self) -> Result<(), Error> {
         self.buffer.drain(..self.used);
         self.used = 0;
         let had = self.buffer.len();
@@ -249,7 +255,7 @@ fn subject_of(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// The statements about blank nodes, found by label.
-pub(super) struct BlankNodes<'f> {
+pub struct BlankNodes<'f> {
     file: &'f File,
     end: u64,
     /// Labels of the first statement of each block, one after the other.
@@ -270,7 +276,7 @@ struct Block {
 }
 
 impl<'f> BlankNodes<'f> {
-    fn index(file: &'f File, start: u64, end: u64) -> Result<Self, RdfError> {
+    fn index(file: &'f File, start: u64, end: u64) -> Result<Self, Error> {
         let mut nodes = Self {
             file,
             end,
@@ -287,13 +293,13 @@ impl<'f> BlankNodes<'f> {
         while let Some(length) = read_line(file, &mut buffer, &mut used, &mut at, end)? {
             let text = &buffer[used..used + length];
             line += 1;
-            let label = blank_label(text).ok_or_else(|| RdfError::Line {
+            let label = blank_label(text).ok_or_else(|| Error::Line {
                 line,
                 problem: "it is not a statement of N-Triples (counted from the first about a blank node)".into(),
             })?;
             let same = last.starts_with(label) && last.get(label.len()) == Some(&b' ');
             if last.as_slice() > text {
-                return Err(RdfError::NotSorted { line });
+                return Err(Error::NotSorted { line });
             }
             if !same {
                 let place = at - (buffer.len() - used) as u64;
@@ -367,7 +373,7 @@ impl<'f> BlankNodes<'f> {
     }
 
     /// Blank nodes that belong to several entities, and those that belong to none.
-    pub(super) fn shared_and_unreached(&self) -> (u64, u64) {
+    pub fn shared_and_unreached(&self) -> (u64, u64) {
         (self.shared.count(), self.count - self.reached.count())
     }
 
@@ -460,7 +466,7 @@ mod tests {
         SortedStatements::new(file, true).unwrap()
     }
 
-    fn groups(text: &str) -> Result<Vec<(String, u64)>, RdfError> {
+    fn groups(text: &str) -> Result<Vec<(String, u64)>, Error> {
         let sorted = statements(text);
         let (mut groups, mut found) = (sorted.entities(), Vec::new());
         while groups.advance()? {
@@ -500,10 +506,10 @@ mod tests {
             "<a> <p> <b> .\n<a> <p> <a> .\n",
             "<a> <p> <a> .\n<a#b> <p> <a> .\n",
         ] {
-            assert!(matches!(groups(text), Err(RdfError::NotSorted { line: 2 })), "{text}");
+            assert!(matches!(groups(text), Err(Error::NotSorted { line: 2 })), "{text}");
         }
         let sorted = statements("_:b <p> <a> .\n_:a <p> <a> .\n");
-        assert!(matches!(sorted.blank_nodes(), Err(RdfError::NotSorted { .. })));
+        assert!(matches!(sorted.blank_nodes(), Err(Error::NotSorted { .. })));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 /// Compares two IRIs as the beginnings of lines.
-pub(super) fn compare(one: &str, two: &str) -> Ordering {
+pub fn compare(one: &str, two: &str) -> Ordering {
     let (one, two) = (one.as_bytes(), two.as_bytes());
     let common = one.len().min(two.len());
     one[..common].cmp(&two[..common]).then_with(|| match (one.get(common), two.get(common)) {
@@ -22,7 +22,7 @@ pub(super) fn compare(one: &str, two: &str) -> Ordering {
 /// Only an IRI that begins another one can be out of place; those that wait are each the beginning
 /// of the next, so that there are never more than an IRI has bytes.
 #[derive(Debug)]
-pub(super) struct LineOrder<T> {
+pub struct LineOrder<T> {
     waiting: Vec<(String, T)>,
 }
 
@@ -34,7 +34,10 @@ impl<T> Default for LineOrder<T> {
 
 impl<T> LineOrder<T> {
     /// Takes the next item in the order of keys; gives those whose turn has come.
-    pub(super) fn push<E>(
+    ///
+    /// # Errors
+    /// Those of `give`.
+    pub fn push<E>(
         &mut self,
         key: String,
         item: T,
@@ -55,7 +58,10 @@ impl<T> LineOrder<T> {
     }
 
     /// Gives the rest.
-    pub(super) fn finish<E>(
+    ///
+    /// # Errors
+    /// Those of `give`.
+    pub fn finish<E>(
         mut self,
         mut give: impl FnMut(String, T) -> Result<(), E>,
     ) -> Result<(), E> {

@@ -1,17 +1,42 @@
 //! Inputs in any syntax, compressed or not, as sorted statements.
 
-use super::sort::LineSorter;
-use super::statements::SortedStatements;
-use super::{RdfError, RdfOptions};
+use crate::{Error, LineSorter, SortedStatements};
 use abreast_rdf::{FileSyntax, ReadOptions, Syntax};
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
 use std::ops::ControlFlow;
-use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How statements are sorted.
+#[derive(Clone, Debug)]
+pub struct SortOptions {
+    /// A folder for temporary files: about as large as the input.
+    pub temporary: PathBuf,
+    /// Most bytes of statements that are sorted in memory. Default 64 MiB.
+    pub memory: usize,
+    /// Set to end it early.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl SortOptions {
+    /// Defaults, with a folder for temporary files.
+    pub fn new(temporary: impl Into<PathBuf>) -> Self {
+        Self { temporary: temporary.into(), memory: 64 << 20, stop: Arc::default() }
+    }
+
+    /// Returns an error when it is to end.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    pub fn check_stop(&self) -> Result<(), Error> {
+        if self.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+    }
+}
 
 /// One input.
-pub struct RdfInput {
+pub struct Input {
     /// Its name in errors.
     pub name: String,
     /// Its syntax.
@@ -19,18 +44,18 @@ pub struct RdfInput {
     /// The IRI against which relative IRIs are resolved; without one, they are errors.
     pub base: Option<String>,
     /// Its bytes.
-    pub bytes: RdfBytes,
+    pub bytes: Bytes,
 }
 
 /// The bytes of an input.
-pub enum RdfBytes {
+pub enum Bytes {
     /// A file that is not compressed: it is read in place when it is sorted.
     File(File),
     /// Any others.
     Stream(Box<dyn Read>),
 }
 
-impl RdfInput {
+impl Input {
     /// A file whose name ends as its syntax says, perhaps compressed: `dump.nt`, `x.ttl.gz`.
     ///
     /// # Errors
@@ -42,8 +67,8 @@ impl RdfInput {
         };
         let file = File::open(path)?;
         let bytes = match compression {
-            None => RdfBytes::File(file),
-            Some(compression) => RdfBytes::Stream(decompressed(file, compression)?),
+            None => Bytes::File(file),
+            Some(compression) => Bytes::Stream(decompressed(file, compression)?),
         };
         Ok(Self { name, syntax, base: None, bytes })
     }
@@ -65,23 +90,23 @@ fn decompressed(file: File, compression: &str) -> io::Result<Box<dyn Read>> {
 ///
 /// # Errors
 /// An input is wrong or cannot be read, or the disk failed.
-pub(super) fn sorted(
-    options: &RdfOptions,
-    inputs: impl IntoIterator<Item = RdfInput>,
-) -> Result<SortedStatements, RdfError> {
+pub fn sorted(
+    options: &SortOptions,
+    inputs: impl IntoIterator<Item = Input>,
+) -> Result<SortedStatements, Error> {
     let mut sorter = LineSorter::new(&options.temporary, options.memory);
     let mut line = Vec::with_capacity(256);
     for (number, input) in inputs.into_iter().enumerate() {
-        let RdfInput { name, syntax, base, bytes } = input;
+        let Input { name, syntax, base, bytes } = input;
         // Labels of blank nodes belong to their document.
         let mut read = ReadOptions::default().with_document(number as u64);
         read.base = base;
         let bytes: Box<dyn Read> = match bytes {
-            RdfBytes::File(mut file) => {
+            Bytes::File(mut file) => {
                 file.rewind()?;
                 Box::new(file)
             }
-            RdfBytes::Stream(bytes) => bytes,
+            Bytes::Stream(bytes) => bytes,
         };
         let mut failed = None;
         abreast_rdf::read(syntax, bytes, &read, &mut |quad| {
@@ -98,7 +123,7 @@ pub(super) fn sorted(
                 }
             }
         })
-        .map_err(|source| RdfError::Input { name, source })?;
+        .map_err(|source| Error::Input { name, source })?;
         if let Some(error) = failed {
             return Err(error.into());
         }

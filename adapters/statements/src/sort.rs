@@ -12,7 +12,7 @@ const FAN_IN: usize = 64;
 const READ: usize = 128 * 1024;
 
 /// Sorts lines with bounded memory.
-pub(crate) struct LineSorter {
+pub struct LineSorter {
     folder: PathBuf,
     /// Most bytes of lines in memory.
     memory: usize,
@@ -26,7 +26,7 @@ pub(crate) struct LineSorter {
 impl LineSorter {
     /// A sorter that keeps at most about `memory` bytes in memory, and the rest in unnamed files in
     /// a folder.
-    pub(crate) fn new(folder: impl Into<PathBuf>, memory: usize) -> Self {
+    pub fn new(folder: impl Into<PathBuf>, memory: usize) -> Self {
         Self {
             folder: folder.into(),
             memory: memory.clamp(1 << 16, 1 << 30),
@@ -40,7 +40,7 @@ impl LineSorter {
     ///
     /// # Errors
     /// The disk is full or failed.
-    pub(crate) fn push(&mut self, line: &[u8]) -> io::Result<()> {
+    pub fn push(&mut self, line: &[u8]) -> io::Result<()> {
         let entry = size_of::<(u32, u32)>();
         let used = self.bytes.len() + self.lines.len() * entry;
         if used + line.len() + entry > self.memory && !self.lines.is_empty() {
@@ -56,7 +56,7 @@ impl LineSorter {
     ///
     /// # Errors
     /// The disk is full or failed.
-    pub(crate) fn finish(mut self) -> io::Result<File> {
+    pub fn finish(mut self) -> io::Result<File> {
         if self.levels.is_empty() {
             return self.write_run();
         }

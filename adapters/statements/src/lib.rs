@@ -1,0 +1,16 @@
+//! RDF as sorted statements in files.
+#![doc = include_str!("../README.md")]
+
+mod description;
+mod error;
+mod input;
+mod order;
+mod sort;
+mod sorted;
+
+pub use description::Describer;
+pub use error::Error;
+pub use input::{Bytes, Input, SortOptions, sorted};
+pub use order::{LineOrder, compare};
+pub use sort::LineSorter;
+pub use sorted::{BlankNodes, Group, Groups, MAX_GROUP, SortedStatements};
