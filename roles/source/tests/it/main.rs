@@ -15,6 +15,7 @@ mod publish;
 mod rendering;
 mod restless;
 mod scan;
+mod sdshare;
 mod static_site;
 mod versions;
 mod watch;
