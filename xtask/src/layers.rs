@@ -39,14 +39,24 @@ const LOG_IMPLEMENTATIONS: [&str; 3] = ["SqliteLog", "PostgresLog", "MemoryLog"]
 
 /// Module of a format, and the files and folders of roles and apps that may name it: its readers
 /// and projections.
-const PROTOCOLS: [(&str, &[&str]); 1] = [(
-    "v1_1",
-    &[
-        "roles/destination/src/read/resourcesync/",
-        "roles/source/src/projection/resourcesync/",
-        "roles/validator/",
-    ],
-)];
+const PROTOCOLS: [(&str, &[&str]); 2] = [
+    (
+        "v1_1",
+        &[
+            "roles/destination/src/read/resourcesync/",
+            "roles/source/src/projection/resourcesync/",
+            "roles/validator/",
+        ],
+    ),
+    (
+        "abreast_sdshare",
+        &[
+            "roles/destination/src/read/sdshare/",
+            "roles/source/src/projection/sdshare/",
+            "roles/validator/",
+        ],
+    ),
+];
 
 /// Module of the Destination's readers, which all others know through the trait `Reader`, and where
 /// it may be named.

@@ -4,7 +4,7 @@
 use crate::config::{FolderOrigin, Origin, RdfOrigin, SetConfig};
 use crate::stores::Stores;
 use abreast_contents::Contents;
-use abreast_core::{Beginning, ChangeLog, NewSet, PageRule, SetId};
+use abreast_core::{ChangeLog, NewSet, PageRule, SetId};
 use abreast_folder::Folder;
 use abreast_server::ServedSet;
 use abreast_source::archive::Archive;
@@ -53,8 +53,7 @@ pub(crate) struct OpenSet {
 /// The log fails.
 pub(crate) fn open_log(log: &dyn ChangeLog, set: &SetConfig) -> Result<SetId> {
     let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
-    let beginning =
-        if matches!(set.origin, Origin::Rdf(_)) { Beginning::Log } else { Beginning::Base };
+    let beginning = set.origin.beginning();
     let opened = log
         .open_set(&NewSet { slug: set.slug.clone(), page_rule, beginning })
         .with_context(|| format!("cannot open the set `{}`", set.slug))?;
@@ -99,6 +98,7 @@ pub(crate) fn publish(
         representations,
         links: set.links.published()?,
         about: set.about.clone(),
+        beginning: set.origin.beginning(),
         archive: set.archives.map(open_archive).transpose()?,
         ..PublishedSet::new(id, set.slug.clone(), urls)
     })

@@ -282,7 +282,8 @@ async fn published(
 ) -> io::Result<Answer> {
     let (site, method, headers) = (&shared.site, request.method(), request.headers());
     if site.publisher.is_document(&path) {
-        return document::answer(site, &shared.single_flight, path, method, headers).await;
+        let query = request.uri().query();
+        return document::answer(site, &shared.single_flight, path, query, method, headers).await;
     }
     if site.publisher.is_file(&path) {
         return file::answer(site, path, request.uri().query(), method, headers).await;

@@ -7,7 +7,7 @@ pub struct Finding {
     pub code: &'static str,
     /// The line where it was seen, from 1.
     pub line: u64,
-    /// What it is, and the section that says so.
+    /// What it is, and the section that requires it.
     pub message: String,
 }
 

@@ -1,6 +1,7 @@
 //! One set of the configuration, checked: its name, its origin and its settings.
 
 use super::file::SetFile;
+use abreast_core::Beginning;
 use abreast_core::filter::Filter;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,14 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
+    /// Where the history of such a set begins.
+    pub(crate) const fn beginning(&self) -> Beginning {
+        match self {
+            Self::Folder(_) | Self::Records => Beginning::Base,
+            Self::Rdf(_) => Beginning::Log,
+        }
+    }
+
     /// The folder, if there is one.
     pub(crate) fn folder(&self) -> Option<&FolderOrigin> {
         match self {

@@ -16,7 +16,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use tokio::sync::OwnedMutexGuard;
 
 /// Documents below this are sent as they are.
 const WORTH_COMPRESSING: u64 = 1_024;
@@ -25,11 +24,14 @@ pub(crate) async fn answer(
     site: &Arc<Site>,
     single_flight: &SingleFlight,
     path: String,
+    query: Option<&str>,
     method: &Method,
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
+    let query = query.filter(|query| site.publisher.takes_query(&path, query));
     let wanted = DocumentRequest {
         path: path.into(),
+        query: query.map(str::to_owned),
         gzip: [false, true].map(|worth| accepts_gzip(headers, worth)),
     };
     let ready = match wanted.obtain(site, single_flight).await {
@@ -60,6 +62,8 @@ impl SingleFlight {
 /// any other.
 struct DocumentRequest {
     path: Arc<str>,
+    /// A query that matters: the document is made for this request.
+    query: Option<String>,
     gzip: [bool; 2],
 }
 
@@ -82,6 +86,9 @@ impl DocumentRequest {
         site: &Arc<Site>,
         single_flight: &SingleFlight,
     ) -> Result<Ready, PublishError> {
+        if self.query.is_some() {
+            return blocking(site, move |site| self.make(site)).await;
+        }
         if let Some(ready) = self.ready(site) {
             return Ok(ready);
         }
@@ -91,7 +98,12 @@ impl DocumentRequest {
             return Ok(ready);
         }
         // A reader who leaves meanwhile leaves the work to those who wait.
-        blocking(site, move |site| self.make(site, turn)).await
+        blocking(site, move |site| {
+            let ready = self.make(site);
+            drop(turn);
+            ready
+        })
+        .await
     }
 
     /// A document that can be sent at once.
@@ -103,11 +115,13 @@ impl DocumentRequest {
     }
 
     /// Renders and compresses as need be; blocks.
-    fn make(&self, site: &Site, turn: OwnedMutexGuard<()>) -> Result<Ready, PublishError> {
-        let document = site.publisher.document(&self.path)?;
+    fn make(&self, site: &Site) -> Result<Ready, PublishError> {
+        let document = match &self.query {
+            Some(query) => site.publisher.queried(&self.path, query)?,
+            None => site.publisher.document(&self.path)?,
+        };
         let gzip = self.gzip(&document);
         let body = if gzip { site.publisher.gzip(&document)? } else { document.plain().clone() };
-        drop(turn);
         Ok(Ready { document, body, gzip })
     }
 }
@@ -190,6 +204,7 @@ fn refusal(error: &PublishError) -> Answer {
         PublishError::NotFound => problem(StatusCode::NOT_FOUND, "there is no such document"),
         PublishError::Gone => problem(StatusCode::GONE, &error.to_string()),
         PublishError::Importing => try_later(&error.to_string(), 2),
+        PublishError::BadQuery(detail) => problem(StatusCode::BAD_REQUEST, detail),
         PublishError::Making => making(&error.to_string()),
         _ => {
             tracing::error!("cannot make a document: {error}");

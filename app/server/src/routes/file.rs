@@ -7,8 +7,9 @@
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_folder::Stat;
-use abreast_source::projection::{FileError, PublishedFile};
-use http::header::{CACHE_CONTROL, CONTENT_LOCATION, LINK};
+use abreast_source::projection::{FileContent, FileError, PublishedFile};
+use abreast_source::publish::Freshness;
+use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_SECURITY_POLICY, LINK};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::io;
 use std::sync::Arc;
@@ -29,23 +30,46 @@ pub(crate) async fn answer(
 }
 
 fn represent(site: &Site, file: PublishedFile) -> io::Result<Representation> {
-    let PublishedFile { file, content_type, set, location } = file;
-    let stat = Stat::of(&file).map_err(io::Error::other)?;
-    let changing = location.is_some();
+    let PublishedFile { content, content_type, set, location, freshness } = file;
+    let changing = freshness == Freshness::Revalidate;
     let kept = if changing { "no-cache" } else { "public, max-age=31536000, immutable" };
-    let mut more = vec![(CACHE_CONTROL, HeaderValue::from_static(kept))];
+    let mut more = vec![
+        (CACHE_CONTROL, HeaderValue::from_static(kept)),
+        // Some are resources as they were published: their scripts do nothing here.
+        (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
+    ];
     more.extend(site.sets.find(&set.slug).map(|set| (LINK, set.link.clone())));
     if let Some(url) = location.and_then(|url| HeaderValue::from_str(&url).ok()) {
         more.push((CONTENT_LOCATION, url));
     }
-    Ok(Representation {
-        length: stat.size,
-        tag: format!("\"{:x}-{:x}-{:x}\"", stat.mtime_ns, stat.size, stat.inode),
-        modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
-        content_type: HeaderValue::from_static(content_type),
-        coarse_time: changing,
-        content: Content::File(Arc::new(file), stat),
-        more,
+    let content_type = HeaderValue::from_str(&content_type)
+        .unwrap_or(HeaderValue::from_static("application/octet-stream"));
+    Ok(match content {
+        FileContent::File(file) => {
+            let stat = Stat::of(&file).map_err(io::Error::other)?;
+            Representation {
+                length: stat.size,
+                // ctime: a modification time can be set back after a change, this cannot.
+                tag: {
+                    let time = if changing { stat.ctime_ns } else { stat.mtime_ns };
+                    format!("\"{time:x}-{:x}-{:x}\"", stat.size, stat.inode)
+                },
+                modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
+                content_type,
+                coarse_time: changing,
+                content: Content::File(Arc::new(file), stat),
+                more,
+            }
+        }
+        FileContent::Memory { bytes, tag } => Representation {
+            length: bytes.len() as u64,
+            tag: format!("\"{tag}\""),
+            modified: None,
+            content_type,
+            coarse_time: true,
+            content: Content::Memory(bytes),
+            more,
+        },
     })
 }
 

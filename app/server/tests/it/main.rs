@@ -14,6 +14,7 @@ mod push;
 mod push_admin;
 mod ranges;
 mod requests;
+mod sdshare;
 mod stop;
 mod targets;
 mod versions;

@@ -1,6 +1,8 @@
 //! Files of a projection: published as they are, not rendered, such as packages.
 
-use crate::publish::PublishedSet;
+use crate::publish::{Freshness, PublishedSet};
+use bytes::Bytes;
+use std::borrow::Cow;
 use std::fs::File;
 use std::sync::Arc;
 use thiserror::Error;
@@ -9,14 +11,29 @@ use thiserror::Error;
 #[derive(Debug)]
 pub struct PublishedFile {
     /// Its bytes.
-    pub file: File,
+    pub content: FileContent,
     /// Its Content-Type.
-    pub content_type: &'static str,
+    pub content_type: Cow<'static, str>,
     /// Its set.
     pub set: Arc<PublishedSet>,
-    /// The permanent URL of these bytes, if the requested URL has others after the next change;
-    /// `None` if the requested URL is permanent.
+    /// Another URL of these bytes, if they have one.
     pub location: Option<String>,
+    /// How long clients may keep it.
+    pub freshness: Freshness,
+}
+
+/// The bytes of a file that is published.
+#[derive(Debug)]
+pub enum FileContent {
+    /// An open file.
+    File(File),
+    /// Few bytes.
+    Memory {
+        /// All of them.
+        bytes: Bytes,
+        /// Its entity tag, without quotes: equal tags mean equal bytes at one URL.
+        tag: String,
+    },
 }
 
 /// The reason why a file cannot be sent; each text is for the client.

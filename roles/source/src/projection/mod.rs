@@ -9,8 +9,9 @@ mod head_reader;
 mod news;
 pub mod pages;
 pub mod resourcesync;
+pub mod sdshare;
 
-pub use files::{FileError, PublishedFile};
+pub use files::{FileContent, FileError, PublishedFile};
 pub use head_reader::HeadReader;
 pub use news::{EndedTopic, News, NewsRequest, NotifiedDocuments};
 
@@ -28,6 +29,17 @@ pub trait Projection: Send + Sync + 'static {
         publisher: &'p Publisher,
         path: &str,
     ) -> Option<Box<dyn ResolvedDocument + 'p>>;
+
+    /// The document at a path for a request with a query, made for that request and not kept;
+    /// `None` when nothing in the query matters for the path. Reads no store.
+    fn resolve_query<'p>(
+        &'p self,
+        _publisher: &'p Publisher,
+        _path: &str,
+        _query: &str,
+    ) -> Option<Result<Box<dyn ResolvedDocument + 'p>, PublishError>> {
+        None
+    }
 
     /// Whether a path below the public base is that of a file, whether it exists or not. Reads no
     /// store.

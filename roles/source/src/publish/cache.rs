@@ -207,32 +207,12 @@ impl DocumentCache {
         if let Some(document) = self.of_version(path, version, at) {
             return Ok(document);
         }
-        let turn = self.lanes.small();
-        let (rendered, tag, plain) = apart(move || {
-            let mut spill = Spill::new(self, path, version, turn);
-            let mut rendered = resolved.render(&mut spill)?;
-            let bytes = std::mem::take(&mut rendered.bytes);
-            let (tag, plain) = spill.end(bytes).map_err(PublishError::Cache)?;
-            Ok::<_, PublishError>((rendered, tag, plain))
-        })?;
+        let mut document = self.render_version(path, resolved, version)?;
         let mut slots = lock(&self.slots);
-        let freshness =
-            if version.immutable { Freshness::Immutable } else { Freshness::Revalidate };
-        let modified = match freshness {
-            Freshness::Immutable => rendered.modified,
-            Freshness::Revalidate => Some(slots.modified(path, &tag)),
-        };
-        let content_type = rendered.content_type;
-        let document = Arc::new(Document {
-            introduces: resolved.introduces(),
-            content_type,
-            tag,
-            modified,
-            freshness,
-            plain,
-            gzip: OnceLock::new(),
-            compressing: Mutex::default(),
-        });
+        if document.freshness == Freshness::Revalidate {
+            document.modified = Some(slots.modified(path, &document.tag));
+        }
+        let document = Arc::new(document);
         slots.tick += 1;
         let used = slots.tick;
         slots.by_path.insert(
@@ -241,6 +221,44 @@ impl DocumentCache {
         );
         slots.shrink();
         Ok(document)
+    }
+
+    /// The document, rendered now and not kept. One that may change has no time.
+    pub(crate) fn render(
+        &self,
+        path: &str,
+        resolved: &dyn ResolvedDocument,
+        heads: HeadReader<'_>,
+    ) -> Result<Document, PublishError> {
+        self.render_version(path, resolved, &resolved.version(heads)?)
+    }
+
+    fn render_version(
+        &self,
+        path: &str,
+        resolved: &dyn ResolvedDocument,
+        version: &Version,
+    ) -> Result<Document, PublishError> {
+        let turn = self.lanes.small();
+        let (rendered, tag, plain) = apart(move || {
+            let mut spill = Spill::new(self, path, version, turn);
+            let mut rendered = resolved.render(&mut spill)?;
+            let bytes = std::mem::take(&mut rendered.bytes);
+            let (tag, plain) = spill.end(bytes).map_err(PublishError::Cache)?;
+            Ok::<_, PublishError>((rendered, tag, plain))
+        })?;
+        let freshness =
+            if version.immutable { Freshness::Immutable } else { Freshness::Revalidate };
+        Ok(Document {
+            introduces: resolved.introduces(),
+            content_type: rendered.content_type,
+            tag,
+            modified: rendered.modified.filter(|_| version.immutable),
+            freshness,
+            plain,
+            gzip: OnceLock::new(),
+            compressing: Mutex::default(),
+        })
     }
 
     /// The lock of one document's rendering.

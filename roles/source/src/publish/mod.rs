@@ -56,6 +56,9 @@ pub enum PublishError {
     /// The Resource Dump is being made for the first time.
     #[error("the Resource Dump is being made; retry when it is complete")]
     Making,
+    /// The query of the request cannot be answered; the text is for the client.
+    #[error("{0}")]
+    BadQuery(String),
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -174,6 +177,29 @@ impl Publisher {
     pub fn document(&self, path: &str) -> Result<Arc<Document>, PublishError> {
         let resolved = self.resolve(path).ok_or(PublishError::NotFound)?;
         self.cache.get_or_render(path, &*resolved, HeadReader::stored(&*self.log))
+    }
+
+    fn resolve_query(
+        &self,
+        path: &str,
+        query: &str,
+    ) -> Option<Result<Box<dyn ResolvedDocument + '_>, PublishError>> {
+        self.projections().find_map(|projection| projection.resolve_query(self, path, query))
+    }
+
+    /// Whether a query matters for the document at a path: then it is made for each request
+    /// ([`Publisher::queried`]).
+    pub fn takes_query(&self, path: &str, query: &str) -> bool {
+        self.resolve_query(path, query).is_some()
+    }
+
+    /// The document at a path for a request with a query, rendered now and not kept. May block.
+    ///
+    /// # Errors
+    /// When the query cannot be answered, or the document cannot be made now.
+    pub fn queried(&self, path: &str, query: &str) -> Result<Arc<Document>, PublishError> {
+        let resolved = self.resolve_query(path, query).ok_or(PublishError::NotFound)??;
+        self.cache.render(path, &*resolved, HeadReader::stored(&*self.log)).map(Arc::new)
     }
 
     /// The bytes of a document, rendered now and kept nowhere.

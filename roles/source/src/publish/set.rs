@@ -7,7 +7,7 @@ use crate::archive::Archive;
 use crate::links::PublishedLinks;
 use crate::projection::resourcesync::dumps::SetDumps;
 use crate::versions::VersionUrls;
-use abreast_core::SetId;
+use abreast_core::{Beginning, SetId};
 use std::sync::Arc;
 
 /// One published set.
@@ -17,6 +17,8 @@ pub struct PublishedSet {
     pub id: SetId,
     /// Its name in URLs.
     pub slug: String,
+    /// Where its history begins.
+    pub beginning: Beginning,
     /// Its URLs.
     pub urls: SetUrls,
     /// The bytes of its resources and of their earlier versions.
@@ -41,6 +43,7 @@ impl PublishedSet {
         Self {
             id,
             slug: slug.into(),
+            beginning: Beginning::Base,
             urls,
             representations: Representations::elsewhere(),
             links: PublishedLinks::default(),

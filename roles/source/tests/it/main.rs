@@ -16,6 +16,7 @@ mod rdf;
 mod rendering;
 mod restless;
 mod scan;
+mod sdshare;
 mod static_site;
 mod versions;
 mod watch;

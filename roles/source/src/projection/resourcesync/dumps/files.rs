@@ -6,8 +6,8 @@
 //! stays for a while.
 
 use super::{Since, SinceError, Which};
-use crate::projection::{FileError, PublishedFile};
-use crate::publish::PublishedSet;
+use crate::projection::{FileContent, FileError, PublishedFile};
+use crate::publish::{Freshness, PublishedSet};
 use abreast_webtypes::W3cDatetime;
 use std::fs::File;
 use std::path::Path;
@@ -56,10 +56,11 @@ fn package(set: &Arc<PublishedSet>, name: &str) -> Result<PublishedFile, FileErr
     let none = "there is no such package; it may have been replaced: read the Resource Dump or the Change Dump again";
     let file = file.ok_or_else(|| FileError::NotFound(none.to_owned()))?;
     Ok(PublishedFile {
-        file,
-        content_type: content_type(name),
+        content: FileContent::File(file),
+        content_type: content_type(name).into(),
         set: Arc::clone(set),
         location: None,
+        freshness: Freshness::Immutable,
     })
 }
 
@@ -79,7 +80,13 @@ fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileErro
         });
     };
     let location = Some(set.urls.package(name.trim_end_matches(".zip")));
-    Ok(PublishedFile { file, content_type: content_type(name), set: Arc::clone(set), location })
+    Ok(PublishedFile {
+        content: FileContent::File(file),
+        content_type: content_type(name).into(),
+        set: Arc::clone(set),
+        location,
+        freshness: Freshness::Revalidate,
+    })
 }
 
 fn content_type(name: &str) -> &'static str {

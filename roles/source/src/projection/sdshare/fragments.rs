@@ -1,0 +1,267 @@
+//! The fragments feed: the latest change of each resource, in pages [sdshare §Fragments Feed].
+//!
+//! A page costs what it lists, whatever the set and its log have. It goes through the resources
+//! that have not changed since the log began, in the order of their keys and with the time at which
+//! it began, then through the changes in the order of the log. The first part is left out when the
+//! feed is asked for what came later. A resource that changes while a client reads pages moves to
+//! the end, where the client finds it: nothing is missed, and the times of what was not listed yet
+//! are never earlier than those of what was.
+
+use super::link::{add_links, resource_iri};
+use super::paths::{Cursor, FragmentsQuery, collection, fragments};
+use super::{ATOM, author, title};
+use crate::Naming;
+use crate::projection::{HeadReader, LogState, Output, Rendered, ResolvedDocument, Version};
+use crate::publish::{PublishError, PublishedSet, Publisher};
+use abreast_core::{Beginning, ChangeRecord, Head, KeyRange, Position, State};
+use abreast_sdshare::{Entry, Feed, Link, Relation, write_end, write_entry, write_feed};
+use abreast_webtypes::{Timestamp, encode_segment};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Entries of a page.
+pub const ENTRIES_PER_PAGE: usize = 1_000;
+/// Resources that are read for a page of those which have not changed: a page ends there, and may
+/// have fewer entries then.
+const MAX_SCANNED: usize = 10_000;
+/// Bytes of an entry, about.
+const ENTRY_BYTES: u64 = 700;
+
+/// A page of a fragments feed.
+pub(super) struct FragmentsPage<'p> {
+    pub(super) publisher: &'p Publisher,
+    pub(super) set: &'p Arc<PublishedSet>,
+    pub(super) query: FragmentsQuery,
+    pub(super) most: usize,
+}
+
+impl ResolvedDocument for FragmentsPage<'_> {
+    fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
+        let LogState { created, position } =
+            LogState::of(heads, self.set).ok_or(PublishError::Importing)?;
+        Ok(Version { of: [created.as_micros() as u64, position.0], immutable: false })
+    }
+
+    fn introduces(&self) -> Vec<Arc<PublishedSet>> {
+        vec![Arc::clone(self.set)]
+    }
+
+    fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError> {
+        let (log, set) = (&**self.publisher.log(), self.set);
+        let head = log.head(set.id)?;
+        if head.importing {
+            return Err(PublishError::Importing);
+        }
+        // A log that was begun again may have changes of the one before it.
+        let begin = log.position_at(set.id, head.created)?;
+        // Inclusive: what was changed at that time is listed again.
+        let asked = match self.query.since {
+            Some(since) => log.position_at(set.id, since.plus_micros(-1))?.max(begin),
+            None => begin,
+        };
+        let lists_unchanged = set.beginning == Beginning::Base
+            && self.query.since.is_none_or(|since| since <= head.created);
+        let all = if lists_unchanged { head.resources } else { 0 };
+        let expected = all + head.position.0.saturating_sub(asked.0);
+        output.expect(expected.min(self.most as u64) * ENTRY_BYTES);
+
+        let mut writer = EntryWriter::new(set, &head);
+        let mut next = None;
+        let after = match &self.query.cursor {
+            Cursor::Changed(position) => Some((*position).max(asked)),
+            _ if !lists_unchanged => Some(asked),
+            Cursor::Start => {
+                next = self.write_unchanged(&mut writer, &head, begin, "")?;
+                next.is_none().then_some(asked)
+            }
+            Cursor::Unchanged(key) => {
+                next = self.write_unchanged(&mut writer, &head, begin, key)?;
+                next.is_none().then_some(asked)
+            }
+        };
+        if let Some(after) = after {
+            next = self.write_changed(&mut writer, after)?;
+        }
+        let page = |cursor| FragmentsQuery { since: self.query.since, cursor }.url(set);
+        let first = self.query.cursor == Cursor::Start;
+        let mut links = vec![Link::to_feed(Relation::SelfLink, self.query.url(set))];
+        if !first || next.is_some() {
+            links.push(Link::to_feed(Relation::First, page(Cursor::Start)));
+        }
+        links.extend(next.map(|cursor| Link::to_feed(Relation::Next, page(cursor))));
+        if first && self.query.since.is_none() {
+            links.extend(hubs(set));
+        }
+        Ok(finish(set, head.time, links, writer.bytes))
+    }
+}
+
+impl FragmentsPage<'_> {
+    /// Writes resources that have not changed since the log began; where to continue, if not at the
+    /// changes.
+    fn write_unchanged(
+        &self,
+        writer: &mut EntryWriter<'_>,
+        head: &Head,
+        begin: Position,
+        behind: &str,
+    ) -> Result<Option<Cursor>, PublishError> {
+        let range = KeyRange { start: behind.to_owned(), end: None };
+        let (mut scanned, mut next) = (0, None);
+        let mut last = String::new();
+        self.publisher.log().scan(self.set.id, &range, &mut |resource| {
+            if resource.key == behind {
+                return ControlFlow::Continue(());
+            }
+            if writer.entries == self.most || scanned == MAX_SCANNED {
+                next = Some(Cursor::Unchanged(std::mem::take(&mut last)));
+                return ControlFlow::Break(());
+            }
+            scanned += 1;
+            last.clone_from(&resource.key);
+            if resource.position <= begin {
+                let mut id = String::from("0-");
+                encode_segment(resource.key.as_bytes(), &mut id);
+                writer.write(&resource.key, Some(&resource.state), None, head.created, &id);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(next)
+    }
+
+    /// Writes changes behind a position; where to continue, if there are more.
+    fn write_changed(
+        &self,
+        writer: &mut EntryWriter<'_>,
+        after: Position,
+    ) -> Result<Option<Cursor>, PublishError> {
+        let (mut last, mut next) = (after, None);
+        self.publisher.log().latest(self.set.id, after, &mut |record| {
+            if writer.entries >= self.most {
+                next = Some(Cursor::Changed(last));
+                return ControlFlow::Break(());
+            }
+            last = record.position;
+            writer.write_record(record);
+            ControlFlow::Continue(())
+        })?;
+        Ok(next)
+    }
+}
+
+/// The notification of a range of the log: a fragments feed with the latest change of each resource
+/// in it. The same range is the same bytes.
+pub(super) fn notification(
+    publisher: &Publisher,
+    set: &PublishedSet,
+    after: Position,
+    last: Position,
+) -> Result<Vec<u8>, PublishError> {
+    let (log, head) = (publisher.log(), publisher.log().head(set.id)?);
+    let mut latest: HashMap<String, Position> = HashMap::new();
+    let mut updated = head.created;
+    let visit = |each: &mut dyn FnMut(&ChangeRecord)| {
+        log.read(set.id, after, &mut |record: &ChangeRecord| {
+            if record.position > last {
+                return ControlFlow::Break(());
+            }
+            each(record);
+            ControlFlow::Continue(())
+        })
+    };
+    if after < last {
+        visit(&mut |record| {
+            updated = record.time;
+            latest.insert(record.key.clone(), record.position);
+        })?;
+    }
+    let mut writer = EntryWriter::new(set, &head);
+    if after < last {
+        visit(&mut |record| {
+            if latest.get(&record.key) == Some(&record.position) {
+                writer.write_record(record);
+            }
+        })?;
+    }
+    let links = vec![Link::to_feed(Relation::SelfLink, fragments(set))];
+    let links = links.into_iter().chain(hubs(set)).collect();
+    Ok(finish(set, updated, links, writer.bytes).bytes)
+}
+
+/// The hubs at which the feed is subscribed to, if its changes are notified.
+fn hubs(set: &PublishedSet) -> impl Iterator<Item = Link> {
+    let notifications = set.notifications.as_ref().filter(|notifications| notifications.changes);
+    let hubs = notifications.into_iter().flat_map(|notifications| &notifications.hubs);
+    hubs.map(|hub| Link::new(Relation::Hub, hub.clone()))
+}
+
+fn finish(
+    set: &PublishedSet,
+    updated: Timestamp,
+    mut links: Vec<Link>,
+    mut entries: Vec<u8>,
+) -> Rendered {
+    links.push(Link::to_feed(Relation::Other("up".to_owned()), collection(set)));
+    let feed = Feed {
+        id: fragments(set),
+        title: format!("Changes of {}", title(set)),
+        subtitle: None,
+        updated: Some(updated),
+        author: Some(author(set)),
+        links,
+    };
+    let mut bytes = Vec::with_capacity(entries.len() + 2_048);
+    write_feed(&mut bytes, &feed);
+    bytes.append(&mut entries);
+    write_end(&mut bytes);
+    Rendered { bytes, modified: None, content_type: ATOM }
+}
+
+/// Writes the entries of a set.
+struct EntryWriter<'s> {
+    set: &'s PublishedSet,
+    naming: Naming,
+    /// What all ids begin with.
+    id: String,
+    entry: Entry,
+    entries: usize,
+    bytes: Vec<u8>,
+}
+
+impl<'s> EntryWriter<'s> {
+    fn new(set: &'s PublishedSet, head: &Head) -> Self {
+        // Positions begin again in a log that is recreated, its beginning does not.
+        let id = format!("{}#{}-", fragments(set), head.created.as_micros());
+        let naming = set.urls.naming();
+        Self { set, naming, id, entry: Entry::default(), entries: 0, bytes: Vec::new() }
+    }
+
+    fn write_record(&mut self, record: &ChangeRecord) {
+        let label = record.description().and_then(|description| description.label.as_deref());
+        let state = record.state.as_ref();
+        self.write(&record.key, state, label, record.time, &record.position.to_string());
+    }
+
+    fn write(
+        &mut self,
+        key: &str,
+        state: Option<&State>,
+        label: Option<&str>,
+        time: Timestamp,
+        id: &str,
+    ) {
+        let entry = &mut self.entry;
+        entry.clear();
+        let iri = resource_iri(&self.naming, key);
+        let label = label.or_else(|| state?.description.as_ref()?.label.as_deref());
+        entry.title.push_str(label.filter(|label| !label.trim().is_empty()).unwrap_or(&iri));
+        entry.id.push_str(&self.id);
+        entry.id.push_str(id);
+        entry.updated = Some(time);
+        add_links(self.set, &self.naming, key, state, &mut entry.links);
+        entry.resources.push(iri);
+        write_entry(&mut self.bytes, entry);
+        self.entries += 1;
+    }
+}

@@ -1,0 +1,150 @@
+//! SDShare 1.0: every set is a collection, with a feed of its changed resources and one of its
+//! snapshots [sdshare §Server Role].
+//!
+//! | file | subject |
+//! |---|---|
+//! | `paths.rs` | paths, queries and addresses |
+//! | `feeds.rs` | overview, collection and snapshots feeds |
+//! | `fragments.rs` | pages of the fragments feed, and notifications |
+//! | `link.rs` | the fragments of a resource |
+
+mod feeds;
+mod fragments;
+mod link;
+mod paths;
+
+use super::{FileError, Projection, PublishedFile, ResolvedDocument, SiteDocument};
+use super::{Topic, TopicContent};
+use crate::publish::{PublishError, PublishedSet, Publisher};
+use abreast_core::Position;
+use feeds::SmallFeed;
+pub use fragments::ENTRIES_PER_PAGE;
+use fragments::FragmentsPage;
+use paths::{FeedPath, FragmentPath, FragmentsQuery};
+use std::sync::Arc;
+
+/// Media type of all feeds.
+const ATOM: &str = abreast_sdshare::ATOM_MEDIA_TYPE;
+
+/// The projection of SDShare.
+#[derive(Clone, Copy, Debug)]
+pub struct SdShare {
+    entries_per_page: usize,
+}
+
+impl Default for SdShare {
+    fn default() -> Self {
+        Self { entries_per_page: ENTRIES_PER_PAGE }
+    }
+}
+
+impl SdShare {
+    /// With that many entries on a page of a fragments feed, at least one.
+    #[must_use]
+    pub fn with_entries_per_page(self, entries: usize) -> Self {
+        Self { entries_per_page: entries.max(1) }
+    }
+
+    fn page<'p>(
+        self,
+        publisher: &'p Publisher,
+        set: &'p Arc<PublishedSet>,
+        query: FragmentsQuery,
+    ) -> Box<dyn ResolvedDocument + 'p> {
+        Box::new(FragmentsPage { publisher, set, query, most: self.entries_per_page })
+    }
+}
+
+impl Projection for SdShare {
+    fn resolve<'p>(
+        &'p self,
+        publisher: &'p Publisher,
+        path: &str,
+    ) -> Option<Box<dyn ResolvedDocument + 'p>> {
+        match FeedPath::parse(path, |slug| publisher.find_set(slug))? {
+            FeedPath::Fragments(set) => Some(self.page(publisher, set, FragmentsQuery::default())),
+            path => Some(Box::new(SmallFeed { publisher, path })),
+        }
+    }
+
+    fn resolve_query<'p>(
+        &'p self,
+        publisher: &'p Publisher,
+        path: &str,
+        query: &str,
+    ) -> Option<Result<Box<dyn ResolvedDocument + 'p>, PublishError>> {
+        let path = FeedPath::parse(path, |slug| publisher.find_set(slug))?;
+        let FeedPath::Fragments(set) = path else { return None };
+        let query = FragmentsQuery::parse(query)?;
+        Some(query.map(|query| self.page(publisher, set, query)).map_err(PublishError::BadQuery))
+    }
+
+    fn is_file(&self, publisher: &Publisher, path: &str) -> bool {
+        FragmentPath::parse(path, |slug| publisher.find_set(slug)).is_some()
+    }
+
+    fn file(
+        &self,
+        publisher: &Publisher,
+        path: &str,
+        _query: Option<&str>,
+    ) -> Result<PublishedFile, FileError> {
+        match FragmentPath::parse(path, |slug| publisher.find_set(slug)) {
+            Some(path) => link::open(publisher, &path),
+            None => Err(FileError::NotFound("there is no such fragment".to_owned())),
+        }
+    }
+
+    /// None: `since` and pages need a server.
+    fn site(&self, _: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
+        Ok(Vec::new())
+    }
+
+    fn topics(&self, publisher: &Publisher) -> Vec<Topic> {
+        publisher.sets().iter().filter_map(topic).collect()
+    }
+
+    fn topic(&self, publisher: &Publisher, path: &str) -> Option<Topic> {
+        match FeedPath::parse(path, |slug| publisher.find_set(slug))? {
+            FeedPath::Fragments(set) => topic(set),
+            _ => None,
+        }
+    }
+
+    fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
+        vec![paths::fragments(set)]
+    }
+
+    fn notification(
+        &self,
+        publisher: &Publisher,
+        topic: &Topic,
+        after: Position,
+        last: Position,
+    ) -> Result<Vec<u8>, PublishError> {
+        fragments::notification(publisher, &topic.set, after, last)
+    }
+}
+
+/// The topic of a set's fragments feed, if its changes are notified.
+fn topic(set: &Arc<PublishedSet>) -> Option<Topic> {
+    set.notifications.as_ref().filter(|notifications| notifications.changes)?;
+    Some(Topic {
+        url: paths::fragments(set),
+        set: Arc::clone(set),
+        record: format!("{}/sdshare", set.slug),
+        content: TopicContent::Changes,
+        media_type: ATOM,
+        links: String::new(),
+    })
+}
+
+/// The title of a set for people.
+fn title(set: &PublishedSet) -> &str {
+    if set.about.title.is_empty() { &set.slug } else { &set.about.title }
+}
+
+/// Who a set's feeds are by.
+fn author(set: &PublishedSet) -> String {
+    title(set).to_owned()
+}
