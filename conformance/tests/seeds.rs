@@ -36,6 +36,8 @@ targets! {
     package => abreast_destination::fuzz_property::package,
     patch => abreast_destination::fuzz_property::patch,
     rdf_accept => abreast_conformance::rdf::accept,
+    rdf_canonical => abreast_rdf::fuzz_property::canonical,
+    rdf_description => abreast_rdf::fuzz_property::description,
     rdf_syntaxes => abreast_conformance::rdf::syntaxes,
     request => abreast_server::fuzz_property::request,
     robots => abreast_destination::fuzz_property::robots,

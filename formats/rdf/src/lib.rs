@@ -2,23 +2,43 @@
 #![doc = include_str!("../README.md")]
 
 mod accept;
+mod canonical;
+mod closure;
 mod contexts;
+mod diff;
 mod json_ld;
 mod lines;
 mod nesting;
 mod rdf_xml;
 mod read;
 mod read_error;
+mod skolem;
+pub mod sparql;
+mod statement;
+mod summary;
 mod syntax;
 mod term_chains;
 mod terse;
 mod write;
 
 pub use accept::choose;
+pub use canonical::{Canonical, MAX_WORK, Naming, canonical, canonical_lines, canonical_within};
+pub use closure::{
+    BlankStatements, DescribeError, Description, DescriptionLimits, Entities, Findings,
+    MAX_FINDINGS, SharedBlank, TooLarge, describe, object_blank, subject_of,
+};
 pub use contexts::Contexts;
+pub use diff::{Difference, OtherVersion, difference};
 pub use read::{ReadLimits, ReadOptions, Visit, read};
 pub use read_error::ReadError;
+pub use skolem::{SkolemError, skolemize, unskolemize};
+pub use statement::{Statement, StatementError, TermText, statements, write_statement};
+pub use summary::{MAX_CLASSES, MAX_LABEL_LENGTH, Summary, summary};
 pub use syntax::{FileSyntax, Syntax};
 pub use write::{
     CannotWrite, InvalidPrefix, Prefixes, WriteError, WriteOptions, Writer, can_write, write,
 };
+
+/// Properties that hold for any bytes, for fuzzing.
+#[doc(hidden)]
+pub mod fuzz_property;

@@ -1,0 +1,206 @@
+//! Canonical N-Triples of one description: sorted lines, blank nodes named by content.
+//!
+//! 1. Blank nodes are named by as little of their content and surroundings as makes them different
+//!    from the others, so that a change renames few of them. Equal trees are numbered.
+//! 2. Connected blank nodes that remain equal and cannot be numbered safely, in cycles or with shared
+//!    nodes, are named together: by refinement of colours and, where colours remain equal, by a
+//!    search for the least of all orders, without the orders that an automorphism makes equal.
+//! 3. When the search needs more than [`MAX_WORK`], the order of the input decides: the graph is
+//!    right, but its bytes may differ from those of an equal description.
+
+mod by_content;
+mod graph;
+mod refine;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use oxrdf::TripleRef;
+
+use self::graph::Graph;
+use crate::statement::{Statement, StatementError, is_blank, statements, write_terms};
+
+/// Statements of blank nodes that refinement and search read before they give up: about a second.
+pub const MAX_WORK: u64 = 5_000_000;
+
+/// A description in canonical form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canonical {
+    /// Lines of N-Triples in the order of their bytes, without duplicates.
+    pub lines: Vec<u8>,
+    /// How its blank nodes are named.
+    pub naming: Naming,
+}
+
+/// How blank nodes are named; the least stable way of all parts of a description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Naming {
+    /// There are no blank nodes.
+    NoBlankNodes,
+    /// All by content and surroundings.
+    ByContent,
+    /// Some parts by refinement of colours.
+    Refined,
+    /// Some parts by a search among equal colours.
+    Searched,
+    /// Some parts by the order of the input: equal descriptions may have different bytes.
+    Arbitrary,
+}
+
+/// The canonical form of a graph.
+///
+/// ```
+/// use abreast_rdf::{Naming, canonical};
+/// use oxrdf::{BlankNode, Literal, NamedNode, Triple};
+///
+/// let (home, address) = (NamedNode::new("http://example.org/address")?, BlankNode::default());
+/// let triples = [
+///     Triple::new(NamedNode::new("http://example.org/ada")?, home, address.clone()),
+///     Triple::new(address, NamedNode::new("http://example.org/city")?, Literal::from("London")),
+/// ];
+/// let described = canonical(triples.iter().map(Triple::as_ref));
+/// assert_eq!(
+///     String::from_utf8(described.lines)?,
+///     "<http://example.org/ada> <http://example.org/address> _:b29cce541e6f10000d87cdd66a856d83f .\n\
+///      _:b29cce541e6f10000d87cdd66a856d83f <http://example.org/city> \"London\" .\n",
+/// );
+/// assert_eq!(described.naming, Naming::ByContent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn canonical<'a>(triples: impl IntoIterator<Item = TripleRef<'a>>) -> Canonical {
+    canonical_within(triples, MAX_WORK)
+}
+
+/// As [`canonical`], with a limit of its own in place of [`MAX_WORK`].
+pub fn canonical_within<'a>(
+    triples: impl IntoIterator<Item = TripleRef<'a>>,
+    max_work: u64,
+) -> Canonical {
+    let mut text = Vec::new();
+    let mut ends = Vec::new();
+    for triple in triples {
+        let start = text.len();
+        let (subject_end, predicate_end) = write_terms(triple, &mut text);
+        ends.push([start, subject_end, predicate_end, text.len()]);
+    }
+    let statements = ends.iter().map(|&[start, subject_end, predicate_end, end]| Statement {
+        subject: &text[start..subject_end],
+        predicate: &text[subject_end + 1..predicate_end],
+        object: &text[predicate_end + 1..end - " .\n".len()],
+    });
+    canonical_statements(statements.collect(), max_work)
+}
+
+/// The canonical form of statements written by [`write_statement`](crate::write_statement), in
+/// any order and with any labels of blank nodes. Terms are not read, so that this costs little more
+/// than to sort the lines.
+///
+/// # Errors
+/// A line that is not a statement as this crate writes it.
+pub fn canonical_lines(lines: &[u8]) -> Result<Canonical, StatementError> {
+    let statements: Result<Vec<Statement<'_>>, StatementError> = statements(lines).collect();
+    Ok(canonical_statements(statements?, MAX_WORK))
+}
+
+pub(crate) fn canonical_statements(mut statements: Vec<Statement<'_>>, max_work: u64) -> Canonical {
+    if !statements.iter().any(Statement::has_blank) {
+        return Canonical { lines: sorted_lines(&mut statements), naming: Naming::NoBlankNodes };
+    }
+    let graph = Graph::new(statements);
+    let (labels, naming) = refine::name_the_others(&graph, by_content::labels(&graph), max_work);
+    let names: Vec<String> = labels.iter().map(|label| label.to_text()).collect();
+    let mut renamed: Vec<Statement<'_>> = graph
+        .statements
+        .iter()
+        .zip(&graph.ends)
+        .map(|(statement, (subject, object))| Statement {
+            subject: subject.map_or(statement.subject, |node| names[node].as_bytes()),
+            object: object.map_or(statement.object, |node| names[node].as_bytes()),
+            ..*statement
+        })
+        .collect();
+    Canonical { lines: sorted_lines(&mut renamed), naming }
+}
+
+/// A hash of the content of each blank node of canonical lines, by its name: equal in all
+/// descriptions that contain the same node, which is not so for its name. Equal contents within
+/// the description are numbered.
+pub(crate) fn content_hashes(statements: Vec<Statement<'_>>) -> BTreeMap<&[u8], [u8; 32]> {
+    let mut whole = b"description".to_vec();
+    for statement in &statements {
+        statement.write(&mut whole);
+    }
+    let graph = Graph::new(statements);
+    let contents = by_content::whole_contents(&graph);
+    let terms =
+        graph.statements.iter().zip(&graph.ends).flat_map(|(statement, ends)| {
+            [(statement.subject, ends.0), (statement.object, ends.1)]
+        });
+    let terms: BTreeMap<&[u8], usize> =
+        terms.filter_map(|(term, node)| node.map(|node| (term, node))).collect();
+    let mut copies: HashMap<[u8; 32], u64> = HashMap::new();
+    let hash = |(term, node): (_, usize)| {
+        // Nodes with a way into a cycle have a hash in this description only.
+        let content = contents[node].unwrap_or_else(|| {
+            let mut own = whole.clone();
+            hash_part(&mut own, term);
+            *blake3::hash(&own).as_bytes()
+        });
+        let copy = copies.entry(content).or_default();
+        let numbered = [content.as_slice(), &copy.to_le_bytes()].concat();
+        *copy += 1;
+        (term, *blake3::hash(&numbered).as_bytes())
+    };
+    terms.into_iter().map(hash).collect()
+}
+
+/// Terms in this order compare as the lines do: no term is the beginning of another one but where a
+/// space, the least byte of all, follows it.
+fn sorted_lines(statements: &mut Vec<Statement<'_>>) -> Vec<u8> {
+    statements.sort_unstable();
+    statements.dedup();
+    let mut lines = Vec::new();
+    for statement in statements {
+        statement.write(&mut lines);
+    }
+    lines
+}
+
+/// The name of a blank node: `_:b`, 128 bits and, where interchangeable nodes have the same, their
+/// number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Label {
+    hash: [u8; 16],
+    copy: usize,
+}
+
+impl Label {
+    /// The label for the content that is hashed in `buffer`.
+    fn of(buffer: &[u8], copy: usize) -> Self {
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&blake3::hash(buffer).as_bytes()[..16]);
+        Self { hash, copy }
+    }
+
+    fn to_text(self) -> String {
+        let mut text = String::with_capacity(35);
+        text.push_str("_:b");
+        for byte in self.hash {
+            let _ = write!(text, "{byte:02x}");
+        }
+        if self.copy > 0 {
+            let _ = write!(text, "-{}", self.copy);
+        }
+        text
+    }
+}
+
+/// Appends a part to what is hashed, so that no two lists of parts have the same bytes.
+pub(crate) fn hash_part(buffer: &mut Vec<u8>, part: &[u8]) {
+    buffer.extend_from_slice(&(part.len() as u64).to_le_bytes());
+    buffer.extend_from_slice(part);
+}
+
+#[cfg(test)]
+mod tests;
