@@ -56,10 +56,10 @@ pub enum Bytes {
 }
 
 impl Input {
-    /// A file whose name ends as its syntax says, perhaps compressed: `dump.nt`, `x.ttl.gz`.
+    /// A file whose name ends as is usual for its syntax, perhaps compressed: `dump.nt`, `x.ttl.gz`.
     ///
     /// # Errors
-    /// The name says no syntax that is known, or the file cannot be opened.
+    /// The name is of no known syntax, or the file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let name = path.display().to_string();
         let Some(FileSyntax { syntax, compression }) = Syntax::of_file_name(&name) else {
@@ -74,7 +74,7 @@ impl Input {
     }
 }
 
-const UNKNOWN: &str = "its name does not say which syntax it has\n  help: .nt, .nq, .ttl, .trig, .rdf, .owl or .jsonld, also with .gz";
+const UNKNOWN: &str = "its name has no ending of a known syntax\n  help: .nt, .nq, .ttl, .trig, .rdf, .owl or .jsonld, also with .gz";
 
 fn decompressed(file: File, compression: &str) -> io::Result<Box<dyn Read>> {
     match compression {

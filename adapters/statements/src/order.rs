@@ -61,10 +61,7 @@ impl<T> LineOrder<T> {
     ///
     /// # Errors
     /// Those of `give`.
-    pub fn finish<E>(
-        mut self,
-        mut give: impl FnMut(String, T) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn finish<E>(mut self, mut give: impl FnMut(String, T) -> Result<(), E>) -> Result<(), E> {
         while let Some((key, item)) = self.waiting.pop() {
             give(key, item)?;
         }
@@ -80,8 +77,20 @@ mod tests {
     #[test]
     fn keys_come_in_the_order_of_lines() {
         let mut keys: Vec<String> = [
-            "http://a/", "http://a/x", "http://a/x#1", "http://a/x#1#2", "http://a/x/y", "http://a/x?q",
-            "http://a/xy", "http://a/x~", "http://a", "http://b", "urn:a", "urn:a:b", "urn:a@", "urn:a.b",
+            "http://a/",
+            "http://a/x",
+            "http://a/x#1",
+            "http://a/x#1#2",
+            "http://a/x/y",
+            "http://a/x?q",
+            "http://a/xy",
+            "http://a/x~",
+            "http://a",
+            "http://b",
+            "urn:a",
+            "urn:a:b",
+            "urn:a@",
+            "urn:a.b",
         ]
         .map(str::to_owned)
         .into();

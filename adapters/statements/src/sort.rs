@@ -107,7 +107,8 @@ impl LineSorter {
         let mut out = Distinct::new(tempfile::tempfile_in(&self.folder)?);
         let mut heap = BinaryHeap::with_capacity(runs.len());
         for run in runs {
-            let mut cursor = Cursor { line: Vec::new(), reader: BufReader::with_capacity(READ, run) };
+            let mut cursor =
+                Cursor { line: Vec::new(), reader: BufReader::with_capacity(READ, run) };
             if cursor.advance()? {
                 heap.push(Reverse(cursor));
             }
@@ -217,7 +218,9 @@ mod tests {
     #[test]
     fn more_lines_than_memory_are_merged_from_disk() {
         let lines: Vec<_> = (0..200_000_u64)
-            .map(|n| format!("{:x} {}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 150_000, "x".repeat(30)))
+            .map(|n| {
+                format!("{:x} {}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 150_000, "x".repeat(30))
+            })
             .collect();
         let (text, depth) = sorted(&lines, 1 << 16);
         assert!(depth > 1, "runs were merged while lines came");

@@ -49,9 +49,8 @@ pub(crate) struct ServeConfig {
 impl ServeConfig {
     /// Whether the contents of any set are kept: versions, or descriptions of entities.
     pub(crate) fn keeps_contents(&self) -> bool {
-        let keeps = |set: &SetConfig| {
-            set.versions.is_some() || matches!(set.origin, Origin::Rdf(_))
-        };
+        let keeps =
+            |set: &SetConfig| set.versions.is_some() || matches!(set.origin, Origin::Rdf(_));
         self.sets.iter().any(keeps)
     }
 

@@ -1,6 +1,7 @@
 //! `abreast import`: records of resources that live elsewhere, from lines of JSON, a table or a
 //! Sitemap.
 
+use crate::config::UsageError;
 use crate::log_access::{BatchCounts, ExitCodeError, LogAccess, LogAccessArgs};
 use crate::logging;
 use crate::stores::Task;
@@ -8,7 +9,6 @@ use abreast_server::api::model::{ChangeWord, RecordRequest};
 use abreast_server::api::{JsonLines, ReadError, Table};
 use abreast_source::projection::resourcesync::{ListError, ListReader, ListedChange, ListedRecord};
 use abreast_webtypes::count;
-use crate::config::UsageError;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -146,7 +146,11 @@ fn import_rdf(args: &ImportArgs) -> ExitCode {
     } else {
         crate::terminal::line(&format!(
             "{}: {} new, {} changed, {} deleted, {} unchanged",
-            if report.entities == 1 { "1 entity".to_owned() } else { format!("{} entities", report.entities) },
+            if report.entities == 1 {
+                "1 entity".to_owned()
+            } else {
+                format!("{} entities", report.entities)
+            },
             report.created,
             report.updated,
             report.deleted,
@@ -160,9 +164,9 @@ fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
     let file = match args.files.as_slice() {
         [] => None,
         [file] => Some(file),
-        [_, ..] => bail!(UsageError(
-            "only RDF can be imported from several files (help: name one)".into()
-        )),
+        [_, ..] => {
+            bail!(UsageError("only RDF can be imported from several files (help: name one)".into()))
+        }
     };
     let input: Box<dyn Read> = match file {
         Some(path) => {
@@ -180,8 +184,7 @@ fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
         size: args.batch as usize,
         total,
     };
-    let name = file
-        .map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
+    let name = file.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
     match args.format.unwrap_or_else(|| format_of(args)) {
         Format::Ndjson => ndjson(input, &name, &mut batches)?,
         Format::Csv => csv(input, &name, &mut batches)?,

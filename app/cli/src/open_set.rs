@@ -136,8 +136,7 @@ impl SetOpener<'_> {
             ..publish(self.stores, &set, id, urls, representations)?
         });
         let title = set.title;
-        let served =
-            ServedSet { published, title, watch: status, link, links, deposit, entities };
+        let served = ServedSet { published, title, watch: status, link, links, deposit, entities };
         Ok(OpenSet { served, watch, rdf, versions })
     }
 
@@ -149,7 +148,14 @@ impl SetOpener<'_> {
     fn records(&self, slug: &str, id: SetId) -> Result<Opened> {
         self.log.complete_import(id).with_context(|| format!("cannot open the set `{slug}`"))?;
         let representations = self.kept(Representations::elsewhere());
-        Ok(Opened { representations, watch: None, rdf: None, status: Arc::default(), deposit: None, entities: None })
+        Ok(Opened {
+            representations,
+            watch: None,
+            rdf: None,
+            status: Arc::default(),
+            deposit: None,
+            entities: None,
+        })
     }
 
     /// Entities, and the watch of the files that describe them.
@@ -176,7 +182,14 @@ impl SetOpener<'_> {
             watch.status().confirm_deletions();
         }
         let status = Arc::clone(watch.status());
-        Ok(Opened { representations, watch: None, rdf: Some(watch), status, deposit: None, entities: None })
+        Ok(Opened {
+            representations,
+            watch: None,
+            rdf: Some(watch),
+            status,
+            deposit: None,
+            entities: None,
+        })
     }
 
     fn folder(
@@ -207,7 +220,14 @@ impl SetOpener<'_> {
         let watch = Watch::start(options, Arc::clone(self.log), id);
         let status = Arc::clone(watch.status());
         let representations = self.kept(Representations::of_folder(opened, Arc::clone(&status)));
-        Ok(Opened { representations, watch: Some(watch), rdf: None, status, deposit, entities: None })
+        Ok(Opened {
+            representations,
+            watch: Some(watch),
+            rdf: None,
+            status,
+            deposit,
+            entities: None,
+        })
     }
 }
 

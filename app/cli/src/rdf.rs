@@ -42,7 +42,7 @@ pub(crate) fn syntax_of(format: Format) -> Option<Syntax> {
     }
 }
 
-/// Whether the name of a file says that it is RDF.
+/// Whether the name of a file is one of RDF.
 pub(crate) fn is_rdf(path: &Path) -> bool {
     Syntax::of_file_name(&path.to_string_lossy()).is_some()
 }
@@ -96,9 +96,7 @@ fn refused(error: RdfError) -> anyhow::Error {
             code: HELD,
         }
         .into(),
-        RdfError::Statements(
-            Error::Input { .. } | Error::TooLarge(_) | Error::Line { .. },
-        ) => {
+        RdfError::Statements(Error::Input { .. } | Error::TooLarge(_) | Error::Line { .. }) => {
             let cause = std::error::Error::source(&error)
                 .map_or(String::new(), |cause| format!(": {cause}"));
             ExitCodeError { message: format!("cannot import {error}{cause}"), code: 2 }.into()
@@ -140,23 +138,17 @@ fn open(args: &ImportArgs) -> Result<Opened> {
     }
     let Some(data) = &args.log.data else {
         bail!(UsageError(
-            "where is the store? (help: --config FILE or --data DIR; RDF is not sent to a server)".into()
+            "where is the store? (help: --config FILE or --data DIR; RDF is not sent to a server)"
+                .into()
         ));
     };
     let mut stores = Stores::open(data, Task::Record)?;
     let log = stores.log()?;
-    let known = log.find_set(&args.set).context("cannot open the set")?;
-    let id = match known {
-        Some(known) => known.id,
-        None => {
-            let new = NewSet {
-                slug: args.set.clone(),
-                beginning: Beginning::Log,
-                ..NewSet::default()
-            };
-            log.open_set(&new).context("cannot open the set")?.id
-        }
-    };
+    let new = NewSet { slug: args.set.clone(), beginning: Beginning::Log, ..NewSet::default() };
+    let id = log
+        .open_set(&new)
+        .with_context(|| format!("cannot import RDF into the set `{}`", args.set))?
+        .id;
     stores.keep();
     Ok(Opened { stores, log, set: id, digests: abreast_source::DigestPolicy::default() })
 }

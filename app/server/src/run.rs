@@ -8,7 +8,9 @@ use crate::api;
 use crate::heads::Heads;
 use crate::respond::{Answer, problem};
 use crate::route::{Route, route};
-use crate::routes::{document, entity, file, health, hub, memento, resource, timegate, timemap, topic};
+use crate::routes::{
+    document, entity, file, health, hub, memento, resource, timegate, timemap, topic,
+};
 use crate::site::Site;
 use crate::stream::ClientStream;
 use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};

@@ -80,9 +80,10 @@ impl Entity {
         let Some(found) = log.resource(set.id, iri).map_err(io::Error::other)? else {
             return Ok(None);
         };
-        let mut kept = set.representations.open_kept(&found.state)?.ok_or_else(|| {
-            io::Error::other(format!("the description of <{iri}> is not kept"))
-        })?;
+        let mut kept = set
+            .representations
+            .open_kept(&found.state)?
+            .ok_or_else(|| io::Error::other(format!("the description of <{iri}> is not kept")))?;
         let mut lines = Vec::with_capacity(found.state.length.unwrap_or_default() as usize);
         kept.read_to_end(&mut lines)?;
         Ok(Some(Self { iri: found.key, state: found.state, position: found.position, lines }))

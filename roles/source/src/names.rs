@@ -216,7 +216,8 @@ fn entity_at(path: &str, namespace: &str) -> Option<String> {
         if number > 0 {
             iri.push('/');
         }
-        let decoded = String::from_utf8(abreast_webtypes::decode_segment(segment.as_bytes())).ok()?;
+        let decoded =
+            String::from_utf8(abreast_webtypes::decode_segment(segment.as_bytes())).ok()?;
         iri.push_str(decoded.strip_prefix('!').unwrap_or(&decoded));
     }
     Some(iri)
@@ -281,13 +282,29 @@ mod tests {
     #[test]
     fn every_entity_has_an_address_of_its_own() {
         let iris = [
-            "http://id.example/a", "http://id.example/a/", "http://id.example/a//b", "http://id.example/",
-            "http://id.example", "http://id.example/../x", "http://id.example/./x", "http://id.example/!",
-            "http://id.example/!!", "http://id.example/!!/x", "http://id.example/a%2Fb", "http://id.example/a%2fb",
-            "http://id.example/a?b=c/d#e", "http://id.example/\u{e9}", "http://id.example/%C3%A9", "urn:isbn:1",
-            "http://other.example/a", "http://id.example/http://id.example/a", "tag:x,2026:/",
+            "http://id.example/a",
+            "http://id.example/a/",
+            "http://id.example/a//b",
+            "http://id.example/",
+            "http://id.example",
+            "http://id.example/../x",
+            "http://id.example/./x",
+            "http://id.example/!",
+            "http://id.example/!!",
+            "http://id.example/!!/x",
+            "http://id.example/a%2Fb",
+            "http://id.example/a%2fb",
+            "http://id.example/a?b=c/d#e",
+            "http://id.example/\u{e9}",
+            "http://id.example/%C3%A9",
+            "urn:isbn:1",
+            "http://other.example/a",
+            "http://id.example/http://id.example/a",
+            "tag:x,2026:/",
         ];
-        for namespace in ["", "http://id.example/", "http://id.example", "urn:isbn:", "http://id.example/a"] {
+        for namespace in
+            ["", "http://id.example/", "http://id.example", "urn:isbn:", "http://id.example/a"]
+        {
             let naming = Naming::new("https://example.org/set/r/").of_entities(namespace);
             let mut addresses = std::collections::BTreeSet::new();
             for iri in iris {

@@ -211,7 +211,8 @@ fn check_origin(set: &SetFile, problems: &mut Vec<String>) {
             );
         }
         (Some(other), _) => {
-            problems.push(format!("`origin`: `{other}` is not known (help: folder, records or rdf)"));
+            problems
+                .push(format!("`origin`: `{other}` is not known (help: folder, records or rdf)"));
         }
     }
 }
@@ -253,7 +254,8 @@ fn check_folder(set: &SetFile, problems: &mut Vec<String>) -> PathBuf {
     if set.is_rdf() && !has_folder {
         if set.name.is_none() {
             problems.push(
-                "`name`: a set without a folder needs one (help: add `name = \"entities\"`)".to_owned(),
+                "`name`: a set without a folder needs one (help: add `name = \"entities\"`)"
+                    .to_owned(),
             );
         }
         return PathBuf::new();

@@ -7,6 +7,7 @@ use abreast_testkit::folder::files;
 use abreast_testkit::{Random, eventually, kills, run, seed};
 use oxrdf::{Triple, TripleRef};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -208,7 +209,7 @@ fn state(random: &mut Random) -> String {
             continue;
         }
         let (value, below) = (random.below(3), random.below(3));
-        text.push_str(&format!(":e{entity} :p {value} ; :q [ :r {below} ; :s [ :t {entity} ] ] .\n"));
+        writeln!(text, ":e{entity} :p {value} ; :q [ :r {below} ; :s [ :t {entity} ] ] .").unwrap();
     }
     text
 }

@@ -33,8 +33,7 @@ fn key_in<B>(target: &ServedSet, request: &Request<B>) -> Result<String, Problem
             Problem::new(ProblemKind::Query, "`uri`: neither an IRI nor an address of an entity")
         });
     }
-    key_of_uri(&uri, naming.resources())
-        .map_err(|reason| Problem::new(ProblemKind::Query, reason))
+    key_of_uri(&uri, naming.resources()).map_err(|reason| Problem::new(ProblemKind::Query, reason))
 }
 
 pub(super) async fn read(

@@ -33,16 +33,14 @@ pub(crate) async fn answer(
         let set = &served.published;
         let Some(entity) = Entity::read(&*log, set, &iri)? else { return Ok(Err(nothing())) };
         let forms = entity.forms();
-        let form = match named {
-            Some(form) => forms.contains(&form).then_some(form),
-            None => {
-                let offered: Vec<_> = forms.iter().map(|form| form.media_type()).collect();
-                abreast_rdf::choose(accept.as_deref(), &offered).map(|chosen| forms[chosen])
-            }
+        let form = if let Some(form) = named {
+            forms.contains(&form).then_some(form)
+        } else {
+            let offered: Vec<_> = forms.iter().map(|form| form.media_type()).collect();
+            abreast_rdf::choose(accept.as_deref(), &offered).map(|chosen| forms[chosen])
         };
         let Some(form) = form else { return Ok(Err(not_acceptable(&forms))) };
-        let (iri, state, position) =
-            (entity.iri.clone(), entity.state.clone(), entity.position);
+        let (iri, state, position) = (entity.iri.clone(), entity.state.clone(), entity.position);
         let bytes = entity.render(set, form)?;
         Ok(Ok(Found { iri, state, position, form, bytes, forms }))
     };
@@ -76,13 +74,14 @@ fn represent(set: &ServedSet, found: Found) -> Representation {
             HeaderValue::from_static(abreast_source::publish::CONTENT_SECURITY_POLICY),
         ),
     ];
-    let mut links: Vec<String> = state
-        .links
-        .iter()
-        .map(|link| format!("<{}>; rel=\"{}\"", link.target, link.rel))
-        .collect();
+    let mut links: Vec<String> =
+        state.links.iter().map(|link| format!("<{}>; rel=\"{}\"", link.target, link.rel)).collect();
     links.extend(forms.iter().filter(|other| **other != form).map(|other| {
-        format!("<{address}?syntax={}>; rel=\"alternate\"; type=\"{}\"", other.name(), other.media_type())
+        format!(
+            "<{address}?syntax={}>; rel=\"alternate\"; type=\"{}\"",
+            other.name(),
+            other.media_type()
+        )
     }));
     more.extend(links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))));
     Representation {

@@ -1,9 +1,7 @@
 //! Sets of entities: each new state is in the log as it is, and nothing else is recorded.
 
 use abreast_contents::Contents;
-use abreast_core::{
-    Beginning, ChangeLog, KeyRange, Kind, NewSet, Position, SetId, SystemClock,
-};
+use abreast_core::{Beginning, ChangeLog, KeyRange, Kind, NewSet, Position, SetId, SystemClock};
 use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
 use abreast_source::origin::rdf::{
     RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, replace,
@@ -177,9 +175,8 @@ fn wrong_input_records_nothing() {
 #[test]
 fn the_deletion_of_most_of_a_set_needs_a_confirmation() {
     let mut place = Place::new();
-    let all: String =
-        (0..40).map(|n| format!("<http://a/{n}> <http://p> \"{n}\" .\n")).collect();
-    place.replace(Syntax::NTriples, &all).unwrap();
+    let all: Vec<_> = (0..40).map(|n| format!("<http://a/{n}> <http://p> \"{n}\" .\n")).collect();
+    place.replace(Syntax::NTriples, &all.concat()).unwrap();
     let some = "<http://a/1> <http://p> \"other\" .\n";
     for text in ["", some] {
         let error = place.replace(Syntax::NTriples, text).unwrap_err();
@@ -199,7 +196,10 @@ fn blank_nodes_of_none_and_of_several_entities_are_counted() {
                 _:shared <http://p> _:below .\n_:below <http://p> \"x\" .\n\
                 _:root <http://p> _:leaf .\n_:leaf <http://p> <http://a/1> .\n";
     let report = place.replace(Syntax::NTriples, text).unwrap();
-    assert_eq!((report.entities, report.shared_blank_nodes, report.unreached_blank_nodes), (2, 2, 2));
+    assert_eq!(
+        (report.entities, report.shared_blank_nodes, report.unreached_blank_nodes),
+        (2, 2, 2)
+    );
     assert_eq!(place.state(), expected(text), "each has a copy");
 }
 
@@ -221,7 +221,11 @@ fn graphs_of_quads_are_read_as_one() {
     place.replace(Syntax::NQuads, quads).unwrap();
     assert_eq!(
         place.state(),
-        expected("<http://a/1> <http://p> \"x\", \"y\" .\n".replace(", ", " .\n<http://a/1> <http://p> ").as_str())
+        expected(
+            "<http://a/1> <http://p> \"x\", \"y\" .\n"
+                .replace(", ", " .\n<http://a/1> <http://p> ")
+                .as_str()
+        )
     );
 }
 
@@ -244,8 +248,15 @@ fn an_input_in_another_spelling_changes_nothing() {
 /// Statements about a few entities and blank nodes, as lines.
 fn statements() -> impl Strategy<Value = Vec<String>> {
     let iri = prop::sample::select(vec![
-        "<http://a/>", "<http://a/x>", "<http://a/x#1>", "<http://a/x/y>", "<http://a/x1>", "<http://a/xy>",
-        "<http://a/\u{e9}>", "<urn:a>", "<urn:a:b>",
+        "<http://a/>",
+        "<http://a/x>",
+        "<http://a/x#1>",
+        "<http://a/x/y>",
+        "<http://a/x1>",
+        "<http://a/xy>",
+        "<http://a/\u{e9}>",
+        "<urn:a>",
+        "<urn:a:b>",
     ]);
     let blank = prop::sample::select(vec!["_:a", "_:b", "_:c", "_:d"]);
     let subject = prop_oneof![3 => iri.clone(), 1 => blank.clone()];

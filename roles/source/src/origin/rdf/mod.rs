@@ -17,8 +17,8 @@ mod record;
 mod watch;
 mod writer;
 
-pub use description::DescriptionOptions;
 pub use abreast_statements::{Bytes as RdfBytes, Input as RdfInput};
+pub use description::DescriptionOptions;
 pub use watch::{RdfFolder, RdfWatch};
 pub use writer::{EntityWriter, NotDescription, read_description};
 
@@ -135,9 +135,10 @@ pub fn replace(
     let mut inputs: Vec<_> = inputs.into_iter().collect::<Result<_, _>>()?;
     let (plan, report) = match in_place(target, &inputs)? {
         Some(compared) => compared,
-        None => {
-            comparison::compare(target, &abreast_statements::sorted(&target.options.sort, inputs.drain(..))?)?
-        }
+        None => comparison::compare(
+            target,
+            &abreast_statements::sorted(&target.options.sort, inputs.drain(..))?,
+        )?,
     };
     record::record(target, plan, modified)?;
     Ok(report)

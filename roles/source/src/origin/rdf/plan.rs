@@ -18,7 +18,10 @@ pub(super) struct Planned {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The description is this now.
-    Put { lines: Vec<u8>, fingerprint: Fingerprint },
+    Put {
+        lines: Vec<u8>,
+        fingerprint: Fingerprint,
+    },
     /// It is what it was, written in another way.
     Refresh(Fingerprint),
     Delete,
@@ -37,7 +40,12 @@ impl PlanWriter {
         Ok(Self { out, puts: 0, deletions: 0 })
     }
 
-    pub(super) fn put(&mut self, iri: &str, lines: &[u8], fingerprint: Fingerprint) -> io::Result<()> {
+    pub(super) fn put(
+        &mut self,
+        iri: &str,
+        lines: &[u8],
+        fingerprint: Fingerprint,
+    ) -> io::Result<()> {
         self.puts += 1;
         self.write(b'P', iri, fingerprint, lines)
     }
@@ -51,7 +59,13 @@ impl PlanWriter {
         self.write(b'D', iri, Fingerprint::default(), b"")
     }
 
-    fn write(&mut self, step: u8, iri: &str, fingerprint: Fingerprint, lines: &[u8]) -> io::Result<()> {
+    fn write(
+        &mut self,
+        step: u8,
+        iri: &str,
+        fingerprint: Fingerprint,
+        lines: &[u8],
+    ) -> io::Result<()> {
         self.out.write_all(&[step])?;
         self.out.write_all(&fingerprint)?;
         for bytes in [iri.as_bytes(), lines] {

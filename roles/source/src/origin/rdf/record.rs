@@ -9,6 +9,7 @@ use abreast_core::{Action, Change, Description, State};
 use abreast_webtypes::{Algorithm, Digests, Link, Timestamp};
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
+use std::fmt::Write as _;
 
 /// Changes in one transaction, at most; and bytes of descriptions.
 const BATCH: usize = 2_000;
@@ -34,11 +35,7 @@ pub(super) fn state_of(
         length: Some(lines.len() as u64),
         media_type: Some(MEDIA_TYPE.to_owned()),
         digests: found,
-        links: vec![Link {
-            rel: "describes".to_owned(),
-            target: uri_of(iri),
-            params: Vec::new(),
-        }],
+        links: vec![Link { rel: "describes".to_owned(), target: uri_of(iri), params: Vec::new() }],
         description: Some(Box::new(description)),
         ..State::default()
     }
@@ -46,15 +43,15 @@ pub(super) fn state_of(
 
 /// The URI of an IRI: what is not ASCII is encoded [rfc3987 §3.1].
 fn uri_of(iri: &str) -> String {
-    if iri.is_ascii() {
-        return iri.to_owned();
+    let mut uri = String::with_capacity(iri.len());
+    for byte in iri.bytes() {
+        if byte.is_ascii() {
+            uri.push(char::from(byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
     }
-    let encoded = |c: char| {
-        let mut bytes = [0; 4];
-        let bytes = c.encode_utf8(&mut bytes).bytes();
-        if c.is_ascii() { c.to_string() } else { bytes.map(|byte| format!("%{byte:02X}")).collect() }
-    };
-    iri.chars().map(encoded).collect()
+    uri
 }
 
 /// Changes that are recorded in one transaction.

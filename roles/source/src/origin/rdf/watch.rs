@@ -123,14 +123,12 @@ impl Shared {
                     let settled = read.is_none() || last.as_ref() == Some(&files);
                     let again = read.as_ref() != Some(&files) || confirmed;
                     if again && settled {
-                        match self.read(folder, &files) {
-                            Ok(()) => read = Some(files.clone()),
-                            Err(error) if is_passing(&error) => {
-                                self.wait(RETRY);
-                                continue;
-                            }
-                            Err(_) => read = Some(files.clone()),
+                        if self.read(folder, &files).is_err_and(|error| is_passing(&error)) {
+                            self.wait(RETRY);
+                            continue;
                         }
+                        // What is wrong stays so until it is changed.
+                        read = Some(files.clone());
                     }
                     last = Some(files);
                     pause
@@ -214,11 +212,7 @@ impl Shared {
             }
             // A confirmation does not wake this thread.
             let wait = left.min(PAUSE.0);
-            lock = self
-                .changed
-                .wait_timeout(lock, wait)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            lock = self.changed.wait_timeout(lock, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

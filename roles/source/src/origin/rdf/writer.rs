@@ -39,7 +39,9 @@ pub enum NotDescription {
     )]
     Other(String),
     /// Statements about blank nodes that the entity does not reach.
-    #[error("{0} statements about blank nodes are not part of the description\n  help: leave them out")]
+    #[error(
+        "{0} statements about blank nodes are not part of the description\n  help: leave them out"
+    )]
     Unreached(usize),
 }
 

@@ -13,11 +13,8 @@ const SHOWN: usize = 1_000;
 pub(crate) fn entity_page(set: &PublishedSet, entity: &Entity) -> Vec<u8> {
     let description = entity.state.description.as_deref();
     let title = description.and_then(|found| found.label.as_deref()).unwrap_or(&entity.iri);
-    let mut main = format!(
-        "<h1>{}</h1>\n<p><code>{}</code></p>\n",
-        escaped(title),
-        escaped(&entity.iri)
-    );
+    let mut main =
+        format!("<h1>{}</h1>\n<p><code>{}</code></p>\n", escaped(title), escaped(&entity.iri));
     let _ = writeln!(
         main,
         "<dl>\n<dt>Set</dt><dd><a href=\"{}\">{}</a></dd>\n<dt>Last change</dt><dd><time>{}</time></dd>\n</dl>",
@@ -43,7 +40,8 @@ pub(crate) fn entity_page(set: &PublishedSet, entity: &Entity) -> Vec<u8> {
     for form in entity.forms().into_iter().filter(|form| *form != Form::Page) {
         let (url, media_type) =
             (escaped(&format!("{address}?syntax={}", form.name())), form.media_type());
-        let _ = writeln!(main, "<li><a href=\"{url}\" type=\"{media_type}\">{}</a></li>", form.title());
+        let _ =
+            writeln!(main, "<li><a href=\"{url}\" type=\"{media_type}\">{}</a></li>", form.title());
         let _ = writeln!(links, "<link rel=\"alternate\" type=\"{media_type}\" href=\"{url}\">");
     }
     main.push_str("</ul>\n");
