@@ -201,6 +201,31 @@ fn a_description_can_be_put_through_the_api() {
     assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, &stated));
 }
 
+#[test]
+fn a_lost_description_is_read_again_after_a_repair() {
+    let place = Place::new();
+    place.write("one.ttl", TURTLE);
+    let source = place.serve(0);
+    let port = source.port();
+    let copy = place.path("copy");
+    let expected = descriptions(Syntax::Turtle, TURTLE);
+    assert_copy_of(&source, &copy, &expected);
+    assert_eq!(source.stop(), Some(0));
+    let store = place.path("rdf").join(".abreast");
+    fs::remove_dir_all(store.join("contents")).unwrap();
+    fs::create_dir(store.join("contents")).unwrap();
+    let check = run(abreast().arg("check").arg(&store));
+    assert_ne!(check.status.code(), Some(0));
+    let repair = run(abreast().arg("repair").arg(&store));
+    assert_eq!(repair.status.code(), Some(0), "{}", String::from_utf8_lossy(&repair.stderr));
+    let source = place.serve(port);
+    fs::remove_dir_all(&copy).unwrap();
+    assert_copy_of(&source, &copy, &expected);
+    assert_eq!(source.stop(), Some(0));
+    let check = run(abreast().arg("check").arg(&store));
+    assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&check.stdout));
+}
+
 /// A random state: statements about a few hundred entities.
 fn state(random: &mut Random) -> String {
     let mut text = String::from("@prefix : <http://id.example/> .\n");

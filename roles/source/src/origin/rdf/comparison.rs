@@ -123,7 +123,8 @@ impl Merge<'_> {
         }
         self.report.statements += group.statements;
         let fingerprint = fingerprint_of(self.describer.gather(&group, &mut self.blanks)?);
-        if known.is_some_and(|known| known.witness == fingerprint) {
+        // A description that was lost is read again.
+        if known.is_some_and(|known| known.content.is_some() && known.witness == fingerprint) {
             self.report.unchanged += 1;
             return Ok(());
         }
