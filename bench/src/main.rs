@@ -27,7 +27,7 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 15] = [
+const BENCHES: [(&str, &str, Bench); 16] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
@@ -42,6 +42,7 @@ const BENCHES: [(&str, &str, Bench); 15] = [
     ("hub-store", "What a hub must not forget", benches::hub_store::run),
     ("contents", "Keeping a million small contents", benches::contents::run),
     ("index", "Documents of very large sets", benches::index::run),
+    ("rdf", "Importing ten million statements", benches::rdf::run),
     ("real", "Real collections, followed", benches::real::run),
 ];
 

@@ -12,6 +12,7 @@ pub(crate) mod latency;
 pub(crate) mod mirror;
 pub(crate) mod parse;
 pub(crate) mod publish;
+pub(crate) mod rdf;
 pub(crate) mod real;
 pub(crate) mod serve;
 pub(crate) mod validate;
