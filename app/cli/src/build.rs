@@ -1,16 +1,19 @@
 //! `abreast build`: a whole Source as files, for a web server or a bucket that only sends files.
 
-use crate::config::{File, FolderOrigin, Origin, ServeConfig, SetFile, UsageError};
-use crate::open_set::{open_folder, open_log, publish};
+use crate::config::{File, FolderOrigin, Origin, RdfOrigin, ServeConfig, SetFile, UsageError};
+use crate::open_set::{open_folder, open_log, publish, set_urls};
 use crate::stores::{Stores, Task};
 use crate::terminal::{line, warning};
+use abreast_contents::Contents;
 use abreast_core::ChangeLog;
 use abreast_folder::Folder;
 use abreast_source::Representations;
 use abreast_source::archive::ArchiveError;
 use abreast_source::links::Links;
+use abreast_source::origin::rdf::{RdfFolder, RdfOptions, RdfReport};
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
+use abreast_source::versions::collect_all;
 use abreast_source::{Deletions, Held, IngestOptions, ScanError, ScanOptions, ScanReport, scan};
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
@@ -49,14 +52,17 @@ pub(crate) struct BuildArgs {
     /// Folder to publish
     #[arg(required_unless_present = "config")]
     folder: Option<PathBuf>,
+    /// Origin of the resources: files of the folder, or entities that its RDF files describe
+    #[arg(long, value_name = "KIND", value_parser = ["folder", "rdf"])]
+    origin: Option<String>,
     /// Write the site to this folder; created if missing
     #[arg(long, value_name = "SITE")]
     out: PathBuf,
     /// Public URL of SITE, from which all published URLs are built
     #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
     base_url: String,
-    /// Copy the resources into the site too
-    #[arg(long, required_unless_present = "resources_url")]
+    /// Copy the resources into the site too; descriptions of entities always are
+    #[arg(long, required_unless_present_any = ["resources_url", "origin"])]
     copy: bool,
     /// URL of FOLDER, if the resources are published already
     #[arg(long, value_name = "URL", conflicts_with_all = ["copy", "config"], value_parser = crate::address::base_url)]
@@ -180,6 +186,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
             name: args.name.clone(),
             title: args.title.clone(),
             folder: folder.clone(),
+            origin: args.origin.clone(),
             digests: args.digests.clone(),
             follow_links: args.follow_links.then_some(true),
             filter: args.rules.rules.clone(),
@@ -192,13 +199,16 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     file.given(None, Some(&args.base_url), Some(&data));
     let config = ServeConfig::check(file)?;
     for set in &config.sets {
-        let Origin::Folder(folder) = &set.origin else {
-            bail!(UsageError(format!(
-                "the set `{}` has no folder: its records come over the API, and `abreast serve` publishes them",
+        match &set.origin {
+            Origin::Folder(folder) => check_place(&args.out, &folder.path, args.copy)?,
+            Origin::Rdf(RdfOrigin { folder: Some(folder), .. }) => {
+                check_place(&args.out, folder, false)?;
+            }
+            Origin::Records | Origin::Rdf(_) => bail!(UsageError(format!(
+                "the set `{}` has no folder: what comes over the API or by `import` is published by `abreast serve`",
                 set.slug
-            )));
-        };
-        check_place(&args.out, &folder.path, args.copy)?;
+            ))),
+        }
     }
     Ok(config)
 }
@@ -240,10 +250,26 @@ fn build(
     let mut scanned = Scanned::default();
     let mut unreadable = SiteReport::default();
     let mut published = Vec::new();
+    let mut contents = None;
     for set in config.sets {
-        // Sets of records are refused before.
-        let Origin::Folder(origin) = &set.origin else { continue };
         let id = open_log(&*log, &set)?;
+        let origin = match &set.origin {
+            Origin::Folder(origin) => origin,
+            Origin::Rdf(origin) => {
+                stores.keep();
+                let contents = contents.get_or_insert(stores.contents()?);
+                let report = read_rdf(args, &stores, &log, id, origin, contents)?;
+                scanned.files += report.entities;
+                scanned.changes += report.created + report.updated + report.deleted;
+                let representations =
+                    Representations::elsewhere().with_kept(crate::versions::reader(Some(contents)));
+                let urls = set_urls(&urls, &set).in_files();
+                published.push(publish(&stores, &set, id, urls, representations)?);
+                continue;
+            }
+            // Refused before.
+            Origin::Records => continue,
+        };
         let folder = open_folder(origin)?;
         let set_urls = urls.set(&set.slug);
         let set_urls = args
@@ -272,7 +298,32 @@ fn build(
     let mut report = write_site(&publisher, &args.out, options, cancel)?;
     report.problem_count += unreadable.problem_count;
     report.problems.extend(unreadable.problems);
+    if let Some(contents) = contents {
+        // Descriptions of before are needed no more.
+        collect_all(log, contents, Vec::new())
+            .map_err(|error| anyhow::anyhow!("cannot remove old descriptions: {error}"))?;
+    }
     Ok((scanned, report))
+}
+
+/// Records what changed in the RDF files of a folder since the last build.
+fn read_rdf(
+    args: &BuildArgs,
+    stores: &Stores,
+    log: &Arc<dyn ChangeLog>,
+    set: abreast_core::SetId,
+    origin: &RdfOrigin,
+    contents: &Contents,
+) -> Result<RdfReport> {
+    let mut options = RdfOptions::new(crate::rdf::temporary_folder(stores)?);
+    options.digests = origin.digests;
+    options.confirm_deletions = args.confirm_deletions;
+    let path = origin.folder.clone().unwrap_or_default();
+    let (log, contents) = (Arc::clone(log), contents.clone());
+    let report =
+        RdfFolder { path, log, set, contents, options }.read().map_err(crate::rdf::refused)?;
+    report.warn();
+    Ok(report)
 }
 
 /// Records what changed in a folder since the last build; files still being written are waited for

@@ -89,7 +89,8 @@ fn standard_input(format: Option<Format>) -> Result<RdfInput> {
     Ok(RdfInput { name: "standard input".to_owned(), syntax, base: None, bytes })
 }
 
-fn refused(error: RdfError) -> anyhow::Error {
+/// The error of a command, with its exit code.
+pub(crate) fn refused(error: RdfError) -> anyhow::Error {
     match error {
         RdfError::Deletions { .. } => ExitCodeError {
             message: format!("{error}\n  help: if that is right, add --confirm-deletions"),

@@ -90,11 +90,20 @@ pub(crate) fn is_published_path(path: &[u8]) -> bool {
 pub struct Naming {
     resources: String,
     /// Of a set of entities.
-    entities: Option<Namespace>,
+    entities: Option<EntityPaths>,
 }
 
-/// The beginning of the IRIs of a set's entities, which their addresses leave out; empty for none.
-type Namespace = String;
+/// How the addresses of entities are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct EntityPaths {
+    /// The beginning of IRIs that is left out; empty for none.
+    namespace: String,
+    /// The end of each address: that of a file's name in a static site, empty on a server.
+    suffix: &'static str,
+}
+
+/// What the names of files with descriptions end with.
+const FILE_SUFFIX: &str = ".nt";
 
 /// Begins the path of an entity outside the namespace.
 const OUTSIDE: &str = "!iri";
@@ -109,7 +118,18 @@ impl Naming {
     /// Of entities whose IRIs begin with this namespace, or with none in particular.
     #[must_use]
     pub fn of_entities(self, namespace: impl Into<String>) -> Self {
-        Self { entities: Some(namespace.into()), ..self }
+        let entities = EntityPaths { namespace: namespace.into(), suffix: "" };
+        Self { entities: Some(entities), ..self }
+    }
+
+    /// Of descriptions that are files of a static site: their addresses end in `.nt`, so that a
+    /// web server knows their type, and `a` and `a/b` can both be there.
+    #[must_use]
+    pub(crate) fn in_files(mut self) -> Self {
+        if let Some(entities) = &mut self.entities {
+            entities.suffix = FILE_SUFFIX;
+        }
+        self
     }
 
     /// The common beginning of the URIs of the set's own resources.
@@ -148,9 +168,9 @@ impl Naming {
     pub(crate) fn write_uri(&self, key: &str, out: &mut String) {
         out.clear();
         match &self.entities {
-            Some(namespace) => {
+            Some(entities) => {
                 out.push_str(&self.resources);
-                write_entity_path(key, namespace, out);
+                entities.write(key, out);
             }
             None if Self::is_own(key) => {
                 out.push_str(&self.resources);
@@ -164,7 +184,7 @@ impl Naming {
     pub fn address_path(&self, key: &str) -> String {
         let mut path = String::with_capacity(key.len());
         match &self.entities {
-            Some(namespace) => write_entity_path(key, namespace, &mut path),
+            Some(entities) => entities.write(key, &mut path),
             None => path.push_str(key),
         }
         path
@@ -172,55 +192,76 @@ impl Naming {
 
     /// The key of the resource at a path below those of the set; `None` where none can be.
     pub fn key_at(&self, path: &str) -> Option<String> {
-        let Some(namespace) = &self.entities else {
+        let Some(entities) = &self.entities else {
             return Some(key_of(&path_of(path)));
         };
-        let key = entity_at(path, namespace)?;
+        let key = entities.read(path)?;
         let mut canonical = String::new();
-        write_entity_path(&key, namespace, &mut canonical);
+        entities.write(&key, &mut canonical);
         // One spelling for each entity; percent signs may be written in another way.
         (path_of(&canonical) == path_of(path)).then_some(key)
     }
 }
 
-/// Appends the path of an entity: its IRI behind the namespace, or all of it behind `!iri`. Segments
-/// that a path may not have everywhere (none, `.`, `..`) follow a `!`.
-fn write_entity_path(iri: &str, namespace: &str, out: &mut String) {
-    let rest = match iri.strip_prefix(namespace) {
-        Some(rest) if !namespace.is_empty() && !rest.is_empty() => rest,
-        _ => {
-            out.push_str(OUTSIDE);
-            out.push('/');
-            iri
+impl EntityPaths {
+    /// Appends the path of an entity: its IRI behind the namespace, or all of it behind `!iri`.
+    /// Segments that a path may not have everywhere (none, `.`, `..`) follow a `!`; those that a
+    /// file's name could be as well are followed by one.
+    fn write(&self, iri: &str, out: &mut String) {
+        let rest = match iri.strip_prefix(&self.namespace) {
+            Some(rest) if !self.namespace.is_empty() && !rest.is_empty() => rest,
+            _ => {
+                out.push_str(OUTSIDE);
+                out.push('/');
+                iri
+            }
+        };
+        let mut segments = rest.split('/').peekable();
+        while let Some(segment) = segments.next() {
+            if matches!(segment, "" | "." | "..") || segment.starts_with('!') {
+                out.push('!');
+            }
+            abreast_webtypes::encode_segment(segment.as_bytes(), out);
+            if segments.peek().is_some() {
+                if self.is_file_name(segment) {
+                    out.push('!');
+                }
+                out.push('/');
+            }
         }
-    };
-    for (number, segment) in rest.split('/').enumerate() {
-        if number > 0 {
-            out.push('/');
-        }
-        if matches!(segment, "" | "." | "..") || segment.starts_with('!') {
-            out.push('!');
-        }
-        abreast_webtypes::encode_segment(segment.as_bytes(), out);
+        out.push_str(self.suffix);
     }
-}
 
-/// The IRI of the entity with this path.
-fn entity_at(path: &str, namespace: &str) -> Option<String> {
-    let (mut iri, rest) = match path.strip_prefix(OUTSIDE).and_then(|rest| rest.strip_prefix('/')) {
-        Some(rest) => (String::new(), rest),
-        None if namespace.is_empty() => return None,
-        None => (namespace.to_owned(), path),
-    };
-    for (number, segment) in rest.split('/').enumerate() {
-        if number > 0 {
-            iri.push('/');
+    /// The IRI of the entity with this path.
+    fn read(&self, path: &str) -> Option<String> {
+        let path = path.strip_suffix(self.suffix)?;
+        let outside = path.strip_prefix(OUTSIDE).and_then(|rest| rest.strip_prefix('/'));
+        let (mut iri, rest) = match outside {
+            Some(rest) => (String::new(), rest),
+            None if self.namespace.is_empty() => return None,
+            None => (self.namespace.clone(), path),
+        };
+        let mut segments = rest.split('/').peekable();
+        while let Some(segment) = segments.next() {
+            let decoded = abreast_webtypes::decode_segment(segment.as_bytes());
+            let decoded = String::from_utf8(decoded).ok()?;
+            let mut text = decoded.strip_prefix('!').unwrap_or(&decoded);
+            let is_last = segments.peek().is_none();
+            if !is_last && self.is_file_name(text) {
+                text = text.strip_suffix('!')?;
+            }
+            iri.push_str(text);
+            if !is_last {
+                iri.push('/');
+            }
         }
-        let decoded =
-            String::from_utf8(abreast_webtypes::decode_segment(segment.as_bytes())).ok()?;
-        iri.push_str(decoded.strip_prefix('!').unwrap_or(&decoded));
+        Some(iri)
     }
-    Some(iri)
+
+    /// Whether the name of a folder could be that of a file with a description.
+    fn is_file_name(&self, segment: &str) -> bool {
+        !self.suffix.is_empty() && segment.trim_end_matches('!').ends_with(self.suffix)
+    }
 }
 
 /// The key of a relative path: each name encoded as one segment.
@@ -306,14 +347,16 @@ mod tests {
             ["", "http://id.example/", "http://id.example", "urn:isbn:", "http://id.example/a"]
         {
             let naming = Naming::new("https://example.org/set/r/").of_entities(namespace);
-            let mut addresses = std::collections::BTreeSet::new();
-            for iri in iris {
-                let address = naming.uri(iri);
-                let path = address.strip_prefix("https://example.org/set/r/").unwrap();
-                assert!(path.split('/').all(|part| !["", ".", ".."].contains(&part)), "{path}");
-                assert!(path.is_ascii() && !path.contains("%2F"), "{path}");
-                assert_eq!(naming.key_at(path).as_deref(), Some(iri), "{path}");
-                assert!(addresses.insert(address), "{iri}");
+            for naming in [naming.clone(), naming.in_files()] {
+                let mut addresses = std::collections::BTreeSet::new();
+                for iri in iris {
+                    let address = naming.uri(iri);
+                    let path = address.strip_prefix("https://example.org/set/r/").unwrap();
+                    assert!(path.split('/').all(|part| !["", ".", ".."].contains(&part)), "{path}");
+                    assert!(path.is_ascii() && !path.contains("%2F"), "{path}");
+                    assert_eq!(naming.key_at(path).as_deref(), Some(iri), "{path}");
+                    assert!(addresses.insert(address), "{iri}");
+                }
             }
         }
         let naming = Naming::new("r/").of_entities("http://id.example/");

@@ -202,6 +202,42 @@ fn a_description_can_be_put_through_the_api() {
 }
 
 #[test]
+fn a_static_site_has_each_description_as_a_file() {
+    let place = Place::new();
+    let site = place.path("site");
+    let build = || {
+        let mut command = abreast();
+        command.arg("build").arg(place.path("rdf")).arg("--out").arg(&site);
+        command.args(["--origin", "rdf", "--name", "set", "--base-url", "https://example.org/"]);
+        let output = run(&mut command);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let of_site = || {
+        let all = files(&site.join("set/r"));
+        all.into_values().map(|lines| {
+            let text = String::from_utf8(lines.clone()).unwrap();
+            (descriptions(Syntax::NTriples, &text).into_keys().next().unwrap(), lines)
+        })
+    };
+    let first =
+        format!("{TURTLE}<http://id.example/a/below> :p 1 . <http://id.example/a.nt/b> :p 2 .");
+    place.write("one.ttl", &first);
+    build();
+    assert_eq!(of_site().collect::<BTreeMap<_, _>>(), descriptions(Syntax::Turtle, &first));
+    let list = fs::read_to_string(site.join("set/resourcelist.xml")).unwrap();
+    let loc = "<loc>https://example.org/set/r/!iri/http%3A/!/id.example/a.nt</loc>";
+    assert!(list.contains(loc), "{list}");
+    assert!(site.join("set/r/!iri/http:/!/id.example/a.nt").is_file());
+    let second = first.replace("London", "Paris").replace(":b a", ":c a");
+    place.write("one.ttl", &second);
+    build();
+    assert_eq!(of_site().collect::<BTreeMap<_, _>>(), descriptions(Syntax::Turtle, &second));
+    let changes = fs::read_to_string(site.join("set/changelist.xml")).unwrap();
+    assert_eq!(changes.matches("change=\"deleted\"").count(), 1);
+    assert_eq!(changes.matches("change=\"updated\"").count(), 1);
+}
+
+#[test]
 fn a_lost_description_is_read_again_after_a_repair() {
     let place = Place::new();
     place.write("one.ttl", TURTLE);

@@ -7,7 +7,7 @@ use super::build_record::{BuildRecord, Mark};
 use super::site_folder::SiteFolder;
 use super::tree_of;
 use super::{SiteError, SiteReport};
-use crate::names::key_of;
+use crate::names::{key_of, path_of};
 use crate::publish::{PublishedSet, Publisher};
 use crate::{Naming, Representation};
 use abreast_core::{KeyRange, Position, Resource, State};
@@ -86,7 +86,7 @@ impl Copies<'_> {
         if let Some(mark) = record.mark(&set.slug).filter(|mark| mark.created == created) {
             return self.changed(set, mark.position, &mut |key| {
                 if log.resource(set.id, key)?.is_none() {
-                    let gone = target(&tree, key);
+                    let gone = target(&tree, set, key);
                     let removed =
                         gone.map(|path| site_folder.remove_bytes(&path, keep)).transpose()?;
                     report.removed += u64::from(removed.unwrap_or(false));
@@ -109,7 +109,12 @@ impl Copies<'_> {
         let tree = tree_of(self.publisher, set);
         let mut unknown = Vec::new();
         site_folder.visit(&tree, &mut |path| {
-            if self.publisher.log().resource(set.id, &key_of(&path[tree.len()..]))?.is_none() {
+            let key = set.urls.naming().key_at(&key_of(&path[tree.len()..]));
+            let known = match key {
+                Some(key) => self.publisher.log().resource(set.id, &key)?.is_some(),
+                None => false,
+            };
+            if !known {
                 unknown.push(path.to_vec());
             }
             Ok(())
@@ -132,7 +137,8 @@ impl Copies<'_> {
             })?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = *last;
-            for (_, key) in page.iter().filter(|(_, key)| Naming::is_own(key)) {
+            let all = set.urls.naming().names_entities();
+            for (_, key) in page.iter().filter(|(_, key)| all || Naming::is_own(key)) {
                 if self.stop.load(Ordering::Relaxed) {
                     return Err(SiteError::Stopped);
                 }
@@ -153,7 +159,7 @@ impl Copies<'_> {
         }
         let tree = tree_of(self.publisher, set);
         // A resource that is not of the set has no path in the site.
-        let Some(target) = target(&tree, &resource.key) else { return Ok(()) };
+        let Some(target) = target(&tree, set, &resource.key) else { return Ok(()) };
         let shown = || String::from_utf8_lossy(&target).escape_debug().to_string();
         if let Some(file) = site_folder.open_file(&target, resource.state.length.unwrap_or(0))?
             && digests_of(&mut &file, &mut io::sink(), &resource.state).is_ok_and(|same| same)
@@ -211,8 +217,14 @@ fn read(from: Representation, state: &State) -> Result<Option<Opened>, String> {
 }
 
 /// The path of a key's copy in the site; `None` for a URI.
-fn target(tree: &str, key: &str) -> Option<Vec<u8>> {
-    Some([tree.as_bytes(), Naming::path(key)?.as_slice()].concat())
+fn target(tree: &str, set: &PublishedSet, key: &str) -> Option<Vec<u8>> {
+    let naming = set.urls.naming();
+    let path = if naming.names_entities() {
+        path_of(&naming.address_path(key))
+    } else {
+        Naming::path(key)?
+    };
+    Some([tree.as_bytes(), path.as_slice()].concat())
 }
 
 enum Failed {

@@ -161,7 +161,7 @@ pub fn write_site(
             }
         }
     }
-    for set in publisher.sets().iter().filter(|_| options.copy) {
+    for set in publisher.sets().iter().filter(|set| is_copied(set, options)) {
         let tree = tree_of(publisher, set);
         if !record.owns(&tree) {
             if !recovers && site_folder.exists(tree.trim_end_matches('/'))? {
@@ -186,7 +186,7 @@ pub fn write_site(
 
     let copies = Copies { publisher, stop };
     let mut copied = Vec::new();
-    for set in publisher.sets().iter().filter(|_| options.copy) {
+    for set in publisher.sets().iter().filter(|set| is_copied(set, options)) {
         copied.push((set, copies.put(set, &mut site_folder, &record, &mut report)?));
     }
     let mut entering = false;
@@ -228,6 +228,12 @@ pub fn write_site(
     site_folder.sync()?;
     record.save()?;
     Ok(report)
+}
+
+/// Whether the resources of a set are copied into the site: descriptions of entities have no other
+/// place.
+fn is_copied(set: &PublishedSet, options: SiteOptions) -> bool {
+    options.copy || set.urls.naming().names_entities()
 }
 
 /// All documents of all projections, those that name no others first.

@@ -3,7 +3,7 @@
 //! The names, sizes and times of the files are compared again and again; when they differ, and have
 //! stayed the same for a moment, all of them are read.
 
-use super::{RdfError, RdfInput, RdfOptions, RdfTarget};
+use super::{RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget};
 use crate::names::is_published_name;
 use crate::{WatchState, WatchStatus};
 use abreast_contents::Contents;
@@ -39,6 +39,28 @@ pub struct RdfFolder {
     pub contents: Contents,
     /// How files are read.
     pub options: RdfOptions,
+}
+
+impl RdfFolder {
+    /// Makes the files, as they are now, the complete state of the set.
+    ///
+    /// # Errors
+    /// The folder or a file cannot be read, or too much would be deleted: nothing is recorded then.
+    /// Or the log, the contents or the disk fail.
+    pub fn read(&self) -> Result<RdfReport, RdfError> {
+        self.replace(&list(&self.path)?)
+    }
+
+    fn replace(&self, files: &[Seen]) -> Result<RdfReport, RdfError> {
+        let inputs = files.iter().map(|file| RdfInput::open(&file.path));
+        let target = RdfTarget {
+            log: &*self.log,
+            set: self.set,
+            contents: &self.contents,
+            options: &self.options,
+        };
+        super::replace(target, inputs, SystemClock.now())
+    }
 }
 
 /// A running watch.
@@ -143,14 +165,7 @@ impl Shared {
     fn read(&self, folder: &mut RdfFolder, files: &[Seen]) -> Result<(), RdfError> {
         self.status.set(WatchState::Scanning);
         folder.options.confirm_deletions = self.status.take_confirmed();
-        let inputs = files.iter().map(|file| RdfInput::open(&file.path));
-        let target = RdfTarget {
-            log: &*folder.log,
-            set: folder.set,
-            contents: &folder.contents,
-            options: &folder.options,
-        };
-        let result = super::replace(target, inputs, SystemClock.now());
+        let result = folder.replace(files);
         let now = SystemClock.now();
         match &result {
             Ok(report) => {

@@ -55,7 +55,12 @@ impl SourceUrls {
 
     /// The URLs of one set.
     pub fn set(&self, slug: &str) -> SetUrls {
-        SetUrls { base: format!("{}{slug}/", self.base), resources: None, entities: None }
+        SetUrls {
+            base: format!("{}{slug}/", self.base),
+            resources: None,
+            entities: None,
+            in_files: false,
+        }
     }
 }
 
@@ -67,6 +72,8 @@ pub struct SetUrls {
     resources: Option<String>,
     /// The namespace of the entities that are the resources.
     entities: Option<String>,
+    /// Whether descriptions of entities are files.
+    in_files: bool,
 }
 
 impl SetUrls {
@@ -80,6 +87,12 @@ impl SetUrls {
     #[must_use]
     pub fn of_entities(self, namespace: &str) -> Self {
         Self { entities: Some(namespace.to_owned()), ..self }
+    }
+
+    /// The same, in a static site: descriptions of entities are files.
+    #[must_use]
+    pub fn in_files(self) -> Self {
+        Self { in_files: true, ..self }
     }
 
     /// The common prefix of its documents' URLs, ending in `/`.
@@ -201,6 +214,7 @@ impl SetUrls {
     pub fn naming(&self) -> Naming {
         let naming = Naming::new(self.resources());
         match &self.entities {
+            Some(namespace) if self.in_files => naming.of_entities(namespace).in_files(),
             Some(namespace) => naming.of_entities(namespace),
             None => naming,
         }
