@@ -205,6 +205,10 @@ fn is_decimal(value: &str) -> bool {
     value.split_once('.').is_some_and(|(whole, part)| {
         let digits = whole.strip_prefix('-').unwrap_or(whole);
         let is_digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        is_integer(digits) && is_digits && (!part.ends_with('0') || part == "0") && value != "-0.0"
+        !digits.starts_with('-')
+            && is_integer(digits)
+            && is_digits
+            && (!part.ends_with('0') || part == "0")
+            && value != "-0.0"
     })
 }
