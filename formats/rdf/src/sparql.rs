@@ -206,6 +206,30 @@ pub fn insert<'a>(
     insertion(graph.as_deref(), descriptions.into_iter())
 }
 
+/// The request that inserts descriptions, each into a graph of its own choice or the default graph.
+/// Equal labels in two descriptions are two blank nodes. Without any statement it is empty.
+///
+/// # Errors
+/// - A term or a graph is an IRI that SPARQL does not permit.
+/// - A line is not a statement as this crate writes it.
+pub fn insert_into<'a>(
+    descriptions: impl IntoIterator<Item = (Option<&'a str>, &'a [u8])>,
+) -> Result<String, SparqlError> {
+    let (mut data, mut blanks) = (String::new(), 0);
+    for (graph, lines) in descriptions {
+        let graph = graph.map(iri).transpose()?;
+        if lines.is_empty() {
+            continue;
+        }
+        if let Some(graph) = &graph {
+            let _ = writeln!(data, "GRAPH {graph} {{");
+        }
+        write_data(&mut data, lines, &mut blanks)?;
+        data.push_str(if graph.is_some() { "}\n" } else { "" });
+    }
+    Ok(if data.is_empty() { data } else { format!("INSERT DATA {{\n{data}}}\n") })
+}
+
 /// The query whether a blank node is farther from the entity in the store than `depth` statements.
 ///
 /// # Errors
@@ -326,23 +350,7 @@ fn insertion<'a>(
     let mut data = String::new();
     let mut blanks = 0;
     for lines in descriptions {
-        let mut labels: HashMap<&[u8], usize> = HashMap::new();
-        for statement in statements(lines) {
-            let Statement { subject, predicate, object } = statement?;
-            for (term, end) in [(subject, ' '), (predicate, ' '), (object, ' ')] {
-                if is_blank(term) {
-                    let number = *labels.entry(term).or_insert_with(|| {
-                        blanks += 1;
-                        blanks
-                    });
-                    let _ = write!(data, "_:b{number}");
-                } else {
-                    write_term(&mut data, term)?;
-                }
-                data.push(end);
-            }
-            data.push_str(".\n");
-        }
+        write_data(&mut data, lines, &mut blanks)?;
     }
     if data.is_empty() {
         return Ok(data);
@@ -351,6 +359,28 @@ fn insertion<'a>(
         Some(graph) => format!("INSERT DATA {{ GRAPH {graph} {{\n{data}}} }}\n"),
         None => format!("INSERT DATA {{\n{data}}}\n"),
     })
+}
+
+/// Writes the statements of one description; `blanks` are the blank nodes written before.
+fn write_data(data: &mut String, lines: &[u8], blanks: &mut usize) -> Result<(), SparqlError> {
+    let mut labels: HashMap<&[u8], usize> = HashMap::new();
+    for statement in statements(lines) {
+        let Statement { subject, predicate, object } = statement?;
+        for term in [subject, predicate, object] {
+            if is_blank(term) {
+                let number = *labels.entry(term).or_insert_with(|| {
+                    *blanks += 1;
+                    *blanks
+                });
+                let _ = write!(data, "_:b{number}");
+            } else {
+                write_term(data, term)?;
+            }
+            data.push(' ');
+        }
+        data.push_str(".\n");
+    }
+    Ok(())
 }
 
 /// An IRI as SPARQL writes it.
@@ -427,6 +457,20 @@ mod tests {
              <http://e/a> <http://e/p> _:b1 .\n_:b1 <http://e/p> _:b2 .\n\
              <http://e/a> <http://e/p> _:b3 .\n_:b3 <http://e/p> _:b4 .\n}\n"
         );
+    }
+
+    #[test]
+    fn descriptions_are_inserted_into_graphs_of_their_own() {
+        let lines = b"<http://e/a> <http://e/p> _:x .\n";
+        let descriptions =
+            [(Some("http://e/g"), &lines[..]), (None, lines), (Some("http://e/h"), b"")];
+        assert_eq!(
+            insert_into(descriptions).unwrap(),
+            "INSERT DATA {\nGRAPH <http://e/g> {\n<http://e/a> <http://e/p> _:b1 .\n}\n\
+             <http://e/a> <http://e/p> _:b2 .\n}\n"
+        );
+        assert_eq!(insert_into([]).unwrap(), "");
+        assert!(insert_into([(Some("http://e/>"), &lines[..])]).is_err());
     }
 
     #[test]
