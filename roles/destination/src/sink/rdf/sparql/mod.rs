@@ -128,22 +128,23 @@ impl Change {
     }
 }
 
-/// Paths from which on their number does not matter.
-const PATHS_MAX: u64 = 0xf_ffff;
+/// Bits of each number of a reach in a row. A description has no more statements than they count.
+const BITS: u32 = 20;
+/// What has this many paths, or more, has any number of them.
+const MOST: u64 = (1 << BITS) - 1;
 
 /// A reach as the row of a resource has it, in place of the time of a file.
 fn packed(reach: Reach) -> i64 {
-    (reach.depth as i64) << 20 | reach.paths.min(PATHS_MAX) as i64
+    let (steps, depth) = (reach.steps as u64, reach.depth as u64);
+    (steps << (2 * BITS) | depth << BITS | reach.paths.min(MOST)) as i64
 }
 
 /// The reach of what is stored, if the row states it.
 fn reach_in(row: Option<&Row>) -> Option<Reach> {
     let row = row.filter(|row| !is_distrusted(row))?;
-    let paths = match row.file_mtime as u64 & PATHS_MAX {
-        PATHS_MAX => u64::MAX,
-        paths => paths,
-    };
-    Some(Reach { depth: usize::try_from(row.file_mtime >> 20).ok()?, paths })
+    let part = |number: u32| (row.file_mtime as u64 >> (number * BITS)) & MOST;
+    let paths = if part(0) == MOST { u64::MAX } else { part(0) };
+    Some(Reach { depth: part(1) as usize, paths, steps: part(2) as usize })
 }
 
 /// An endpoint as a sink.
@@ -324,8 +325,10 @@ mod tests {
 
     #[test]
     fn a_row_states_how_far_blank_nodes_reach() {
-        for (depth, paths) in [(0, 0), (1, 7), (3, 0xf_fffe), (100_000, u64::MAX)] {
-            let reach = Reach { depth, paths };
+        for (depth, paths, steps) in
+            [(0, 0, 0), (1, 7, 1), (3, 0xf_fffe, 2), (100_000, u64::MAX, 12_500)]
+        {
+            let reach = Reach { depth, paths, steps };
             let row = Row { file_mtime: packed(reach), ..Row::default() };
             assert_eq!(reach_in(Some(&row)), Some(reach));
             assert_eq!(reach_in(Some(&distrusted(&row))), None);

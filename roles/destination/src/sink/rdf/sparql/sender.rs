@@ -252,7 +252,8 @@ impl Sender {
 /// A reach that is enough for either of two descriptions.
 fn either(one: Reach, other: Reach) -> Reach {
     if one.depth == other.depth {
-        return Reach { depth: one.depth, paths: one.paths.max(other.paths) };
+        let (paths, steps) = (one.paths.max(other.paths), one.steps.max(other.steps));
+        return Reach { depth: one.depth, paths, steps };
     }
     Reach::of_depth(one.depth.max(other.depth))
 }
