@@ -101,7 +101,9 @@ impl Response {
             304 if !request.is_conditional() => {
                 wrong("answered 304 to a request without condition".into())
             }
-            204 if !request.head => wrong("answered 204, no content, to a GET".into()),
+            204 if !request.head && request.post.is_none() => {
+                wrong("answered 204, no content, to a GET".into())
+            }
             206 if request.usable_range().is_none() => {
                 wrong("answered with a part though the whole was asked for".into())
             }

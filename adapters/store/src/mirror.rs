@@ -5,6 +5,7 @@
 //! URIs.
 
 mod access;
+mod described;
 mod excluded;
 mod expected;
 mod packed;
@@ -24,12 +25,13 @@ use rusqlite::{Connection, OptionalExtension as _};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-pub(crate) const STEPS: [&str; 5] = [
+pub(crate) const STEPS: [&str; 6] = [
     include_str!("migrations/mirror_0001.sql"),
     include_str!("migrations/mirror_0002.sql"),
     include_str!("migrations/mirror_0003.sql"),
     include_str!("migrations/mirror_0004.sql"),
     include_str!("migrations/mirror_0005.sql"),
+    include_str!("migrations/mirror_0006.sql"),
 ];
 /// Tables of one run; SQLite keeps what does not fit its cache in a file.
 const SCRATCH: &str = "

@@ -149,8 +149,17 @@ const LOG_TABLES: [&str; 9] = [
     "versions",
     "contents",
 ];
-const MIRROR_TABLES: [&str; 7] =
-    ["meta", "resource", "pending", "access", "excluded", "segment", "packed"];
+const MIRROR_TABLES: [&str; 9] = [
+    "meta",
+    "resource",
+    "pending",
+    "access",
+    "excluded",
+    "segment",
+    "packed",
+    "description",
+    "superseded",
+];
 
 /// Reads what can be read of a damaged database into a new one, which takes its place. Returns
 /// whether it was damaged.

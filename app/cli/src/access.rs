@@ -117,6 +117,36 @@ impl AccessArgs {
         Ok(url)
     }
 
+    /// The credentials for another server that a run writes to: those of its URL, which is returned
+    /// without them, or of ABREAST_ENDPOINT_TOKEN, or of ABREAST_ENDPOINT_USER and
+    /// ABREAST_ENDPOINT_PASSWORD, or of the .netrc file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a URL without a host; no message has a secret in it.
+    pub(crate) fn apply_to_endpoint(&self, url: &str, net: &mut Options) -> Result<String> {
+        let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let (url, in_url) = without_login(url);
+        let token = environment("ABREAST_ENDPOINT_TOKEN");
+        let user = environment("ABREAST_ENDPOINT_USER");
+        let own = match (token, user) {
+            (Some(token), _) => Some(Authorization::bearer(&token)?),
+            (None, Some(user)) => {
+                let password = environment("ABREAST_ENDPOINT_PASSWORD").unwrap_or_default();
+                Some(Authorization::basic(&user, &password))
+            }
+            (None, None) => in_url,
+        };
+        if let Some(own) = own {
+            warn_if_readable_on_the_way(&url);
+            net.credentials.add(&url, own)?;
+        }
+        if let Some(path) = &self.netrc {
+            let path = if path.as_os_str() == USUAL_NETRC { usual_netrc()? } else { path.clone() };
+            net.credentials.add_netrc(&read_limited(&path, NETRC_MAX)?, &url)?;
+        }
+        Ok(url)
+    }
+
     /// The credentials for the Source itself.
     fn own(&self, in_url: Option<Authorization>) -> Result<Option<Authorization>> {
         let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -168,7 +198,7 @@ fn warn_if_readable_on_the_way(url: &str) {
         None => false,
     };
     if parsed.scheme() == "http" && !here {
-        tracing::warn!("credentials are sent to {url} unencrypted: use https if the Source has it");
+        tracing::warn!("credentials are sent to {url} unencrypted: use https if the server has it");
     }
 }
 

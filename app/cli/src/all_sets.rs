@@ -10,7 +10,7 @@ use crate::sync::failed;
 use abreast_destination::check::CopyPlace;
 use abreast_destination::{
     AuditOptions, AuditReport, Event, Mode, NewFolders, Observer, Problem, SETS_RECORD as RECORD,
-    SinkOptions, SourceSet, Summary, SyncOptions, source_sets,
+    SourceSet, Summary, SyncOptions, source_sets,
 };
 use abreast_folder::{Folder, Locked};
 use anyhow::{Context as _, Result, bail};
@@ -270,7 +270,7 @@ fn add(total: &mut Summary, one: &Summary) {
 fn common_state(options: &SyncOptions) -> PathBuf {
     match (&options.sink, &options.state) {
         // A stream or an object store has its state where the folder of a copy would be.
-        (SinkOptions::Folder | SinkOptions::Warc(_), None) => options.folder.join(STATE_FOLDER),
+        (sink, None) if sink.is_local() => options.folder.join(STATE_FOLDER),
         (_, Some(state)) => state.clone(),
         (_, None) => options.folder.clone(),
     }
@@ -278,8 +278,7 @@ fn common_state(options: &SyncOptions) -> PathBuf {
 
 /// Where the copies have their states, if that is elsewhere and the options do not name it.
 fn states_elsewhere(options: &SyncOptions) -> Option<PathBuf> {
-    let is_unnamed = options.state.is_none()
-        && matches!(options.sink, SinkOptions::Folder | SinkOptions::Warc(_));
+    let is_unnamed = options.state.is_none() && options.sink.is_local();
     let state = is_unnamed.then(|| state_in(&options.folder)).flatten()?;
     (state != common_state(options) && state != options.folder).then_some(state)
 }
@@ -409,7 +408,7 @@ fn options_of(all: &SyncOptions, place: &SetFolder) -> SyncOptions {
     options.state = all.state.as_ref().map(|state| state.join(&place.folder));
     options.backup_dir = all.backup_dir.as_ref().map(|backup| backup.join(&place.folder));
     #[cfg(feature = "s3")]
-    if let SinkOptions::Objects(objects) = &mut options.sink {
+    if let abreast_destination::SinkOptions::Objects(objects) = &mut options.sink {
         objects.url = format!("{}/{}", objects.url.trim_end_matches('/'), place.folder);
     }
     options

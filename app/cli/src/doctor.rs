@@ -89,7 +89,7 @@ pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
             doctor.report("folder", false, &format!("there is no folder {place}"), &help);
         }
         Some(folder) => {
-            check_folder(&mut doctor, Path::new(folder.strip_prefix("warc:").unwrap_or(folder)));
+            check_folder(&mut doctor, crate::target::folder_of(folder));
         }
         None => check_folder(&mut doctor, Path::new(".")),
     }

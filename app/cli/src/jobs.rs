@@ -236,7 +236,7 @@ fn places_of(job: &Job, file: &File) -> Vec<(&'static str, PathBuf)> {
             Some(set) => file.folder_of(set).ok().map(|folder| real(&folder)),
             // Its own name space, and kept apart from folders by its scheme.
             None if target.contains("://") => Some(PathBuf::from(target.trim_end_matches('/'))),
-            None => Some(real(Path::new(target.strip_prefix("warc:").unwrap_or(target)))),
+            None => Some(real(crate::target::folder_of(target))),
         };
         places.extend(place.map(|place| ("folder", place)));
     }

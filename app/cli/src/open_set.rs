@@ -12,6 +12,7 @@ use abreast_source::deposit::Deposit;
 use abreast_source::dump::{DumpSet, Dumps};
 use abreast_source::links::Links;
 use abreast_source::origin::rdf::{EntityWriter, RdfFolder, RdfOptions, RdfWatch};
+use abreast_source::projection::sdshare::{SetSnapshots, SnapshotOptions};
 use abreast_source::publish::{Notifications, PublishedSet, SetUrls, SourceUrls};
 use abreast_source::versions::{KeptSet, VersionUrls};
 use abreast_source::watch::{Watch, WatchOptions};
@@ -98,7 +99,6 @@ pub(crate) fn publish(
         representations,
         links: set.links.published()?,
         about: set.about.clone(),
-        beginning: set.origin.beginning(),
         archive: set.archives.map(open_archive).transpose()?,
         ..PublishedSet::new(id, set.slug.clone(), urls)
     })
@@ -127,12 +127,21 @@ impl SetOpener<'_> {
             let opened = self.dumps.open_set(DumpSet { id, slug, urls, representations, options });
             opened.context("cannot open the folder of dumps")
         });
+        let snapshots = if urls.naming().names_entities() {
+            let folder = self.stores.path("snapshots").join(&set.slug);
+            let (log, options) = (Arc::clone(self.log), SnapshotOptions::default());
+            let opened = SetSnapshots::open(log, id, representations.clone(), folder, options);
+            Some(opened.context("cannot open the folder of snapshots")?)
+        } else {
+            None
+        };
         let published = Arc::new(PublishedSet {
             versions: versions
                 .is_some()
                 .then(|| VersionUrls::new(self.urls, &set.slug, urls.naming())),
             dumps: dumps.transpose()?,
             notifications: self.notifications.clone(),
+            snapshots,
             ..publish(self.stores, &set, id, urls, representations)?
         });
         let title = set.title;

@@ -138,7 +138,7 @@ fn repair_folders(
 ) -> Result<()> {
     let is_of_sets = places.iter().any(|(set, _)| set.is_some());
     let _lock = if is_of_sets && !args.dry_run {
-        crate::all_sets::take(Path::new(args.dir.strip_prefix("warc:").unwrap_or(&args.dir)))?
+        crate::all_sets::take(crate::target::folder_of(&args.dir))?
     } else {
         None
     };

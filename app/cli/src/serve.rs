@@ -14,7 +14,7 @@ use abreast_source::archive;
 use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
 use abreast_source::origin::rdf::RdfWatch;
-use abreast_source::projection::sdshare::SdShare;
+use abreast_source::projection::sdshare::{SdShare, SetSnapshots};
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::versions::{Collector, KeptSet};
 use abreast_source::watch::Watch;
@@ -80,6 +80,7 @@ pub(crate) struct Running {
     thread: JoinHandle<()>,
     watches: Vec<Watch>,
     rdf: Vec<RdfWatch>,
+    snapshots: Vec<Arc<SetSnapshots>>,
     dumper: Option<Dumper>,
     keeper: Option<archive::Keeper>,
     notifier: Option<Notifier>,
@@ -133,6 +134,8 @@ impl Running {
         let keeper = start_archiving(&site)?;
         let dumper = start_dumping(&dumps, &site)?;
         let (stop, stopped) = watch::channel(false);
+        let sets = site.publisher.sets().iter();
+        let snapshots = sets.filter_map(|set| set.snapshots.clone()).collect();
         let thread = start_server(runtime, server, site, stopped)?;
         let collector = crate::versions::collect(log, contents.as_ref(), versions)?;
         stores.keep();
@@ -144,6 +147,7 @@ impl Running {
             thread,
             watches,
             rdf,
+            snapshots,
             dumper,
             keeper,
             notifier,
@@ -165,6 +169,9 @@ impl Running {
         }
         drop(self.keeper);
         drop(self.notifier);
+        for snapshots in &self.snapshots {
+            snapshots.stop();
+        }
         if let Some(collector) = self.collector {
             collector.stop();
         }

@@ -20,7 +20,7 @@ pub(crate) struct StateFolders {
 
 impl StateFolders {
     pub(crate) fn find(dir: &str) -> Self {
-        let dir = PathBuf::from(dir.strip_prefix("warc:").unwrap_or(dir));
+        let dir = crate::target::folder_of(dir).to_owned();
         let own = dir.join(".abreast");
         let folder_of = |database: &str| {
             let names = [database.to_owned(), format!("{database}.salvaged")];
@@ -47,7 +47,7 @@ impl StateFolders {
         if !own.is_none() {
             return Ok(vec![(None, own)]);
         }
-        match crate::all_sets::folders(Path::new(dir.strip_prefix("warc:").unwrap_or(dir))) {
+        match crate::all_sets::folders(crate::target::folder_of(dir)) {
             Err(error) => fail(&error, 13),
             Ok(sets) if sets.is_empty() => {
                 let error = anyhow::anyhow!(

@@ -5,7 +5,9 @@ use crate::jobs;
 use crate::report::Reporter;
 use crate::signals::cancel_on_signal;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
-use abreast_destination::{AuditOptions, AuditReport, Error, Observer, Summary, SyncOptions};
+use abreast_destination::{
+    AuditOptions, AuditReport, Error, Observer, SinkOptions, Summary, SyncOptions,
+};
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Args, FromArgMatches};
 use std::fmt::Write as _;
@@ -29,6 +31,9 @@ fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     options.net = net;
     options.state.clone_from(&args.state);
     args.target.apply(folder, file, &mut options)?;
+    if let SinkOptions::Sparql(sparql) = &mut options.sink {
+        sparql.url = args.access.apply_to_endpoint(&sparql.url, &mut options.net)?;
+    }
     options.base.clone_from(&args.base);
     options.set.clone_from(&args.set);
     options.connections = usize::from(args.connections);

@@ -20,6 +20,7 @@ Examples:
   abreast sync --config /etc/abreast.toml papers
   abreast sync https://papers.example.org/ warc:./archive
   abreast sync https://papers.example.org/ - --state ./state | my-indexer
+  abreast sync https://authorities.example.org/ nquads:./graph
 
 URL may be any ResourceSync document, a page that links to one, or a site's root. The first run copies everything, later
 runs apply changes. A file appears under its name only when it is complete and verified; files that others put
@@ -33,9 +34,9 @@ connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not aut
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MirrorArgs {
     /// Any address of the Source and the copy: a folder, warc:DIR for WARC files,
-    /// s3://BUCKET/PREFIX, set:NAME for the folder of a set in the configuration of `abreast
-    /// serve`, to be published again, or - for lines on standard output; with --config, names of
-    /// jobs
+    /// s3://BUCKET/PREFIX, nquads:DIR for files of N-Quads, sparql:URL for a SPARQL endpoint,
+    /// set:NAME for the folder of a set in the configuration of `abreast serve`, to be published
+    /// again, or - for lines on standard output; with --config, names of jobs
     #[arg(value_name = "URL FOLDER | JOB", required_unless_present_any = ["config", "all"])]
     pub(crate) places: Vec<String>,
     /// Read jobs from a configuration file, each a `[[mirror]]`; options given here take precedence

@@ -1,7 +1,10 @@
 //! Kinds of copies: the target after the URL, and the options of each kind.
 
 use crate::config::{File, UsageError};
-use abreast_destination::{LinesOptions, Output, SinkOptions, SyncOptions, WarcOptions};
+use abreast_destination::{
+    Graph, LinesOptions, NQuadsOptions, Output, SinkOptions, SparqlOptions, SyncOptions,
+    WarcOptions,
+};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -11,9 +14,11 @@ const CONTENT_MAX: u64 = 1 << 20;
 
 /// Options of copies other than folders of files.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Packed copies (warc:DIR) and streams (-)")]
+#[command(
+    next_help_heading = "Packed copies (warc:DIR), streams (-) and RDF (nquads:DIR, sparql:URL)"
+)]
 pub(crate) struct TargetArgs {
-    /// Start another WARC file after this many bytes [default: 1G]
+    /// Start another file after this many bytes [default: 1G for WARC, 64M for N-Quads]
     #[arg(long, value_name = "SIZE", value_parser = crate::sync_args::parse_size)]
     pub(crate) segment_size: Option<u64>,
     /// Compression of WARC records, from 1 (fast) to 9 (small); 0 for none
@@ -25,6 +30,13 @@ pub(crate) struct TargetArgs {
     /// Include contents up to this length (at most 1M) in the lines, as base 64
     #[arg(long, value_name = "SIZE", value_parser = crate::sync_args::parse_size)]
     pub(crate) content: Option<u64>,
+    /// Graph that the statements of RDF copies are in; `resource` gives each resource its own,
+    /// named by its URI [default: the default graph]
+    #[arg(long, value_name = "IRI")]
+    pub(crate) graph: Option<String>,
+    /// Address of the SPARQL endpoint that answers queries [default: from that for updates]
+    #[arg(long, value_name = "URL")]
+    pub(crate) query_url: Option<String>,
 }
 
 /// Default configuration file of sets.
@@ -70,10 +82,37 @@ impl TargetArgs {
                 compression: self.compress,
                 block_digest: self.block_digest,
             });
+        } else if let Some(folder) = target.strip_prefix("nquads:") {
+            if folder.is_empty() {
+                bail!(UsageError(
+                    "`nquads:` needs a folder (help: abreast sync URL nquads:DIR)".to_owned()
+                ));
+            }
+            options.folder = PathBuf::from(folder);
+            let defaults = NQuadsOptions::default();
+            options.sink = SinkOptions::NQuads(NQuadsOptions {
+                graph: self.graph(),
+                file_bytes: self.segment_size.unwrap_or(defaults.file_bytes),
+            });
+        } else if let Some(url) = target.strip_prefix("sparql:") {
+            self.keep_state_apart(options, "a SPARQL endpoint")?;
+            options.sink = SinkOptions::Sparql(SparqlOptions {
+                url: url.to_owned(),
+                query_url: self.query_url.clone(),
+                graph: self.graph(),
+            });
         } else if target.starts_with("s3://") || target.starts_with("file://") {
             self.apply_objects(target, options)?;
         }
         Ok(())
+    }
+
+    fn graph(&self) -> Graph {
+        match self.graph.as_deref() {
+            None => Graph::Default,
+            Some("resource") => Graph::OfResource,
+            Some(iri) => Graph::Named(iri.to_owned()),
+        }
     }
 
     #[cfg(feature = "s3")]
@@ -104,6 +143,12 @@ impl TargetArgs {
         options.folder = state;
         Ok(())
     }
+}
+
+/// The folder of a copy, without the word for its kind.
+pub(crate) fn folder_of(target: &str) -> &Path {
+    let kinds = ["warc:", "nquads:"];
+    Path::new(kinds.iter().find_map(|kind| target.strip_prefix(kind)).unwrap_or(target))
 }
 
 /// True if standard output is used by the copy, so that nothing else may be printed there.
@@ -159,13 +204,30 @@ mod tests {
         let lines = applied(&["--content", "1K"], "-", Some("./state")).unwrap();
         assert_eq!((lines.folder.clone(), lines.state.clone()), (PathBuf::from("./state"), None));
         assert!(takes_output(&lines));
+        let nquads = applied(&["--graph", "resource"], "nquads:./graph", None).unwrap();
+        assert_eq!(nquads.folder, PathBuf::from("./graph"));
+        let expected = NQuadsOptions { graph: Graph::OfResource, ..NQuadsOptions::default() };
+        assert_eq!(nquads.sink, SinkOptions::NQuads(expected));
+        let words = ["--graph", "http://h/g", "--query-url", "http://h/query"];
+        let sparql = applied(&words, "sparql:http://h/update", Some("./state")).unwrap();
+        let expected = SparqlOptions {
+            url: "http://h/update".to_owned(),
+            query_url: Some("http://h/query".to_owned()),
+            graph: Graph::Named("http://h/g".to_owned()),
+        };
+        assert_eq!(sparql.sink, SinkOptions::Sparql(expected));
     }
 
     #[test]
     fn impossible_targets_are_refused_with_help() {
-        for (words, target) in
-            [(&[][..], "-"), (&["--content", "2M"], "-"), (&[], "warc:"), (&[], "s3://b/p")]
-        {
+        for (words, target) in [
+            (&[][..], "-"),
+            (&["--content", "2M"], "-"),
+            (&[], "warc:"),
+            (&[], "nquads:"),
+            (&[], "sparql:http://h/update"),
+            (&[], "s3://b/p"),
+        ] {
             let text = applied(words, target, None).unwrap_err().to_string();
             assert!(text.contains("help") || text.contains("at most"), "{text}");
         }

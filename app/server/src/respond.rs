@@ -57,6 +57,8 @@ pub(crate) enum Content {
     Memory(Bytes),
     /// An open file, and how it was when it was opened.
     File(Arc<File>, Stat),
+    /// A part of an open file, and where it begins.
+    Part(Arc<File>, Stat, u64),
 }
 
 /// A representation: bytes that can be asked for in part, and again only if changed.
@@ -154,6 +156,9 @@ fn part(content: Content, start: u64, length: u64) -> ResponseBody {
             ResponseBody::from(bytes.slice(start as usize..(start + length) as usize))
         }
         Content::File(file, stat) => ResponseBody::File(FileBody::new(file, stat, start, length)),
+        Content::Part(file, stat, from) => {
+            ResponseBody::File(FileBody::new(file, stat, from + start, length))
+        }
     }
 }
 
@@ -178,6 +183,7 @@ fn multipart(
         let content = match content {
             Content::Memory(bytes) => Content::Memory(bytes.clone()),
             Content::File(file, stat) => Content::File(Arc::clone(file), *stat),
+            Content::Part(file, stat, from) => Content::Part(Arc::clone(file), *stat, *from),
         };
         frames.push(part(content, *first, last - first + 1));
     }

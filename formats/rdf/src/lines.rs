@@ -10,7 +10,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 /// Bytes read at once.
-const PIECE: usize = 256 << 10;
+const PIECE: usize = 64 << 10;
 
 pub(crate) fn read(
     syntax: Syntax,

@@ -5,8 +5,9 @@
 //! property path would continue through IRIs into other entities. Here each operation follows blank
 //! nodes only, to the depth of the old description. Small descriptions are matched by one
 //! operation; for those that are deep, or that have very many paths, the blank nodes are marked step
-//! by step first. A mark is a statement of the entity itself, and is removed with it: if a store
-//! is interrupted between operations, the same request, repeated, removes the marks too.
+//! by step first, several items of a list in one step. A mark is a statement of the entity itself,
+//! and is removed with it: if a store is interrupted between operations, the same request,
+//! repeated, removes the marks too.
 //!
 //! Terms are written by the grammar of SPARQL [sparql-query §19.8]; IRIs that it does not permit are
 //! an error, so that no description can end a term or a request.
@@ -25,6 +26,11 @@ const ONE_OPERATION_PATHS: u64 = 1_000;
 /// The deepest description that is removed: as many operations are in the request.
 pub const MAX_DEPTH: usize = 10_000;
 
+/// Items of a list that one step marks: stores limit the number of operations in a request.
+const LIST_STEP: usize = 8;
+
+const REST: &str = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#rest>";
+
 /// Marks blank nodes of the description that is being removed.
 const MARK: &str = "<urn:x-abreast:replaced>";
 
@@ -36,6 +42,8 @@ pub struct Reach {
     pub depth: usize,
     /// Number of paths to blank nodes, each with at most `depth` statements.
     pub paths: u64,
+    /// Steps that mark all blank nodes: fewer than `depth` where there are lists.
+    pub steps: usize,
 }
 
 /// A description to replace.
@@ -88,25 +96,40 @@ impl Reach {
     /// A line that is not a statement as this crate writes it.
     pub fn of(lines: &[u8], entity: &str) -> Result<Self, StatementError> {
         let mut objects: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
+        let mut rests: HashMap<&[u8], &[u8]> = HashMap::new();
+        let mut has_lists = true;
         for statement in statements(lines) {
-            let Statement { subject, object, .. } = statement?;
+            let Statement { subject, predicate, object } = statement?;
             if is_blank(object) {
                 objects.entry(subject).or_default().push(object);
+                if predicate == REST.as_bytes() && is_blank(subject) {
+                    has_lists &= rests.insert(subject, object).is_none();
+                }
             }
         }
         let root = format!("<{entity}>");
-        let mut reach = Self::default();
-        let mut found: HashSet<&[u8]> = HashSet::new();
-        let mut level: Vec<&[u8]> = vec![root.as_bytes()];
-        loop {
-            let of_level = level.iter().filter_map(|node| objects.get(node)).flatten();
-            let next: Vec<&[u8]> = of_level.copied().filter(|node| found.insert(node)).collect();
-            if next.is_empty() {
-                break;
+        let levels = |list_step: usize| {
+            let mut found: HashSet<&[u8]> = HashSet::new();
+            let mut level: Vec<&[u8]> = vec![root.as_bytes()];
+            let mut count = 0;
+            loop {
+                let mut next: Vec<&[u8]> = Vec::new();
+                for node in level {
+                    let rest = |cell: &&[u8]| rests.get(cell).copied();
+                    let cells = std::iter::successors(rest(&node), rest).take(list_step);
+                    let objects = objects.get(node).into_iter().flatten().copied();
+                    next.extend(objects.chain(cells).filter(|node| found.insert(node)));
+                }
+                if next.is_empty() {
+                    return count;
+                }
+                count += 1;
+                level = next;
             }
-            reach.depth += 1;
-            level = next;
-        }
+        };
+        let depth = levels(1);
+        let steps = if has_lists { levels(LIST_STEP) } else { depth };
+        let mut reach = Self { depth, paths: 0, steps };
         // Paths are counted for one operation only, which is not used for deeper ones.
         let mut counts: HashMap<&[u8], u64> = HashMap::from([(root.as_bytes(), 1)]);
         for _ in 0..reach.depth.min(ONE_OPERATION_DEPTH) {
@@ -125,7 +148,7 @@ impl Reach {
 
     /// A description of which only the depth is known.
     pub fn of_depth(depth: usize) -> Self {
-        Self { depth, paths: if depth < 2 { 0 } else { u64::MAX } }
+        Self { depth, paths: if depth < 2 { 0 } else { u64::MAX }, steps: depth }
     }
 }
 
@@ -183,6 +206,30 @@ pub fn insert<'a>(
     insertion(graph.as_deref(), descriptions.into_iter())
 }
 
+/// The request that inserts descriptions, each into a graph of its own choice or the default graph.
+/// Equal labels in two descriptions are two blank nodes. Without any statement it is empty.
+///
+/// # Errors
+/// - A term or a graph is an IRI that SPARQL does not permit.
+/// - A line is not a statement as this crate writes it.
+pub fn insert_into<'a>(
+    descriptions: impl IntoIterator<Item = (Option<&'a str>, &'a [u8])>,
+) -> Result<String, SparqlError> {
+    let (mut data, mut blanks) = (String::new(), 0);
+    for (graph, lines) in descriptions {
+        let graph = graph.map(iri).transpose()?;
+        if lines.is_empty() {
+            continue;
+        }
+        if let Some(graph) = &graph {
+            let _ = writeln!(data, "GRAPH {graph} {{");
+        }
+        write_data(&mut data, lines, &mut blanks)?;
+        data.push_str(if graph.is_some() { "}\n" } else { "" });
+    }
+    Ok(if data.is_empty() { data } else { format!("INSERT DATA {{\n{data}}}\n") })
+}
+
 /// The query whether a blank node is farther from the entity in the store than `depth` statements.
 ///
 /// # Errors
@@ -226,7 +273,7 @@ fn write_removal(
     graph: Option<&str>,
     change: &Replacement<'_>,
 ) -> Result<(), SparqlError> {
-    let Reach { depth, paths } = change.old;
+    let Reach { depth, paths, steps } = change.old;
     if depth > MAX_DEPTH {
         return Err(SparqlError::TooDeep { entity: change.entity.to_owned(), depth });
     }
@@ -245,8 +292,20 @@ fn write_removal(
     }
     let first = format!("{entity} ?p ?b . FILTER(isBlank(?b)) ");
     write_modify(update, graph, "INSERT", &format!("{entity} {MARK} ?b . "), &first);
-    let step = format!("{entity} {MARK} ?a . ?a ?p ?b . FILTER(isBlank(?b)) ");
-    for _ in 1..depth {
+    // Each branch starts at the marks, so that no store begins with all of its statements.
+    let mut step = format!("{{ {entity} {MARK} ?a . ?a ?p ?b . FILTER(isBlank(?b)) }} ");
+    for length in (2..=LIST_STEP).filter(|_| steps < depth) {
+        let _ = write!(step, "UNION {{ {entity} {MARK} ?a . ?a {REST} ?c1 . ");
+        for cell in 1..length - 1 {
+            let _ = write!(step, "?c{cell} {REST} ?c{} . ", cell + 1);
+        }
+        let _ = write!(step, "?c{} {REST} ?b . FILTER(isBlank(?b)) ", length - 1);
+        for cell in 1..length {
+            let _ = write!(step, "FILTER(isBlank(?c{cell})) ");
+        }
+        step.push_str("} ");
+    }
+    for _ in 1..steps {
         write_modify(update, graph, "INSERT", &format!("{entity} {MARK} ?b . "), &step);
     }
     let marked = format!("{entity} {MARK} ?a . ?a ?p ?o . ");
@@ -291,23 +350,7 @@ fn insertion<'a>(
     let mut data = String::new();
     let mut blanks = 0;
     for lines in descriptions {
-        let mut labels: HashMap<&[u8], usize> = HashMap::new();
-        for statement in statements(lines) {
-            let Statement { subject, predicate, object } = statement?;
-            for (term, end) in [(subject, ' '), (predicate, ' '), (object, ' ')] {
-                if is_blank(term) {
-                    let number = *labels.entry(term).or_insert_with(|| {
-                        blanks += 1;
-                        blanks
-                    });
-                    let _ = write!(data, "_:b{number}");
-                } else {
-                    write_term(&mut data, term)?;
-                }
-                data.push(end);
-            }
-            data.push_str(".\n");
-        }
+        write_data(&mut data, lines, &mut blanks)?;
     }
     if data.is_empty() {
         return Ok(data);
@@ -316,6 +359,28 @@ fn insertion<'a>(
         Some(graph) => format!("INSERT DATA {{ GRAPH {graph} {{\n{data}}} }}\n"),
         None => format!("INSERT DATA {{\n{data}}}\n"),
     })
+}
+
+/// Writes the statements of one description; `blanks` are the blank nodes written before.
+fn write_data(data: &mut String, lines: &[u8], blanks: &mut usize) -> Result<(), SparqlError> {
+    let mut labels: HashMap<&[u8], usize> = HashMap::new();
+    for statement in statements(lines) {
+        let Statement { subject, predicate, object } = statement?;
+        for term in [subject, predicate, object] {
+            if is_blank(term) {
+                let number = *labels.entry(term).or_insert_with(|| {
+                    *blanks += 1;
+                    *blanks
+                });
+                let _ = write!(data, "_:b{number}");
+            } else {
+                write_term(data, term)?;
+            }
+            data.push(' ');
+        }
+        data.push_str(".\n");
+    }
+    Ok(())
 }
 
 /// An IRI as SPARQL writes it.
@@ -395,6 +460,20 @@ mod tests {
     }
 
     #[test]
+    fn descriptions_are_inserted_into_graphs_of_their_own() {
+        let lines = b"<http://e/a> <http://e/p> _:x .\n";
+        let descriptions =
+            [(Some("http://e/g"), &lines[..]), (None, lines), (Some("http://e/h"), b"")];
+        assert_eq!(
+            insert_into(descriptions).unwrap(),
+            "INSERT DATA {\nGRAPH <http://e/g> {\n<http://e/a> <http://e/p> _:b1 .\n}\n\
+             <http://e/a> <http://e/p> _:b2 .\n}\n"
+        );
+        assert_eq!(insert_into([]).unwrap(), "");
+        assert!(insert_into([(Some("http://e/>"), &lines[..])]).is_err());
+    }
+
+    #[test]
     fn no_literal_ends_its_string() {
         for (value, expected) in [
             (r"> } ; DROP ALL #", r#""> } ; DROP ALL #""#),
@@ -435,8 +514,22 @@ mod tests {
             <http://e/b> <http://e/p> _:other .\n\
             _:x <http://e/p> _:y .\n_:y <http://e/p> _:z .\n_:z <http://e/p> _:x .\n\
             _:y <http://e/p> <http://e/b> .\n";
-        assert_eq!(Reach::of(lines, ENTITY).unwrap(), Reach { depth: 2, paths: 4 });
+        assert_eq!(Reach::of(lines, ENTITY).unwrap(), Reach { depth: 2, paths: 4, steps: 2 });
         assert_eq!(Reach::of(lines, "http://e/c").unwrap(), Reach::default());
+    }
+
+    #[test]
+    fn lists_take_one_step_for_several_items() {
+        let cell = |number: usize| format!("_:c{number} {REST} _:c{} .\n", number + 1);
+        let lines: String = (0..80).map(cell).collect();
+        let lines = format!("<http://e/a> <http://e/in> _:c0 .\n{lines}");
+        let old = Reach::of(lines.as_bytes(), ENTITY).unwrap();
+        assert_eq!(old, Reach { depth: 81, paths: 4, steps: 11 });
+        let text = replace(None, &[Replacement { entity: ENTITY, old, new: b"" }]).unwrap();
+        assert_eq!(text.matches("INSERT").count(), 11);
+        // A cell with two rests is no list.
+        let forked = format!("{lines}_:c0 {REST} _:c7 .\n");
+        assert_eq!(Reach::of(forked.as_bytes(), ENTITY).unwrap().steps, 75);
     }
 
     #[test]
@@ -445,7 +538,7 @@ mod tests {
         let text = replace(None, &[deep]).unwrap();
         assert_eq!(text.matches("INSERT").count(), 3, "{text}");
         assert_eq!(text.matches("DELETE").count(), 2, "{text}");
-        let shallow = Replacement { old: Reach { depth: 3, paths: 3 }, ..deep };
+        let shallow = Replacement { old: Reach { depth: 3, paths: 3, steps: 3 }, ..deep };
         let text = replace(None, &[shallow]).unwrap();
         assert_eq!((text.matches("INSERT").count(), text.matches("DELETE").count()), (0, 1));
         let too_deep = Replacement { old: Reach::of_depth(MAX_DEPTH + 1), ..deep };

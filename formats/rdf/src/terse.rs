@@ -5,7 +5,9 @@ use crate::nesting::{Brackets, Guarded};
 use crate::read::{ReadOptions, Visit};
 use crate::read_error::ReadError;
 use crate::syntax::Syntax;
-use oxrdf::{GraphNameRef, QuadRef};
+use abreast_webtypes::excerpt;
+use oxiri::Iri;
+use oxrdf::{GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 use oxttl::{TriGParser, TurtleParseError, TurtleParser};
 use std::io::{self, Read};
 
@@ -40,7 +42,9 @@ pub(crate) fn read(
     }
     if syntax == Syntax::TriG {
         for quad in parser!(TriGParser::new()).for_reader(input) {
-            if visit(quad.map_err(fault)?.as_ref()).is_break() {
+            let quad = quad.map_err(fault)?;
+            check(quad.as_ref(), options)?;
+            if visit(quad.as_ref()).is_break() {
                 break;
             }
         }
@@ -53,9 +57,42 @@ pub(crate) fn read(
                 triple.object.as_ref(),
                 GraphNameRef::DefaultGraph,
             );
+            check(quad, options)?;
             if visit(quad).is_break() {
                 break;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses IRIs with characters that a prefixed name may have and an IRI may not, such as U+FFFD:
+/// the parser checks other parts of IRIs only [rfc3987 §2.2].
+fn check(quad: QuadRef<'_>, options: &ReadOptions) -> Result<(), ReadError> {
+    if options.lenient {
+        return Ok(());
+    }
+    let subject = match quad.subject {
+        NamedOrBlankNodeRef::NamedNode(node) => Some(node),
+        NamedOrBlankNodeRef::BlankNode(_) => None,
+    };
+    let object = match quad.object {
+        TermRef::NamedNode(node) => Some(node),
+        TermRef::Literal(literal) => Some(literal.datatype()),
+        TermRef::BlankNode(_) => None,
+    };
+    let graph = match quad.graph_name {
+        GraphNameRef::NamedNode(node) => Some(node),
+        _ => None,
+    };
+    for node in [subject, Some(quad.predicate), object, graph].into_iter().flatten() {
+        let iri = node.as_str();
+        // All of those characters begin with such a byte.
+        if iri.bytes().any(|byte| byte >= 0xef)
+            && let Err(error) = Iri::parse(iri)
+        {
+            let message = format!("a prefixed name makes the IRI `{}`: {error}", excerpt(iri));
+            return Err(ReadError::new("rdf.iri", (0, 0), message, None));
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ mod graphs;
 
 use abreast_rdf::{Contexts, ReadError, ReadLimits, ReadOptions, Syntax, read};
 use graphs::{graph_of, statements};
+use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 fn fault(syntax: Syntax, document: impl AsRef<[u8]>, options: &ReadOptions) -> (String, u64, u64) {
@@ -52,6 +53,11 @@ fn bad_iris_are_refused_with_their_place() {
         assert_eq!((line, at), (3, column), "{text} {code}");
     }
     assert_eq!(refused(Syntax::Turtle, "<a> <b> <c> ."), ("rdf.iri".to_owned(), 1, 1));
+    // Characters of names that no IRI may have.
+    for name in ["\u{fffd}", "\u{1fffe}", "\u{e01ef}"] {
+        let text = format!("@prefix e: <http://e/> . e:{name} e:p e:o .");
+        assert_eq!(refused(Syntax::Turtle, text).0, "rdf.iri");
+    }
 }
 
 #[test]
@@ -206,6 +212,27 @@ fn json_ld_contexts_come_from_the_list_only() {
     })
     .unwrap();
     assert_eq!(seen, ["<http://e/a> <http://e/name> \"A\""]);
+}
+
+#[test]
+fn contexts_as_deep_as_allowed_fit_the_stack_of_a_thread() {
+    let mut chain = String::from("\"t0\": \"http://e/\"");
+    for number in 1..64 {
+        let _ = write!(chain, ", \"t{number}\": {{\"@id\": \"t{}:x\"}}", number - 1);
+    }
+    let mut nested = String::from("{\"a\": \"http://e/\"}");
+    for _ in 0..60 {
+        nested = format!("{{\"a\": {{\"@id\": \"http://e/a\", \"@context\": {nested}}}}}");
+    }
+    for context in [format!("{{{chain}}}"), nested] {
+        let document = format!("{{\"@context\": {context}, \"@id\": \"http://e/a\", \"a\": 1}}");
+        let _ = statements(Syntax::JsonLd, document.as_bytes());
+    }
+    let mut long = String::from("\"t0\": \"http://e/\"");
+    for number in 1..10_000 {
+        let _ = write!(long, ", \"t{number}\": {{\"@id\": \"t{}:x\"}}", number - 1);
+    }
+    assert_eq!(refused(Syntax::JsonLd, format!("{{\"@context\": {{{long}}}}}")).0, "rdf.depth");
 }
 
 #[test]

@@ -17,6 +17,8 @@ use crate::run::base_map;
 use crate::select::{Selection, common_base};
 use crate::sink::kept::Kept;
 use crate::sink::options::SinkOptions;
+use crate::sink::rdf::nquads::NQuadsKept;
+use crate::sink::rdf::sparql::SparqlKept;
 use crate::sink::warc::WarcKept;
 use crate::state::{check_one_set, open_known};
 use crate::verify::{Verdict, hash_file, judge};
@@ -113,6 +115,18 @@ pub(crate) fn audit_with(
         SinkOptions::Warc(_) => {
             let mirror = known_state(options)?;
             let kept = WarcKept::open(&sync.folder, &mirror)?;
+            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
+                .compare(&expected)?
+        }
+        SinkOptions::NQuads(_) => {
+            let mirror = known_state(options)?;
+            let kept = NQuadsKept::open(&sync.folder, &mirror)?;
+            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
+                .compare(&expected)?
+        }
+        SinkOptions::Sparql(sparql) => {
+            let mirror = known_state(options)?;
+            let kept = SparqlKept::open(sparql, sync.net_options(), &mirror)?;
             Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
                 .compare(&expected)?
         }

@@ -143,7 +143,10 @@ pub fn check_copy(
                 })?;
             }
         }
-        "warc" => check_segments(folder, &mirror, findings)?,
+        "warc" => {
+            check_segments(&folder.join(crate::sink::warc::ARCHIVE), &mirror, findings)?;
+        }
+        "nquads" => check_segments(folder, &mirror, findings)?,
         _ => {
             let message = format!(
                 "what a copy of the kind `{kind}` keeps elsewhere is not checked; `abreast audit` does that"
@@ -269,10 +272,10 @@ fn each_row(
     }
 }
 
+/// Checks the lengths of the files that resources are packed into.
 fn check_segments(folder: &Path, mirror: &Mirror, findings: &mut Findings) -> Result<(), Error> {
-    let archive = folder.join(crate::sink::warc::ARCHIVE);
     for segment in mirror.segments()? {
-        let path = archive.join(&segment.name);
+        let path = folder.join(&segment.name);
         let place = path.display().to_string();
         match std::fs::metadata(&path).map(|metadata| metadata.len()) {
             Ok(length) if length < segment.length => {

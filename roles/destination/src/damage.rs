@@ -14,6 +14,7 @@ use crate::sink::kept::{
     Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again, read_back,
 };
 use crate::sink::options::SinkOptions;
+use crate::sink::rdf::sparql::SparqlKept;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 
 /// Rows checked together.
@@ -168,6 +169,10 @@ fn whole_copy(mirror: &Mirror, options: &SyncOptions) -> Result<Option<Box<dyn R
         SinkOptions::Objects(objects) if options.baseline => {
             super::sink::objects::ObjectsKept::of_copy(objects, mirror)
                 .map(|kept| kept.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
+        }
+        SinkOptions::Sparql(sparql) if options.baseline && options.full => {
+            let kept = SparqlKept::open(sparql, options.net_options(), mirror)?;
+            Ok(Some(Box::new(kept)))
         }
         sink => read_back(sink.word(), &options.folder, mirror),
     }

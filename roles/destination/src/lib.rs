@@ -58,6 +58,9 @@ pub use sink::lines::{LinesOptions, Output};
 #[cfg(feature = "s3")]
 pub use sink::objects::ObjectsOptions;
 pub use sink::options::SinkOptions;
+pub use sink::rdf::Graph;
+pub use sink::rdf::nquads::NQuadsOptions;
+pub use sink::rdf::sparql::SparqlOptions;
 pub use sink::warc::WarcOptions;
 pub use state::{SETS_RECORD, check_places, lock};
 

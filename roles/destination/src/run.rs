@@ -217,8 +217,8 @@ impl<'a> Run<'a> {
             alternates: Arc::clone(&self.planner.alternates),
             epoch: self.epoch,
         });
-        if mirror.meta(key::BASE)?.is_some() || options.base.is_some() || start.uri_space.is_some()
-        {
+        let is_known = mirror.meta(key::BASE)?.is_some() || self.planner.sink.is_some();
+        if is_known || options.base.is_some() || start.uri_space.is_some() {
             self.ensure_sink(&start)?;
             recover(&mut self.context())?;
         }

@@ -21,8 +21,8 @@ pub(super) fn misplaced_store(data: &Path, folder: &Path) -> Option<String> {
             )
         });
     }
-    // Where rendered documents, archived ones, dumps and versions are kept.
-    let inside = ["archives", "documents", "dumps", "contents"]
+    // Where rendered documents, archived ones, dumps, snapshots and versions are kept.
+    let inside = ["archives", "documents", "dumps", "snapshots", "contents"]
         .iter()
         .any(|own| folder.starts_with(data.join(own)));
     inside.then(|| {

@@ -28,6 +28,7 @@ mod real;
 mod selection;
 mod session;
 mod sets;
+mod triples;
 mod validate;
 mod versions;
 mod world;

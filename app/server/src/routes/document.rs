@@ -180,11 +180,11 @@ fn modified_of(document: &Document, now: Timestamp) -> Option<i64> {
 /// Asked again after so long while a dump is made.
 const RETRY: u32 = 10;
 
-/// 202: the Resource Dump is being made.
-fn making(detail: &str) -> Answer {
+/// 202: the Resource Dump or a snapshot is being made.
+pub(super) fn making(detail: &str, seconds: u32) -> Answer {
     let mut answer = text("text/plain; charset=utf-8", format!("{detail}\n"));
     *answer.status_mut() = StatusCode::ACCEPTED;
-    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY));
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     answer
 }
 
@@ -205,7 +205,7 @@ fn refusal(error: &PublishError) -> Answer {
         PublishError::Gone => problem(StatusCode::GONE, &error.to_string()),
         PublishError::Importing => try_later(&error.to_string(), 2),
         PublishError::BadQuery(detail) => problem(StatusCode::BAD_REQUEST, detail),
-        PublishError::Making => making(&error.to_string()),
+        PublishError::Making => making(&error.to_string(), RETRY),
         _ => {
             tracing::error!("cannot make a document: {error}");
             problem(

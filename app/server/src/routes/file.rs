@@ -4,12 +4,13 @@
 //! requested in parts. An address whose bytes follow the changes of a set is answered with the
 //! address at which these bytes stay.
 
+use super::document::making;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_folder::Stat;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
 use abreast_source::publish::Freshness;
-use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_SECURITY_POLICY, LINK};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_LOCATION, CONTENT_SECURITY_POLICY, LINK, VARY};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::io;
 use std::sync::Arc;
@@ -24,13 +25,16 @@ pub(crate) async fn answer(
     let (open, query) = (Arc::clone(site), query.map(str::to_owned));
     let opened = move || open.publisher.file(&path, query.as_deref());
     match tokio::task::spawn_blocking(opened).await.map_err(io::Error::other)? {
+        Ok(file) if file.negotiated && !accepts(headers, &file.content_type) => {
+            Ok(not_acceptable(&file.content_type))
+        }
         Ok(file) => Ok(represent(site, file)?.answer(method, headers)),
         Err(error) => Ok(refusal(&error)),
     }
 }
 
 fn represent(site: &Site, file: PublishedFile) -> io::Result<Representation> {
-    let PublishedFile { content, content_type, set, location, freshness } = file;
+    let PublishedFile { content, content_type, set, location, freshness, negotiated } = file;
     let changing = freshness == Freshness::Revalidate;
     let kept = if changing { "no-cache" } else { "public, max-age=31536000, immutable" };
     let mut more = vec![
@@ -38,6 +42,9 @@ fn represent(site: &Site, file: PublishedFile) -> io::Result<Representation> {
         // Some are resources as they were published: their scripts do nothing here.
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
     ];
+    if negotiated {
+        more.push((VARY, HeaderValue::from_static("accept")));
+    }
     more.extend(site.sets.find(&set.slug).map(|set| (LINK, set.link.clone())));
     if let Some(url) = location.and_then(|url| HeaderValue::from_str(&url).ok()) {
         more.push((CONTENT_LOCATION, url));
@@ -61,6 +68,18 @@ fn represent(site: &Site, file: PublishedFile) -> io::Result<Representation> {
                 more,
             }
         }
+        FileContent::Part { file, start, length } => {
+            let stat = Stat::of(&file).map_err(io::Error::other)?;
+            Representation {
+                length,
+                tag: format!("\"{:x}-{:x}-{start:x}\"", stat.mtime_ns, stat.inode),
+                modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
+                content_type,
+                coarse_time: changing,
+                content: Content::Part(Arc::new(file), stat, start),
+                more,
+            }
+        }
         FileContent::Memory { bytes, tag } => Representation {
             length: bytes.len() as u64,
             tag: format!("\"{tag}\""),
@@ -73,6 +92,21 @@ fn represent(site: &Site, file: PublishedFile) -> io::Result<Representation> {
     })
 }
 
+/// Whether a client takes this type [rfc9110 §12.5.1].
+fn accepts(headers: &HeaderMap, content_type: &str) -> bool {
+    let fields: Vec<_> =
+        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let accept = (!fields.is_empty()).then(|| fields.join(", "));
+    abreast_rdf::choose(accept.as_deref(), &[content_type]).is_some()
+}
+
+fn not_acceptable(content_type: &str) -> Answer {
+    let detail = format!("this address has {content_type} only; the feed lists the others");
+    let mut answer = problem(StatusCode::NOT_ACCEPTABLE, &detail);
+    answer.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    answer
+}
+
 fn refusal(error: &FileError) -> Answer {
     let detail = error.to_string();
     match error {
@@ -80,6 +114,8 @@ fn refusal(error: &FileError) -> Answer {
         FileError::BadQuery(_) => problem(StatusCode::BAD_REQUEST, &detail),
         FileError::Gone(_) => problem(StatusCode::GONE, &detail),
         FileError::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE, &detail),
+        FileError::NotAcceptable(_) => problem(StatusCode::NOT_ACCEPTABLE, &detail),
+        FileError::Making { seconds, .. } => making(&detail, *seconds),
         FileError::Later { seconds, .. } => try_later(&detail, *seconds),
         _ => {
             let cause = std::error::Error::source(error)

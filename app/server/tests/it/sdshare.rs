@@ -1,8 +1,16 @@
 //! SDShare over HTTP: queries, conditions, encodings, and fragments of what is gone.
 
-use crate::world::{Served, World};
-use abreast_server::ServerOptions;
-use abreast_source::projection::sdshare::SdShare;
+use crate::world::{BASE, Served, World};
+use abreast_contents::Contents;
+use abreast_core::{Beginning, Change, ChangeLog, NewSet, State, SystemClock, append};
+use abreast_server::{ServedSet, ServerOptions, Site};
+use abreast_source::projection::sdshare::{SdShare, SetSnapshots, SnapshotOptions};
+use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
+use abreast_source::{OpenKept, Representations};
+use abreast_store::MemoryLog;
+use abreast_testkit::eventually;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 const FRAGMENTS: &str = "/set/sdshare/fragments";
 
@@ -112,4 +120,105 @@ fn fragments_are_served_and_empty_when_their_resource_is_gone() {
     assert_eq!((gone.status, gone.text().as_str()), (200, ""));
     assert_eq!(served.get("/set/r/a.html").status, 404, "the resource itself is gone");
     assert_eq!(served.get("/other/sdshare/fragment/r/a.html").status, 404);
+}
+
+/// A server with a set of one entity, whose description nobody reads while the gate is held.
+fn entities(place: &Path, gate: &Arc<Mutex<()>>) -> Served {
+    let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+    let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
+    let id = log.open_set(&new).unwrap().id;
+    let contents = Contents::open(&place.join("contents")).unwrap();
+    let kept =
+        contents.put_bytes("<http://id.example/a> <http://p.example/p> \"é\" .\n".as_bytes());
+    let content = Some(kept.unwrap().id());
+    let state = State { content, ..State::default() };
+    append(&*log, id, vec![Change::put("http://id.example/a", state)]).unwrap();
+    let gate = Arc::clone(gate);
+    let open: OpenKept = Arc::new(move |id| {
+        drop(gate.lock());
+        contents.open_read(id).map_err(Into::into)
+    });
+    let representations = Representations::elsewhere().with_kept(Some(open));
+    let (of_set, folder) = (representations.clone(), place.join("snapshots"));
+    let options = SnapshotOptions::default();
+    let snapshots = SetSnapshots::open(Arc::clone(&log), id, of_set, folder, options).unwrap();
+    let urls = SourceUrls::new(BASE);
+    let set_urls = urls.set("set").of_entities("http://id.example/");
+    let published = Arc::new(PublishedSet {
+        representations,
+        snapshots: Some(snapshots),
+        ..PublishedSet::new(id, "set", set_urls)
+    });
+    let publisher =
+        Publisher::new(log, urls, [Arc::clone(&published)], place.join("documents")).unwrap();
+    let served = ServedSet {
+        title: "A set".to_owned(),
+        watch: Arc::default(),
+        link: abreast_server::resourcesync_link(&published.urls.capability_list()).unwrap(),
+        links: Arc::default(),
+        deposit: None,
+        entities: None,
+        published,
+    };
+    let publisher = publisher.with_projection(SdShare::default());
+    let (sets, metrics) = ([served].into_iter().collect(), Box::new(String::new));
+    Served::start(Site { publisher, sets, api: None, hub: None, metrics }, ServerOptions::default())
+}
+
+#[test]
+fn a_fragment_of_an_entity_has_the_type_of_its_link_or_none() {
+    let place = tempfile::tempdir().unwrap();
+    let served = entities(place.path(), &Arc::default());
+    for (form, media_type) in [
+        ("rdf", "application/rdf+xml"),
+        ("nt", "application/n-triples"),
+        ("txt", "text/plain"),
+        ("ttl", "text/turtle"),
+    ] {
+        let path = format!("/set/sdshare/fragment/{form}/a");
+        for accept in [media_type, "*/*", "application/rdf+xml;q=0.1, */*;q=0.01"] {
+            let reply = served.ask("GET", &path, &[("Accept", accept)]);
+            assert_eq!((reply.status, reply.header("content-type").as_str()), (200, media_type));
+            assert!(reply.header("vary").contains("accept"));
+        }
+        let refused = served.ask("GET", &path, &[("Accept", "application/x-unknown")]);
+        assert_eq!(refused.status, 406, "{path}");
+        assert!(refused.text().contains(media_type));
+        let tag = served.get(&path).header("etag");
+        assert_eq!(served.ask("GET", &path, &[("If-None-Match", &tag)]).status, 304);
+        let gone = served.get(&format!("/set/sdshare/fragment/{form}/gone"));
+        assert_eq!((gone.status, gone.header("content-type").as_str()), (200, media_type));
+    }
+    assert!(served.get("/set/sdshare/fragment/txt/a").text().contains("\"\\u00E9\""));
+    assert_eq!(served.get("/set/sdshare/fragment/jsonld/a").status, 404);
+}
+
+#[test]
+fn a_snapshot_is_202_until_it_is_complete() {
+    let (place, gate) = (tempfile::tempdir().unwrap(), Arc::<Mutex<()>>::default());
+    let served = entities(place.path(), &gate);
+    let held = gate.lock().unwrap();
+    let text = served.get("/set/sdshare/snapshots").text();
+    let href =
+        text.split("href=\"https://example.org").find(|rest| rest.contains(".nt\"")).unwrap();
+    let path = href.split('"').next().unwrap();
+    let chunks = path.replace(".nt", "/chunks");
+    for path in [path, &chunks] {
+        let making = served.get(path);
+        assert_eq!(making.status, 202, "{path}");
+        assert!(making.header("retry-after").parse::<u32>().unwrap() > 0);
+    }
+    drop(held);
+    eventually("the snapshot is complete", || served.get(path).status == 200);
+    let whole = served.get(path);
+    assert_eq!(whole.text(), "<http://id.example/a> <http://p.example/p> \"\\u00E9\" .\n");
+    assert_eq!(whole.header("content-type"), "application/n-triples");
+    assert!(whole.header("cache-control").contains("immutable"));
+    let chunk = path.replace(".nt", "/1.ttl");
+    let part = served.get(&chunk);
+    assert_eq!((part.text(), part.header("content-type").as_str()), (whole.text(), "text/turtle"));
+    let range = served.ask("GET", &chunk, &[("Range", "bytes=1-4")]);
+    assert_eq!((range.status, range.text().as_str()), (206, "http"));
+    assert_eq!(served.ask("GET", &chunk, &[("Accept", "image/png")]).status, 406);
+    assert_eq!(served.get(&path.replace(".nt", "/2.nt")).status, 404);
 }

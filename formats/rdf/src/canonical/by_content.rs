@@ -72,12 +72,15 @@ pub(super) fn labels(graph: &Graph<'_>) -> Vec<Option<Label>> {
 /// A hash of the surroundings of each node, and the labels of those that it distinguishes.
 fn surroundings(graph: &Graph<'_>) -> (Vec<Hash>, Vec<Option<Label>>) {
     let mut labels = vec![None; graph.nodes];
-    let mut hashes: Vec<Hash> = (0..graph.nodes).map(|node| own_statements(graph, node)).collect();
+    let mut hashes = vec![Hash::default(); graph.nodes];
     for (node, hash) in only_objects(graph) {
         hashes[node] = hash;
         labels[node] = Some(Label::of(&hash, 0));
     }
     let mut unnamed: Vec<Node> = (0..graph.nodes).filter(|node| labels[*node].is_none()).collect();
+    for &node in &unnamed {
+        hashes[node] = own_statements(graph, node);
+    }
     for round in 0..=ROUNDS {
         if round > 0 {
             let next: Vec<Hash> =

@@ -126,7 +126,8 @@ pub(super) fn write(
 
 /// A label as an XML name: as it is where it can be, else in hexadecimal digits behind `x`.
 fn node_id(label: &str) -> Cow<'_, str> {
-    if !label.starts_with('x') && xml::is_nc_name(label) {
+    // ASCII only: there are readers that know no other names.
+    if !label.starts_with('x') && label.is_ascii() && xml::is_nc_name(label) {
         return label.into();
     }
     label

@@ -193,15 +193,22 @@ impl<'a> Turtle<'a> {
     }
 }
 
+/// Whether it is an integer in canonical form: there are readers that rewrite others.
 fn is_integer(value: &str) -> bool {
-    let digits = value.strip_prefix(['+', '-']).unwrap_or(value);
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    let is_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_digits && (!digits.starts_with('0') || value == "0")
 }
 
+/// Whether it is a decimal in canonical form.
 fn is_decimal(value: &str) -> bool {
-    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let digits = value.strip_prefix(['+', '-']).unwrap_or(value);
-    digits
-        .split_once('.')
-        .is_some_and(|(whole, part)| is_digits(whole) && !part.is_empty() && is_digits(part))
+    value.split_once('.').is_some_and(|(whole, part)| {
+        let digits = whole.strip_prefix('-').unwrap_or(whole);
+        let is_digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        !digits.starts_with('-')
+            && is_integer(digits)
+            && is_digits
+            && (!part.ends_with('0') || part == "0")
+            && value != "-0.0"
+    })
 }

@@ -1,6 +1,7 @@
 //! A copy read back, whatever its sink: for checks, repairs, comparisons and audits.
 
 use super::folder::FolderKept;
+use super::rdf::nquads::NQuadsKept;
 use super::warc::WarcKept;
 use crate::audit::AuditReport;
 use crate::error::Error;
@@ -66,7 +67,7 @@ impl DamageKind {
     }
 }
 
-/// Opens what is kept by a copy of the kind `folder` or `warc`; `None` for other kinds, and before
+/// Opens what is kept by a copy of the kind `folder`, `warc` or `nquads`; `None` for other kinds, and before
 /// the first run.
 pub(crate) fn read_back(
     kind: &str,
@@ -78,6 +79,7 @@ pub(crate) fn read_back(
             Ok(FolderKept::open(folder, mirror)?.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
         }
         "warc" => Ok(Some(Box::new(WarcKept::open(folder, mirror)?))),
+        "nquads" => Ok(Some(Box::new(NQuadsKept::open(folder, mirror)?))),
         _ => Ok(None),
     }
 }

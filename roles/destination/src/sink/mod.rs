@@ -15,6 +15,7 @@ pub(crate) mod objects;
 pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod outcome;
+pub(crate) mod rdf;
 pub(crate) mod via;
 pub(crate) mod warc;
 

@@ -5,6 +5,8 @@ use super::dry::DrySink;
 use super::folder::{Effect, FolderSink};
 use super::lines::LinesSink;
 use super::options::SinkOptions;
+use super::rdf::nquads::NQuadsSink;
+use super::rdf::sparql::SparqlSink;
 use super::warc::WarcSink;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -46,7 +48,7 @@ impl Opening<'_> {
         #[cfg(feature = "s3")]
         self.check_store()?;
         if options.dry_run {
-            let is_packed = matches!(options.sink, SinkOptions::Warc(_) | SinkOptions::Lines(_));
+            let is_packed = !options.sink.is_folder() && options.sink.key_rules().is_none();
             return Ok(is_packed.then(|| self.dry()));
         }
         Ok(match &options.sink {
@@ -69,6 +71,14 @@ impl Opening<'_> {
                 Some(Arc::new(sink))
             }
             SinkOptions::Lines(lines) => Some(Arc::new(LinesSink::open(state, lines, epoch)?)),
+            SinkOptions::NQuads(nquads) => {
+                let sink = NQuadsSink::open(&options.folder, state, mirror, nquads, epoch)?;
+                Some(Arc::new(sink))
+            }
+            SinkOptions::Sparql(sparql) => {
+                let net = options.net_options();
+                Some(Arc::new(SparqlSink::open(sparql, net, state, mirror, epoch)?))
+            }
         })
     }
 

@@ -1,6 +1,8 @@
 //! Options of sinks: where a copy is kept.
 
 use super::lines::LinesOptions;
+use super::rdf::nquads::NQuadsOptions;
+use super::rdf::sparql::SparqlOptions;
 use super::warc::WarcOptions;
 use crate::path_map::NameRules;
 
@@ -18,6 +20,10 @@ pub enum SinkOptions {
     Objects(super::objects::ObjectsOptions),
     /// A stream of lines; the folder holds the state only.
     Lines(LinesOptions),
+    /// Files of N-Quads in the copy's folder.
+    NQuads(NQuadsOptions),
+    /// A SPARQL endpoint; the folder holds the state only.
+    Sparql(SparqlOptions),
 }
 
 impl SinkOptions {
@@ -29,6 +35,8 @@ impl SinkOptions {
             #[cfg(feature = "s3")]
             Self::Objects(_) => "objects",
             Self::Lines(_) => "lines",
+            Self::NQuads(_) => "nquads",
+            Self::Sparql(_) => "sparql",
         }
     }
 
@@ -46,8 +54,8 @@ impl SinkOptions {
     }
 
     /// Whether the copy's folder holds more than its state.
-    pub(crate) const fn is_local(&self) -> bool {
-        matches!(self, Self::Folder | Self::Warc(_))
+    pub const fn is_local(&self) -> bool {
+        matches!(self, Self::Folder | Self::Warc(_) | Self::NQuads(_))
     }
 
     /// Whether files of resources are in the copy's folder, where other programs may touch them.

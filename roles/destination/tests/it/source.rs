@@ -1,7 +1,7 @@
 //! A Source whose resources a test sets and deletes.
 
 use abreast_testkit::documents::{self, BEGIN, capability_list, document};
-use abreast_testkit::pages::Server;
+use abreast_testkit::pages::{Answer, Server};
 use std::collections::BTreeMap;
 
 /// A Source with a Capability List, a Resource List and an open Change List, kept as a test changes
@@ -12,6 +12,9 @@ pub(crate) struct Source {
     pub(crate) changes: String,
     pub(crate) clock: u32,
     pub(crate) at: String,
+    /// Makes the document of a resource out of the text that a test gives.
+    form: fn(uri: &str, text: &str) -> String,
+    media_type: Option<&'static str>,
 }
 
 impl Source {
@@ -26,9 +29,32 @@ impl Source {
             changes: String::new(),
             clock: 0,
             at: BEGIN.to_owned(),
+            form: |_, text| text.to_owned(),
+            media_type: None,
         };
         source.publish();
         source
+    }
+
+    /// A Source whose resources are entities, each with one statement.
+    pub(crate) fn of_statements() -> Self {
+        let form =
+            |uri: &str, text: &str| format!("<{uri}> <http://ns.example/text> \"{text}\" .\n");
+        Self { form, media_type: Some("application/n-triples"), ..Self::new() }
+    }
+
+    /// Serves a resource, whatever is listed of it; the bytes that are served.
+    pub(crate) fn serve(&self, path: &str, text: &str) -> String {
+        let body = (self.form)(&self.server.url(path), text);
+        let answer = Answer::ok(body.as_str());
+        self.server.put(
+            path,
+            match self.media_type {
+                Some(media_type) => answer.header("content-type", media_type),
+                None => answer,
+            },
+        );
+        body
     }
 
     pub(crate) fn now(&self) -> String {
@@ -47,10 +73,10 @@ impl Source {
     }
 
     /// Creates or updates a resource, with a change.
-    pub(crate) fn set(&mut self, path: &str, body: &str) {
+    pub(crate) fn set(&mut self, path: &str, text: &str) {
+        let body = self.serve(path, text);
         let change = if self.kept.contains_key(path) { "updated" } else { "created" };
         self.kept.insert(path.to_owned(), body.as_bytes().to_vec());
-        self.server.body(path, body);
         let entry =
             self.entry(path, body.as_bytes(), &format!("change=\"{change}\" datetime=\"\""));
         self.log(&entry);

@@ -20,6 +20,8 @@ pub struct PublishedFile {
     pub location: Option<String>,
     /// How long clients may keep it.
     pub freshness: Freshness,
+    /// Whether a client that does not accept its Content-Type is refused.
+    pub negotiated: bool,
 }
 
 /// The bytes of a file that is published.
@@ -27,6 +29,15 @@ pub struct PublishedFile {
 pub enum FileContent {
     /// An open file.
     File(File),
+    /// A part of one.
+    Part {
+        /// The whole file.
+        file: File,
+        /// Where the part begins.
+        start: u64,
+        /// Its bytes.
+        length: u64,
+    },
     /// Few bytes.
     Memory {
         /// All of them.
@@ -52,6 +63,17 @@ pub enum FileError {
     /// It would be larger than allowed.
     #[error("{0}")]
     TooLarge(String),
+    /// It cannot be sent in this form.
+    #[error("{0}")]
+    NotAcceptable(String),
+    /// It is being made; the request is understood, and to be repeated.
+    #[error("{detail}")]
+    Making {
+        /// What is made.
+        detail: String,
+        /// Seconds until it may be asked for again.
+        seconds: u32,
+    },
     /// It cannot be sent now.
     #[error("{detail}")]
     Later {

@@ -53,8 +53,8 @@ pub enum PublishError {
     /// The set is being read for the first time.
     #[error("the set is being read for the first time; its lists follow when that is complete")]
     Importing,
-    /// The Resource Dump is being made for the first time.
-    #[error("the Resource Dump is being made; retry when it is complete")]
+    /// The Resource Dump or a snapshot is being made.
+    #[error("this is being made; retry when it is complete")]
     Making,
     /// The query of the request cannot be answered; the text is for the client.
     #[error("{0}")]

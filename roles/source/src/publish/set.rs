@@ -6,8 +6,9 @@ use crate::Representations;
 use crate::archive::Archive;
 use crate::links::PublishedLinks;
 use crate::projection::resourcesync::dumps::SetDumps;
+use crate::projection::sdshare::SetSnapshots;
 use crate::versions::VersionUrls;
-use abreast_core::{Beginning, SetId};
+use abreast_core::SetId;
 use std::sync::Arc;
 
 /// One published set.
@@ -17,8 +18,6 @@ pub struct PublishedSet {
     pub id: SetId,
     /// Its name in URLs.
     pub slug: String,
-    /// Where its history begins.
-    pub beginning: Beginning,
     /// Its URLs.
     pub urls: SetUrls,
     /// The bytes of its resources and of their earlier versions.
@@ -33,6 +32,8 @@ pub struct PublishedSet {
     pub archive: Option<Arc<Archive>>,
     /// Its dumps, if any are made.
     pub dumps: Option<Arc<SetDumps>>,
+    /// Its snapshots, if it is a set of entities.
+    pub snapshots: Option<Arc<SetSnapshots>>,
     /// Its hubs and channels, if it has notifications.
     pub notifications: Option<Notifications>,
 }
@@ -43,7 +44,6 @@ impl PublishedSet {
         Self {
             id,
             slug: slug.into(),
-            beginning: Beginning::Base,
             urls,
             representations: Representations::elsewhere(),
             links: PublishedLinks::default(),
@@ -51,6 +51,7 @@ impl PublishedSet {
             about: About::default(),
             archive: None,
             dumps: None,
+            snapshots: None,
             notifications: None,
         }
     }

@@ -17,6 +17,7 @@ mod rendering;
 mod restless;
 mod scan;
 mod sdshare;
+mod sdshare_entities;
 mod static_site;
 mod versions;
 mod watch;

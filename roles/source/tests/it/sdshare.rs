@@ -1,13 +1,11 @@
 //! SDShare feeds of a folder: what they list, and how pages and times fit together.
 
 use crate::world::{BASE, World, body, bytes};
-use abreast_core::{Beginning, Change, NewSet, Position, State, append};
+use abreast_core::{Change, Position, State, append};
 use abreast_sdshare::{Document, Entry, FeedKind, Limits, Relation, stamp, with_since};
 use abreast_source::projection::sdshare::SdShare;
 use abreast_source::projection::{FileContent, FileError, PublishedFile, TopicContent};
-use abreast_source::publish::{
-    About, Notifications, PublishError, PublishedSet, Publisher, SourceUrls,
-};
+use abreast_source::publish::{About, Notifications, PublishError, PublishedSet, Publisher};
 use abreast_source::{Naming, Representations};
 use abreast_webtypes::Timestamp;
 use std::io::Read as _;
@@ -74,6 +72,7 @@ fn fragment(publisher: &Publisher, entry: &Entry) -> Result<PublishedFile, FileE
 fn content(file: PublishedFile) -> Vec<u8> {
     match file.content {
         FileContent::Memory { bytes, .. } => bytes.to_vec(),
+        FileContent::Part { .. } => panic!("a fragment is whole"),
         FileContent::File(mut file) => {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).unwrap();
@@ -196,31 +195,6 @@ fn fragments_feed_omits_entries_older_than_since() {
     assert_eq!(names_since(times[0]), "a.txt c.txt e.txt b.txt d.txt f.html");
     assert_eq!(names_since(Timestamp::MIN), "a.txt c.txt e.txt b.txt d.txt f.html");
     assert_eq!(names_since(Timestamp::MAX), "");
-}
-
-#[test]
-fn a_set_whose_history_is_its_log_has_no_other_part() {
-    let world = World::new();
-    let set = NewSet { slug: "log".into(), beginning: Beginning::Log, ..NewSet::default() };
-    let id = world.log.open_set(&set).unwrap().id;
-    let keys = ["urn:x:b", "urn:x:a", "https://example.net/c?d#e"];
-    let changes = keys.map(|key| Change::add(key, State::default()));
-    append(&*world.log, id, changes.to_vec()).unwrap();
-    let published = PublishedSet {
-        beginning: Beginning::Log,
-        ..PublishedSet::new(id, "log", SourceUrls::new(BASE).set("log"))
-    };
-    let folder = world.temporary.path().join("documents");
-    let publisher =
-        Publisher::new(Arc::clone(&world.log), SourceUrls::new(BASE), [published], folder)
-            .unwrap()
-            .with_projection(SdShare::default().with_entries_per_page(2));
-    let pages = pages(&publisher, &format!("{BASE}log/sdshare/fragments"));
-    let resources: Vec<_> =
-        pages.iter().flat_map(|page| &page.entries).map(|entry| &entry.resources[0]).collect();
-    assert_eq!(resources, keys.iter().collect::<Vec<_>>());
-    // Their bytes are on another server.
-    assert_eq!(pages[0].entries[0].targets(&Relation::Fragment).next().unwrap().href, keys[0]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::read::resourcesync;
 use crate::run::{Wake, sync_with};
 use crate::sink::lines::{LinesOptions, Output};
 use crate::sink::options::SinkOptions;
+use crate::sink::rdf::nquads::NQuadsOptions;
 use crate::sink::warc::WarcOptions;
 use abreast_net::Shared;
 use abreast_store::mirror::Mirror;
@@ -732,6 +733,55 @@ fn a_killed_run_of_another_protocol_is_continued() {
             assert_eq!(pair.kept("new").is_some(), then != "removed", "{name}, {then}");
         }
     }
+}
+
+/// An entity is not requested by its URI, and its digests are those of one of its documents.
+#[test]
+fn entities_of_another_protocol_are_kept_as_triples() {
+    let place = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(place.path(), "triples");
+    pair.options.sink = SinkOptions::NQuads(NQuadsOptions::default());
+    let entity = |name: &str, value: &str| {
+        let uri = format!("http://id.example/{name}");
+        let document =
+            format!("<{uri}> <http://ns.example/text> [ <http://ns.example/is> '{value}' ] .");
+        pair.server.by_accept(
+            &format!("/d/{name}"),
+            "text/turtle",
+            Answer::ok(document.as_str()).header("content-type", "text/turtle"),
+        );
+        let (href, md5) = (pair.server.url(&format!("/d/{name}")), md5_hex(document.as_bytes()));
+        format!("{uri} 1700000000 {md5} href={href} accept=text/turtle")
+    };
+    let kept = || {
+        let text =
+            std::fs::read_to_string(pair.options.folder.join("abreast-00000001.nq")).unwrap();
+        let lines = text.lines().filter_map(|line| line.split_once("http://ns.example/is> \""));
+        let mut values: Vec<_> = lines.map(|(_, value)| value.to_owned()).collect();
+        values.sort();
+        values
+    };
+    pair.list(0, &["a", "b", "c", "d"].map(|name| entity(name, &format!("old {name}"))));
+    assert_eq!(counts(&pair.sync().unwrap()), [4, 0, 0, 0], "{:?}", pair.problems());
+    let mut changes = vec![
+        format!("put {}", entity("a", "new a")),
+        format!("new {}", entity("e", "new e")),
+        "deprecated http://id.example/b 1700000001 by=http://id.example/e".to_owned(),
+        "removed http://id.example/c 1700000001".to_owned(),
+        "gone http://id.example/d 1700000001".to_owned(),
+    ];
+    pair.changes(&changes);
+    assert_eq!(counts(&pair.sync().unwrap()), [1, 1, 2, 0], "{:?}", pair.problems());
+    assert_eq!(kept(), ["new a\" .", "new e\" .", "old b\" ."]);
+    // Two changes of one entity between two runs.
+    changes.extend([
+        "gone http://id.example/a 1700000002".to_owned(),
+        format!("new {}", entity("a", "again a").replace("1700000000", "1700000003")),
+    ]);
+    pair.changes(&changes);
+    assert_eq!(counts(&pair.sync().unwrap()), [0, 1, 0, 0], "{:?}", pair.problems());
+    assert_eq!(kept(), ["again a\" .", "new e\" .", "old b\" ."]);
+    assert_eq!(pair.differences(), []);
 }
 
 #[test]

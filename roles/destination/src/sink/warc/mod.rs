@@ -161,7 +161,7 @@ impl Sink for WarcSink {
     }
 }
 
-pub(super) fn write_error(cause: std::io::Error) -> Error {
+pub(in crate::sink) fn write_error(cause: std::io::Error) -> Error {
     let failure = Failure::from(cause);
     Error::new(failure.code, ExitCode::Io, failure.message)
         .with_help("free space or check the disk, then run the same command again")

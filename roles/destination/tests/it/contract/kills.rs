@@ -2,10 +2,11 @@
 //! after they stored or deleted something and before the state knows it.
 
 use super::{Reader, seen};
-use crate::copy::{Copy, Ran};
+use crate::copy::{self, Copy, Ran};
 use crate::source::Source;
 use abreast_destination::{Event, ItemAction, SinkOptions, sync};
 use abreast_testkit::pages::Answer;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -16,6 +17,9 @@ fn run_killed(copy: &Copy) {
     let state = copy.folder().join(".abreast");
     let names = ["mirror.db", "mirror.db-wal"];
     let before: Mutex<Option<Vec<Option<Vec<u8>>>>> = Mutex::new(None);
+    // Files that are only appended to before a commit, and overwritten after it, are put back too.
+    let is_appended = matches!(copy.options.sink, SinkOptions::NQuads(_));
+    let contents = Mutex::new(BTreeMap::new());
     let observer = |event: &Event<'_>| {
         let mut before = before.lock().unwrap();
         if let Event::Item(item) = event
@@ -23,11 +27,22 @@ fn run_killed(copy: &Copy) {
             && before.is_none()
         {
             *before = Some(names.iter().map(|name| std::fs::read(state.join(name)).ok()).collect());
+            if is_appended {
+                *contents.lock().unwrap() = copy::files(copy.folder());
+            }
         }
     };
     sync(&copy.options, &observer, &AtomicBool::new(false)).unwrap();
     let before = before.into_inner().unwrap().expect("the run had something to do");
     let _ = std::fs::remove_file(state.join("mirror.db-shm"));
+    if is_appended {
+        for path in copy.paths() {
+            std::fs::remove_file(copy.folder().join(path)).unwrap();
+        }
+        for (path, bytes) in contents.into_inner().unwrap() {
+            std::fs::write(copy.folder().join(path), bytes).unwrap();
+        }
+    }
     for (name, bytes) in names.iter().zip(before) {
         let path = state.join(name);
         match bytes {
@@ -40,6 +55,15 @@ fn run_killed(copy: &Copy) {
 /// The next run ends with what the Source has, whatever happened there meanwhile, and takes nothing
 /// of its own for somebody else's.
 pub(crate) fn killed(sink: fn(&Path) -> SinkOptions, reader: Reader) {
+    killed_with(Source::new, &sink, reader);
+}
+
+/// The same with other Sources; the sink is empty with each of them.
+pub(crate) fn killed_with(
+    new: fn() -> Source,
+    sink: &dyn Fn(&Path) -> SinkOptions,
+    reader: Reader,
+) {
     type Step = fn(&mut Source);
     let text = "some text";
     let cases: [(&str, Step, Step); 9] = [
@@ -76,7 +100,7 @@ pub(crate) fn killed(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     for (what, first, then) in cases {
         for baseline in [false, true] {
             let what = format!("{what}{}", if baseline { ", compared with the list" } else { "" });
-            let mut source = Source::new();
+            let mut source = new();
             source.set("/old", text);
             source.set("/other", "stays");
             source.snapshot();
@@ -102,7 +126,15 @@ pub(crate) fn killed(sink: fn(&Path) -> SinkOptions, reader: Reader) {
 
 /// Killed twice: what the first run stored is known although the plan has changed since.
 pub(crate) fn killed_twice(sink: fn(&Path) -> SinkOptions, reader: Reader) {
-    let mut source = Source::new();
+    killed_twice_with(Source::new(), &sink, reader);
+}
+
+/// The same with another Source.
+pub(crate) fn killed_twice_with(
+    mut source: Source,
+    sink: &dyn Fn(&Path) -> SinkOptions,
+    reader: Reader,
+) {
     source.set("/other", "stays");
     source.snapshot();
     let copy = Copy::kept_in(&source, sink);

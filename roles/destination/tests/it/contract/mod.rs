@@ -31,7 +31,15 @@ pub(crate) fn files(copy: &Copy, _: &Source) -> Kept {
 /// What every sink owes: equal to its Source after each run, cheap when nothing has changed,
 /// verified or not at all, and nothing deleted beyond the limit.
 pub(crate) fn contract(sink: fn(&Path) -> SinkOptions, reader: Reader) {
-    let mut source = Source::new();
+    contract_with(Source::new(), &sink, reader);
+}
+
+/// The same with another Source.
+pub(crate) fn contract_with(
+    mut source: Source,
+    sink: &dyn Fn(&Path) -> SinkOptions,
+    reader: Reader,
+) {
     let large = "0123456789abcdef".repeat(200_000);
     let text = "the same bytes under two names. ".repeat(20);
     for (path, body) in [
@@ -78,10 +86,11 @@ pub(crate) fn contract(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     let Ran { result, codes, .. } = copy.try_run();
     assert_eq!(result.unwrap().exit_code, 3);
     assert!(codes.contains(&"fixity.mismatch".to_owned()), "{codes:?}");
-    assert_eq!(reader(&copy, &source).get("/a.txt").unwrap(), b"two");
+    let before = source.serve("/a.txt", "two");
+    assert_eq!(reader(&copy, &source).get("/a.txt").unwrap(), before.as_bytes());
     let report = copy.audit(true);
     assert_eq!((report.updated, report.missing, report.extra, report.exit_code), (1, 0, 0, 1));
-    source.server.body("/a.txt", "three");
+    source.serve("/a.txt", "three");
     assert_eq!(copy.run().exit_code, 0);
 
     // Beyond the limit nothing is deleted.
@@ -106,7 +115,7 @@ pub(crate) fn contract(sink: fn(&Path) -> SinkOptions, reader: Reader) {
     // Unlisted digests: the server's word that nothing changed is taken, and the same bytes are not
     // kept twice.
     let entry = format!("<url><loc>{}</loc></url>\n", source.server.url("/plain.txt"));
-    source.server.body("/plain.txt", "plain");
+    source.serve("/plain.txt", "plain");
     let attributes = format!("capability=\"resourcelist\" at=\"{}\"", source.now());
     source.server.body("/resourcelist.xml", document("urlset", &attributes, &entry));
     held.options.max_delete = MaxDelete::Percent(100.0);

@@ -1,7 +1,9 @@
 //! The overview feed, collection feeds and snapshots feeds [sdshare §Overview Feed,
 //! §Collection Feed, §Snapshots Feed].
 
-use super::paths::{FeedPath, collection, fragments, overview, snapshots};
+use super::link::Form;
+use super::paths::{FeedPath, chunks, collection, fragments, overview, snapshot, snapshots};
+use super::snapshots::{Found, Snapshot, SnapshotName};
 use super::{ATOM, author, title};
 use crate::projection::resourcesync::dumps::Dump;
 use crate::projection::{HeadReader, Output, Rendered, ResolvedDocument, Version};
@@ -24,9 +26,10 @@ impl ResolvedDocument for SmallFeed<'_> {
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let sets = match &self.path {
             FeedPath::Overview => self.publisher.sets(),
-            FeedPath::Collection(set) | FeedPath::Snapshots(set) | FeedPath::Fragments(set) => {
-                std::slice::from_ref(*set)
-            }
+            FeedPath::Collection(set)
+            | FeedPath::Snapshots(set)
+            | FeedPath::Chunks(set, _)
+            | FeedPath::Fragments(set) => std::slice::from_ref(*set),
         };
         let mut of = [0, 0];
         for set in sets {
@@ -34,9 +37,20 @@ impl ResolvedDocument for SmallFeed<'_> {
             of[0] ^= head.created.as_micros() as u64 ^ u64::from(head.importing);
             of[1] += head.position.0;
         }
-        if let FeedPath::Snapshots(set) = &self.path {
-            let newest = newest_snapshot(set).map_or(0, |dump| dump.end.as_micros() as u64);
-            of[0] ^= newest.rotate_left(32);
+        match &self.path {
+            FeedPath::Snapshots(set) | FeedPath::Collection(set) => {
+                if let Some(snapshots) = &set.snapshots {
+                    snapshots.ask(&heads.of(set)?);
+                }
+                of[0] ^= listed(set)
+                    .iter()
+                    .fold(0, |sum: u64, listed| (sum ^ listed.version()).rotate_left(21));
+            }
+            FeedPath::Chunks(set, name) => {
+                complete(set, *name)?;
+                return Ok(Version { of: [name.time().as_micros() as u64, 0], immutable: true });
+            }
+            FeedPath::Overview | FeedPath::Fragments(_) => {}
         }
         Ok(Version { of, immutable: false })
     }
@@ -44,7 +58,10 @@ impl ResolvedDocument for SmallFeed<'_> {
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {
         match self.path {
             FeedPath::Overview => Vec::new(),
-            FeedPath::Collection(set) | FeedPath::Snapshots(set) | FeedPath::Fragments(set) => {
+            FeedPath::Collection(set)
+            | FeedPath::Snapshots(set)
+            | FeedPath::Chunks(set, _)
+            | FeedPath::Fragments(set) => {
                 vec![Arc::clone(set)]
             }
         }
@@ -63,6 +80,7 @@ impl ResolvedDocument for SmallFeed<'_> {
             }
             FeedPath::Collection(set) => Ok(collection_feed(publisher, set, &head(set)?)),
             FeedPath::Snapshots(set) => Ok(snapshots_feed(set, &head(set)?)),
+            FeedPath::Chunks(set, name) => Ok(chunks_feed(set, &*complete(set, name)?)),
             FeedPath::Fragments(_) => Err(PublishError::NotFound),
         }
     }
@@ -110,7 +128,7 @@ fn collection_feed(publisher: &Publisher, set: &PublishedSet, head: &Head) -> Re
         let entry = Entry { id: url.clone(), title, updated: Some(updated), ..Entry::default() };
         entry.with_link(Link::to_feed(relation, url))
     };
-    let newest = newest_snapshot(set).map_or(head.created, |dump| dump.begin);
+    let newest = newest_time(set).max(head.created);
     written(
         &feed,
         [
@@ -120,16 +138,17 @@ fn collection_feed(publisher: &Publisher, set: &PublishedSet, head: &Head) -> Re
     )
 }
 
-/// The snapshots that are complete, the newest first. Those of files are Resource Dumps of one
-/// package: each is the set at one position of the log, and its time is that of the last change
-/// which it includes.
+/// The snapshots that are complete, the newest first.
+///
+/// Those of entities are files of all descriptions; while none is complete, the one that is made
+/// is listed, and its files are answered 202. Those of files are Resource Dumps of one package.
+/// The time of each is that of the last change which it includes.
 fn snapshots_feed(set: &PublishedSet, head: &Head) -> Rendered {
     let url = snapshots(set);
-    let newest = newest_snapshot(set).map_or(head.created, |dump| dump.begin);
     let feed = Feed {
         id: url.clone(),
         title: format!("Snapshots of {}", title(set)),
-        updated: Some(newest),
+        updated: Some(newest_time(set).max(head.created)),
         author: Some(author(set)),
         links: vec![
             Link::to_feed(Relation::SelfLink, url),
@@ -137,24 +156,112 @@ fn snapshots_feed(set: &PublishedSet, head: &Head) -> Rendered {
         ],
         ..Feed::default()
     };
-    let entries = dumps(set).map(|dump| {
-        let url = set.urls.package(&dump.packages[0].stem);
-        let title = format!("{} at {}", self::title(set), dump.begin);
-        let updated: Option<Timestamp> = Some(dump.begin);
-        let entry = Entry { id: url.clone(), title, updated, ..Entry::default() };
-        entry.with_link(Link::new(Relation::Snapshot, url).with_type(ZIP))
+    let entries = listed(set).into_iter().map(|listed| {
+        let (id, links) = match &listed {
+            Listed::Package(dump) => {
+                let url = set.urls.package(&dump.packages[0].stem);
+                (url.clone(), vec![Link::new(Relation::Snapshot, url).with_type(ZIP)])
+            }
+            Listed::Descriptions(name, snapshot) => {
+                let url = self::snapshot(set, *name);
+                let has = |form: &Form| {
+                    *form != Form::RdfXml
+                        || snapshot.as_ref().is_some_and(|found| found.has_rdf_xml)
+                };
+                let forms = Form::ALL.into_iter().filter(has);
+                let mut links: Vec<_> =
+                    forms.map(|form| file(Relation::Snapshot, &url, form)).collect();
+                links.push(Link::to_feed(Relation::ChunkedSnapshot, chunks(set, *name)));
+                (url, links)
+            }
+        };
+        let title = format!("{} at {}", title(set), listed.time());
+        Entry { id, title, updated: Some(listed.time()), links, ..Entry::default() }
     });
     written(&feed, entries)
 }
 
-/// Resource Dumps of one package, the newest first.
-fn dumps(set: &PublishedSet) -> impl Iterator<Item = Arc<Dump>> {
-    let all = set.dumps.as_ref().map(|dumps| dumps.resources()).unwrap_or_default();
-    all.into_iter().rev().filter(|dump| dump.packages.len() == 1)
+/// The chunks of a snapshot [sdshare §Chunked Snapshot Feed].
+fn chunks_feed(set: &PublishedSet, snapshot: &Snapshot) -> Rendered {
+    let (url, time) = (chunks(set, snapshot.name), snapshot.name.time());
+    let feed = Feed {
+        id: url.clone(),
+        title: format!("Chunks of {} at {time}", title(set)),
+        updated: Some(time),
+        author: Some(author(set)),
+        links: vec![
+            Link::to_feed(Relation::SelfLink, url),
+            Link::to_feed(Relation::Other("up".to_owned()), snapshots(set)),
+        ],
+        ..Feed::default()
+    };
+    let count = snapshot.chunks.len();
+    let entries = (1..=count).map(|number| {
+        let id = format!("{}/{number}", self::snapshot(set, snapshot.name));
+        let links = Form::OF_LINES.map(|form| file(Relation::SnapshotComponent, &id, form));
+        let title = format!("Chunk {number} of {count}");
+        Entry { id, title, updated: Some(time), links: links.into(), ..Entry::default() }
+    });
+    let rendered = written(&feed, entries);
+    Rendered { modified: Some(time), ..rendered }
 }
 
-fn newest_snapshot(set: &PublishedSet) -> Option<Arc<Dump>> {
-    dumps(set).next()
+fn file(relation: Relation, stem: &str, form: Form) -> Link {
+    Link::new(relation, format!("{stem}.{}", form.name())).with_type(form.media_type())
+}
+
+/// A snapshot that is listed.
+enum Listed {
+    Package(Arc<Dump>),
+    /// `None` while it is made.
+    Descriptions(SnapshotName, Option<Arc<Snapshot>>),
+}
+
+impl Listed {
+    /// A number that differs when its entry does.
+    fn version(&self) -> u64 {
+        let kind = match self {
+            Self::Descriptions(_, None) => 1,
+            Self::Descriptions(_, Some(snapshot)) if snapshot.has_rdf_xml => 2,
+            Self::Package(_) | Self::Descriptions(..) => 3,
+        };
+        (self.time().as_micros() as u64) << 2 | kind
+    }
+
+    /// The time of the last change that it includes.
+    fn time(&self) -> Timestamp {
+        match self {
+            Self::Package(dump) => dump.begin,
+            Self::Descriptions(name, _) => name.time(),
+        }
+    }
+}
+
+/// The snapshots to list, the newest first.
+fn listed(set: &PublishedSet) -> Vec<Listed> {
+    if let Some(snapshots) = &set.snapshots {
+        let all = snapshots.listed().into_iter();
+        return all.map(|(name, snapshot)| Listed::Descriptions(name, snapshot)).collect();
+    }
+    // Those of entities hold each description in a file of its own.
+    let dumps = set.dumps.as_ref().filter(|_| !set.urls.naming().names_entities());
+    let all = dumps.map(|dumps| dumps.resources()).unwrap_or_default();
+    let one = all.into_iter().rev().filter(|dump| dump.packages.len() == 1);
+    one.map(Listed::Package).collect()
+}
+
+fn newest_time(set: &PublishedSet) -> Timestamp {
+    listed(set).first().map(Listed::time).unwrap_or_default()
+}
+
+/// A snapshot that is complete.
+fn complete(set: &PublishedSet, name: SnapshotName) -> Result<Arc<Snapshot>, PublishError> {
+    let snapshots = set.snapshots.as_ref().ok_or(PublishError::NotFound)?;
+    match snapshots.find(name) {
+        Found::Complete(snapshot) => Ok(snapshot),
+        Found::Making => Err(PublishError::Making),
+        Found::Unknown => Err(PublishError::NotFound),
+    }
 }
 
 fn written(feed: &Feed, entries: impl IntoIterator<Item = Entry>) -> Rendered {

@@ -3,7 +3,7 @@
 //! A page costs what it lists, whatever the set and its log have. It goes through the resources
 //! that have not changed since the log began, in the order of their keys and with the time at which
 //! it began, then through the changes in the order of the log. The first part is left out when the
-//! feed is asked for what came later. A resource that changes while a client reads pages moves to
+//! feed is asked for what came later. A set of entities has none: its history begins in its log. A resource that changes while a client reads pages moves to
 //! the end, where the client finds it: nothing is missed, and the times of what was not listed yet
 //! are never earlier than those of what was.
 
@@ -13,7 +13,7 @@ use super::{ATOM, author, title};
 use crate::Naming;
 use crate::projection::{HeadReader, LogState, Output, Rendered, ResolvedDocument, Version};
 use crate::publish::{PublishError, PublishedSet, Publisher};
-use abreast_core::{Beginning, ChangeRecord, Head, KeyRange, Position, State};
+use abreast_core::{ChangeRecord, Head, KeyRange, Position, State};
 use abreast_sdshare::{Entry, Feed, Link, Relation, write_end, write_entry, write_feed};
 use abreast_webtypes::{Timestamp, encode_segment};
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ impl ResolvedDocument for FragmentsPage<'_> {
             Some(since) => log.position_at(set.id, since.plus_micros(-1))?.max(begin),
             None => begin,
         };
-        let lists_unchanged = set.beginning == Beginning::Base
+        let lists_unchanged = !set.urls.naming().names_entities()
             && self.query.since.is_none_or(|since| since <= head.created);
         let all = if lists_unchanged { head.resources } else { 0 };
         let expected = all + head.position.0.saturating_sub(asked.0);

@@ -1,27 +1,94 @@
 //! The links from an entry to the fragments of its resource, and what is behind them: the one place
 //! that knows what a fragment is in each kind of set.
 //!
-//! A set of files: a resource is one fragment, its bytes with their media type. Its address is not
-//! that of the resource, which answers 404 once that is deleted: a fragment that is deleted is
-//! empty, and has the status 200.
+//! | set | fragments of a resource |
+//! |---|---|
+//! | of files | its bytes, with their media type |
+//! | of entities | its description, in each syntax that can carry it |
+//!
+//! Its address is not that of the resource, which answers 404 once that is deleted: a fragment that
+//! is deleted is empty, and has the status 200.
 
 use super::paths::{FragmentPath, fragment};
 use crate::projection::{FileContent, FileError, PublishedFile};
 use crate::publish::{Freshness, PublishedSet, Publisher};
 use crate::{Naming, Representation};
 use abreast_contents::Content;
-use abreast_core::State;
+use abreast_core::{Resource, State};
+use abreast_rdf::{Syntax, WriteError, WriteOptions, can_write};
 use abreast_sdshare::{Link, Relation};
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::io::{self, Read as _};
 use std::sync::Arc;
 
 /// The media type of bytes about which nothing is known.
 const BYTES: &str = "application/octet-stream";
 
+/// A form in which descriptions are offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// RDF/XML: all that some clients read.
+    RdfXml,
+    NTriples,
+    /// N-Triples in ASCII, as SDShare calls it
+    /// [sdshare §Recommended Resource Representation Formats].
+    PlainText,
+    Turtle,
+}
+
+impl Form {
+    /// All forms, in the order in which they are listed.
+    pub(super) const ALL: [Self; 4] = [Self::RdfXml, Self::NTriples, Self::PlainText, Self::Turtle];
+    /// Those of which N-Triples in ASCII are a document.
+    pub(super) const OF_LINES: [Self; 3] = [Self::NTriples, Self::PlainText, Self::Turtle];
+
+    const fn syntax(self) -> Syntax {
+        match self {
+            Self::RdfXml => Syntax::RdfXml,
+            Self::NTriples | Self::PlainText => Syntax::NTriples,
+            Self::Turtle => Syntax::Turtle,
+        }
+    }
+
+    /// Its media type.
+    pub(super) const fn media_type(self) -> &'static str {
+        match self {
+            Self::PlainText => "text/plain",
+            _ => self.syntax().media_type(),
+        }
+    }
+
+    /// Its name in addresses.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::PlainText => "txt",
+            _ => self.syntax().extension(),
+        }
+    }
+
+    /// The form of this name.
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.name() == name)
+    }
+
+    /// A description in this form.
+    fn write(self, lines: Vec<u8>) -> Result<Vec<u8>, WriteError> {
+        match self {
+            Self::NTriples => Ok(lines),
+            Self::PlainText => Ok(super::ascii::to_ascii(&lines)?.into_owned()),
+            Self::RdfXml | Self::Turtle => {
+                let mut out = Vec::with_capacity(lines.len());
+                abreast_rdf::write(self.syntax(), &lines, &WriteOptions::default(), &mut out)?;
+                Ok(out)
+            }
+        }
+    }
+}
+
 /// The IRI of a resource.
 pub(super) fn resource_iri(naming: &Naming, key: &str) -> String {
-    naming.uri(key)
+    if naming.names_entities() { key.to_owned() } else { naming.uri(key) }
 }
 
 /// Adds the links to the fragments of a resource; `None` is the state of one that is deleted.
@@ -32,43 +99,70 @@ pub(super) fn add_links(
     state: Option<&State>,
     links: &mut Vec<Link>,
 ) {
+    if naming.names_entities() {
+        let is_offered = |form: &Form| *form != Form::RdfXml || is_rdf_xml(set, state);
+        for form in Form::ALL.into_iter().filter(is_offered) {
+            let href = fragment(set, naming, key, Some(form));
+            links.push(Link::new(Relation::Fragment, href).with_type(form.media_type()));
+        }
+        return;
+    }
     let href = match state {
         // Its bytes are on another server.
         Some(state) if !set.representations.has(key, state) => naming.uri(key),
-        _ => fragment(set, key),
+        _ => fragment(set, naming, key, None),
     };
     let media_type = state.and_then(|state| state.media_type.as_deref()).unwrap_or(BYTES);
     links.push(Link::new(Relation::Fragment, href).with_type(media_type));
+}
+
+/// Whether RDF/XML can carry a description; nothing at all it can.
+fn is_rdf_xml(set: &PublishedSet, state: Option<&State>) -> bool {
+    let Some(state) = state else { return true };
+    let lines = description(set, state).ok().flatten();
+    lines.is_some_and(|lines| can_write(Syntax::RdfXml, &lines).is_ok())
+}
+
+/// The description of an entity; `None` when it is not kept.
+fn description(set: &PublishedSet, state: &State) -> io::Result<Option<Vec<u8>>> {
+    let Some(mut kept) = set.representations.open_kept(state)? else { return Ok(None) };
+    let mut lines = Vec::with_capacity(state.length.unwrap_or_default() as usize);
+    kept.read_to_end(&mut lines)?;
+    Ok(Some(lines))
 }
 
 /// The fragment at a path, as the resource is now: empty for a resource that the set does not have,
 /// since the set states nothing about it.
 pub(super) fn open(
     publisher: &Publisher,
-    path: &FragmentPath<&Arc<PublishedSet>>,
+    path: &FragmentPath<'_>,
 ) -> Result<PublishedFile, FileError> {
-    let FragmentPath { set, key } = path;
-    let failed = |cause: Box<dyn std::error::Error + Send + Sync>| FileError::Failed {
-        detail: "the fragment cannot be read".to_owned(),
-        cause,
-    };
-    let later = |detail: String| FileError::Later { detail, seconds: 1 };
+    let FragmentPath { set, key, form } = path;
     let log = publisher.log();
-    let found = log.resource(set.id, key).map_err(|error| failed(Box::new(error)))?;
+    let found = log.resource(set.id, key).map_err(failed)?;
+    if found.is_none() && log.head(set.id).map_err(failed)?.importing {
+        return Err(later("the set is being read for the first time"));
+    }
+    match form {
+        Some(form) => description_in(set, *form, found.as_ref()),
+        None => bytes_of(set, found),
+    }
+}
+
+/// A set of files: the bytes of the resource.
+fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<PublishedFile, FileError> {
     let Some(resource) = found else {
-        let head = log.head(set.id).map_err(|error| failed(Box::new(error)))?;
-        if head.importing {
-            return Err(later("the set is being read for the first time".to_owned()));
-        }
         return Ok(PublishedFile {
             content: FileContent::Memory { bytes: Bytes::new(), tag: "empty".to_owned() },
             content_type: Cow::Borrowed(BYTES),
             set: Arc::clone(set),
             location: None,
             freshness: Freshness::Revalidate,
+            negotiated: false,
         });
     };
-    let content = match set.representations.now().open(key, &resource.state) {
+    let uri = set.urls.naming().uri(&resource.key);
+    let content = match set.representations.now().open(&resource.key, &resource.state) {
         Ok(Representation::File(file) | Representation::Kept(Content::File(file))) => {
             FileContent::File(file)
         }
@@ -77,17 +171,53 @@ pub(super) fn open(
             tag: format!("{:x}", resource.position.0),
         },
         Ok(Representation::Elsewhere) => {
-            let uri = set.urls.naming().uri(key);
             return Err(FileError::NotFound(format!("its bytes are at {uri}")));
         }
         // The file was removed or is written now; the log will have that soon.
-        Err(_) => return Err(later("the resource is being changed".to_owned())),
+        Err(_) => return Err(later("the resource is being changed")),
     };
     Ok(PublishedFile {
         content,
         content_type: resource.state.media_type.map_or(Cow::Borrowed(BYTES), Cow::Owned),
         set: Arc::clone(set),
-        location: Some(set.urls.naming().uri(key)),
+        location: Some(uri),
         freshness: Freshness::Revalidate,
+        negotiated: false,
     })
+}
+
+/// A set of entities: the description in a syntax.
+fn description_in(
+    set: &Arc<PublishedSet>,
+    form: Form,
+    found: Option<&Resource>,
+) -> Result<PublishedFile, FileError> {
+    let lines = match found {
+        None => Vec::new(),
+        // Replaced a moment ago.
+        Some(found) => description(set, &found.state)
+            .map_err(failed)?
+            .ok_or_else(|| later("the entity is being changed"))?,
+    };
+    let bytes = form.write(lines).map_err(|error| match error {
+        WriteError::Cannot(error) => FileError::NotAcceptable(error.to_string()),
+        error => failed(error),
+    })?;
+    let position = found.map_or(0, |found| found.position.0);
+    Ok(PublishedFile {
+        content: FileContent::Memory { bytes: bytes.into(), tag: format!("{position:x}") },
+        content_type: Cow::Borrowed(form.media_type()),
+        set: Arc::clone(set),
+        location: None,
+        freshness: Freshness::Revalidate,
+        negotiated: true,
+    })
+}
+
+fn later(detail: &str) -> FileError {
+    FileError::Later { detail: detail.to_owned(), seconds: 1 }
+}
+
+fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> FileError {
+    FileError::Failed { detail: "the fragment cannot be read".to_owned(), cause: Box::new(cause) }
 }

@@ -7,11 +7,15 @@
 //! | `feeds.rs` | overview, collection and snapshots feeds |
 //! | `fragments.rs` | pages of the fragments feed, and notifications |
 //! | `link.rs` | the fragments of a resource |
+//! | `snapshots.rs` | snapshots of entities, made in the background |
+//! | `ascii.rs` | N-Triples in ASCII |
 
+mod ascii;
 mod feeds;
 mod fragments;
 mod link;
 mod paths;
+mod snapshots;
 
 use super::{FileError, Projection, PublishedFile, ResolvedDocument, SiteDocument};
 use super::{Topic, TopicContent};
@@ -20,7 +24,8 @@ use abreast_core::Position;
 use feeds::SmallFeed;
 pub use fragments::ENTRIES_PER_PAGE;
 use fragments::FragmentsPage;
-use paths::{FeedPath, FragmentPath, FragmentsQuery};
+use paths::{FeedPath, FragmentPath, FragmentsQuery, SnapshotPath};
+pub use snapshots::{SetSnapshots, SnapshotOptions};
 use std::sync::Arc;
 
 /// Media type of all feeds.
@@ -81,6 +86,7 @@ impl Projection for SdShare {
 
     fn is_file(&self, publisher: &Publisher, path: &str) -> bool {
         FragmentPath::parse(path, |slug| publisher.find_set(slug)).is_some()
+            || SnapshotPath::parse(path, |slug| publisher.find_set(slug)).is_some()
     }
 
     fn file(
@@ -89,8 +95,11 @@ impl Projection for SdShare {
         path: &str,
         _query: Option<&str>,
     ) -> Result<PublishedFile, FileError> {
-        match FragmentPath::parse(path, |slug| publisher.find_set(slug)) {
-            Some(path) => link::open(publisher, &path),
+        if let Some(path) = FragmentPath::parse(path, |slug| publisher.find_set(slug)) {
+            return link::open(publisher, &path);
+        }
+        match SnapshotPath::parse(path, |slug| publisher.find_set(slug)) {
+            Some(path) => snapshots::open(&path),
             None => Err(FileError::NotFound("there is no such fragment".to_owned())),
         }
     }

@@ -1,11 +1,14 @@
 //! The paths and queries of SDShare, and the addresses made of them.
 
+use super::link::Form;
+use super::snapshots::SnapshotName;
 use crate::names::{Naming, key_of, path_of};
 use crate::projection::plain_number;
 use crate::publish::{PublishedSet, SourceUrls};
 use abreast_core::Position;
 use abreast_sdshare::{SinceError, since_in_query, stamp};
 use abreast_webtypes::{Timestamp, decode_segment, encode_segment};
+use std::sync::Arc;
 
 /// A feed; `S` is how its set is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +19,8 @@ pub(super) enum FeedPath<S> {
     Collection(S),
     /// `/{set}/sdshare/snapshots`
     Snapshots(S),
+    /// `/{set}/sdshare/snapshots/{name}/chunks`
+    Chunks(S, SnapshotName),
     /// `/{set}/sdshare/fragments`
     Fragments(S),
 }
@@ -31,7 +36,11 @@ impl<S> FeedPath<S> {
             "sdshare" => Self::Collection,
             "sdshare/snapshots" => Self::Snapshots,
             "sdshare/fragments" => Self::Fragments,
-            _ => return None,
+            _ => {
+                let name = rest.strip_prefix(SNAPSHOTS)?.strip_suffix("/chunks")?;
+                let name = SnapshotName::parse(name)?;
+                return find(slug).map(|set| Self::Chunks(set, name));
+            }
         };
         find(slug).map(feed)
     }
@@ -57,44 +66,100 @@ pub(super) fn fragments(set: &PublishedSet) -> String {
     format!("{}sdshare/fragments", set.urls.base())
 }
 
-/// The path of the fragment of a resource: `/{set}/sdshare/fragment/r/{key}` for a resource of the
-/// set's own, and `/{set}/sdshare/fragment/u/{URI as one segment}` for any other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FragmentPath<S> {
-    pub(super) set: S,
+/// The path of a fragment. In a set of files it is `/{set}/sdshare/fragment/r/{key}` for a resource
+/// of the set's own, and `/{set}/sdshare/fragment/u/{URI as one segment}` for any other. In a set of
+/// entities it is `/{set}/sdshare/fragment/{form}/{path of the entity}`.
+#[derive(Clone, Debug)]
+pub(super) struct FragmentPath<'p> {
+    pub(super) set: &'p Arc<PublishedSet>,
     pub(super) key: String,
+    /// In a set of entities.
+    pub(super) form: Option<Form>,
 }
 
-const OWN: &str = "sdshare/fragment/r/";
-const FOREIGN: &str = "sdshare/fragment/u/";
+const FRAGMENT: &str = "sdshare/fragment/";
+const OWN: &str = "r";
+const FOREIGN: &str = "u";
 
-impl<S> FragmentPath<S> {
-    pub(super) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
+impl<'p> FragmentPath<'p> {
+    /// The fragment at a path below the public base; `find` finds a set by its name.
+    pub(super) fn parse(
+        path: &str,
+        find: impl FnOnce(&str) -> Option<&'p Arc<PublishedSet>>,
+    ) -> Option<Self> {
         let (slug, rest) = path.split_once('/')?;
-        let key = if let Some(key) = rest.strip_prefix(OWN) {
-            // Its one spelling, however a client encodes it.
-            key_of(&path_of(key))
-        } else {
-            let segment = rest.strip_prefix(FOREIGN)?;
-            String::from_utf8(decode_segment(segment.as_bytes())).ok()?
-        };
-        let right = !key.is_empty() && Naming::is_own(&key) == rest.starts_with(OWN);
-        if !right {
-            return None;
+        let (kind, path) = rest.strip_prefix(FRAGMENT)?.split_once('/')?;
+        let set = find(slug)?;
+        let naming = set.urls.naming();
+        if naming.names_entities() {
+            let form = Some(Form::of_name(kind)?);
+            return Some(Self { set, key: naming.key_at(path)?, form });
         }
-        find(slug).map(|set| Self { set, key })
+        let key = match kind {
+            // Its one spelling, however a client encodes it.
+            OWN => key_of(&path_of(path)),
+            FOREIGN => String::from_utf8(decode_segment(path.as_bytes())).ok()?,
+            _ => return None,
+        };
+        let right = !key.is_empty() && Naming::is_own(&key) == (kind == OWN);
+        right.then_some(Self { set, key, form: None })
     }
 }
 
-/// The address of the fragment of a resource.
-pub(super) fn fragment(set: &PublishedSet, key: &str) -> String {
+/// The address of a fragment of a resource.
+pub(super) fn fragment(
+    set: &PublishedSet,
+    naming: &Naming,
+    key: &str,
+    form: Option<Form>,
+) -> String {
     let base = set.urls.base();
-    if Naming::is_own(key) {
-        return format!("{base}{OWN}{key}");
+    if let Some(form) = form {
+        return format!("{base}{FRAGMENT}{}/{}", form.name(), naming.address_path(key));
     }
-    let mut url = format!("{base}{FOREIGN}");
+    if Naming::is_own(key) {
+        return format!("{base}{FRAGMENT}{OWN}/{key}");
+    }
+    let mut url = format!("{base}{FRAGMENT}{FOREIGN}/");
     encode_segment(key.as_bytes(), &mut url);
     url
+}
+
+/// A file of a snapshot: `/{set}/sdshare/snapshots/{name}.{form}`, or a chunk of it,
+/// `/{set}/sdshare/snapshots/{name}/{number}.{form}`.
+#[derive(Clone, Debug)]
+pub(super) struct SnapshotPath<S> {
+    pub(super) set: S,
+    pub(super) name: SnapshotName,
+    /// Counted from 1.
+    pub(super) chunk: Option<usize>,
+    pub(super) form: Form,
+}
+
+const SNAPSHOTS: &str = "sdshare/snapshots/";
+
+impl<S> SnapshotPath<S> {
+    pub(super) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
+        let (slug, rest) = path.split_once('/')?;
+        let (stem, form) = rest.strip_prefix(SNAPSHOTS)?.rsplit_once('.')?;
+        let form = Form::of_name(form)?;
+        let (name, chunk) = match stem.split_once('/') {
+            Some((name, chunk)) => (name, Some(usize::try_from(plain_number(chunk)?).ok()?)),
+            None => (stem, None),
+        };
+        let name = SnapshotName::parse(name)?;
+        find(slug).map(|set| Self { set, name, chunk, form })
+    }
+}
+
+/// The address of a snapshot without its form, which is its id too.
+pub(super) fn snapshot(set: &PublishedSet, name: SnapshotName) -> String {
+    format!("{}/{name}", snapshots(set))
+}
+
+/// The address of the feed of a snapshot's chunks.
+pub(super) fn chunks(set: &PublishedSet, name: SnapshotName) -> String {
+    format!("{}/chunks", snapshot(set, name))
 }
 
 /// The query of a fragments feed.
@@ -211,22 +276,63 @@ mod tests {
 
     #[test]
     fn the_fragment_of_every_key_has_an_address() {
-        for key in ["a", "a%20b/c%3Ad", "https://example.net/ä?x=1&y#z", "urn:x:%41"] {
-            let url = fragment(&set(), key);
-            let path = url.strip_prefix("https://example.org/x/").unwrap();
-            let read = FragmentPath::parse(path, find);
-            assert_eq!(read, Some(FragmentPath { set: 1, key: key.to_owned() }), "{url}");
+        let files = Arc::new(set());
+        let entities = SourceUrls::new("https://example.org/x").set("b").of_entities("http://id/");
+        let entities = Arc::new(PublishedSet::new(SetId(1), "b", entities));
+        let cases: [(_, _, &[Option<Form>]); 2] = [
+            (&files, ["a", "a%20b/c%3Ad", "https://example.net/ä?x=1&y#z", "urn:x:%41"], &[None]),
+            (
+                &entities,
+                ["http://id/a", "http://id/a//b?c#d", "https://example.net/ä", "urn:x:%41"],
+                &Form::ALL.map(Some),
+            ),
+        ];
+        for (set, keys, forms) in cases {
+            for key in keys {
+                for form in forms {
+                    let url = fragment(set, &set.urls.naming(), key, *form);
+                    let path = url.strip_prefix("https://example.org/x/").unwrap();
+                    let read = FragmentPath::parse(path, |slug| (slug == "b").then_some(set));
+                    let read = read.unwrap_or_else(|| panic!("{url}"));
+                    assert_eq!((read.key.as_str(), read.form), (key, *form), "{url}");
+                }
+            }
         }
-        let unusual = FragmentPath::parse("b/sdshare/fragment/r/%61 b", find).unwrap();
-        assert_eq!(unusual.key, "a%20b");
+        let of = |path: &str| FragmentPath::parse(path, |slug| (slug == "b").then_some(&files));
+        assert_eq!(of("b/sdshare/fragment/r/%61 b").unwrap().key, "a%20b");
         for path in [
             "b/sdshare/fragment/r/",
             "b/sdshare/fragment/u/a",
             "b/sdshare/fragment/u/%ff:",
             "b/sdshare/fragment/x/a",
+            "b/sdshare/fragment/nt/a",
             "c/sdshare/fragment/r/a",
         ] {
-            assert_eq!(FragmentPath::parse(path, find), None, "{path}");
+            assert!(of(path).is_none(), "{path}");
+        }
+        let of = |path: &str| FragmentPath::parse(path, |_| Some(&entities));
+        assert!(of("b/sdshare/fragment/r/a").is_none() && of("b/sdshare/fragment/nt/").is_none());
+    }
+
+    #[test]
+    fn every_file_of_a_snapshot_has_an_address() {
+        let set = set();
+        let name = SnapshotName::parse("1767432000000001-17").unwrap();
+        let path = |url: String| url.strip_prefix("https://example.org/x/").unwrap().to_owned();
+        let whole = path(format!("{}.nt", snapshot(&set, name)));
+        let read = SnapshotPath::parse(&whole, find).unwrap();
+        assert_eq!((read.set, read.name, read.chunk, read.form), (1, name, None, Form::NTriples));
+        let chunk = path(format!("{}/3.txt", snapshot(&set, name)));
+        let read = SnapshotPath::parse(&chunk, find).unwrap();
+        assert_eq!((read.chunk, read.form), (Some(3), Form::PlainText));
+        let feed = FeedPath::parse(&path(chunks(&set, name)), find);
+        assert_eq!(feed, Some(FeedPath::Chunks(1, name)));
+        for path in [
+            "b/sdshare/snapshots/1-2.zip",
+            "b/sdshare/snapshots/1-2/03.nt",
+            "b/sdshare/snapshots/x.nt",
+        ] {
+            assert!(SnapshotPath::parse(path, find).is_none(), "{path}");
         }
     }
 

@@ -61,6 +61,7 @@ fn package(set: &Arc<PublishedSet>, name: &str) -> Result<PublishedFile, FileErr
         set: Arc::clone(set),
         location: None,
         freshness: Freshness::Immutable,
+        negotiated: false,
     })
 }
 
@@ -86,6 +87,7 @@ fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileErro
         set: Arc::clone(set),
         location,
         freshness: Freshness::Revalidate,
+        negotiated: false,
     })
 }
 

@@ -1,0 +1,168 @@
+//! State of a copy that stores descriptions in RDF: digests of what an endpoint has, and the parts
+//! of files that are superseded.
+
+use super::packed::Location;
+use super::{Mirror, READ, WRITE, failed};
+use abreast_core::LogError;
+use rusqlite::{OptionalExtension as _, params};
+
+impl Mirror {
+    /// The digest of the description that was stored of a resource.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn description(&self, uri: &str) -> Result<Option<Vec<u8>>, LogError> {
+        self.connection
+            .prepare_cached("SELECT digest FROM description WHERE uri = ?1")
+            .and_then(|mut statement| statement.query_row([uri], |row| row.get(0)).optional())
+            .map_err(failed(READ))
+    }
+
+    /// Keeps the digest of the description that was stored of a resource, or forgets it.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn set_description(&self, uri: &str, digest: Option<&[u8]>) -> Result<(), LogError> {
+        let done = match digest {
+            Some(digest) => self
+                .connection
+                .prepare_cached("INSERT OR REPLACE INTO description VALUES (?1, ?2)")
+                .and_then(|mut statement| statement.execute(params![uri, digest])),
+            None => self
+                .connection
+                .prepare_cached("DELETE FROM description WHERE uri = ?1")
+                .and_then(|mut statement| statement.execute([uri])),
+        };
+        done.map(|_| ()).map_err(failed(WRITE))
+    }
+
+    /// Notes that a part of a segment no longer counts, and is to be overwritten.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put_superseded(&self, part: &Location) -> Result<(), LogError> {
+        let write = || -> rusqlite::Result<()> {
+            let (offset, length) = (part.offset as i64, part.length as i64);
+            self.connection
+                .prepare_cached("INSERT OR REPLACE INTO superseded VALUES (?1, ?2, ?3)")?
+                .execute(params![part.segment, offset, length])?;
+            self.connection
+                .prepare_cached("UPDATE segment SET dead = dead + ?2 WHERE number = ?1")?
+                .execute(params![part.segment, length])?;
+            Ok(())
+        };
+        write().map_err(failed(WRITE))
+    }
+
+    /// Appends superseded parts after a place, in their order.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn superseded_after(
+        &self,
+        (segment, offset): (i64, i64),
+        limit: usize,
+        out: &mut Vec<Location>,
+    ) -> Result<(), LogError> {
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT segment, offset, length FROM superseded WHERE (segment, offset) > (?1, ?2)
+                 ORDER BY segment, offset LIMIT ?3",
+            )?;
+            let mut rows = statement.query(params![segment, offset, limit as i64])?;
+            while let Some(row) = rows.next()? {
+                let (offset, length): (i64, i64) = (row.get(1)?, row.get(2)?);
+                let (offset, length) = (offset as u64, length as u64);
+                out.push(Location { segment: row.get(0)?, offset, length });
+            }
+            Ok(())
+        };
+        read().map_err(failed(READ))
+    }
+
+    /// Forgets superseded parts up to a place, which is included.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn forget_superseded(&self, (segment, offset): (i64, i64)) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("DELETE FROM superseded WHERE (segment, offset) <= (?1, ?2)")
+            .and_then(|mut statement| statement.execute([segment, offset]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Number, length and superseded bytes of each segment.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn segments_in_use(&self) -> Result<Vec<(i64, u64, u64)>, LogError> {
+        let read = || -> rusqlite::Result<Vec<(i64, u64, u64)>> {
+            let mut statement = self
+                .connection
+                .prepare_cached("SELECT number, length, dead FROM segment ORDER BY number")?;
+            let rows = statement.query_map([], |row| {
+                let (length, dead): (i64, i64) = (row.get(1)?, row.get(2)?);
+                Ok((row.get(0)?, length as u64, dead as u64))
+            })?;
+            rows.collect()
+        };
+        read().map_err(failed(READ))
+    }
+
+    /// Forgets a segment, whose file is removed.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn delete_segment(&self, number: i64) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("DELETE FROM segment WHERE number = ?1")
+            .and_then(|mut statement| statement.execute([number]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mirror::Segment;
+
+    #[test]
+    fn superseded_parts_are_kept_until_they_are_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let mirror = Mirror::open(&folder.path().join("mirror.db")).unwrap();
+        let part = |segment, offset| Location { segment, offset, length: 4 };
+        for number in [1, 2] {
+            let name = format!("s{number}");
+            mirror.put_segment(&Segment { number, name, length: 100 }).unwrap();
+        }
+        for at in [part(2, 0), part(1, 8), part(1, 0)] {
+            mirror.put_superseded(&at).unwrap();
+        }
+        // That a segment grows does not change what is known of its parts.
+        mirror.put_segment(&Segment { number: 1, name: "s1".to_owned(), length: 110 }).unwrap();
+        assert_eq!(mirror.segments_in_use().unwrap(), [(1, 110, 8), (2, 100, 4)]);
+        let mut parts = Vec::new();
+        mirror.superseded_after((0, 0), 2, &mut parts).unwrap();
+        assert_eq!(parts, [part(1, 0), part(1, 8)]);
+        mirror.forget_superseded((1, 8)).unwrap();
+        parts.clear();
+        mirror.superseded_after((0, 0), 10, &mut parts).unwrap();
+        assert_eq!(parts, [part(2, 0)]);
+        mirror.delete_segment(1).unwrap();
+        assert_eq!(mirror.segments_in_use().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_digest_of_a_description_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mirror = Mirror::open(&folder.path().join("mirror.db")).unwrap();
+        assert_eq!(mirror.description("http://h/a").unwrap(), None);
+        mirror.set_description("http://h/a", Some(&[1, 2])).unwrap();
+        mirror.set_description("http://h/a", Some(&[3])).unwrap();
+        assert_eq!(mirror.description("http://h/a").unwrap(), Some(vec![3]));
+        mirror.set_description("http://h/a", None).unwrap();
+        assert_eq!(mirror.description("http://h/a").unwrap(), None);
+    }
+}

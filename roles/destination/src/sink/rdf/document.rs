@@ -1,0 +1,278 @@
+//! The document of a resource: which syntax it has, and what it states about the resource.
+
+use super::Graph;
+use crate::sink::Body;
+use crate::sink::outcome::{Failure, Notice};
+use abreast_rdf::sparql::Reach;
+use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
+use abreast_store::mirror::Task;
+use memchr::memchr;
+use oxrdf::{GraphNameRef, NamedNode, NamedOrBlankNodeRef};
+use std::collections::HashMap;
+use std::io::{BufReader, Read, Seek as _};
+use std::ops::ControlFlow;
+
+/// Bytes of a digest of a description.
+pub(super) const DIGEST_BYTES: usize = 16;
+/// Most bytes of the statements of one resource, written as N-Triples.
+const BYTES_MAX: usize = 16 << 20;
+/// Most statements of one resource.
+const STATEMENTS_MAX: usize = 100_000;
+
+/// What is kept of a resource.
+#[derive(Debug)]
+pub(super) struct Description {
+    /// Canonical N-Triples.
+    pub(super) lines: Vec<u8>,
+    pub(super) digest: [u8; DIGEST_BYTES],
+    /// How far its blank nodes reach.
+    pub(super) reach: Reach,
+    pub(super) notices: Vec<Notice>,
+}
+
+/// The digest of canonical lines.
+pub(super) fn digest_of(lines: &[u8]) -> [u8; DIGEST_BYTES] {
+    let mut digest = [0; DIGEST_BYTES];
+    digest.copy_from_slice(&blake3::hash(lines).as_bytes()[..DIGEST_BYTES]);
+    digest
+}
+
+/// Reads what a document states about its resource.
+pub(super) fn describe(
+    task: &Task,
+    body: &mut Body<'_>,
+    graph: &Graph,
+) -> Result<Description, Failure> {
+    let item = &task.pending;
+    let root = super::iri(&item.uri)?;
+    let syntax = syntax_of(body.media_type.as_deref(), item.href(), &item.uri)?;
+    let mut statements = Statements::new(graph, &root);
+    if let Some(temporary) = &mut body.file {
+        temporary.file.rewind()?;
+        statements.read(syntax, BufReader::new(&temporary.file), item.href())?;
+    } else {
+        statements.read(syntax, body.bytes, item.href())?;
+    }
+    statements.describe()
+}
+
+/// The syntax by the media type, or where that says nothing, by the end of an address.
+fn syntax_of(media_type: Option<&str>, href: &str, uri: &str) -> Result<Syntax, Failure> {
+    if let Some(syntax) = media_type.and_then(Syntax::of_media_type) {
+        return Ok(syntax);
+    }
+    let essence = media_type.map(|text| text.split(';').next().unwrap_or_default().trim());
+    let is_vague = essence.is_none_or(|text| {
+        [
+            "application/octet-stream",
+            "application/xml",
+            "text/xml",
+            "application/json",
+            "text/plain",
+        ]
+        .iter()
+        .any(|vague| text.eq_ignore_ascii_case(vague))
+    });
+    let named = [href, uri].into_iter().find_map(|url| {
+        let path = url.split(['?', '#']).next().unwrap_or_default();
+        let found = Syntax::of_file_name(path.rsplit('/').next().unwrap_or_default())?;
+        found.compression.is_none().then_some(found.syntax)
+    });
+    if let Some(syntax) = named.filter(|_| is_vague) {
+        return Ok(syntax);
+    }
+    // As SDShare calls N-Triples.
+    if let Some(syntax) = media_type.and_then(Syntax::of_sdshare_media_type) {
+        return Ok(syntax);
+    }
+    let what = essence.unwrap_or("no media type");
+    Err(Failure::refused(
+        "rdf.type",
+        format!(
+            "it is {what}, which is not RDF\n  help: exclude it by a filter; RDF is read as N-Triples, N-Quads, Turtle, TriG, RDF/XML and JSON-LD"
+        ),
+    ))
+}
+
+/// The statements of a document.
+struct Statements<'a> {
+    graph: &'a Graph,
+    root: &'a NamedNode,
+    /// As lines of N-Triples.
+    kept: Vec<u8>,
+    count: usize,
+    has_blank: bool,
+    /// Statements that are not about the resource.
+    others: u64,
+}
+
+impl<'a> Statements<'a> {
+    const fn new(graph: &'a Graph, root: &'a NamedNode) -> Self {
+        Self { graph, root, kept: Vec::new(), count: 0, has_blank: false, others: 0 }
+    }
+
+    fn read(&mut self, syntax: Syntax, input: impl Read, base: &str) -> Result<(), Failure> {
+        let mut options = ReadOptions::default();
+        if NamedNode::new(base).is_ok() {
+            options = options.with_base(base);
+        }
+        let mut is_over = false;
+        let read = abreast_rdf::read(syntax, input, &options, &mut |quad| {
+            let is_about = match quad.subject {
+                NamedOrBlankNodeRef::NamedNode(node) => {
+                    *self.graph == Graph::OfResource || node == self.root.as_ref()
+                }
+                NamedOrBlankNodeRef::BlankNode(_) => {
+                    self.has_blank = true;
+                    true
+                }
+            };
+            if !is_about || quad.graph_name != GraphNameRef::DefaultGraph {
+                self.others += 1;
+                return ControlFlow::Continue(());
+            }
+            write_statement(quad.into(), &mut self.kept);
+            self.count += 1;
+            is_over = self.kept.len() > BYTES_MAX || self.count > STATEMENTS_MAX;
+            if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if is_over {
+            let message = format!(
+                "its description is larger than {} MiB or {STATEMENTS_MAX} statements",
+                BYTES_MAX >> 20
+            );
+            return Err(Failure::refused("rdf.size", message));
+        }
+        read.map_err(|error| {
+            let code = error.syntax().map_or("body.read", |fault| fault.code());
+            Failure::new(code, error.to_string())
+        })
+    }
+
+    /// The canonical description. Statements about anything else are not kept: what a document says
+    /// about one resource must not change another.
+    fn describe(mut self) -> Result<Description, Failure> {
+        if *self.graph != Graph::OfResource && self.has_blank {
+            let all = self.count;
+            (self.kept, self.count) = closure(&self.kept);
+            self.others += (all - self.count) as u64;
+        }
+        if self.kept.is_empty() && self.others > 0 {
+            return Err(Failure::refused(
+                "rdf.subject",
+                format!(
+                    "none of its {} statements is about <{}>\n  help: with `--graph resource` each document is kept whole, in a graph of its own",
+                    self.others,
+                    self.root.as_str()
+                ),
+            ));
+        }
+        let mut notices = Vec::new();
+        if self.others > 0 {
+            let message = format!(
+                "statements about other resources, or in named graphs, which are not kept: {}",
+                self.others
+            );
+            notices.push(Notice::new("rdf.others", message));
+        }
+        let canonical = canonical_lines(&self.kept)
+            .map_err(|error| Failure::new("rdf.syntax", error.to_string()))?;
+        let lines = canonical.lines;
+        let reach = if self.has_blank {
+            Reach::of(&lines, self.root.as_str())
+        } else {
+            Ok(Reach::default())
+        };
+        let reach = reach.map_err(|error| Failure::new("rdf.syntax", error.to_string()))?;
+        Ok(Description { digest: digest_of(&lines), lines, reach, notices })
+    }
+}
+
+/// The lines about an IRI, and about each blank node that they lead to; how many they are.
+fn closure(lines: &[u8]) -> (Vec<u8>, usize) {
+    let mut by_blank: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
+    let mut waiting = Vec::new();
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        match subject_of(line) {
+            subject if subject.starts_with(b"_:") => {
+                by_blank.entry(subject).or_default().push(line);
+            }
+            _ => waiting.push(line),
+        }
+    }
+    let (mut kept, mut count) = (Vec::with_capacity(lines.len()), 0);
+    while let Some(line) = waiting.pop() {
+        kept.extend_from_slice(line);
+        count += 1;
+        if let Some(more) = object_blank(line).and_then(|label| by_blank.remove(label)) {
+            waiting.extend(more);
+        }
+    }
+    (kept, count)
+}
+
+/// The subject of a line.
+fn subject_of(line: &[u8]) -> &[u8] {
+    &line[..memchr(b' ', line).unwrap_or(line.len())]
+}
+
+/// The blank node that is the object of a line. Neither subject nor predicate has a space in it.
+fn object_blank(line: &[u8]) -> Option<&[u8]> {
+    let predicate = &line[memchr(b' ', line)? + 1..];
+    let object = &predicate[memchr(b' ', predicate)? + 1..];
+    object.starts_with(b"_:").then(|| subject_of(object))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(text: &str, graph: &Graph) -> Result<Description, Failure> {
+        let root = NamedNode::new("http://h/a").unwrap();
+        let mut statements = Statements::new(graph, &root);
+        statements.read(Syntax::Turtle, text.as_bytes(), "http://h/a.ttl")?;
+        statements.describe()
+    }
+
+    #[test]
+    fn a_description_is_what_is_reached_by_blank_nodes() {
+        let text = "PREFIX : <http://h/> :a :p _:x, :b . _:x :p _:y . _:y :p _:x . _:z :p :a .\n\
+                    :b :p _:y .";
+        let found = described(text, &Graph::Default).unwrap();
+        let lines = String::from_utf8(found.lines).unwrap();
+        assert_eq!(lines.lines().count(), 4, "{lines}");
+        assert!(!lines.contains("<http://h/b> <http://h/p>"), "{lines}");
+        assert_eq!((found.notices.len(), found.notices[0].code), (1, "rdf.others"));
+        assert!(found.notices[0].message.ends_with(": 2"), "{}", found.notices[0].message);
+        let whole = described(text, &Graph::OfResource).unwrap();
+        assert_eq!(memchr::memchr_iter(b'\n', &whole.lines).count(), 6);
+        assert!(whole.notices.is_empty());
+    }
+
+    #[test]
+    fn a_document_about_something_else_is_refused() {
+        let failure = described("<http://h/b> <http://h/p> 1 .", &Graph::Default).unwrap_err();
+        assert_eq!((failure.code, failure.refused), ("rdf.subject", true));
+        assert!(failure.message.contains("help:"));
+        let empty = described("", &Graph::Default).unwrap();
+        assert_eq!((empty.lines.len(), empty.digest), (0, digest_of(b"")));
+    }
+
+    #[test]
+    fn nothing_of_a_broken_document_is_kept() {
+        let text = "<http://h/a> <http://h/p> 1 . <http://h/a> <bad iri> 2 .";
+        assert_eq!(described(text, &Graph::Default).unwrap_err().code, "rdf.iri");
+    }
+
+    #[test]
+    fn the_syntax_is_the_media_types_or_else_the_names() {
+        let of = |media_type, href| syntax_of(media_type, href, "http://h/x").ok();
+        assert_eq!(of(Some("text/turtle; charset=utf-8"), "http://h/a.nt"), Some(Syntax::Turtle));
+        assert_eq!(of(Some("text/plain"), "http://h/a"), Some(Syntax::NTriples));
+        assert_eq!(of(Some("application/xml"), "http://h/a.rdf?x=1.nt"), Some(Syntax::RdfXml));
+        assert_eq!(of(None, "http://h/a.jsonld#a"), Some(Syntax::JsonLd));
+        assert_eq!(of(Some("text/html"), "http://h/a.nt"), None);
+        assert_eq!(of(Some("text/plain"), "http://h/a.ttl"), Some(Syntax::Turtle));
+        assert_eq!(of(Some("application/octet-stream"), "http://h/a"), None);
+    }
+}

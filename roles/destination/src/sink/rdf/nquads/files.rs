@@ -1,0 +1,486 @@
+//! The files of a copy in N-Quads: appended to, overwritten where they are superseded, and written
+//! anew when most of a file is.
+//!
+//! Descriptions are appended to one file. The state has the place of each, and how much of each
+//! file counts: what a killed run wrote beyond that is cut off by the next one. A description that
+//! is superseded is noted in the transaction that keeps the place of its successor, and overwritten
+//! with comments after that, so that the state never refers to bytes that are gone.
+
+use super::NQuadsOptions;
+use super::run::{Runs, filler};
+use crate::error::{Error, ExitCode};
+use crate::sink::kept::distrusted;
+use crate::state_folder::open_own;
+use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
+use std::fs::File;
+use std::io::{self, BufReader, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes collected before they are written.
+const BUFFER_BYTES: usize = 1 << 20;
+/// Superseded parts overwritten in one go.
+const PARTS: usize = 4_096;
+/// Bytes of a file below which it is not written anew.
+const COMPACTED_BYTES_MIN: u64 = 1 << 20;
+/// Set when the state knows the files.
+const BEGUN: &str = "nquads-begun";
+const PREFIX: &str = "abreast-";
+const SUFFIX: &str = ".nq";
+
+/// Where a resource's description is now; nowhere when the resource is gone.
+type Unsettled = (String, Option<Location>);
+
+#[derive(Debug, Default)]
+struct Open {
+    /// The file that is appended to.
+    current: Option<Current>,
+    /// Files that are full since the last settling.
+    full: Vec<(Segment, File)>,
+    /// Number of the newest file.
+    newest: i64,
+    unsettled: Vec<Unsettled>,
+}
+
+#[derive(Debug)]
+struct Current {
+    segment: Segment,
+    file: File,
+    /// Bytes to be written at the file's end. [`Segment::length`] counts them.
+    buffer: Vec<u8>,
+}
+
+impl Current {
+    fn write_out(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        // What a failed write left behind the end does not count.
+        let end = self.segment.length - self.buffer.len() as u64;
+        if self.file.metadata()?.len() != end {
+            self.file.set_len(end)?;
+        }
+        self.file.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// The files of one copy.
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: PathBuf,
+    file_bytes: u64,
+    open: Mutex<Open>,
+}
+
+/// The name of a file.
+pub(super) fn name_of(number: i64) -> String {
+    format!("{PREFIX}{number:08}{SUFFIX}")
+}
+
+fn number_in(name: &str) -> Option<i64> {
+    name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok()
+}
+
+fn unusable(path: &Path, cause: io::Error) -> Error {
+    Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display()))
+        .with_cause(cause)
+}
+
+fn write_error(cause: io::Error) -> Error {
+    crate::sink::warc::write_error(cause)
+}
+
+impl Files {
+    pub(super) fn open(
+        folder: &Path,
+        mirror: &Mirror,
+        options: &NQuadsOptions,
+    ) -> Result<Self, Error> {
+        let (folder, file_bytes) = (folder.to_owned(), options.file_bytes.max(1));
+        let files = Self { folder, file_bytes, open: Mutex::default() };
+        if mirror.meta(BEGUN)?.is_none() {
+            mirror.begin()?;
+            files.adopt(mirror)?;
+            mirror.set_meta(BEGUN, Some("1"))?;
+            mirror.commit()?;
+        }
+        files.recover(mirror)?;
+        files.overwrite(mirror)?;
+        Ok(files)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The numbers of the files in the folder, in order.
+    fn numbers(&self) -> Result<Vec<i64>, Error> {
+        let entries =
+            std::fs::read_dir(&self.folder).map_err(|cause| unusable(&self.folder, cause))?;
+        let names = entries.flatten().filter_map(|entry| number_in(entry.file_name().to_str()?));
+        let mut numbers: Vec<i64> = names.collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Without a state: what the files have is known again, but not which version of a resource it
+    /// is. So each is fetched again, and one that the Source no longer has is deleted.
+    fn adopt(&self, mirror: &Mirror) -> Result<(), Error> {
+        for number in self.numbers()? {
+            let path = self.folder.join(name_of(number));
+            let read = |cause| unusable(&path, cause);
+            let mut runs = Runs::new(BufReader::new(File::open(&path).map_err(read)?));
+            let mut segment = Segment { number, name: name_of(number), length: 0 };
+            mirror.put_segment(&segment)?;
+            while let Some(found) = runs.next().map_err(read)? {
+                let (uri, offset) = (found.header.uri, found.offset);
+                let length = found.bytes.len() as u64;
+                segment.length = offset + length;
+                place(mirror, &uri, Some(Location { segment: number, offset, length }))?;
+                mirror.put_row(&distrusted(&Row { uri, ..Row::default() }))?;
+            }
+            mirror.put_segment(&segment)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what was never acknowledged, and continues the newest file when there is room in it.
+    fn recover(&self, mirror: &Mirror) -> Result<(), Error> {
+        let known = mirror.segments()?;
+        let mut open = self.lock();
+        for segment in &known {
+            let path = self.folder.join(&segment.name);
+            let damaged = |why: &str| {
+                Error::new("nquads.damaged", ExitCode::Io, format!("{} {why}", path.display()))
+                    .with_help("restore the file; or remove the folder and run again")
+            };
+            let length = match std::fs::metadata(&path) {
+                Ok(metadata) => metadata.len(),
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                    return Err(damaged("is missing"));
+                }
+                Err(cause) => return Err(unusable(&path, cause)),
+            };
+            if length < segment.length {
+                return Err(damaged(&format!(
+                    "has {length} bytes, {} were written",
+                    segment.length
+                )));
+            }
+            if length > segment.length {
+                let file = open_own(File::options().write(true), &path)
+                    .map_err(|cause| unusable(&path, cause))?;
+                file.set_len(segment.length).map_err(|cause| unusable(&path, cause))?;
+            }
+            open.newest = open.newest.max(segment.number);
+        }
+        for number in self.numbers()? {
+            if !known.iter().any(|segment| segment.number == number) {
+                let path = self.folder.join(name_of(number));
+                std::fs::remove_file(&path).map_err(|cause| unusable(&path, cause))?;
+            }
+        }
+        if let Some(segment) = known.last().filter(|segment| segment.length < self.file_bytes) {
+            let path = self.folder.join(&segment.name);
+            let file = open_own(File::options().append(true), &path)
+                .map_err(|cause| unusable(&path, cause))?;
+            open.current = Some(Current { segment: segment.clone(), file, buffer: Vec::new() });
+        }
+        Ok(())
+    }
+
+    /// Appends the description of a resource.
+    pub(super) fn append(&self, uri: &str, run: &[u8]) -> io::Result<()> {
+        let mut open = self.lock();
+        let at = self.append_bytes(&mut open, run)?;
+        open.unsettled.push((uri.to_owned(), Some(at)));
+        Ok(())
+    }
+
+    /// The resource is gone.
+    pub(super) fn remove(&self, uri: &str) {
+        self.lock().unsettled.push((uri.to_owned(), None));
+    }
+
+    fn append_bytes(&self, open: &mut Open, run: &[u8]) -> io::Result<Location> {
+        let length = run.len() as u64;
+        if let Some(mut full) =
+            open.current.take_if(|current| current.segment.length >= self.file_bytes)
+        {
+            full.write_out()?;
+            open.full.push((full.segment, full.file));
+        }
+        if open.current.is_none() {
+            open.newest += 1;
+            open.current = Some(self.begin(open.newest)?);
+        }
+        let current = open.current.as_mut().expect("there is one");
+        let at =
+            Location { segment: current.segment.number, offset: current.segment.length, length };
+        current.buffer.extend_from_slice(run);
+        current.segment.length += length;
+        if current.buffer.len() >= BUFFER_BYTES {
+            current.write_out()?;
+        }
+        Ok(at)
+    }
+
+    fn begin(&self, number: i64) -> io::Result<Current> {
+        let name = name_of(number);
+        let file = File::options().append(true).create_new(true).open(self.folder.join(&name))?;
+        let buffer = Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 4);
+        Ok(Current { segment: Segment { number, name, length: 0 }, file, buffer })
+    }
+
+    /// Makes durable what was appended, and returns the files with their lengths.
+    fn sync(&self, open: &mut Open) -> io::Result<Vec<Segment>> {
+        let mut files = std::mem::take(&mut open.full);
+        if let Some(current) = &mut open.current {
+            current.write_out()?;
+            files.push((current.segment.clone(), current.file.try_clone()?));
+        }
+        for (_, file) in &files {
+            file.sync_data()?;
+        }
+        // The names of new files.
+        File::open(&self.folder)?.sync_all()?;
+        Ok(files.into_iter().map(|(segment, _)| segment).collect())
+    }
+
+    /// Makes durable what was appended since the last call, and notes in the state where
+    /// descriptions are, and which parts are superseded.
+    pub(super) fn settle(&self, mirror: &Mirror) -> Result<(), Error> {
+        let mut open = self.lock();
+        let unsettled = std::mem::take(&mut open.unsettled);
+        if unsettled.is_empty() {
+            return Ok(());
+        }
+        let segments = self.sync(&mut open).map_err(write_error)?;
+        drop(open);
+        for segment in &segments {
+            mirror.put_segment(segment)?;
+        }
+        unsettled.iter().try_for_each(|(uri, at)| place(mirror, uri, *at))
+    }
+
+    /// Overwrites what is superseded, then writes files anew that have little else. Nothing may be
+    /// unsettled.
+    pub(super) fn finish(&self, mirror: &Mirror) -> Result<(), Error> {
+        self.overwrite(mirror)?;
+        for (number, length, dead) in mirror.segments_in_use()? {
+            if length >= COMPACTED_BYTES_MIN.min(self.file_bytes) && dead >= length.div_ceil(2) {
+                self.compact(number, mirror)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Overwrites what is superseded by comments.
+    fn overwrite(&self, mirror: &Mirror) -> Result<(), Error> {
+        let (mut after, mut parts) = ((0, 0), Vec::new());
+        loop {
+            parts.clear();
+            mirror.superseded_after(after, PARTS, &mut parts)?;
+            let Some(last) = parts.last() else { return Ok(()) };
+            after = (last.segment, last.offset as i64);
+            for parts in parts.chunk_by(|one, other| one.segment == other.segment) {
+                let path = self.folder.join(name_of(parts[0].segment));
+                overwrite_in(&path, parts).map_err(|cause| unusable(&path, cause))?;
+            }
+            mirror.forget_superseded(after)?;
+        }
+    }
+
+    /// Appends what counts of a file elsewhere and removes the file. Until then the same statements
+    /// are in two files, which means the same as once: labels of blank nodes are equal too.
+    fn compact(&self, number: i64, mirror: &Mirror) -> Result<(), Error> {
+        let path = self.folder.join(name_of(number));
+        let mut open = self.lock();
+        if let Some(mut current) = open.current.take_if(|current| current.segment.number == number)
+        {
+            current.write_out().map_err(write_error)?;
+        }
+        let file = File::open(&path).map_err(|cause| unusable(&path, cause))?;
+        let mut runs = Runs::new(BufReader::with_capacity(BUFFER_BYTES, file));
+        let mut moved = Vec::new();
+        while let Some(found) = runs.next().map_err(|cause| unusable(&path, cause))? {
+            let uri = found.header.uri;
+            let is_here = mirror.packed(&uri)?.is_some_and(|packed| {
+                (packed.record.segment, packed.record.offset) == (number, found.offset)
+            });
+            if is_here {
+                let at = self.append_bytes(&mut open, &found.bytes).map_err(write_error)?;
+                moved.push((uri, at));
+            }
+        }
+        let segments = self.sync(&mut open).map_err(write_error)?;
+        drop(open);
+        mirror.begin()?;
+        for segment in &segments {
+            mirror.put_segment(segment)?;
+        }
+        for (uri, record) in moved {
+            mirror.put_packed(&uri, &Packed { record, original: None })?;
+        }
+        mirror.delete_segment(number)?;
+        mirror.commit()?;
+        std::fs::remove_file(&path).map_err(|cause| unusable(&path, cause))
+    }
+}
+
+fn overwrite_in(path: &Path, parts: &[Location]) -> io::Result<()> {
+    let file = open_own(File::options().write(true), path)?;
+    for part in parts {
+        let length = usize::try_from(part.length).map_err(io::Error::other)?;
+        file.write_all_at(&filler(length), part.offset)?;
+    }
+    file.sync_data()
+}
+
+/// Notes where a description is now; where it was is superseded.
+fn place(mirror: &Mirror, uri: &str, at: Option<Location>) -> Result<(), Error> {
+    if let Some(before) = mirror.packed(uri)? {
+        mirror.put_superseded(&before.record)?;
+    }
+    match at {
+        Some(record) => mirror.put_packed(uri, &Packed { record, original: None })?,
+        None => mirror.delete_packed(uri)?,
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::document::digest_of;
+    use super::super::run;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    struct Place {
+        folder: tempfile::TempDir,
+        options: NQuadsOptions,
+    }
+
+    impl Place {
+        fn new(file_bytes: u64) -> Self {
+            let options = NQuadsOptions { file_bytes, ..NQuadsOptions::default() };
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join("copy")).unwrap();
+            Self { folder, options }
+        }
+
+        fn mirror(&self) -> Mirror {
+            Mirror::open(&self.folder.path().join("mirror.db")).unwrap()
+        }
+
+        fn open(&self, mirror: &Mirror) -> Files {
+            Files::open(&self.folder.path().join("copy"), mirror, &self.options).unwrap()
+        }
+
+        /// The statements in all files.
+        fn statements(&self) -> BTreeSet<String> {
+            let entries = std::fs::read_dir(self.folder.path().join("copy")).unwrap();
+            let texts =
+                entries.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+            let text = texts.collect::<String>();
+            text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+        }
+    }
+
+    fn line(uri: &str, value: &str) -> String {
+        format!("<{uri}> <http://h/p> \"{value}\" .")
+    }
+
+    fn append(files: &Files, uri: &str, value: &str) {
+        let lines = line(uri, value) + "\n";
+        let mut out = Vec::new();
+        run::write(uri, None, lines.as_bytes(), &digest_of(lines.as_bytes()), &mut out);
+        files.append(uri, &out).unwrap();
+    }
+
+    fn settle(files: &Files, mirror: &Mirror) {
+        mirror.begin().unwrap();
+        files.settle(mirror).unwrap();
+        mirror.commit().unwrap();
+    }
+
+    #[test]
+    fn a_run_killed_after_its_commit_leaves_the_overwriting_to_the_next() {
+        let (place, value) = (Place::new(1 << 20), "x".repeat(500));
+        let (a, b) = ("http://h/a", "http://h/b");
+        let mirror = place.mirror();
+        let files = place.open(&mirror);
+        append(&files, a, &value);
+        append(&files, b, "stays");
+        settle(&files, &mirror);
+        append(&files, a, "new");
+        settle(&files, &mirror);
+        assert_eq!(place.statements().len(), 3, "both versions, until they are overwritten");
+        drop(files);
+        place.open(&mirror);
+        assert_eq!(place.statements(), BTreeSet::from([line(a, "new"), line(b, "stays")]));
+    }
+
+    #[test]
+    fn a_run_killed_before_its_commit_left_nothing() {
+        let place = Place::new(50);
+        let (a, b) = ("http://h/a", "http://h/b");
+        let mirror = place.mirror();
+        let files = place.open(&mirror);
+        append(&files, a, "old");
+        settle(&files, &mirror);
+        append(&files, a, "new");
+        append(&files, b, "new");
+        files.remove(a);
+        mirror.begin().unwrap();
+        files.settle(&mirror).unwrap();
+        mirror.rollback().unwrap();
+        drop(files);
+        let files = place.open(&mirror);
+        assert_eq!(place.statements(), BTreeSet::from([line(a, "old")]));
+        files.remove(a);
+        settle(&files, &mirror);
+        files.finish(&mirror).unwrap();
+        assert_eq!(place.statements(), BTreeSet::new());
+        assert_eq!(mirror.segments().unwrap(), [], "a file without statements is removed");
+    }
+
+    #[test]
+    fn files_are_written_anew_when_half_of_them_is_superseded() {
+        let place = Place::new(2_000);
+        let mirror = place.mirror();
+        let files = place.open(&mirror);
+        let uri = |number| format!("http://h/{number:02}");
+        let mut expected = BTreeSet::new();
+        for number in 0..60 {
+            append(&files, &uri(number), "value");
+        }
+        settle(&files, &mirror);
+        for number in 0..60 {
+            if number % 3 == 0 {
+                expected.insert(line(&uri(number), "value"));
+            } else if number % 3 == 1 {
+                append(&files, &uri(number), "new");
+                expected.insert(line(&uri(number), "new"));
+            } else {
+                files.remove(&uri(number));
+            }
+        }
+        settle(&files, &mirror);
+        files.finish(&mirror).unwrap();
+        assert_eq!(place.statements(), expected);
+        for (number, length, dead) in mirror.segments_in_use().unwrap() {
+            assert!(length < 2_000 || dead * 2 < length, "file {number}: {dead} of {length}");
+        }
+        // What is left can be read and continued.
+        drop(files);
+        let files = place.open(&mirror);
+        append(&files, "http://h/last", "value");
+        settle(&files, &mirror);
+        expected.insert(line("http://h/last", "value"));
+        assert_eq!(place.statements(), expected);
+    }
+}

@@ -1,0 +1,157 @@
+//! A folder of N-Quads: `cat *.nq` is the whole copy, for any program that reads RDF.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `run.rs` | a description as it stands in a file |
+//! | `files.rs` | the files: appending, overwriting, recovering |
+//! | `kept.rs` | reading back, for audits and checks |
+
+mod files;
+mod kept;
+mod run;
+
+pub(crate) use kept::NQuadsKept;
+
+use super::document::describe;
+use super::{Graph, iri};
+use crate::error::Error;
+use crate::partial::Partials;
+use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
+use crate::state_folder::StateFolder;
+use abreast_folder::Dir;
+use abreast_store::mirror::{Mirror, Row, Task};
+use abreast_webtypes::Digests;
+use files::Files;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Items whose descriptions are made durable together.
+const BATCH_ITEMS: u64 = 5_000;
+
+/// How N-Quads are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NQuadsOptions {
+    /// The graph that statements are in.
+    pub graph: Graph,
+    /// Length from which nothing is added to a file. Default 64 MiB.
+    pub file_bytes: u64,
+}
+
+impl Default for NQuadsOptions {
+    fn default() -> Self {
+        Self { graph: Graph::Default, file_bytes: 64 << 20 }
+    }
+}
+
+/// A folder of N-Quads as a sink.
+#[derive(Debug)]
+pub(crate) struct NQuadsSink {
+    files: Files,
+    graph: Graph,
+    partials: Partials,
+    spill: Dir,
+    epoch: i64,
+}
+
+impl NQuadsSink {
+    pub(crate) fn open(
+        folder: &Path,
+        state: &StateFolder,
+        mirror: &Mirror,
+        options: &NQuadsOptions,
+        epoch: i64,
+    ) -> Result<Self, Error> {
+        options.graph.check(mirror)?;
+        let files = Files::open(folder, mirror, options)?;
+        let (partials, spill) = crate::sink::spill_folder(state)?;
+        Ok(Self { files, graph: options.graph.clone(), partials, spill, epoch })
+    }
+}
+
+impl Sink for NQuadsSink {
+    fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
+        Box::new(NQuadsWriter { sink: self, run: Vec::new() })
+    }
+
+    fn partials(&self) -> &Partials {
+        &self.partials
+    }
+
+    fn shown(&self, uri: &str, _leaf: bool) -> String {
+        uri.to_owned()
+    }
+
+    fn wants_head(&self) -> bool {
+        true
+    }
+
+    fn batch_items(&self) -> u64 {
+        BATCH_ITEMS
+    }
+
+    fn settle(&self, mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
+        self.files.settle(mirror).map(|()| Vec::new())
+    }
+
+    fn sweep(&self, uri: &str) {
+        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+    }
+
+    fn finish(&self, mirror: &Mirror) -> Result<(), Error> {
+        self.files.finish(mirror)
+    }
+}
+
+struct NQuadsWriter {
+    sink: Arc<NQuadsSink>,
+    run: Vec<u8>,
+}
+
+impl SinkWriter for NQuadsWriter {
+    fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
+        iri(&task.pending.uri)?;
+        if let Some(row) = &task.row
+            && crate::sink::is_right(task, row, listed)
+        {
+            let row = crate::sink::with_time(task, row.clone());
+            return Ok(Prepared::Done(Outcome::Right { row }));
+        }
+        Ok(Prepared::Wanted { dir: self.sink.spill.clone(), conditional: task.row.is_some() })
+    }
+
+    fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
+        Ok(crate::sink::with_time(task, task.row.clone().unwrap_or_default()))
+    }
+
+    fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {
+        Box::pin(std::future::ready(self.store_now(task, body)))
+    }
+
+    fn delete<'a>(&'a mut self, tasks: &'a [Task]) -> Deleting<'a> {
+        crate::sink::until_fatal(tasks, |task| {
+            if task.row.is_some() {
+                self.sink.files.remove(&task.pending.uri);
+            }
+            Ok(Deleted { gone: task.row.is_some(), notices: Vec::new() })
+        })
+    }
+}
+
+impl NQuadsWriter {
+    fn store_now(&mut self, task: &Task, mut body: Body<'_>) -> Result<Outcome, Failure> {
+        let row = body.row(task, self.sink.epoch);
+        if let Some(kept) = super::same_bytes(task, &row) {
+            return Ok(Outcome::Right { row: kept });
+        }
+        let graph = &self.sink.graph;
+        let description = describe(task, &mut body, graph)?;
+        let uri = task.pending.uri.as_str();
+        self.run.clear();
+        run::write(uri, graph.of(uri), &description.lines, &description.digest, &mut self.run);
+        self.sink.files.append(uri, &self.run)?;
+        let mut notices = body.notices;
+        notices.extend(description.notices);
+        Ok(Outcome::Stored { created: task.row.is_none(), row, notices })
+    }
+}

@@ -1,0 +1,179 @@
+//! Requests to a SPARQL 1.1 endpoint [SPARQL 1.1 Protocol].
+
+use super::SparqlOptions;
+use crate::error::{Error, ExitCode};
+use abreast_net::{Client, Post, Request, Response, StatusCode};
+use abreast_webtypes::visible;
+use bytes::Bytes;
+use serde::Deserialize;
+use std::collections::HashSet;
+
+/// Most bytes of an answer.
+const ANSWER_BYTES: u64 = 64 << 20;
+/// Most bytes of a message that says what is wrong.
+const MESSAGE_BYTES: u64 = 4 << 10;
+/// Most characters of it that are shown.
+const MESSAGE_CHARS: usize = 300;
+
+/// An endpoint.
+pub(super) struct Endpoint {
+    client: Client,
+    update: String,
+    query: String,
+}
+
+/// Why a request was not carried out.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// No other request will be either.
+    Endpoint(Error),
+    /// Another request may be.
+    Request(String),
+}
+
+/// The answer to a query, in JSON [SPARQL 1.1 Query Results JSON Format].
+#[derive(Deserialize)]
+struct Answer {
+    boolean: Option<bool>,
+    results: Option<Results>,
+}
+
+#[derive(Deserialize)]
+struct Results {
+    bindings: Vec<Binding>,
+}
+
+#[derive(Deserialize)]
+struct Binding {
+    r: Value,
+}
+
+#[derive(Deserialize)]
+struct Value {
+    value: String,
+}
+
+impl Endpoint {
+    pub(super) fn new(client: Client, options: &SparqlOptions) -> Self {
+        Self { client, update: options.url.clone(), query: options.query_url().into_owned() }
+    }
+
+    /// Carries an update out. If that is tried again, the first one may have been carried out
+    /// although no answer came: `again` makes the text for that.
+    pub(super) async fn update(
+        &self,
+        text: String,
+        again: &dyn Fn() -> String,
+    ) -> Result<(), Refusal> {
+        let kind = "application/sparql-update";
+        self.post(&self.update, text, Some(again), (kind, None)).await.map(drop)
+    }
+
+    pub(super) async fn ask(&self, text: String) -> Result<bool, Refusal> {
+        let answer = self.select(text).await?.boolean;
+        answer.ok_or_else(|| unreadable(&self.query, &"it has no boolean"))
+    }
+
+    /// The IRIs that `?r` is bound to.
+    pub(super) async fn iris(&self, text: String) -> Result<HashSet<String>, Refusal> {
+        let results = self.select(text).await?.results;
+        let results = results.ok_or_else(|| unreadable(&self.query, &"it has no results"))?;
+        Ok(results.bindings.into_iter().map(|binding| binding.r.value).collect())
+    }
+
+    async fn select(&self, text: String) -> Result<Answer, Refusal> {
+        let accept = "application/sparql-results+json";
+        let answer =
+            self.post(&self.query, text, None, ("application/sparql-query", Some(accept))).await?;
+        serde_json::from_slice(&answer).map_err(|cause| unreadable(&self.query, &cause))
+    }
+
+    /// The statements that a query constructs, in N-Triples.
+    pub(super) async fn construct(&self, text: String) -> Result<Vec<u8>, Refusal> {
+        let accept = "application/n-triples";
+        self.post(&self.query, text, None, ("application/sparql-query", Some(accept))).await
+    }
+
+    async fn post(
+        &self,
+        url: &str,
+        text: String,
+        again: Option<&dyn Fn() -> String>,
+        (content_type, accept): (&str, Option<&str>),
+    ) -> Result<Vec<u8>, Refusal> {
+        let mut body = Bytes::from(text);
+        let result = abreast_net::with_retries(&self.client, url, async |made| {
+            if made == 1
+                && let Some(again) = again
+            {
+                body = again().into();
+            }
+            let post = Some(Post { body: &body, content_type, idempotency_key: None });
+            let request = Request { post, accept, ..Request::new(url) };
+            let response = self.client.send(&request).await?;
+            let status = response.status();
+            if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
+                || status == StatusCode::INTERNAL_SERVER_ERROR
+            {
+                return Ok(Err((status, message_of(response).await)));
+            }
+            let mut response = response.require_success()?;
+            let mut answer = Vec::new();
+            response.read_to(&mut answer, ANSWER_BYTES).await?;
+            Ok(Ok(answer))
+        });
+        match result.await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err((status, message))) => Err(refusal(url, status, &message)),
+            Err(error) => {
+                let exit = if error.is_transient() { ExitCode::Retryable } else { ExitCode::Usage };
+                Err(Refusal::Endpoint(Error::new(
+                    "sparql.failed",
+                    exit,
+                    format!("cannot use the endpoint: {error}"),
+                )))
+            }
+        }
+    }
+}
+
+/// What the server says is wrong: the begin of its answer, on one line.
+async fn message_of(mut response: Response) -> String {
+    let mut bytes = Vec::new();
+    // What came until it broke off is enough.
+    let _ = response.read_to(&mut bytes, MESSAGE_BYTES).await;
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    visible(&line.chars().take(MESSAGE_CHARS).collect::<String>()).to_string()
+}
+
+fn refusal(url: &str, status: StatusCode, message: &str) -> Refusal {
+    let shown = super::shown(url);
+    let answer = if message.is_empty() { String::new() } else { format!(": {message}") };
+    let fatal = |code, exit, help: &str| {
+        let message = format!("the endpoint {shown} answered {status}{answer}");
+        Refusal::Endpoint(Error::new(code, exit, message).with_help(help.to_owned()))
+    };
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => fatal(
+            "sparql.denied",
+            ExitCode::Auth,
+            "give credentials for this host, as `--netrc` or in the URL, that may update",
+        ),
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => fatal(
+            "sparql.url",
+            ExitCode::Usage,
+            "check the addresses of the endpoint: updates go to `sparql:URL`, queries to `--query-url`",
+        ),
+        _ => Refusal::Request(format!("the endpoint answered {status}{answer}")),
+    }
+}
+
+fn unreadable(url: &str, why: &dyn std::fmt::Display) -> Refusal {
+    let message =
+        format!("the endpoint {} answered what is no result of a query: {why}", super::shown(url));
+    Refusal::Endpoint(
+        Error::new("sparql.url", ExitCode::Usage, message)
+            .with_help("check the address for queries (`--query-url`)"),
+    )
+}

@@ -1,0 +1,484 @@
+//! Snapshots of a set of entities: files with all descriptions, made in the background.
+//!
+//! A snapshot is N-Triples in ASCII, which is also Turtle and what SDShare calls `text/plain`, and RDF/XML
+//! when that can carry every description. A chunk is a part of the N-Triples file that begins and
+//! ends between two descriptions: a description has all its blank nodes, and none of another's, so
+//! no chunk divides one.
+//!
+//! The time of a snapshot is that of the last change before the first entity is read. Every entity
+//! is at least that new: with the fragments since that time a client has exactly the set, whatever
+//! changed meanwhile.
+//!
+//! A snapshot is made when somebody asks for the feed and the newest one is too old, or there is
+//! none. It is written under another name, made durable, and listed by its record, which is written
+//! last: at any instant a snapshot is there whole, or not.
+
+use super::ascii::Ascii;
+use super::link::Form;
+use super::paths::SnapshotPath;
+use crate::Representations;
+use crate::projection::{FileContent, FileError, PublishedFile};
+use crate::publish::{Freshness, PublishedSet};
+use abreast_core::{ChangeLog, Head, KeyRange, LogError, Position, SetId};
+use abreast_rdf::{Syntax, WriteError, WriteOptions, Writer};
+use abreast_webtypes::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read as _};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// Entities read from the table at a time.
+const SLICE: usize = 1_024;
+/// So many changes never make a snapshot worthless.
+const FEW_CHANGES: u64 = 1_000;
+/// The pause after a snapshot that failed.
+const RETRY: Duration = Duration::from_secs(60);
+const MAKING: &str = "making-";
+/// When a client that asked for a snapshot in the making asks again.
+const MAKING_SECONDS: u32 = 5;
+
+/// When snapshots are made, and how many are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotOptions {
+    /// The newest one is replaced when the last change came so much later; a day by default. It is
+    /// replaced sooner when as many changes followed as the set has entities.
+    pub every: Duration,
+    /// Snapshots that are kept, at least one; two by default.
+    pub keep: usize,
+    /// Bytes of a chunk, about; 16 MiB by default.
+    pub chunk_bytes: u64,
+}
+
+impl Default for SnapshotOptions {
+    fn default() -> Self {
+        Self { every: Duration::from_secs(24 * 3_600), keep: 2, chunk_bytes: 16 << 20 }
+    }
+}
+
+/// The snapshots of one set.
+pub struct SetSnapshots {
+    log: Arc<dyn ChangeLog>,
+    set: SetId,
+    representations: Representations,
+    folder: PathBuf,
+    options: SnapshotOptions,
+    state: Mutex<State>,
+    cancel: AtomicBool,
+}
+
+impl std::fmt::Debug for SetSnapshots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SetSnapshots").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// Complete ones, oldest first.
+    complete: Vec<Arc<Snapshot>>,
+    /// The one that is made now.
+    making: Option<SnapshotName>,
+    thread: Option<JoinHandle<()>>,
+    failed: Option<Instant>,
+}
+
+/// The name of a snapshot: where the log stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct SnapshotName {
+    /// Microseconds since 1970.
+    time: i64,
+    position: u64,
+}
+
+impl SnapshotName {
+    fn of(head: &Head) -> Self {
+        Self { time: head.time.as_micros(), position: head.position.0 }
+    }
+
+    /// The time of the last change that it includes.
+    pub(super) fn time(self) -> Timestamp {
+        Timestamp::from_micros(self.time)
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (time, position) = text.split_once('-')?;
+        let name = Self { time: time.parse().ok()?, position: position.parse().ok()? };
+        (name.to_string() == text).then_some(name)
+    }
+}
+
+impl std::fmt::Display for SnapshotName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.time, self.position)
+    }
+}
+
+/// A complete snapshot, and its record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Snapshot {
+    pub(super) name: SnapshotName,
+    /// When the log began, so that one of another log is recognised.
+    created: i64,
+    /// Bytes of the N-Triples file.
+    pub(super) length: u64,
+    /// The ends of the chunks in it.
+    pub(super) chunks: Vec<u64>,
+    /// Whether there is a file of RDF/XML.
+    pub(super) has_rdf_xml: bool,
+}
+
+impl Snapshot {
+    /// A chunk, counted from 1: where it begins, and its length.
+    pub(super) fn chunk(&self, number: usize) -> Option<(u64, u64)> {
+        let end = *self.chunks.get(number.checked_sub(1)?)?;
+        let start = if number == 1 { 0 } else { self.chunks[number - 2] };
+        Some((start, end - start))
+    }
+}
+
+/// The state of a snapshot that is asked for.
+pub(super) enum Found {
+    Complete(Arc<Snapshot>),
+    /// It is made now.
+    Making,
+    Unknown,
+}
+
+#[derive(Debug, Error)]
+enum SnapshotError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error("cannot write the snapshot")]
+    Io(#[from] io::Error),
+    #[error("cannot write the description of <{0}>")]
+    Description(String, #[source] WriteError),
+    #[error("cannot end the snapshot")]
+    End(#[from] WriteError),
+    #[error("the description of <{0}> is not kept")]
+    Missing(String),
+    #[error("the program ends")]
+    Cancelled,
+}
+
+impl SetSnapshots {
+    /// Opens the folder of a set's snapshots; what is not whole is removed from it.
+    ///
+    /// # Errors
+    /// The folder cannot be made, read or cleared.
+    pub fn open(
+        log: Arc<dyn ChangeLog>,
+        set: SetId,
+        representations: Representations,
+        folder: PathBuf,
+        options: SnapshotOptions,
+    ) -> io::Result<Arc<Self>> {
+        fs::create_dir_all(&folder)?;
+        let mut complete = Vec::new();
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+            if let Some(rest) = stem.strip_prefix(MAKING) {
+                if SnapshotName::parse(rest).is_some() {
+                    fs::remove_file(&path)?;
+                }
+                continue;
+            }
+            // Other files belong to other programs.
+            let Some(name) = SnapshotName::parse(stem) else { continue };
+            match (extension, read_record(&folder, name)) {
+                ("json", Some(snapshot)) => complete.push(Arc::new(snapshot)),
+                ("json" | "nt" | "rdf", None) => fs::remove_file(&path)?,
+                _ => {}
+            }
+        }
+        complete.sort_by_key(|snapshot: &Arc<Snapshot>| snapshot.name);
+        let state = Mutex::new(State { complete, ..State::default() });
+        let cancel = AtomicBool::new(false);
+        Ok(Arc::new(Self { log, set, representations, folder, options, state, cancel }))
+    }
+
+    /// Ends the work, and waits until it has ended.
+    pub fn stop(&self) {
+        self.cancel.store(true, Ordering::Relaxed);
+        let thread = self.lock().thread.take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    /// The snapshots to list, the newest first: those that are complete, else the one that is made.
+    pub(super) fn listed(&self) -> Vec<(SnapshotName, Option<Arc<Snapshot>>)> {
+        let state = self.lock();
+        if state.complete.is_empty() {
+            return state.making.map(|name| (name, None)).into_iter().collect();
+        }
+        let all = state.complete.iter().rev();
+        all.map(|snapshot| (snapshot.name, Some(Arc::clone(snapshot)))).collect()
+    }
+
+    pub(super) fn find(&self, name: SnapshotName) -> Found {
+        let state = self.lock();
+        let complete = state.complete.iter().find(|snapshot| snapshot.name == name);
+        match complete {
+            Some(snapshot) => Found::Complete(Arc::clone(snapshot)),
+            None if state.making == Some(name) => Found::Making,
+            None => Found::Unknown,
+        }
+    }
+
+    /// Opens a file of a snapshot.
+    pub(super) fn file(&self, name: SnapshotName, extension: &str) -> io::Result<File> {
+        File::open(self.folder.join(format!("{name}.{extension}")))
+    }
+
+    /// Makes a snapshot in the background if one is due. Reads no store and no disk.
+    pub(super) fn ask(self: &Arc<Self>, head: &Head) {
+        let mut state = self.lock();
+        // Of a log that was begun again after them: their changes are not in it.
+        let is_older = |snapshot: &Arc<Snapshot>| snapshot.created != head.created.as_micros();
+        if state.complete.iter().any(is_older) {
+            state.complete.retain(|snapshot| !is_older(snapshot));
+        }
+        let is_due = match state.complete.last() {
+            None => true,
+            Some(newest) => {
+                let age = head.time.as_micros().saturating_sub(newest.name.time);
+                let is_old =
+                    u128::try_from(age).is_ok_and(|age| age >= self.options.every.as_micros());
+                // Fragments of all of it cost more than a snapshot.
+                let changes = head.position.0.saturating_sub(newest.name.position);
+                let is_small = changes >= head.resources.max(FEW_CHANGES);
+                let was_empty = newest.name.position == 0;
+                newest.name != SnapshotName::of(head) && (is_old || is_small || was_empty)
+            }
+        };
+        let rests = state.failed.is_some_and(|failed| failed.elapsed() < RETRY);
+        let stops = self.cancel.load(Ordering::Relaxed);
+        if !is_due || rests || stops || state.making.is_some() || head.importing {
+            return;
+        }
+        let name = SnapshotName::of(head);
+        let (this, head) = (Arc::clone(self), *head);
+        let thread = std::thread::Builder::new().name("snapshot".to_owned());
+        match thread.spawn(move || this.run(name, &head)) {
+            Ok(thread) => (state.making, state.thread) = (Some(name), Some(thread)),
+            Err(error) => {
+                tracing::warn!("cannot start a thread for a snapshot: {error}");
+                state.failed = Some(Instant::now());
+            }
+        }
+    }
+
+    fn run(&self, name: SnapshotName, head: &Head) {
+        let made = self.make(name, head);
+        let mut state = self.lock();
+        state.making = None;
+        match made {
+            Ok(snapshot) => {
+                state.complete.push(Arc::new(snapshot));
+                state.complete.sort_by_key(|snapshot| snapshot.name);
+                let surplus = state.complete.len().saturating_sub(self.options.keep.max(1));
+                let old: Vec<_> = state.complete.drain(..surplus).collect();
+                drop(state);
+                for snapshot in old {
+                    remove(&self.folder, snapshot.name);
+                }
+            }
+            Err(SnapshotError::Cancelled) => drop(state),
+            Err(error) => {
+                state.failed = Some(Instant::now());
+                drop(state);
+                let cause = std::error::Error::source(&error)
+                    .map_or(String::new(), |cause| format!(": {cause}"));
+                tracing::warn!("cannot make a snapshot: {error}{cause}");
+            }
+        }
+        // What was not completed.
+        for extension in ["nt", "rdf", "json"] {
+            let _ = fs::remove_file(self.folder.join(format!("{MAKING}{name}.{extension}")));
+        }
+    }
+
+    fn make(&self, name: SnapshotName, head: &Head) -> Result<Snapshot, SnapshotError> {
+        let making = |extension: &str| self.folder.join(format!("{MAKING}{name}.{extension}"));
+        let options = WriteOptions::default();
+        let written = Rc::new(Cell::new(0_u64));
+        let out = BufWriter::new(File::create(making("nt"))?);
+        let mut lines = Ascii::new(out, Rc::clone(&written));
+        let mut line_writer = Writer::new(Syntax::NTriples, &options, &mut lines);
+        let mut rdf_xml = BufWriter::new(File::create(making("rdf"))?);
+        let mut has_rdf_xml = true;
+        let mut xml_writer = Writer::new(Syntax::RdfXml, &options, &mut rdf_xml);
+        let mut chunks: Vec<u64> = Vec::new();
+        let mut range = KeyRange::default();
+        let (mut slice, mut description) = (Vec::with_capacity(SLICE), Vec::new());
+        loop {
+            self.log.scan(self.set, &range, &mut |resource| {
+                slice.push(resource.clone());
+                if slice.len() < SLICE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            let Some(last) = slice.last() else { break };
+            // The first key behind it.
+            range.start = format!("{}\0", last.key);
+            for resource in slice.drain(..) {
+                if self.cancel.load(Ordering::Relaxed) {
+                    return Err(SnapshotError::Cancelled);
+                }
+                let Some(mut kept) = self.representations.open_kept(&resource.state)? else {
+                    // It changed after it was read here: the fragments feed has it.
+                    if self.is_newer(&resource.key, resource.position)? {
+                        continue;
+                    }
+                    return Err(SnapshotError::Missing(resource.key));
+                };
+                description.clear();
+                kept.read_to_end(&mut description)?;
+                let failed = |error| SnapshotError::Description(resource.key.clone(), error);
+                line_writer.description(&description).map_err(failed)?;
+                if has_rdf_xml {
+                    match xml_writer.description(&description) {
+                        Ok(()) => {}
+                        Err(WriteError::Cannot(_)) => has_rdf_xml = false,
+                        Err(error) => return Err(failed(error)),
+                    }
+                }
+                let begun = chunks.last().copied().unwrap_or_default();
+                if written.get() - begun >= self.options.chunk_bytes {
+                    chunks.push(written.get());
+                }
+            }
+        }
+        let length = written.get();
+        if chunks.last() != Some(&length) {
+            chunks.push(length);
+        }
+        line_writer.finish()?;
+        if has_rdf_xml {
+            xml_writer.finish()?;
+        }
+        self.complete(name, "nt", lines.into_inner())?;
+        if has_rdf_xml {
+            self.complete(name, "rdf", rdf_xml)?;
+        }
+        let created = head.created.as_micros();
+        let snapshot = Snapshot { name, created, length, chunks, has_rdf_xml };
+        let mut record = BufWriter::new(File::create(making("json"))?);
+        serde_json::to_writer(&mut record, &snapshot).map_err(io::Error::from)?;
+        self.complete(name, "json", record)?;
+        File::open(&self.folder)?.sync_all()?;
+        Ok(snapshot)
+    }
+
+    /// Whether an entity has changed since that position, or left the set.
+    fn is_newer(&self, key: &str, position: Position) -> Result<bool, LogError> {
+        let now = self.log.resource(self.set, key)?;
+        Ok(now.is_none_or(|now| now.position > position))
+    }
+
+    /// Makes a file durable and gives it its name.
+    fn complete(
+        &self,
+        name: SnapshotName,
+        extension: &str,
+        file: BufWriter<File>,
+    ) -> io::Result<()> {
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        fs::rename(
+            self.folder.join(format!("{MAKING}{name}.{extension}")),
+            self.folder.join(format!("{name}.{extension}")),
+        )
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The file of a snapshot, or a chunk of it.
+pub(super) fn open(path: &SnapshotPath<&Arc<PublishedSet>>) -> Result<PublishedFile, FileError> {
+    let SnapshotPath { set, name, chunk, form } = path;
+    let none = || FileError::NotFound("there is no such snapshot; read the feed again".to_owned());
+    let snapshots = set.snapshots.as_ref().ok_or_else(none)?;
+    let snapshot = match snapshots.find(*name) {
+        Found::Complete(snapshot) => snapshot,
+        Found::Making => {
+            let detail = "the snapshot is being made; retry when it is complete".to_owned();
+            return Err(FileError::Making { detail, seconds: MAKING_SECONDS });
+        }
+        Found::Unknown => return Err(none()),
+    };
+    let extension = match form {
+        Form::RdfXml if chunk.is_none() && snapshot.has_rdf_xml => "rdf",
+        Form::RdfXml => return Err(none()),
+        _ => "nt",
+    };
+    let file = snapshots.file(*name, extension).map_err(|_| none())?;
+    let content = match chunk {
+        None => FileContent::File(file),
+        Some(number) => {
+            let (start, length) = snapshot.chunk(*number).ok_or_else(none)?;
+            FileContent::Part { file, start, length }
+        }
+    };
+    Ok(PublishedFile {
+        content,
+        content_type: form.media_type().into(),
+        set: Arc::clone(set),
+        location: None,
+        freshness: Freshness::Immutable,
+        negotiated: true,
+    })
+}
+
+fn read_record(folder: &Path, name: SnapshotName) -> Option<Snapshot> {
+    let record = fs::read(folder.join(format!("{name}.json"))).ok()?;
+    let snapshot: Snapshot = serde_json::from_slice(&record).ok()?;
+    let length = folder.join(format!("{name}.nt")).metadata().ok()?.len();
+    let has_rdf_xml = folder.join(format!("{name}.rdf")).is_file();
+    let whole = snapshot.name == name
+        && snapshot.length == length
+        && snapshot.chunks.is_sorted()
+        && snapshot.chunks.last() == Some(&length)
+        && (has_rdf_xml || !snapshot.has_rdf_xml);
+    whole.then_some(snapshot)
+}
+
+/// Removes a snapshot, its record first: what is left without one is not listed.
+fn remove(folder: &Path, name: SnapshotName) {
+    for extension in ["json", "nt", "rdf"] {
+        let _ = fs::remove_file(folder.join(format!("{name}.{extension}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back() {
+        let name = SnapshotName { time: 1_767_432_000_000_001, position: 17 };
+        assert_eq!(SnapshotName::parse(&name.to_string()), Some(name));
+        for text in ["", "17", "1-2-3", "01-2", "1-+2", "-1-2x"] {
+            assert_eq!(SnapshotName::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn chunks_are_the_whole() {
+        let name = SnapshotName { time: 1, position: 1 };
+        let snapshot =
+            Snapshot { name, created: 0, length: 9, chunks: vec![4, 9], has_rdf_xml: false };
+        assert_eq!((snapshot.chunk(1), snapshot.chunk(2)), (Some((0, 4)), Some((4, 5))));
+        assert_eq!((snapshot.chunk(0), snapshot.chunk(3)), (None, None));
+    }
+}
