@@ -131,7 +131,7 @@ fn reads_back(triples: &[Triple]) -> Result<(), TestCaseError> {
 
 proptest! {
     // Comparing graphs is what takes the time.
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn any_graph_reads_back(triples in proptest::collection::vec(triple(), 0..12)) {

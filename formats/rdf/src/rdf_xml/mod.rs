@@ -27,7 +27,7 @@ pub(crate) fn read(
     visit: &mut Visit<'_>,
 ) -> Result<(), ReadError> {
     let ReadLimits { token_length, depth, .. } = options.limits;
-    let limits = xml::Limits { document_length: u64::MAX, token_length, depth, namespaces: 1_024 };
+    let limits = xml::Limits { document_length: u64::MAX, token_length, depth, namespaces: 256 };
     let mut reader = xml::Reader::with_limits(&[names::RDF], limits).allow_entities().keep_markup();
     let mut parser = Parser::new(options)?;
     let mut piece = vec![0; PIECE];

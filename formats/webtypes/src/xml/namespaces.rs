@@ -117,13 +117,4 @@ impl Namespaces {
         let predefined = if prefix == "xml" { XML_URI } else { "" };
         self.find(prefix).map_or(predefined, |binding| &binding.uri)
     }
-
-    /// The prefixes in scope with their namespace names, the innermost declaration of each.
-    pub(super) fn in_scope(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.bindings.iter().enumerate().filter_map(|(index, binding)| {
-            let hidden =
-                self.bindings[index + 1..].iter().any(|later| later.prefix == binding.prefix);
-            (!hidden && !binding.uri.is_empty()).then_some((&*binding.prefix, &*binding.uri))
-        })
-    }
 }

@@ -126,11 +126,6 @@ impl<'a> Element<'a> {
         self.reader.namespaces.uri(self.prefix())
     }
 
-    /// The namespaces in scope, by prefix; an empty prefix is the default one.
-    pub fn namespaces_in_scope(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
-        self.reader.namespaces.in_scope()
-    }
-
     /// Its attributes, without namespace declarations.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
         let (token, reader) = (self.token, self.reader);
