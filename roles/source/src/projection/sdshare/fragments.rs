@@ -25,8 +25,9 @@ pub const ENTRIES_PER_PAGE: usize = 1_000;
 /// Resources that are read for a page of those which have not changed: a page ends there, and may
 /// have fewer entries then.
 const MAX_SCANNED: usize = 10_000;
-/// Bytes of an entry, about.
+/// Bytes of an entry, about; that of an entity has more links.
 const ENTRY_BYTES: u64 = 700;
+const ENTITY_ENTRY_BYTES: u64 = 2_000;
 
 /// A page of a fragments feed.
 pub(super) struct FragmentsPage<'p> {
@@ -60,11 +61,13 @@ impl ResolvedDocument for FragmentsPage<'_> {
             Some(since) => log.position_at(set.id, since.plus_micros(-1))?.max(begin),
             None => begin,
         };
-        let lists_unchanged = !set.urls.naming().names_entities()
-            && self.query.since.is_none_or(|since| since <= head.created);
+        let entities = set.urls.naming().names_entities();
+        let lists_unchanged =
+            !entities && self.query.since.is_none_or(|since| since <= head.created);
         let all = if lists_unchanged { head.resources } else { 0 };
         let expected = all + head.position.0.saturating_sub(asked.0);
-        output.expect(expected.min(self.most as u64) * ENTRY_BYTES);
+        let of_each = if entities { ENTITY_ENTRY_BYTES } else { ENTRY_BYTES };
+        output.expect(expected.min(self.most as u64) * of_each);
 
         let mut writer = EntryWriter::new(set, &head);
         let mut next = None;
