@@ -293,7 +293,7 @@ fn statements_about_others_are_reported_and_not_stored() {
             "/a.ttl",
             &format!("<{a}> <{RESOURCE}p> <{b}> . <{b}> <{RESOURCE}p> \"not own\" ."),
         );
-        source.set("/c.ttl", &own);
+        source.set("/c.ttl", &format!("{own} <{RESOURCE}c> <{RESOURCE}p> 1 ."));
         source.set("/page", "<html></html>");
         source.snapshot();
         let copy = Copy::kept_in(&source, |_| sink);
@@ -307,6 +307,27 @@ fn statements_about_others_are_reported_and_not_stored() {
         let parser = RdfParser::from_format(RdfFormat::Turtle);
         let expected = canonical(parser.for_slice(&text).map(|quad| quad.unwrap()));
         assert_eq!(copied(&copy), expected, "{what}");
+    }
+}
+
+/// As a set of entities is published by ResourceSync: the URI is an address.
+#[test]
+fn an_address_may_be_that_of_a_document_about_an_entity() {
+    for (sink, what) in sinks() {
+        let mut source = Source::new();
+        source.set("/ada.nt", "<http://id.example/ada> <http://ns.example/p> _:x .\n_:x <http://ns.example/p> \"1\" .\n");
+        source.snapshot();
+        let is_local = matches!(sink, SinkOptions::NQuads(_));
+        let copy = Copy::kept_in(&source, |_| sink);
+        let summary = copy.run();
+        // An endpoint has no name for what it would have to remove.
+        assert_eq!((summary.created, summary.skipped), if is_local { (1, 0) } else { (0, 1) });
+        if is_local {
+            assert_eq!(copied(&copy), published(&source), "{what}");
+            source.delete("/ada.nt");
+            copy.run();
+            assert_eq!(copied(&copy), Vec::<String>::new(), "{what}");
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use abreast_rdf::sparql::Reach;
 use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
 use abreast_store::mirror::Task;
 use memchr::memchr;
-use oxrdf::{GraphNameRef, NamedNode, NamedOrBlankNodeRef};
+use oxrdf::{GraphNameRef, NamedNode, NamedOrBlankNodeRef, QuadRef};
 use std::collections::HashMap;
 use std::io::{BufReader, Read, Seek as _};
 use std::ops::ControlFlow;
@@ -37,16 +37,20 @@ pub(super) fn digest_of(lines: &[u8]) -> [u8; DIGEST_BYTES] {
     digest
 }
 
-/// Reads what a document states about its resource.
+/// Reads what a document states about its resource. With `by_address`, a resource that is requested
+/// by its own URI, of which nothing is stated, may be the address of a document about one other
+/// entity.
 pub(super) fn describe(
     task: &Task,
     body: &mut Body<'_>,
     graph: &Graph,
+    by_address: bool,
 ) -> Result<Description, Failure> {
     let item = &task.pending;
     let root = super::iri(&item.uri)?;
     let syntax = syntax_of(body.media_type.as_deref(), item.href(), &item.uri)?;
     let mut statements = Statements::new(graph, &root);
+    statements.by_address = by_address && item.href() == item.uri;
     if let Some(temporary) = &mut body.file {
         temporary.file.rewind()?;
         statements.read(syntax, BufReader::new(&temporary.file), item.href())?;
@@ -101,14 +105,34 @@ struct Statements<'a> {
     /// As lines of N-Triples.
     kept: Vec<u8>,
     count: usize,
+    /// Whether something is stated of the resource.
+    has_own: bool,
     has_blank: bool,
     /// Statements that are not about the resource.
     others: u64,
+    by_address: bool,
+    /// The only other entity so far that something is stated of.
+    other: Option<NamedNode>,
+    has_several: bool,
+    /// What is stated of it.
+    of_other: Vec<u8>,
 }
 
 impl<'a> Statements<'a> {
     const fn new(graph: &'a Graph, root: &'a NamedNode) -> Self {
-        Self { graph, root, kept: Vec::new(), count: 0, has_blank: false, others: 0 }
+        Self {
+            graph,
+            root,
+            kept: Vec::new(),
+            count: 0,
+            has_own: false,
+            has_blank: false,
+            others: 0,
+            by_address: false,
+            other: None,
+            has_several: false,
+            of_other: Vec::new(),
+        }
     }
 
     fn read(&mut self, syntax: Syntax, input: impl Read, base: &str) -> Result<(), Failure> {
@@ -129,8 +153,11 @@ impl<'a> Statements<'a> {
             };
             if !is_about || quad.graph_name != GraphNameRef::DefaultGraph {
                 self.others += 1;
-                return ControlFlow::Continue(());
+                self.note_other(quad);
+                is_over = self.of_other.len() > BYTES_MAX;
+                return if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
             }
+            self.has_own |= quad.subject.is_named_node();
             write_statement(quad.into(), &mut self.kept);
             self.count += 1;
             is_over = self.kept.len() > BYTES_MAX || self.count > STATEMENTS_MAX;
@@ -149,9 +176,34 @@ impl<'a> Statements<'a> {
         })
     }
 
+    fn note_other(&mut self, quad: QuadRef<'_>) {
+        let node = match quad.subject {
+            NamedOrBlankNodeRef::NamedNode(node)
+                if quad.graph_name == GraphNameRef::DefaultGraph =>
+            {
+                node
+            }
+            _ => return self.has_several = true,
+        };
+        self.has_several |= self.other.as_ref().is_some_and(|other| other.as_ref() != node);
+        if self.other.is_none() {
+            self.other = Some(node.into_owned());
+        }
+        if self.by_address && !self.has_own && !self.has_several {
+            write_statement(quad.into(), &mut self.of_other);
+        }
+    }
+
     /// The canonical description. Statements about anything else are not kept: what a document says
     /// about one resource must not change another.
     fn describe(mut self) -> Result<Description, Failure> {
+        if !self.has_own && !self.has_several && self.by_address {
+            let of_other = std::mem::take(&mut self.of_other);
+            let count = memchr::memchr_iter(b'\n', &of_other).count();
+            self.kept.extend(of_other);
+            self.count += count;
+            self.others -= count as u64;
+        }
         if *self.graph != Graph::OfResource && self.has_blank {
             let all = self.count;
             (self.kept, self.count) = closure(&self.kept);
@@ -179,6 +231,7 @@ impl<'a> Statements<'a> {
             .map_err(|error| Failure::new("rdf.syntax", error.to_string()))?;
         let lines = canonical.lines;
         let reach = if self.has_blank {
+            // Of another entity it is of no use: nothing is removed by its IRI.
             Reach::of(&lines, self.root.as_str())
         } else {
             Ok(Reach::default())
@@ -256,6 +309,30 @@ mod tests {
         assert!(failure.message.contains("help:"));
         let empty = described("", &Graph::Default).unwrap();
         assert_eq!((empty.lines.len(), empty.digest), (0, digest_of(b"")));
+    }
+
+    #[test]
+    fn an_address_may_be_that_of_a_document_about_one_entity() {
+        let of = |text: &str| {
+            let root = NamedNode::new("http://h/a").unwrap();
+            let mut statements = Statements::new(&Graph::Default, &root);
+            statements.by_address = true;
+            statements.read(Syntax::Turtle, text.as_bytes(), "http://h/a").unwrap();
+            statements
+                .describe()
+                .map(|found| (String::from_utf8(found.lines).unwrap(), found.notices.len()))
+        };
+        let (lines, notices) =
+            of("_:x <http://h/p> 1 . <http://h/b> <http://h/p> _:x, 2 .").unwrap();
+        assert_eq!((lines.lines().count(), notices), (3, 0), "{lines}");
+        assert_eq!(
+            of("<http://h/b> <http://h/p> 1 . <http://h/c> <http://h/p> 1 .").unwrap_err().code,
+            "rdf.subject"
+        );
+        let (lines, notices) =
+            of("<http://h/b> <http://h/p> 1 . <http://h/a> <http://h/p> 2 .").unwrap();
+        assert_eq!((lines.lines().count(), notices), (1, 1), "{lines}");
+        assert!(lines.starts_with("<http://h/a>"));
     }
 
     #[test]

@@ -296,7 +296,7 @@ impl SparqlWriter {
         if let Some(kept) = same_bytes(task, &row) {
             return Ok(Outcome::Right { row: kept });
         }
-        let mut description = describe(task, &mut body, &self.sink.options.graph)?;
+        let mut description = describe(task, &mut body, &self.sink.options.graph, false)?;
         let mut notices = body.notices;
         notices.append(&mut description.notices);
         row.file_mtime = packed(description.reach);
