@@ -209,7 +209,7 @@ fn blank_nodes_are_replaced_with_their_resource_and_no_other() {
 }
 
 #[test]
-fn hostile_literals_and_iris_are_stored_as_they_are_or_not_at_all() {
+fn hostile_literals_and_iris_are_stored_unchanged_or_refused() {
     for (sink, what) in sinks() {
         let mut source = Source::new();
         let literals = [

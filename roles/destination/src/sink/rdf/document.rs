@@ -60,7 +60,7 @@ pub(super) fn describe(
     statements.describe()
 }
 
-/// The syntax by the media type, or where that says nothing, by the end of an address.
+/// The syntax by the media type, or where that names none, by the end of an address.
 fn syntax_of(media_type: Option<&str>, href: &str, uri: &str) -> Result<Syntax, Failure> {
     if let Some(syntax) = media_type.and_then(Syntax::of_media_type) {
         return Ok(syntax);
@@ -194,7 +194,7 @@ impl<'a> Statements<'a> {
         }
     }
 
-    /// The canonical description. Statements about anything else are not kept: what a document says
+    /// The canonical description. Statements about anything else are not kept: what a document states
     /// about one resource must not change another.
     fn describe(mut self) -> Result<Description, Failure> {
         if !self.has_own && !self.has_several && self.by_address {

@@ -2,7 +2,7 @@
 //!
 //! A resource is an entity. Of the document that states it, its description is kept: the statements
 //! about its URI, and those about the blank nodes that they lead to. A version replaces the one
-//! before, and what other resources have said stays. Or each resource has a graph of its own, named
+//! before, and what others have stated stays. Or each resource has a graph of its own, named
 //! by its URI, and its document is kept whole.
 //!
 //! | file | subject |

@@ -1,5 +1,5 @@
 //! The files of a copy in N-Quads: appended to, overwritten where they are superseded, and written
-//! anew when most of a file is.
+//! again without that when it is most of a file.
 //!
 //! Descriptions are appended to one file. The state has the place of each, and how much of each
 //! file counts: what a killed run wrote beyond that is cut off by the next one. A description that
@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const BUFFER_BYTES: usize = 1 << 20;
 /// Superseded parts overwritten in one go.
 const PARTS: usize = 4_096;
-/// Bytes of a file below which it is not written anew.
+/// Bytes of a file below which it is not rewritten.
 const COMPACTED_BYTES_MIN: u64 = 1 << 20;
 /// Set when the state knows the files.
 const BEGUN: &str = "nquads-begun";
@@ -266,7 +266,7 @@ impl Files {
         unsettled.iter().try_for_each(|(uri, at)| place(mirror, uri, *at))
     }
 
-    /// Overwrites what is superseded, then writes files anew that have little else. Nothing may be
+    /// Overwrites what is superseded, then rewrites files that have little else. Nothing may be
     /// unsettled.
     pub(super) fn finish(&self, mirror: &Mirror) -> Result<(), Error> {
         self.overwrite(mirror)?;
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_killed_after_its_commit_leaves_the_overwriting_to_the_next() {
+    fn a_run_killed_after_its_commit_leaves_old_parts_to_the_next() {
         let (place, value) = (Place::new(1 << 20), "x".repeat(500));
         let (a, b) = ("http://h/a", "http://h/b");
         let mirror = place.mirror();

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 /// Most bytes of an answer.
 const ANSWER_BYTES: u64 = 64 << 20;
-/// Most bytes of a message that says what is wrong.
+/// Most bytes of a message that states what is wrong.
 const MESSAGE_BYTES: u64 = 4 << 10;
 /// Most characters of it that are shown.
 const MESSAGE_CHARS: usize = 300;
@@ -137,7 +137,7 @@ impl Endpoint {
     }
 }
 
-/// What the server says is wrong: the begin of its answer, on one line.
+/// What the server states is wrong: the begin of its answer, on one line.
 async fn message_of(mut response: Response) -> String {
     let mut bytes = Vec::new();
     // What came until it broke off is enough.

@@ -20,7 +20,7 @@ const CHANGES: usize = 500;
 const UPDATE_BYTES: usize = 1 << 20;
 /// Bytes of statements that wait, at most; one description may be longer.
 const WAITING_BYTES: usize = 24 << 20;
-/// Most steps over blank nodes that are looked for in what is stored of an unknown resource.
+/// Most steps over blank nodes that are searched in what is stored of an unknown resource.
 const DEPTH_MAX: usize = 64;
 
 enum Message {
