@@ -3,6 +3,7 @@
 use crate::world::{Source, abreast};
 use abreast_testkit::{Random, eventually_ok, kills, run, seed};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -23,7 +24,7 @@ fn published(folder: &Path) -> Statements {
     let mut all = Statements::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
-        if name.ends_with(".nt") {
+        if entry.path().extension().is_some_and(|end| end == "nt") {
             let text = fs::read_to_string(entry.path()).unwrap();
             let mut lines: Vec<String> = text.lines().map(without_labels).collect();
             lines.sort();
@@ -47,7 +48,9 @@ fn copied(folder: &Path) -> Statements {
             all.entry(name.to_owned()).or_default().push(without_labels(statement) + " .");
         }
     }
-    all.values_mut().for_each(|lines| lines.sort());
+    for lines in all.values_mut() {
+        lines.sort();
+    }
     all
 }
 
@@ -71,10 +74,9 @@ fn killed_runs_leave_files_of_nquads_that_are_completed() {
         let mut text = String::new();
         for value in 0..=random.below(20) {
             let value = format!("{value} {}", random.below(1_000_000));
-            text += &format!("<http://h/{number}> <http://h/p> \"{value}\" .\n");
-            text += &format!(
-                "<http://h/{number}> <http://h/q> _:x .\n_:x <http://h/p> \"{value}\" .\n"
-            );
+            writeln!(text, "<http://h/{number}> <http://h/p> \"{value}\" .").unwrap();
+            writeln!(text, "<http://h/{number}> <http://h/q> _:x .").unwrap();
+            writeln!(text, "_:x <http://h/p> \"{value}\" .").unwrap();
         }
         let mut lines: Vec<&str> = text.lines().collect();
         lines.sort_unstable();
