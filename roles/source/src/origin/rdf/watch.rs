@@ -136,7 +136,8 @@ impl Shared {
                 Err(error) => {
                     self.status.set(WatchState::Vanished(error.to_string()));
                     last = None;
-                    PAUSE.1.min(RETRY)
+                    self.wait(RETRY, false);
+                    continue;
                 }
                 Ok(files) => {
                     let pause = (begun.elapsed() * SHARE).clamp(PAUSE.0, PAUSE.1);
@@ -146,7 +147,7 @@ impl Shared {
                     let again = read.as_ref() != Some(&files) || confirmed;
                     if again && settled {
                         if self.read(folder, &files).is_err_and(|error| is_passing(&error)) {
-                            self.wait(RETRY);
+                            self.wait(RETRY, false);
                             continue;
                         }
                         // What is wrong stays so until it is changed.
@@ -156,7 +157,7 @@ impl Shared {
                     pause
                 }
             };
-            self.wait(pause);
+            self.wait(pause, true);
         }
         self.status.set(WatchState::Stopped);
     }
@@ -217,10 +218,12 @@ impl Shared {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    fn wait(&self, time: Duration) {
+    /// Waits until the time is over, the watch is stopped, or, unless after a failure, deletions are
+    /// confirmed.
+    fn wait(&self, time: Duration, for_confirmation: bool) {
         let until = Instant::now() + time;
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        while !self.is_stopping() && !self.status.is_confirmed() {
+        while !(self.is_stopping() || for_confirmation && self.status.is_confirmed()) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -236,9 +239,9 @@ impl Shared {
 fn is_passing(error: &RdfError) -> bool {
     match error {
         RdfError::Log(error) => error.kind() != ErrorKind::Refused,
-        RdfError::Contents(_)
-        | RdfError::Io(_)
-        | RdfError::Statements(abreast_statements::Error::Io(_)) => true,
+        // The name of a file that cannot be read stays what it is.
+        RdfError::Io(error) => error.kind() != io::ErrorKind::InvalidInput,
+        RdfError::Contents(_) | RdfError::Statements(abreast_statements::Error::Io(_)) => true,
         _ => false,
     }
 }
@@ -276,4 +279,28 @@ fn list(folder: &Path) -> io::Result<Vec<Seen>> {
     }
     files.sort_unstable();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_confirmation_does_not_shorten_the_wait_after_a_failure() {
+        let shared = Shared::default();
+        shared.status.confirm_deletions();
+        let (begun, time) = (Instant::now(), Duration::from_millis(50));
+        shared.wait(Duration::from_secs(600), true);
+        shared.wait(time, false);
+        assert!(begun.elapsed() >= time);
+    }
+
+    #[test]
+    fn a_file_of_unknown_compression_is_not_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.nt.xz");
+        std::fs::write(&path, "").unwrap();
+        let error = RdfInput::open(&path).err().unwrap();
+        assert!(!is_passing(&error.into()));
+    }
 }
