@@ -5,6 +5,8 @@
 pub mod bits;
 pub mod digest;
 pub mod documents;
+#[cfg(feature = "sparql")]
+pub mod endpoint;
 mod environment;
 pub mod folder;
 pub mod http;

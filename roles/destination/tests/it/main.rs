@@ -21,7 +21,6 @@ mod deletion;
 mod discovery;
 mod dry_run;
 mod dump_source;
-mod endpoint;
 mod fixity;
 mod held;
 mod interrupted;

@@ -2,9 +2,9 @@
 
 use crate::contract::{Kept, contract_with, kills};
 use crate::copy::{Copy, Ran};
-use crate::endpoint::{Endpoint, Fault};
 use crate::source::Source;
 use abreast_destination::{Graph, NQuadsOptions, SinkOptions, SparqlOptions};
+use abreast_testkit::endpoint::{Endpoint, Fault};
 use abreast_testkit::http::unused_address;
 use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::model::dataset::CanonicalizationAlgorithm;
