@@ -25,13 +25,14 @@ use rusqlite::{Connection, OptionalExtension as _};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-pub(crate) const STEPS: [&str; 6] = [
+pub(crate) const STEPS: [&str; 7] = [
     include_str!("migrations/mirror_0001.sql"),
     include_str!("migrations/mirror_0002.sql"),
     include_str!("migrations/mirror_0003.sql"),
     include_str!("migrations/mirror_0004.sql"),
     include_str!("migrations/mirror_0005.sql"),
     include_str!("migrations/mirror_0006.sql"),
+    include_str!("migrations/mirror_0007.sql"),
 ];
 /// Tables of one run; SQLite keeps what does not fit its cache in a file.
 const SCRATCH: &str = "
@@ -39,7 +40,7 @@ const SCRATCH: &str = "
     CREATE TEMP TABLE coming (
         uri TEXT PRIMARY KEY, gone INTEGER NOT NULL, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
         unknown INTEGER NOT NULL, time INTEGER NOT NULL, exact INTEGER NOT NULL, via TEXT,
-        list INTEGER NOT NULL, href TEXT, accept TEXT
+        list INTEGER NOT NULL, href TEXT, accept TEXT, describes INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE TEMP TABLE deprecated (
         uri TEXT PRIMARY KEY, time INTEGER NOT NULL, list INTEGER NOT NULL, exact INTEGER NOT NULL,

@@ -18,6 +18,10 @@ pub struct Feed {
     pub author: Option<String>,
     /// Links of the feed as a whole, such as those to other pages.
     pub links: Vec<Link>,
+    /// Whether its fragments are files as they are, not descriptions in RDF; see [`CATEGORIES`].
+    ///
+    /// [`CATEGORIES`]: crate::CATEGORIES
+    pub has_files: bool,
 }
 
 impl Feed {
@@ -52,6 +56,9 @@ pub struct Entry {
     /// The resources that it is about: exactly one in a fragments feed [sdshare §Fragments Feed].
     /// Older servers name several, and all of them are in the fragment.
     pub resources: Vec<String>,
+    /// Whether the resource is stated to be deleted; see [`CATEGORIES`](crate::CATEGORIES). Most
+    /// servers do not state that: the fragment is empty then.
+    pub is_deleted: bool,
     /// The line where it begins, from 1; 0 in an entry that was not read.
     pub line: u64,
 }
@@ -181,6 +188,7 @@ impl Entry {
         self.links.clear();
         self.resources.clear();
         (self.updated, self.summary, self.author, self.line) = (None, None, None, 0);
+        self.is_deleted = false;
     }
 }
 

@@ -16,7 +16,8 @@ pub use finding::{CODES, Finding, MAX_FINDINGS_OF_A_CODE};
 pub use parser::{Limits, Parser, Step};
 pub use reader::{ReadError, Reader};
 pub use relation::{
-    ATOM_MEDIA_TYPE, ATOM_NAMESPACE, Relation, SDSHARE_2010_NAMESPACE, SDSHARE_NAMESPACE,
+    ATOM_MEDIA_TYPE, ATOM_NAMESPACE, CATEGORIES, Relation, SDSHARE_2010_NAMESPACE,
+    SDSHARE_NAMESPACE,
 };
 pub use since::{SinceError, parse_since, since_in_query, with_since};
 pub use time::{STAMP_LENGTH, stamp, write_stamp};

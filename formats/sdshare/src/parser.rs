@@ -2,7 +2,7 @@
 
 use crate::check::{Tally, check_entry};
 use crate::finding::{Finding, Findings};
-use crate::relation::{ATOM_NAMESPACE, KNOWN};
+use crate::relation::{ATOM_NAMESPACE, CATEGORIES, KNOWN};
 use crate::time::read_time;
 use crate::{Entry, Error, Feed, Link, Relation};
 use abreast_webtypes::xml::{self, Element, Ns, Token};
@@ -324,6 +324,10 @@ impl State {
                 (ATOM, "subtitle") => self.collect(Field::Summary, parent),
                 (ATOM, "updated") => self.collect(Field::Updated, parent),
                 (ATOM, "author") => Place::In(Parent::FeedAuthor),
+                (ATOM, "category") => {
+                    self.head.has_files |= is_category(element, "files");
+                    Place::Ignored(1, parent)
+                }
                 (ATOM, "link") => {
                     if self.head.links.len() == self.limits.links {
                         return Err(self.too_many("links of the feed", self.limits.links as u64));
@@ -350,6 +354,10 @@ impl State {
                 (ATOM, "summary") => self.collect(Field::Summary, parent),
                 (ATOM, "updated") => self.collect(Field::Updated, parent),
                 (ATOM, "author") => Place::In(Parent::EntryAuthor),
+                (ATOM, "category") => {
+                    self.entry.is_deleted |= is_category(element, "deleted");
+                    Place::Ignored(1, parent)
+                }
                 (ATOM, "content") => {
                     self.entry_seen.content = true;
                     Place::Ignored(1, parent)
@@ -606,6 +614,12 @@ fn cut(text: &str, most: usize) -> &str {
 }
 
 /// The root is `feed` of Atom.
+/// Whether a category is this one of [`CATEGORIES`].
+fn is_category(element: &Element<'_>, term: &str) -> bool {
+    let has = |name: &str, value: &str| element.attribute(name).is_some_and(|text| text == value);
+    has("scheme", CATEGORIES) && has("term", term)
+}
+
 fn check_root(element: &Element<'_>) -> Result<(), Refusal> {
     let help = match (element.ns(), element.local()) {
         (ATOM, "feed") => return Ok(()),

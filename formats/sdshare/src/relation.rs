@@ -7,6 +7,11 @@ pub const SDSHARE_NAMESPACE: &str = "http://www.sdshare.org/2012/core/";
 /// Namespace of the draft of 2010, which is still served.
 pub const SDSHARE_2010_NAMESPACE: &str = "http://www.egovpt.org/sdshare";
 
+/// The scheme of the categories that state what SDShare has no sign for
+/// [rfc4287 §4.2.2]: `files` in a fragments feed whose fragments are files, and `deleted` in the
+/// entry of a resource that does not exist any more. They are hints, which other clients ignore.
+pub const CATEGORIES: &str = "urn:abreast:sdshare";
+
 /// Media type of all feeds.
 pub const ATOM_MEDIA_TYPE: &str = "application/atom+xml";
 

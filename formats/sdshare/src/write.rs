@@ -1,7 +1,7 @@
 //! Writing a feed: straight to bytes, in pieces that the caller sends on.
 
 use crate::time::write_stamp;
-use crate::{Entry, Feed, Link, Relation};
+use crate::{CATEGORIES, Entry, Feed, Link, Relation};
 use abreast_webtypes::Timestamp;
 use abreast_webtypes::xml::write_escaped;
 
@@ -24,6 +24,9 @@ pub fn write_feed(out: &mut Vec<u8>, feed: &Feed) {
     element(out, "  <author><name>", author, "</name></author>\n");
     for link in &feed.links {
         write_link(out, "  ", &link.relation, link);
+    }
+    if feed.has_files {
+        write_category(out, "  ", "files");
     }
 }
 
@@ -60,6 +63,9 @@ pub fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
             write_link(out, "    ", &Relation::Alternate, link);
         }
     }
+    if entry.is_deleted {
+        write_category(out, "    ", "deleted");
+    }
     for resource in &entry.resources {
         element(out, "    <sdshare:resource>", resource, "</sdshare:resource>\n");
     }
@@ -69,6 +75,12 @@ pub fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
 /// Appends the end of the feed.
 pub fn write_end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"</feed>\n");
+}
+
+fn write_category(out: &mut Vec<u8>, indent: &str, term: &str) {
+    for part in [indent, "<category scheme=\"", CATEGORIES, "\" term=\"", term, "\"/>\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
 }
 
 fn element(out: &mut Vec<u8>, open: &str, text: &str, close: &str) {

@@ -148,9 +148,10 @@ prop_compose! {
         links in prop::collection::vec(link(), 0..6),
         resources in prop::collection::btree_set("urn:[!-~é]{1,9}", 0..3),
         micros in Timestamp::MIN.as_micros()..=Timestamp::MAX.as_micros(),
+        is_deleted: bool,
     ) -> Entry {
         Entry {
-            id, title, summary, author, links,
+            id, title, summary, author, links, is_deleted,
             updated: Some(Timestamp::from_micros(micros)),
             resources: resources.into_iter().collect(),
             line: 0,
@@ -166,10 +167,11 @@ proptest! {
         (id, title) in (text(), text()),
         subtitle in prop::option::of(text()),
         author in "[a-z]{1,9}",
+        has_files: bool,
         piece in 1_usize..64,
     ) {
         let updated = Some(Timestamp::from_seconds(7));
-        let feed = Feed { id, title, subtitle, updated, author: Some(author), links };
+        let feed = Feed { id, title, subtitle, updated, author: Some(author), links, has_files };
         let bytes = written(&feed, &entries);
         let base = "http://example.org/";
         let read = Document::from_slice(bytes.as_bytes(), base, Limits::default()).unwrap();

@@ -4,6 +4,7 @@
 mod admit;
 mod alternates;
 mod audit;
+mod bodies;
 pub mod check;
 mod damage;
 mod diagnostics;

@@ -93,7 +93,7 @@ pub(crate) fn sync_with(
         State::open(options, wake.is_held)?;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
     let requests = Requests::new(options, cancel, shared)?;
-    let mut planner = Planner::new(options, &mirror, own_folder.clone());
+    let mut planner = Planner::new(options, &mirror, own_folder.clone())?;
     planner.notifications = wake.notifications;
     planner.polling.earliest = wake.poll_from;
     let report = Reporter::new(observer, shared, options.dry_run);
@@ -152,7 +152,7 @@ pub fn test_filter(
     let shared = Shared::new(options.net_options());
     let State { mirror, own_folder, .. } = State::open(&options, false)?;
     let requests = Requests::new(&options, cancel, &shared)?;
-    let mut planner = Planner::new(&options, &mirror, own_folder);
+    let mut planner = Planner::new(&options, &mirror, own_folder)?;
     let mut report = Reporter::new(observer, &shared, true);
     mirror.begin()?;
     let mut choice = Choice::default();
@@ -215,6 +215,7 @@ impl<'a> Run<'a> {
             robots: self.robots.clone(),
             admission,
             alternates: Arc::clone(&self.planner.alternates),
+            bodies: Arc::clone(&self.planner.bodies),
             epoch: self.epoch,
         });
         let is_known = mirror.meta(key::BASE)?.is_some() || self.planner.sink.is_some();
@@ -237,6 +238,9 @@ impl<'a> Run<'a> {
         }
         if let Some(sink) = &self.planner.sink {
             sink.finish(mirror)?;
+        }
+        if !options.dry_run {
+            self.planner.bodies.sweep(mirror)?;
         }
         report_more_reserved(&mut self.report, &options.url);
         let state = self.state;

@@ -46,6 +46,8 @@ pub(crate) mod key {
     pub(crate) const FINISHED: &str = "finished";
     /// Files of runs up to this one are known to be on the disk.
     pub(crate) const SETTLED: &str = "settled";
+    /// The file of planned bytes.
+    pub(crate) const BODIES: &str = "bodies";
     /// When and in which life of the machine the last writing run ended.
     pub(crate) const WRITTEN: &str = "written";
 }

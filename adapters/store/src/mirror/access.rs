@@ -11,14 +11,21 @@ pub struct Access {
     pub href: Option<String>,
     /// The media types to ask for, as in an `Accept` header.
     pub accept: Option<String>,
+    /// Whether the answer describes the resource: what it states about it is kept, and an answer
+    /// that states nothing means that there is no such resource.
+    pub describes: bool,
 }
 
-/// How a resource is requested, by two columns; `None` when both are empty.
+/// How a resource is requested, by three columns; `None` when that is by its URI.
 pub(super) fn read_access(
     row: &rusqlite::Row<'_>,
     at: usize,
 ) -> rusqlite::Result<Option<Box<Access>>> {
-    let access = Access { href: row.get(at)?, accept: row.get(at + 1)? };
+    let access = Access {
+        href: row.get(at)?,
+        accept: row.get(at + 1)?,
+        describes: row.get::<_, Option<bool>>(at + 2)?.unwrap_or_default(),
+    };
     Ok((access != Access::default()).then(|| Box::new(access)))
 }
 
@@ -32,7 +39,7 @@ impl Mirror {
             return Ok(None);
         }
         self.connection
-            .prepare_cached("SELECT href, accept FROM access WHERE uri = ?1")
+            .prepare_cached("SELECT href, accept, describes FROM access WHERE uri = ?1")
             .and_then(|mut statement| {
                 statement.query_row([uri], |row| read_access(row, 0)).optional()
             })
@@ -59,8 +66,10 @@ impl Mirror {
         // Before the row is written: it may stay, if the transaction does not.
         self.may_have_access.set(true);
         self.connection
-            .prepare_cached("INSERT OR REPLACE INTO access VALUES (?1, ?2, ?3)")
-            .and_then(|mut statement| statement.execute(params![uri, access.href, access.accept]))
+            .prepare_cached("INSERT OR REPLACE INTO access VALUES (?1, ?2, ?3, ?4)")
+            .and_then(|mut statement| {
+                statement.execute(params![uri, access.href, access.accept, access.describes])
+            })
             .map(|_| ())
             .map_err(failed(WRITE))
     }
@@ -106,7 +115,7 @@ mod tests {
 
     fn planned(uri: &str, href: Option<&str>) -> Pending {
         let access =
-            href.map(|href| Box::new(Access { href: Some(href.to_owned()), accept: None }));
+            href.map(|href| Box::new(Access { href: Some(href.to_owned()), ..Access::default() }));
         Pending { uri: uri.to_owned(), access, ..Pending::default() }
     }
 

@@ -66,6 +66,8 @@ pub struct Pending {
     pub via: Option<String>,
     /// How it is requested, where that is not by its URI alone.
     pub access: Option<Box<Access>>,
+    /// Where its bytes begin in the file of planned bytes, if they are there.
+    pub body: Option<u64>,
 }
 
 impl Pending {
@@ -77,6 +79,11 @@ impl Pending {
     /// The media types to ask for.
     pub fn accept(&self) -> Option<&str> {
         self.access.as_ref()?.accept.as_deref()
+    }
+
+    /// Whether the answer describes the resource, see [`Access::describes`].
+    pub fn describes(&self) -> bool {
+        self.access.as_ref().is_some_and(|access| access.describes)
     }
 }
 
@@ -126,10 +133,11 @@ pub struct ChangesDue {
     pub oldest: Option<i64>,
 }
 
-/// The column of a noted change with the address of the resource; the next has the media types.
-const COMING_ACCESS: usize = 19;
-const ITEM: &str =
-    "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts, p.via";
+const ITEM: &str = "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts, p.via, p.body";
+/// The first column of the row that is kept, behind those of an item.
+const KEPT: usize = 10;
+/// The first column about how a noted change is requested, behind those of the row.
+const COMING_ACCESS: usize = 20;
 
 impl Mirror {
     /// Plans one item, replacing an earlier one for the same URI. The count of failed attempts is
@@ -141,12 +149,12 @@ impl Mirror {
         let same_access = self.access(&item.uri)?.as_deref() == item.access.as_deref();
         self.connection
             .prepare_cached(
-                "INSERT INTO pending (uri, action, modified, length, digests, unknown, changed, state, attempts, via)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8)
+                "INSERT INTO pending (uri, action, modified, length, digests, unknown, changed, state, attempts, via, body)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8, ?10)
                  ON CONFLICT DO UPDATE SET
                     attempts = iif(?9 AND action IS ?2 AND modified IS ?3 AND length IS ?4 AND digests IS ?5, attempts, 0),
                     action = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6, changed = ?7, state = 0,
-                    via = ?8",
+                    via = ?8, body = ?10",
             )
             .and_then(|mut statement| {
                 statement.execute(params![
@@ -158,7 +166,8 @@ impl Mirror {
                     item.unknown,
                     item.changed,
                     item.via,
-                    same_access
+                    same_access,
+                    item.body.map(|offset| offset as i64)
                 ])
             })
             .map_err(failed(WRITE))?;
@@ -224,6 +233,18 @@ impl Mirror {
             .prepare_cached("SELECT 1 FROM pending WHERE uri = ?1 AND state = 1")
             .and_then(|mut statement| statement.query_row([uri], |_| Ok(())).optional())
             .map(|found| found.is_some())
+            .map_err(failed(READ))
+    }
+
+    /// Whether the bytes of any item are in the file of planned bytes.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn has_bodies(&self) -> Result<bool, LogError> {
+        self.connection
+            .query_row("SELECT EXISTS (SELECT 1 FROM pending WHERE body IS NOT NULL)", [], |row| {
+                row.get(0)
+            })
             .map_err(failed(READ))
     }
 
@@ -391,8 +412,8 @@ impl Mirror {
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
-                let is_kept = row.get_ref(9)? != rusqlite::types::ValueRef::Null;
-                let kept = if is_kept { Some(read_row(row, 9)?) } else { None };
+                let is_kept = row.get_ref(KEPT)? != rusqlite::types::ValueRef::Null;
+                let kept = if is_kept { Some(read_row(row, KEPT)?) } else { None };
                 let access = access_at.map(|at| read_access(row, at)).transpose()?.flatten();
                 out.push(Task { pending: Pending { access, ..read_pending(row)? }, row: kept });
             }
@@ -530,9 +551,10 @@ impl Mirror {
     ) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
                  ON CONFLICT DO UPDATE SET gone = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6,
-                    time = ?7, exact = ?8, via = ?9, list = ?10, href = ?11, accept = ?12
+                    time = ?7, exact = ?8, via = ?9, list = ?10, href = ?11, accept = ?12,
+                    describes = ?13
                  WHERE (?7, ?10) >= (time, list)",
             )
             .and_then(|mut statement| {
@@ -553,7 +575,8 @@ impl Mirror {
                     item.via,
                     list,
                     item.access.as_ref().and_then(|access| access.href.as_deref()),
-                    item.accept()
+                    item.accept(),
+                    item.describes()
                 ])
             })
             .map(|_| ())
@@ -571,8 +594,8 @@ impl Mirror {
         out: &mut Vec<Task>,
     ) -> Result<(), LogError> {
         let sql = format!(
-            "SELECT p.uri, iif(p.gone = 0, 0, p.gone + 1), p.modified, p.length, p.digests, p.unknown, iif(p.exact, p.time, NULL), 0, p.via,
-                    {COLUMNS}, p.href, p.accept
+            "SELECT p.uri, iif(p.gone = 0, 0, p.gone + 1), p.modified, p.length, p.digests, p.unknown, iif(p.exact, p.time, NULL), 0, p.via, NULL,
+                    {COLUMNS}, p.href, p.accept, p.describes
              FROM temp.coming p LEFT JOIN resource r ON r.uri = p.uri WHERE p.uri > ?1 ORDER BY p.uri LIMIT ?2"
         );
         self.collect_items(&sql, uri, limit, Some(COMING_ACCESS), out)
@@ -666,5 +689,6 @@ fn read_pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {
         attempts: row.get::<_, i64>(7)? as u32,
         via: row.get(8)?,
         access: None,
+        body: row.get::<_, Option<i64>>(9)?.map(|offset| offset as u64),
     })
 }

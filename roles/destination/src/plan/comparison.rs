@@ -192,16 +192,22 @@ impl Comparison {
         (self.wanted, self.admitted) = (false, false);
     }
 
+    /// Whether the resource may be had: no host is asked for bytes that came with the list.
+    fn admits(&mut self, listed: &Listed<'_>) -> bool {
+        listed.body.is_some() || self.admission.check(listed.href()).is_ok()
+    }
+
+    /// Compares a listed resource; whether its bytes are wanted.
     pub(crate) fn entry(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         listed: &Listed<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         self.entries += 1;
         let mirror = run.planner.mirror;
         let planner = &mut *run.planner;
         let uri = listed.uri;
-        if self.wants_base && self.admission.check(listed.href()).is_ok() {
+        if self.wants_base && self.admits(listed) {
             widen(&mut self.base, uri);
         }
         let row = self.matching(mirror, uri)?;
@@ -209,10 +215,10 @@ impl Comparison {
             if self.stale {
                 mirror.forget_pending(uri)?;
             }
-            return Ok(());
+            return Ok(false);
         }
         self.wanted = true;
-        self.admitted = self.admitted || self.admission.check(listed.href()).is_ok();
+        self.admitted = self.admitted || self.admits(listed);
         planner.history.note(listed);
         listed.pending_into(&mut self.listed);
         let due = compare(&self.listed, listed.digests, row.as_ref()).or_else(|| {
@@ -237,7 +243,7 @@ impl Comparison {
                 }
             }
         }
-        Ok(())
+        Ok(due == Some(PendingAction::Fetch))
     }
 
     /// The row of a URI, passing those before it.

@@ -17,6 +17,10 @@ pub(crate) struct Listed<'a> {
     pub(crate) href: Option<&'a str>,
     /// The media types to ask for, as in an `Accept` header.
     pub(crate) accept: Option<&'a str>,
+    /// Whether the answer describes the resource, see [`Access::describes`].
+    pub(crate) describes: bool,
+    /// Where its bytes begin in the file of planned bytes, if they came with the list.
+    pub(crate) body: Option<u64>,
     /// The document that lists it: links are relative to its URL.
     pub(crate) document: &'a str,
     /// Last modification, microseconds.
@@ -120,12 +124,13 @@ impl<'a> Listed<'a> {
     /// How it is requested, where that is not by its URI alone.
     fn access(&self) -> Option<Box<Access>> {
         let href = self.href.filter(|href| *href != self.uri);
-        if href.is_none() && self.accept.is_none() {
+        if href.is_none() && self.accept.is_none() && !self.describes {
             return None;
         }
         Some(Box::new(Access {
             href: href.map(str::to_owned),
             accept: self.accept.map(str::to_owned),
+            describes: self.describes,
         }))
     }
 
@@ -150,6 +155,7 @@ impl<'a> Listed<'a> {
         out.unknown = !self.digests.unknown.is_empty();
         out.changed = None;
         out.access = self.access();
+        out.body = self.body;
         out.via = if self.links.is_empty() { None } else { crate::sink::via::listed_via(self) };
     }
 }
@@ -175,6 +181,8 @@ pub(crate) mod testing {
             uri,
             href: None,
             accept: None,
+            describes: false,
+            body: None,
             document,
             modified: None,
             modified_is_change: false,

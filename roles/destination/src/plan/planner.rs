@@ -3,6 +3,7 @@
 
 use crate::admit::Admission;
 use crate::alternates::{Alternates, Changed};
+use crate::bodies::Bodies;
 use crate::damage::CopyCheck;
 use crate::error::Error;
 use crate::history::History;
@@ -40,6 +41,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) copy: CopyCheck,
     /// Packages on disk.
     pub(crate) downloads: Downloads,
+    /// The bytes that came with a list.
+    pub(crate) bodies: Arc<Bodies>,
     /// The plan is what changed since then; else it is a comparison with all.
     pub(crate) since: Option<Timestamp>,
     /// How much has changed since then.
@@ -87,8 +90,12 @@ impl Polling {
 }
 
 impl<'a> Planner<'a> {
-    pub(crate) fn new(options: &'a SyncOptions, mirror: &'a Mirror, state: StateFolder) -> Self {
-        Self {
+    pub(crate) fn new(
+        options: &'a SyncOptions,
+        mirror: &'a Mirror,
+        state: StateFolder,
+    ) -> Result<Self, Error> {
+        Ok(Self {
             options,
             mirror,
             selection: Selection::new(options.filter.clone()),
@@ -97,6 +104,7 @@ impl<'a> Planner<'a> {
             admission: None,
             sink: None,
             copy: CopyCheck::default(),
+            bodies: Arc::new(Bodies::open(state.clone(), mirror)?),
             downloads: Downloads::new(state),
             since: None,
             changes: Changes::default(),
@@ -105,7 +113,7 @@ impl<'a> Planner<'a> {
             polling: Polling::default(),
             changed: Changed::default(),
             before: (0, 0),
-        }
+        })
     }
 
     /// Begins a transaction; a dry run is one that never ends, and has parts.

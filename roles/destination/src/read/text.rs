@@ -115,6 +115,8 @@ impl Line {
             uri: &self.url,
             href: self.href.as_deref(),
             accept: self.accept.as_deref(),
+            describes: false,
+            body: None,
             document,
             modified: has_state.then(|| self.time.as_micros()),
             modified_is_change: false,

@@ -12,6 +12,8 @@ pub(crate) enum Outcome {
     Stored { row: Row, created: bool, notices: Vec<Notice> },
     /// The right bytes were there already.
     Right { row: Row },
+    /// The Source states nothing about it: there is no such resource.
+    Gone,
     /// Waits for its parent folder.
     Conflict,
     /// Not done.

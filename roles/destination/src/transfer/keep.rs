@@ -8,7 +8,7 @@ use crate::reporter::Reporter;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::transaction;
 use crate::transfer::workers::DoneChunk;
-use abreast_store::mirror::{PendingAction, PendingState, Row, Task};
+use abreast_store::mirror::{Pending, PendingAction, PendingState, Row, Task};
 
 impl Transfer<'_> {
     /// Takes the outcomes of one chunk; returns what makes it useless to continue. The chunk is in
@@ -115,6 +115,15 @@ impl Transfer<'_> {
                     report.summary.unchanged += 1;
                     report.item(&*self.sink, &task.pending, row.leaf, ItemAction::Unchanged, 0);
                 }
+                Some(Outcome::Gone) if task.row.is_some() => {
+                    // After all fetches, as far as the deletion guard allows.
+                    self.mirror.put_pending(&Pending {
+                        action: PendingAction::Delete,
+                        ..task.pending.clone()
+                    })?;
+                    continue;
+                }
+                Some(Outcome::Gone) => {}
                 Some(Outcome::Conflict) => {
                     self.mirror.set_pending_state(uri, PendingState::Conflict, false)?;
                     continue;

@@ -136,7 +136,10 @@ impl Storer {
 
     /// Whether it may be fetched, and is wanted.
     pub(crate) fn prepare(&mut self, task: &Task) -> Result<(Digests, Prepared), Failure> {
-        if let Err(refusal) = self.admission.check(task.pending.href()) {
+        // No host is asked for bytes that came with a list.
+        if task.pending.body.is_none()
+            && let Err(refusal) = self.admission.check(task.pending.href())
+        {
             return Err(Failure::refused(refusal.code(), refusal.message()));
         }
         let mut listed = Digests::default();

@@ -139,7 +139,7 @@ fn read_resource_manifests(
                     &diagnostics,
                     &mut |_, listed| {
                         run.requests.check_cancelled()?;
-                        comparison.entry(run, listed)
+                        comparison.entry(run, listed).map(drop)
                     },
                 )
             });

@@ -36,6 +36,8 @@ pub(crate) fn listed<'a>(
         uri: without_fragment(&entry.loc),
         href: None,
         accept: None,
+        describes: false,
+        body: None,
         document,
         modified: modified.map(abreast_webtypes::Timestamp::as_micros),
         // `lastmod` is the time of the change in lists of version 1.0, and in those written for

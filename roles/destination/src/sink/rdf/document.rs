@@ -5,10 +5,11 @@ use crate::sink::Body;
 use crate::sink::outcome::{Failure, Notice};
 use abreast_rdf::sparql::Reach;
 use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
-use abreast_store::mirror::Task;
+use abreast_store::mirror::{Pending, Task};
 use memchr::memchr;
 use oxrdf::{GraphNameRef, NamedNode, NamedOrBlankNodeRef, QuadRef};
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{BufReader, Read, Seek as _};
 use std::ops::ControlFlow;
 
@@ -60,29 +61,50 @@ pub(super) fn describe(
     statements.describe()
 }
 
+/// The syntax of an answer: by the media type that was sent, or where that is vague, by the one
+/// that was asked for. `None` when it is not RDF.
+pub(crate) fn syntax_of_answer(sent: Option<&str>, asked: Option<&str>) -> Option<Syntax> {
+    let exact = |media_type: Option<&str>| media_type.and_then(Syntax::of_media_type);
+    exact(sent)
+        .or_else(|| exact(asked).filter(|_| is_vague(sent)))
+        .or_else(|| Syntax::of_sdshare_media_type(sent.or(asked)?))
+}
+
+/// The description of an item by an answer, as canonical N-Triples, and what is reported about it;
+/// `None` when the answer states nothing at all.
+pub(crate) fn describe_answer(
+    item: &Pending,
+    syntax: Syntax,
+    bytes: &[u8],
+    file: Option<&mut File>,
+) -> Result<Option<(Vec<u8>, Vec<Notice>)>, Failure> {
+    let root = super::iri(&item.uri)?;
+    let mut statements = Statements::new(&Graph::Default, &root);
+    match file {
+        Some(file) => {
+            file.rewind()?;
+            statements.read(syntax, BufReader::new(file), item.href())?;
+        }
+        None => statements.read(syntax, bytes, item.href())?,
+    }
+    if statements.count == 0 && statements.others == 0 {
+        return Ok(None);
+    }
+    statements.describe().map(|described| Some((described.lines, described.notices)))
+}
+
 /// The syntax by the media type, or where that names none, by the end of an address.
 fn syntax_of(media_type: Option<&str>, href: &str, uri: &str) -> Result<Syntax, Failure> {
     if let Some(syntax) = media_type.and_then(Syntax::of_media_type) {
         return Ok(syntax);
     }
     let essence = media_type.map(|text| text.split(';').next().unwrap_or_default().trim());
-    let is_vague = essence.is_none_or(|text| {
-        [
-            "application/octet-stream",
-            "application/xml",
-            "text/xml",
-            "application/json",
-            "text/plain",
-        ]
-        .iter()
-        .any(|vague| text.eq_ignore_ascii_case(vague))
-    });
     let named = [href, uri].into_iter().find_map(|url| {
         let path = url.split(['?', '#']).next().unwrap_or_default();
         let found = Syntax::of_file_name(path.rsplit('/').next().unwrap_or_default())?;
         found.compression.is_none().then_some(found.syntax)
     });
-    if let Some(syntax) = named.filter(|_| is_vague) {
+    if let Some(syntax) = named.filter(|_| is_vague(media_type)) {
         return Ok(syntax);
     }
     // As SDShare calls N-Triples.
@@ -96,6 +118,22 @@ fn syntax_of(media_type: Option<&str>, href: &str, uri: &str) -> Result<Syntax, 
             "it is {what}, which is not RDF\n  help: exclude it by a filter; RDF is read as N-Triples, N-Quads, Turtle, TriG, RDF/XML and JSON-LD"
         ),
     ))
+}
+
+/// Whether a media type does not show the syntax.
+fn is_vague(media_type: Option<&str>) -> bool {
+    let essence = media_type.map(|text| text.split(';').next().unwrap_or_default().trim());
+    essence.is_none_or(|text| {
+        [
+            "application/octet-stream",
+            "application/xml",
+            "text/xml",
+            "application/json",
+            "text/plain",
+        ]
+        .iter()
+        .any(|vague| text.eq_ignore_ascii_case(vague))
+    })
 }
 
 /// The statements of a document.

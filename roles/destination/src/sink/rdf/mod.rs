@@ -12,7 +12,7 @@
 //! | `nquads/` | files of N-Quads that any program can load |
 //! | `sparql/` | a SPARQL 1.1 endpoint |
 
-mod document;
+pub(crate) mod document;
 mod labels;
 pub(crate) mod nquads;
 pub(crate) mod sparql;

@@ -1,12 +1,14 @@
 //! Fetching one resource from its address into the sink, whole and verified or not at all.
 
 mod again;
+mod description;
 pub(crate) mod mirrors;
 pub(crate) mod patch;
 pub(crate) mod together;
 
 use crate::admit::Admission;
 use crate::alternates::Alternates;
+use crate::bodies::Bodies;
 use crate::partial::{Partials, RESUME_BYTES};
 use crate::place::temporary_name;
 use crate::robots::Robots;
@@ -38,6 +40,8 @@ pub(crate) struct Rules {
     pub(crate) admission: Admission,
     /// Mirrors and patches that lists name.
     pub(crate) alternates: Arc<Alternates>,
+    /// The bytes that came with a list.
+    pub(crate) bodies: Arc<Bodies>,
     pub(crate) epoch: i64,
 }
 
@@ -74,6 +78,8 @@ struct Target<'a> {
     length: Option<u64>,
     /// Of the version that is kept.
     etag: Option<&'a str>,
+    /// Whether the media type of the answer is needed.
+    wants_type: bool,
 }
 
 /// The bytes of one resource, as they came.
@@ -105,8 +111,14 @@ impl Fetcher {
             (_, Prepared::Done(outcome)) => return Ok(Fetched::Done(outcome)),
             (listed, Prepared::Wanted { dir, conditional }) => (listed, dir, conditional),
         };
+        if let Some(at) = item.body {
+            return self.take_body(task, &listed, at).await;
+        }
         if let Some(robots) = &self.storer.rules.robots {
             robots.check(&self.client, item.href(), false).await?;
+        }
+        if item.describes() {
+            return self.fetch_description(task, &listed, &dir, conditional).await;
         }
         let alternate = self.storer.rules.alternates.of(&item.uri).unwrap_or_default();
         if !alternate.patches.is_empty()
@@ -171,15 +183,33 @@ impl Fetcher {
             task.row.as_ref().filter(|_| conditional && !known).and_then(|row| row.etag.as_deref());
         let (accept, name) =
             if place.is_mirror { (None, url) } else { (item.accept(), item.uri.as_str()) };
-        let target = Target { place, accept, name, dir, listed, length: item.length, etag };
+        let length = item.length;
+        let target = Target { place, accept, name, dir, listed, length, etag, wants_type: false };
         let Some(got) = self.receive(target).await? else {
             // 304: the bytes kept are still the right ones.
             return Ok(Fetched::Done(Outcome::Right {
                 row: self.storer.writer.still_right(task)?,
             }));
         };
-        let Part { incoming, facts } = got.part;
-        if is_only
+        let mut stored = self.store(task, listed, got.part, is_only).await;
+        if let (true, Ok(Fetched::Done(Outcome::Stored { notices, .. }))) =
+            (place.is_mirror, &mut stored)
+        {
+            notices.push(Notice::new("mirror.used", format!("it came from {url}")));
+        }
+        stored
+    }
+
+    /// Stores what was received, or holds it until there is more to be digested.
+    async fn store(
+        &mut self,
+        task: &Task,
+        listed: &Digests,
+        part: Part,
+        may_wait: bool,
+    ) -> Result<Fetched, Failure> {
+        let Part { incoming, facts } = part;
+        if may_wait
             && self.sink.stores_later()
             && incoming.file.is_none()
             && incoming.length <= TOGETHER_BYTES
@@ -194,11 +224,7 @@ impl Fetcher {
         let digests = incoming.digests(bytes);
         let Incoming { length, file, .. } = incoming;
         let received = Received { file, digests, length, facts, head: &self.head };
-        let mut outcome = finish(writer.as_mut(), rules, task, listed, bytes, received).await;
-        if let (true, Ok(Outcome::Stored { notices, .. })) = (place.is_mirror, &mut outcome) {
-            notices.push(Notice::new("mirror.used", format!("it came from {url}")));
-        }
-        outcome.map(Fetched::Done)
+        finish(writer.as_mut(), rules, task, listed, bytes, received).await.map(Fetched::Done)
     }
 
     /// `None` when the server answers that nothing has changed.
@@ -229,6 +255,7 @@ impl Fetcher {
         let Place { url, public_only, is_mirror, past_caches: no_cache } = place;
         let (url, public_only, no_cache): (&str, _, _) = (url, *public_only, *no_cache);
         let Self { client, sink, storer, head, .. } = self;
+        let wants_type = sink.wants_head() || target.wants_type;
         let Storer { rules, bytes, .. } = storer;
         let partials = sink.partials();
         let authorization = rules
@@ -281,7 +308,7 @@ impl Fetcher {
             if sink.wants_head() {
                 write_head(&response, packed && unasked_encoding == UnaskedEncoding::Raw, head);
             }
-            let state = part.get_or_insert_with(|| Part::new(&response, listed, sink.wants_head()));
+            let state = part.get_or_insert_with(|| Part::new(&response, listed, wants_type));
             if *is_mirror {
                 // The Source does not know another server's tag; and without one, nothing is kept
                 // to be continued.

@@ -122,6 +122,7 @@ fn collection_feed(publisher: &Publisher, set: &PublishedSet, head: &Head) -> Re
             Link::to_feed(Relation::SelfLink, url),
             Link::to_feed(Relation::Other("up".to_owned()), overview(publisher.urls())),
         ],
+        ..Feed::default()
     };
     let entry = |name: &str, url: String, relation, updated| {
         let title = format!("{name} of {}", title(set));

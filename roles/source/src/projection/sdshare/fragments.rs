@@ -213,6 +213,7 @@ fn finish(
         updated: Some(updated),
         author: Some(author(set)),
         links,
+        has_files: !set.urls.naming().names_entities(),
     };
     let mut bytes = Vec::with_capacity(entries.len() + 2_048);
     write_feed(&mut bytes, &feed);
@@ -262,6 +263,7 @@ impl<'s> EntryWriter<'s> {
         entry.id.push_str(&self.id);
         entry.id.push_str(id);
         entry.updated = Some(time);
+        entry.is_deleted = state.is_none();
         add_links(self.set, &self.naming, key, state, &mut entry.links);
         entry.resources.push(iri);
         write_entry(&mut self.bytes, entry);

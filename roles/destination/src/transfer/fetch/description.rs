@@ -1,0 +1,87 @@
+//! Answers that describe a resource, and descriptions that came with a list.
+//!
+//! What is kept of an answer in RDF is the description of the resource as canonical N-Triples,
+//! whatever the syntax: so the same description has the same digest wherever it comes from. An
+//! answer that states nothing means that there is no such resource.
+
+use super::{Fetched, Fetcher, Part, Place, Target};
+use crate::sink::outcome::{Failure, Notice, Outcome};
+use crate::sink::rdf::document::{describe_answer, syntax_of_answer};
+use crate::transfer::store::{Facts, Incoming};
+use abreast_folder::Dir;
+use abreast_rdf::Syntax;
+use abreast_store::mirror::Task;
+use abreast_webtypes::Digests;
+
+impl Fetcher {
+    /// Stores a description that came with a list.
+    pub(super) async fn take_body(
+        &mut self,
+        task: &Task,
+        listed: &Digests,
+        at: u64,
+    ) -> Result<Fetched, Failure> {
+        self.storer.rules.bodies.read(&task.pending, at, &mut self.storer.bytes)?;
+        let facts = Facts::default();
+        self.store(task, listed, self.lines(listed, facts), true).await
+    }
+
+    /// Fetches what describes a resource.
+    pub(super) async fn fetch_description(
+        &mut self,
+        task: &Task,
+        listed: &Digests,
+        dir: &Dir,
+        conditional: bool,
+    ) -> Result<Fetched, Failure> {
+        let item = &task.pending;
+        let place = Place::own(item);
+        let is_known = listed.strongest().is_some();
+        let etag = task.row.as_ref().filter(|_| conditional && !is_known);
+        let etag = etag.and_then(|row| row.etag.as_deref());
+        // What is listed is not about the bytes that are sent.
+        let (accept, name, unlisted) = (item.accept(), item.uri.as_str(), &Digests::default());
+        let target = Target {
+            place: &place,
+            accept,
+            name,
+            dir,
+            listed: unlisted,
+            length: None,
+            etag,
+            wants_type: true,
+        };
+        let Some(got) = self.receive(target).await? else {
+            let row = self.storer.writer.still_right(task)?;
+            return Ok(Fetched::Done(Outcome::Right { row }));
+        };
+        let Part { mut incoming, facts } = got.part;
+        if incoming.length == 0 {
+            return Ok(Fetched::Done(Outcome::Gone));
+        }
+        let Some(syntax) = syntax_of_answer(facts.media_type.as_deref(), accept) else {
+            return self.store(task, listed, Part { incoming, facts }, true).await;
+        };
+        let file = incoming.file.as_mut().map(|temporary| &mut temporary.file);
+        let described = describe_answer(item, syntax, &self.storer.bytes, file)?;
+        let Some((lines, notices)) = described else {
+            return Ok(Fetched::Done(Outcome::Gone));
+        };
+        self.storer.bytes = lines;
+        let part = self.lines(listed, facts);
+        // Those that are reported do not wait.
+        let mut stored = self.store(task, listed, part, notices.is_empty()).await;
+        if let Ok(Fetched::Done(Outcome::Stored { notices: all, .. })) = &mut stored {
+            all.extend::<Vec<Notice>>(notices);
+        }
+        stored
+    }
+
+    /// The canonical N-Triples in memory, as if they had been sent.
+    fn lines(&self, listed: &Digests, facts: Facts) -> Part {
+        let mut incoming = Incoming::new(listed);
+        incoming.length = self.storer.bytes.len() as u64;
+        let media_type = Some(Syntax::NTriples.media_type().to_owned());
+        Part { incoming, facts: Facts { media_type, ..facts } }
+    }
+}
