@@ -1,7 +1,7 @@
-//! `abreast explore`: the tree of what a Source publishes.
+//! `abreast explore`: the tree of what a Source or a server of SDShare publishes.
 
 use crate::validate::{WalkArgs, nothing_found};
-use abreast_validator::{Document, Report, Share, document_json, validate};
+use abreast_validator::{Document, FeedFacts, Report, Share, document_json, validate};
 use abreast_webtypes::count;
 use clap::Args;
 use indicatif::HumanBytes;
@@ -11,20 +11,23 @@ const HELP: &str = "\
 Examples:
   abreast explore https://papers.example.org/
   abreast explore https://papers.example.org/resourcelist.xml --depth 1
+  abreast explore https://papers.example.org/sdshare
   abreast explore https://papers.example.org/ --json | jq -r 'select(.name == \"Change List\") | .url'
 
 Walks up to the Source Description and down to every list; resources and packages are not fetched.
+From a feed of SDShare it walks down: from an overview to collections, snapshots and every page of fragments feeds.
 
-Exit codes: 0 everything was read, 1 some documents were not, 2 usage; if no ResourceSync document is found: 4 there is none,
+Exit codes: 0 everything was read, 1 some documents were not, 2 usage; if no document or feed is found: 4 there is none,
 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
 
 /// Options of `explore`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ExploreArgs {
-    /// Any address of the Source
+    /// Any address of the Source, or a feed of SDShare
     pub(crate) url: String,
-    /// Depth: 0 Source Description, 1 Capability Lists, 2 their documents, 3 the lists of indexes
+    /// Depth: 0 Source Description or overview, 1 Capability Lists or collections, 2 their documents or feeds, 3 the
+    /// lists of indexes or the snapshots
     #[arg(long, value_name = "N")]
     pub(crate) depth: Option<u32>,
     /// Print one JSON object per line, for each document
@@ -94,7 +97,7 @@ fn nothing(url: &str, report: &Report) -> String {
     } else {
         (
             "found no ResourceSync documents from",
-            "give the URL of a Capability List, Resource List, Change List or Sitemap",
+            "give the URL of a Capability List, Resource List, Change List or Sitemap, or of a feed of SDShare",
         )
     };
     let mut lines = vec![format!("abreast: {what} {url}")];
@@ -145,6 +148,9 @@ fn shown(document: &Document) -> String {
     if let Some(problem) = document.problem.as_ref().filter(|_| !document.read) {
         return format!("{url}  ({problem})");
     }
+    if let Some(feed) = &document.feed {
+        return format!("{} {url}  ({})", document.name, feed_facts(document, feed).join(", "));
+    }
     let entries = count(document.entries, "entry");
     let mut facts = vec![entries, HumanBytes(document.bytes).to_string()];
     for (word, time) in [
@@ -159,4 +165,26 @@ fn shown(document: &Document) -> String {
     }
     facts.push(format!("{} ms", document.millis));
     format!("{} {url}  ({})", document.name, facts.join(", "))
+}
+
+/// What a feed or snapshot of SDShare states.
+fn feed_facts(document: &Document, feed: &FeedFacts) -> Vec<String> {
+    let mut facts = Vec::new();
+    if !feed.title.is_empty() {
+        facts.push(format!("\"{}\"", abreast_webtypes::excerpt(&feed.title)));
+    }
+    if feed.pages > 0 {
+        facts.push(count(document.entries, "entry"));
+        facts.push(count(feed.pages, "page"));
+        facts.push(HumanBytes(document.bytes).to_string());
+    }
+    facts.extend(feed.size.map(|size| HumanBytes(size).to_string()));
+    facts.extend(feed.updated.map(|time| format!("updated {time}")));
+    facts.extend(feed.newest.map(|time| format!("newest entry {time}")));
+    facts.extend(feed.formats.iter().cloned());
+    facts.extend(feed.hubs.iter().map(|hub| format!("hub {hub}")));
+    if feed.pages > 0 {
+        facts.push(format!("{} ms", document.millis));
+    }
+    facts
 }

@@ -28,6 +28,9 @@ pub(crate) struct ResponseFacts {
     pub(crate) content_encoding: Option<String>,
     pub(crate) etag: Option<String>,
     pub(crate) last_modified: Option<String>,
+    /// When it answered.
+    pub(crate) date: Option<String>,
+    pub(crate) retry_after: Option<String>,
     /// Targets of `rel=resourcesync`, as written.
     pub(crate) links: Vec<String>,
     /// Targets of `rel=self`, as written.
@@ -59,6 +62,8 @@ impl ResponseFacts {
             content_encoding: header("content-encoding"),
             etag: header("etag"),
             last_modified: header("last-modified"),
+            date: header("date"),
+            retry_after: header("retry-after"),
             links: targets("resourcesync"),
             selves: targets("self"),
             hubs: targets("hub"),
@@ -201,6 +206,58 @@ pub(crate) async fn url(
                 .wait_after(client, error)
                 .await
                 .map_err(|error| missing(url, &error, budget))?,
+        }
+    }
+}
+
+/// An answer of any status.
+pub(crate) struct Answer {
+    pub(crate) facts: ResponseFacts,
+    /// With the status 200 only.
+    pub(crate) body: Vec<u8>,
+    /// Whether the body is within the limit.
+    pub(crate) is_whole: bool,
+}
+
+/// Sends a request whose answer counts whatever its status; temporary failures are tried again.
+pub(crate) async fn answer(
+    client: &Client,
+    request: &Request<'_>,
+    most: u64,
+    budget: &Budget<'_>,
+) -> Result<Answer, Failure> {
+    let mut retries = Retries::default();
+    loop {
+        budget.take(0)?;
+        let attempt = async {
+            let mut response = client.send(request).await?;
+            if matches!(response.status().as_u16(), 429 | 502..=504) {
+                response = response.require_success()?;
+            }
+            let facts = ResponseFacts::of(&response);
+            let (mut body, mut is_whole) = (Vec::new(), true);
+            if facts.status == 200 && !request.head {
+                while let Some(chunk) = response.chunk().await? {
+                    if let Err(failure) = budget.take(chunk.len()) {
+                        return Ok(Err(failure));
+                    }
+                    if (body.len() + chunk.len()) as u64 > most {
+                        is_whole = false;
+                        break;
+                    }
+                    body.extend_from_slice(&chunk);
+                }
+            } else {
+                response.discard().await;
+            }
+            Ok(Ok(Answer { facts, body, is_whole }))
+        };
+        match attempt.await {
+            Ok(done) => return done,
+            Err(error) => retries
+                .wait_after(client, error)
+                .await
+                .map_err(|error| missing(request.url, &error, budget))?,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::fetch::Budget;
 use crate::finding::{Finding, Findings};
 use crate::package::{self, PackageOrigin};
 use crate::rule::Mode;
+use crate::sdshare;
 use crate::sketch::Seen;
 use std::io::Write as _;
 use std::sync::Mutex;
@@ -20,7 +21,7 @@ const MOST_EACH: usize = 3;
 /// Bytes that are unpacked of one package.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// The findings in a document are the same however it is cut; each is short and has its place, and
+/// The findings in a document or feed are the same however it is cut; each is short and has its place, and
 /// a stricter check finds no less.
 ///
 /// # Panics
@@ -53,7 +54,11 @@ pub fn document(bytes: &[u8]) {
 }
 
 fn findings(bytes: &[u8], mode: Mode, most_each: usize, piece: usize) -> Vec<Finding> {
-    let mut checker = Checker::new(Findings::new("d", mode, most_each), (), u64::MAX);
+    let found = Findings::new("d", mode, most_each);
+    if sdshare::is_feed(bytes) {
+        return sdshare::check_feed(bytes, piece, found).into_list();
+    }
+    let mut checker = Checker::new(found, (), u64::MAX);
     for piece in bytes.chunks(piece) {
         checker.feed(piece);
     }

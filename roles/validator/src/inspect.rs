@@ -9,6 +9,7 @@ use crate::kind;
 use crate::node::{Doc, FoundBy, is_url};
 use crate::package::{self, Package};
 use crate::rules as r;
+use crate::sdshare;
 use crate::sketch::{Changes, Listed, Sketch};
 use crate::topic;
 use crate::walk::Walk;
@@ -20,7 +21,7 @@ const PAGE_MAX: usize = 256 << 10;
 /// Documents asked for a second time, to see whether the server answers conditional requests.
 pub(crate) const CONDITIONS_MAX: u64 = 8;
 /// Large enough that packing is worth while.
-const GZIP_BYTES: u64 = 64 << 10;
+pub(crate) const GZIP_BYTES: u64 = 64 << 10;
 
 impl Walk<'_> {
     /// Checks one address.
@@ -45,6 +46,7 @@ impl Walk<'_> {
         };
         let checker = std::cell::RefCell::new(new_checker());
         let page = std::cell::RefCell::new(None::<Vec<u8>>);
+        let is_feed = std::cell::Cell::new(false);
         let piece = |bytes: &[u8]| {
             let mut page = page.borrow_mut();
             if let Some(page) = page.as_mut() {
@@ -52,6 +54,10 @@ impl Walk<'_> {
                 return if page.len() >= PAGE_MAX { Go::Enough } else { Go::On };
             }
             let mut checker = checker.borrow_mut();
+            if found_by == FoundBy::Start && checker.bytes == 0 && sdshare::is_feed(bytes) {
+                is_feed.set(true);
+                return Go::Enough;
+            }
             if found_by == FoundBy::Robots
                 || checker.bytes == 0
                     && !matches!(found_by, FoundBy::Down | FoundBy::Topic)
@@ -87,6 +93,9 @@ impl Walk<'_> {
                 return Inspection { found: Inspected::Cancelled, ..Inspection::default() };
             }
         };
+        if is_feed.get() {
+            return Inspection { found: Inspected::Feed, ..Inspection::default() };
+        }
         if let Some(page) = page.into_inner() {
             return Inspection {
                 found: Inspected::Page(page, Box::new(facts)),
@@ -129,7 +138,17 @@ impl Walk<'_> {
                     format!("the server sent {bytes} bytes uncompressed")
                 });
             }
-            self.manners(client, url, &facts, &mut checker.found).await;
+            let is_xml = facts.content_type.as_deref().is_some_and(|content_type| {
+                let essence = crate::values::essence(content_type);
+                essence.ends_with("/xml") || essence.ends_with("+xml") || essence.contains("gzip")
+            });
+            if !is_xml {
+                let content_type = facts.content_type.as_deref().unwrap_or("missing");
+                checker
+                    .found
+                    .add(&r::CONTENT_TYPE, (0, 0), || format!("Content-Type is {content_type}"));
+            }
+            manners(client, url, &facts, &self.conditions, &mut checker.found).await;
         }
         let Checker { observer, head, entries, bytes, complete, found, .. } = checker;
         let fingerprint = observer.fingerprint();
@@ -140,36 +159,6 @@ impl Walk<'_> {
             found: Inspected::Document(Box::new(doc)),
             findings: found.into_list(),
             listed: Some((listed, changed)),
-        }
-    }
-
-    /// Notes on how the server delivers documents.
-    async fn manners(
-        &self,
-        client: &Client,
-        url: &str,
-        facts: &ResponseFacts,
-        found: &mut Findings,
-    ) {
-        let is_xml = facts.content_type.as_deref().is_some_and(|content_type| {
-            let essence = crate::values::essence(content_type);
-            essence.ends_with("/xml") || essence.ends_with("+xml") || essence.contains("gzip")
-        });
-        if !is_xml {
-            let content_type = facts.content_type.as_deref().unwrap_or("missing");
-            found.add(&r::CONTENT_TYPE, (0, 0), || format!("Content-Type is {content_type}"));
-        }
-        if facts.url != abreast_webtypes::without_fragment(url) {
-            found.add(&r::REDIRECT, (0, 0), || format!("the server redirects to {}", facts.url));
-        }
-        if facts.etag.is_none() && facts.last_modified.is_none() {
-            found.add(&r::ETAG, (0, 0), || "neither ETag nor Last-Modified".to_owned());
-        } else if take_one(&self.conditions)
-            && fetch::answers_conditions(client, url, facts).await == Some(false)
-        {
-            found.add(&r::CONDITIONAL, (0, 0), || {
-                "the whole document came though it is unchanged".to_owned()
-            });
         }
     }
 
@@ -215,6 +204,28 @@ impl Walk<'_> {
     }
 }
 
+/// Notes on how the server delivers documents; `conditions` are those that may still be asked for
+/// again.
+pub(crate) async fn manners(
+    client: &Client,
+    url: &str,
+    facts: &ResponseFacts,
+    conditions: &AtomicU64,
+    found: &mut Findings,
+) {
+    if facts.url != abreast_webtypes::without_fragment(url) {
+        found.add(&r::REDIRECT, (0, 0), || format!("the server redirects to {}", facts.url));
+    }
+    if facts.etag.is_none() && facts.last_modified.is_none() {
+        found.add(&r::ETAG, (0, 0), || "neither ETag nor Last-Modified".to_owned());
+    } else if take_one(conditions)
+        && fetch::answers_conditions(client, url, facts).await == Some(false)
+    {
+        let message = || "the whole document came though it is unchanged".to_owned();
+        found.add(&r::CONDITIONAL, (0, 0), message);
+    }
+}
+
 /// The result of one inspection.
 #[derive(Default)]
 pub(crate) struct Inspection {
@@ -229,6 +240,8 @@ pub(crate) enum Inspected {
     Package(Box<Package>),
     Page(Vec<u8>, Box<ResponseFacts>),
     Plain,
+    /// A feed, read later.
+    Feed,
     Nothing(String),
     Left(&'static str),
     Limit(&'static str),
@@ -236,6 +249,6 @@ pub(crate) enum Inspected {
     Cancelled,
 }
 
-fn take_one(counter: &AtomicU64) -> bool {
+pub(crate) fn take_one(counter: &AtomicU64) -> bool {
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }

@@ -6,6 +6,7 @@ use crate::fetch::ResponseFacts;
 use crate::finding::Finding;
 use crate::kind;
 use crate::package::Package;
+use crate::sdshare::Feed;
 use crate::sketch::{Changes, Listed, Sketch};
 use abreast_resourcesync::v1_1::{Capability, Root};
 use abreast_webtypes::resolve;
@@ -26,6 +27,8 @@ pub(crate) enum FoundBy {
     Contents,
     Package,
     Topic,
+    Feed,
+    Snapshot,
 }
 
 impl FoundBy {
@@ -43,6 +46,8 @@ impl FoundBy {
             Self::Contents => "contents",
             Self::Package => "package",
             Self::Topic => "topic",
+            Self::Feed => "feed",
+            Self::Snapshot => "snapshot",
         }
     }
 }
@@ -53,6 +58,8 @@ pub(crate) enum Outcome {
     Waiting,
     Document(Box<Doc>),
     Package(Box<Package>),
+    /// Of SDShare.
+    Feed(Box<Feed>),
     /// A plain Sitemap that robots.txt named.
     Plain,
     /// A web page or robots.txt.

@@ -25,7 +25,7 @@ pub fn text(report: &Report) -> String {
         }
         let _ = write!(out, "  {:7} ", severity_word(found.severity));
         if found.line > 0 {
-            let _ = write!(out, "line {}, column {}: ", found.line, found.column);
+            let _ = write!(out, "{}: ", place(found));
         }
         let _ =
             writeln!(out, "{} ({}) [{}]", visible(&found.message), found.rule.id, found.rule.cites);
@@ -42,6 +42,13 @@ pub fn text(report: &Report) -> String {
     }
     out.push_str(&summary(report));
     out
+}
+
+fn place(found: &Finding) -> String {
+    match found.column {
+        0 => format!("line {}", found.line),
+        column => format!("line {}, column {column}", found.line),
+    }
 }
 
 /// One line, or two when it is incomplete.
@@ -113,7 +120,7 @@ pub fn ndjson(report: &Report) -> String {
 
 /// A document for programs.
 pub fn document_json(document: &Document, all: &[Document]) -> Value {
-    json!({
+    let mut line = json!({
         "type": "document",
         "url": document.url,
         "name": document.name,
@@ -129,7 +136,17 @@ pub fn document_json(document: &Document, all: &[Document]) -> Value {
         "completed": document.completed.map(|time| time.to_string()),
         "from": document.from.map(|time| time.to_string()),
         "until": document.until.map(|time| time.to_string()),
-    })
+    });
+    if let (Some(feed), Value::Object(line)) = (&document.feed, &mut line) {
+        line.insert("title".to_owned(), json!(feed.title));
+        line.insert("updated".to_owned(), json!(feed.updated.map(|time| time.to_string())));
+        line.insert("newest".to_owned(), json!(feed.newest.map(|time| time.to_string())));
+        line.insert("formats".to_owned(), json!(feed.formats));
+        line.insert("pages".to_owned(), json!(feed.pages));
+        line.insert("hubs".to_owned(), json!(feed.hubs));
+        line.insert("size".to_owned(), json!(feed.size));
+    }
+    line
 }
 
 fn finding_json(found: &Finding) -> Value {
@@ -192,11 +209,7 @@ pub fn html(report: &Report) -> String {
         );
         for found in these {
             let word = severity_word(found.severity);
-            let place = if found.line > 0 {
-                format!("line {}, column {}", found.line, found.column)
-            } else {
-                "whole".to_owned()
-            };
+            let place = if found.line > 0 { place(found) } else { "whole".to_owned() };
             let more = if found.more > 0 {
                 format!(" <em>and {} more</em>", found.more)
             } else {

@@ -29,7 +29,7 @@ pub struct Document {
     pub read: bool,
     /// Why it was not read, when it was not.
     pub problem: Option<String>,
-    /// Whether it is a ResourceSync document, a package or a Sitemap.
+    /// Whether it is a ResourceSync document, a package, a Sitemap or a feed.
     pub is_source: bool,
     /// Entries it has.
     pub entries: u64,
@@ -47,6 +47,28 @@ pub struct Document {
     pub until: Option<Timestamp>,
     /// Documents it points to, as indexes into the list of documents.
     pub children: Vec<usize>,
+    /// What a feed or snapshot of SDShare states.
+    pub feed: Option<FeedFacts>,
+}
+
+/// What a feed or snapshot of SDShare states of itself and its entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FeedFacts {
+    /// Its title.
+    pub title: String,
+    /// When it changed last; of a snapshot, the last change that it has.
+    pub updated: Option<Timestamp>,
+    /// When the newest of its entries changed.
+    pub newest: Option<Timestamp>,
+    /// Media types of what its entries link to, or of the snapshot.
+    pub formats: Vec<String>,
+    /// Pages that were read.
+    pub pages: u64,
+    /// Hubs where it can be subscribed to.
+    pub hubs: Vec<String>,
+    /// Bytes of the first file of a snapshot, as the server states.
+    pub size: Option<u64>,
 }
 
 /// The result of a validation.
@@ -128,7 +150,7 @@ impl Report {
         self.read() == 0
     }
 
-    /// Whether there is anything of ResourceSync, or a Sitemap.
+    /// Whether there is anything of ResourceSync or SDShare, or a Sitemap.
     pub fn found_source(&self) -> bool {
         self.documents.iter().any(|document| document.is_source)
     }
@@ -186,7 +208,15 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
 
 /// Documents that a document points to, in its order.
 fn below(walked: &Walked, number: usize) -> Vec<usize> {
-    let Outcome::Document(doc) = &walked.nodes[number].outcome else { return Vec::new() };
+    let doc = match &walked.nodes[number].outcome {
+        Outcome::Document(doc) => doc,
+        Outcome::Feed(feed) => {
+            let mut seen = HashSet::new();
+            let known = feed.children.iter().filter_map(|url| walked.by_url.get(url).copied());
+            return known.filter(|child| *child != number && seen.insert(*child)).collect();
+        }
+        _ => return Vec::new(),
+    };
     if doc.is(Capability::FrameworkNotification) {
         return Vec::new(); // It reports of documents that are elsewhere in the tree.
     }
@@ -220,7 +250,7 @@ fn order(walked: &Walked) -> Vec<usize> {
 fn is_shown(node: &Node) -> bool {
     use crate::node::FoundBy;
     match &node.outcome {
-        Outcome::Document(_) | Outcome::Package(_) => true,
+        Outcome::Document(_) | Outcome::Package(_) | Outcome::Feed(_) => true,
         Outcome::Plain | Outcome::Page => {
             !node.findings.is_empty() || node.found_by == FoundBy::Start
         }
@@ -264,6 +294,13 @@ fn document(node: &Node) -> Document {
             document.at = package.at.map(|time| time.instant);
             document.from = package.from.map(|time| time.instant);
             document.until = package.until.map(|time| time.instant);
+        }
+        Outcome::Feed(feed) => {
+            document.name = feed.name();
+            document.is_source = feed.kind.is_some() || feed.is_snapshot;
+            document.read = feed.is_read;
+            (document.entries, document.bytes) = (feed.entries, feed.bytes);
+            document.feed = Some(feed.facts.clone());
         }
         Outcome::Plain => {
             "plain Sitemap".clone_into(&mut document.name);

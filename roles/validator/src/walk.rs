@@ -116,27 +116,6 @@ impl<'a> Walk<'a> {
             for start in &self.options.starts {
                 self.add(&mut state, start, FoundBy::Start, None, 0, 2, Origin::default());
             }
-            if self.options.walk {
-                for start in self.options.starts.iter().filter(|start| is_url(start)) {
-                    let Ok(url) = Url::parse(start) else { continue };
-                    for (path, found_by) in [
-                        ("/.well-known/resourcesync", FoundBy::WellKnown),
-                        ("/robots.txt", FoundBy::Robots),
-                    ] {
-                        if let Ok(url) = url.join(path) {
-                            self.add(
-                                &mut state,
-                                url.as_str(),
-                                found_by,
-                                None,
-                                0,
-                                0,
-                                Origin::default(),
-                            );
-                        }
-                    }
-                }
-            }
         }
         std::thread::scope(|scope| {
             for _ in 0..self.options.connections.clamp(1, 64) {
@@ -326,6 +305,18 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Adds the places of a site that lead to its Source, unless the start is a feed.
+    fn probe(&self, state: &mut State, start: &str) {
+        let Ok(url) = Url::parse(start) else { return };
+        for (path, found_by) in
+            [("/.well-known/resourcesync", FoundBy::WellKnown), ("/robots.txt", FoundBy::Robots)]
+        {
+            if let Ok(url) = url.join(path) {
+                self.add(state, url.as_str(), found_by, None, 0, 0, Origin::default());
+            }
+        }
+    }
+
     /// Takes over what was found, and adds what it leads to.
     fn done(&self, state: &mut State, number: usize, inspected: Inspection) {
         state.steps += 1;
@@ -341,7 +332,17 @@ impl<'a> Walk<'a> {
         {
             Self::give_back(state);
         }
+        let start = &state.nodes[number];
+        if start.found_by == FoundBy::Start
+            && is_url(&start.url)
+            && self.options.walk
+            && !matches!(inspected.found, Inspected::Feed)
+        {
+            let start = start.url.clone();
+            self.probe(state, &start);
+        }
         match inspected.found {
+            Inspected::Feed => state.nodes[number].outcome = Outcome::Feed(Box::default()),
             Inspected::Nothing(message) => state.nodes[number].outcome = Outcome::Failed(message),
             Inspected::Left(why) => state.nodes[number].outcome = Outcome::Left(why),
             Inspected::Plain => state.nodes[number].outcome = Outcome::Plain,

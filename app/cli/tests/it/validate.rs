@@ -197,3 +197,87 @@ fn invalid_access_options_are_wrong_usage() {
         assert!(shown(&output).contains("/nothing/there"), "{}", shown(&output));
     }
 }
+
+const TURTLE: &str = "@prefix : <http://id.example/> .\n\
+    :a a :Ship ; :name 'Aurora'@en ; :built [ :at 'Bremen' ; :in [ :name 'x' ] ] .\n\
+    :b a :Ship ; :knows :a ; :\u{e9} 'caf\u{e9}' .\n:c :name 'c' .\n";
+
+/// A set of entities with a change and a deletion.
+fn ships(folder: &Path, data: &Path) -> Source {
+    fs::write(folder.join("ships.ttl"), TURTLE).unwrap();
+    let data = data.to_str().unwrap();
+    let source = Source::start(folder, 0, &["--origin", "rdf", "--data", data]);
+    let changed = TURTLE.replace("Bremen", "Kiel").replace(":c :name 'c' .", "");
+    fs::write(folder.join(".part"), changed).unwrap();
+    fs::rename(folder.join(".part"), folder.join("ships.ttl")).unwrap();
+    eventually("the deletion is published", || {
+        let feed = source.get("/set/sdshare/fragments").unwrap_or_default();
+        let text = String::from_utf8_lossy(&feed).into_owned();
+        text.rfind("http://id.example/c<") > text.rfind("http://id.example/b<")
+            && source
+                .get("/set/sdshare/fragment/nt/!iri/http%3A/!/id.example/c")
+                .is_some_and(|body| body.is_empty())
+    });
+    source
+}
+
+#[test]
+fn feeds_of_serve_break_no_rule_of_sdshare() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = ships(folder.path(), data.path());
+    let url = |path: &str| format!("{}{path}", source.url());
+    let checks = ["--fail-on", "note", "--strict", "--sample", "all", "--format", "json"];
+    for (path, feeds) in [
+        ("sdshare", 6),
+        ("set/sdshare", 5),
+        ("set/sdshare/snapshots", 3),
+        ("set/sdshare/fragments", 1),
+    ] {
+        let report = lines(&validate(&[&[url(path).as_str()][..], &checks].concat(), 0));
+        let read = report.iter().filter(|line| line["name"].as_str().is_some()).count();
+        assert_eq!(read, feeds, "{report:#?}");
+    }
+    let all = lines(&validate(&[&[url("sdshare").as_str()][..], &checks].concat(), 0));
+    assert!(all.last().unwrap()["sampled"].as_u64().unwrap() > 12, "{all:#?}");
+
+    // The bytes of files are fragments too.
+    let (files, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = lively(files.path(), data.path());
+    let url = format!("{}sdshare", source.url());
+    let report = lines(&validate(&[&[url.as_str()][..], &checks].concat(), 0));
+    assert!(report.last().unwrap()["sampled"].as_u64().unwrap() >= 31, "{report:#?}");
+}
+
+#[test]
+fn explore_shows_the_feeds_of_sdshare() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = ships(folder.path(), data.path());
+    let explore = |more: &[&str]| {
+        let url = format!("{}sdshare", source.url());
+        let output = run(abreast().args(["explore", &url]).args(more));
+        assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    eventually("the snapshot is complete", || explore(&[]).contains("rdf+xml, application/n-t"));
+    let tree = explore(&[]);
+    for part in [
+        "SDShare overview feed http",
+        "\n└─ SDShare collection feed http",
+        "\n   ├─ SDShare snapshots feed http",
+        "\n   │  └─ SDShare snapshot http",
+        "\n   │     └─ SDShare chunked snapshot feed http",
+        "\n   └─ SDShare fragments feed http",
+        "3 entries, 1 page, ",
+        "newest entry 20",
+        ", hub http",
+    ] {
+        assert!(tree.contains(part), "{part}\n{tree}");
+    }
+    let documents = lines(&explore(&["--json", "--depth", "2"]));
+    let fragments = documents.last().unwrap();
+    assert_eq!(
+        (&fragments["name"], &fragments["pages"]),
+        (&"SDShare fragments feed".into(), &1.into())
+    );
+    assert_eq!(fragments["formats"].as_array().unwrap().len(), 4, "{fragments}");
+}

@@ -4,6 +4,7 @@
 mod cases;
 mod document;
 mod notification;
+mod sdshare;
 mod server;
 mod site;
 mod whole;

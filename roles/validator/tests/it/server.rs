@@ -17,6 +17,8 @@ pub(crate) struct Answer {
     pub(crate) later: Option<Box<Answer>>,
     /// Headers that are another for HEAD; `Status` among them is no header.
     pub(crate) for_head: BTreeMap<String, String>,
+    /// What is answered when `Accept` contains a text.
+    pub(crate) by_accept: Option<(&'static str, Box<Answer>)>,
     /// What POST is answered with: a status, a type, a text.
     pub(crate) post: Option<(&'static str, &'static str, &'static str)>,
 }
@@ -73,6 +75,9 @@ fn serve(
     else {
         return http::send(stream, "404 Not Found", "", b"");
     };
+    let accept = request.header("accept").unwrap_or_default();
+    let other = answer.by_accept.as_ref().filter(|(text, _)| accept.contains(text));
+    let answer = other.map_or(answer, |(_, other)| other);
     let condition = request.header("if-none-match");
     let same = condition.is_some() && condition == answer.headers.get("ETag").map(String::as_str);
     let is_head = request.method() == "HEAD";

@@ -29,6 +29,10 @@ pub(crate) enum Break {
     /// No content, the same headers.
     Empty(&'static str),
     Unconditional(&'static str),
+    /// What a client gets that accepts something: a status and a type.
+    Accept(&'static str, &'static str, (&'static str, &'static str)),
+    /// The status of the first answer.
+    Once(&'static str, &'static str),
     Members(&'static str, fn(&mut Members)),
     /// White space behind the document.
     Swell(&'static str, usize),
@@ -371,16 +375,28 @@ pub(crate) fn good(base: &str) -> Answers {
 fn answer(path: &str, body: Vec<u8>) -> Answer {
     let is_xml = path == "/.well-known/resourcesync" || path.starts_with("/notify/");
     let kind = if is_xml { "application/xml" } else { media_type(path) };
-    let etag = format!("\"{}\"", &hash(&body)[4..]);
+    typed(kind, body)
+}
+
+/// A body of a type, with what conditional requests need.
+pub(crate) fn typed(kind: &str, body: Vec<u8>) -> Answer {
+    let etag = etag(&body);
     let headers = [("Content-Type", kind), ("ETag", &etag), ("Last-Modified", MODIFIED)];
     let headers =
         headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     Answer { body, headers, ..Answer::default() }
 }
 
+fn etag(body: &[u8]) -> String {
+    format!("\"{}\"", &hash(body)[4..])
+}
+
 /// The good Source, broken in the ways given.
 pub(crate) fn broken(base: &str, breaks: &[Break]) -> Answers {
-    let mut answers = good(base);
+    break_all(good(base), base, breaks)
+}
+
+pub(crate) fn break_all(mut answers: Answers, base: &str, breaks: &[Break]) -> Answers {
     for one in breaks {
         match one {
             Break::Replace(path, from, to) => {
@@ -388,9 +404,8 @@ pub(crate) fn broken(base: &str, breaks: &[Break]) -> Answers {
                 let text = String::from_utf8(answer.body.clone()).unwrap();
                 let changed = text.replace(&from.replace("{B}", base), &to.replace("{B}", base));
                 assert_ne!(changed, text, "{path} has no {from}");
-                let links = answer.headers.get("Link").cloned();
-                *answer = self::answer(path, changed.into_bytes());
-                answer.headers.extend(links.map(|links| ("Link".to_owned(), links)));
+                answer.body = changed.into_bytes();
+                answer.headers.insert("ETag".to_owned(), etag(&answer.body));
             }
             Break::Remove(path) => assert!(answers.remove(*path).is_some(), "{path}"),
             Break::AddFinding(path, body) => {
@@ -414,6 +429,17 @@ pub(crate) fn broken(base: &str, breaks: &[Break]) -> Answers {
             Break::Post(path, post) => answers.get_mut(*path).unwrap().post = Some(*post),
             Break::Empty(path) => answers.get_mut(*path).unwrap().body.clear(),
             Break::Unconditional(path) => answers.get_mut(*path).unwrap().unconditional = true,
+            Break::Accept(path, accept, (status, kind)) => {
+                let mut other = typed(kind, Vec::new());
+                other.headers.insert("Status".to_owned(), (*status).to_owned());
+                answers.get_mut(*path).unwrap().by_accept = Some((accept, Box::new(other)));
+            }
+            Break::Once(path, status) => {
+                let answer = answers.get_mut(*path).unwrap();
+                let later = Some(Box::new(answer.clone()));
+                *answer = Answer { later, ..Answer::default() };
+                answer.headers.insert("Status".to_owned(), (*status).to_owned());
+            }
             Break::Members(path, change) => {
                 let mut members =
                     packages(base).into_iter().find(|(name, _)| name == path).unwrap().1;

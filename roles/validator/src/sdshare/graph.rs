@@ -1,0 +1,106 @@
+//! RDF of fragments and snapshots: read, described by resource, compared.
+
+use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadOptions, Syntax, read};
+use abreast_sdshare::{Entry, Link, Relation};
+use oxrdf::{BlankNodeRef, NamedOrBlankNodeRef, TermRef, Triple, TripleRef};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
+
+/// Descriptions by resource in canonical form; `None` for one that cannot be compared: it is too
+/// large or too symmetric.
+pub(super) type Descriptions = BTreeMap<String, Option<Vec<u8>>>;
+
+/// Reads a document at an address.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub(super) fn triples(
+    syntax: Syntax,
+    bytes: &[u8],
+    url: &str,
+    document: u64,
+) -> Result<Vec<Triple>, String> {
+    let options = ReadOptions::default().with_base(url).with_document(document);
+    let mut triples = Vec::new();
+    let done = read(syntax, bytes, &options, &mut |quad| {
+        triples.push(Triple::from(TripleRef::from(quad)));
+        ControlFlow::Continue(())
+    });
+    done.map(|()| triples).map_err(|error| {
+        let text = error.to_string();
+        text.lines().next().unwrap_or_default().to_owned()
+    })
+}
+
+pub(super) fn descriptions(entities: &Entities) -> Descriptions {
+    // Those above a limit come as errors, without their canonical form.
+    let described = entities.descriptions(DescriptionLimits::default());
+    described
+        .map(|described| match described {
+            Ok(described) => {
+                let is_certain = described.canonical.naming != Naming::Arbitrary;
+                (described.entity, is_certain.then_some(described.canonical.lines))
+            }
+            Err(error) => (error.root.trim_matches(['<', '>']).to_owned(), None),
+        })
+        .collect()
+}
+
+/// A resource whose descriptions differ.
+pub(super) fn difference(one: &Descriptions, other: &Descriptions) -> Option<String> {
+    let differs =
+        |(iri, lines): (&String, &Option<Vec<u8>>), others: &Descriptions| match others.get(iri) {
+            Some(other) => lines.is_some() && other.is_some() && lines != other,
+            None => true,
+        };
+    let differing = |one: &Descriptions, other: &Descriptions| {
+        one.iter().find(|pair| differs(*pair, other)).map(|(iri, _)| iri.clone())
+    };
+    differing(one, other).or_else(|| differing(other, one))
+}
+
+/// Statements that are not in the description of any of the resources: how many, and the subject
+/// of one [sdshare §Fragments Feed].
+pub(super) fn strangers(triples: &[Triple], resources: &[String]) -> Option<(usize, String)> {
+    let mut of_blank: HashMap<BlankNodeRef<'_>, Vec<&Triple>> = HashMap::new();
+    let mut pending = Vec::new();
+    let mut strangers = Vec::new();
+    for triple in triples {
+        match triple.subject.as_ref() {
+            NamedOrBlankNodeRef::BlankNode(node) => of_blank.entry(node).or_default().push(triple),
+            NamedOrBlankNodeRef::NamedNode(iri) => {
+                if resources.iter().any(|resource| resource == iri.as_str()) {
+                    pending.push(triple);
+                } else {
+                    strangers.push(triple);
+                }
+            }
+        }
+    }
+    while let Some(triple) = pending.pop() {
+        if let TermRef::BlankNode(node) = triple.object.as_ref() {
+            pending.extend(of_blank.remove(&node).unwrap_or_default());
+        }
+    }
+    strangers.extend(of_blank.into_values().flatten());
+    let unique: HashSet<&Triple> = strangers.iter().copied().collect();
+    let first = strangers.first()?;
+    let subject = match first.subject.as_ref() {
+        NamedOrBlankNodeRef::NamedNode(_) => first.subject.to_string(),
+        NamedOrBlankNodeRef::BlankNode(_) => "a blank node".to_owned(),
+    };
+    Some((unique.len(), subject))
+}
+
+/// The links of an entry with their syntax; `None` for other types than RDF.
+///
+/// `text/plain` is N-Triples only beside another type of RDF: sets of files have it too.
+pub(super) fn forms<'e>(entry: &'e Entry, relation: &Relation) -> Vec<(&'e Link, Option<Syntax>)> {
+    let links: Vec<&Link> = entry.targets(relation).collect();
+    let registered = |link: &&Link| Syntax::of_media_type(&link.essence());
+    let has_rdf = links.iter().any(|link| registered(link).is_some());
+    let syntax = |link: &Link| {
+        if has_rdf { Syntax::of_sdshare_media_type(&link.essence()) } else { None }
+    };
+    links.into_iter().map(|link| (link, syntax(link))).collect()
+}
