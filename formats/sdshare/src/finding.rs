@@ -24,8 +24,11 @@ pub const CODES: &[(&str, &str)] = &[
     ("atom.link", "a link without `href`, or with one that leads nowhere"),
     ("atom.paging", "two links to the next page"),
     ("atom.paging-loop", "a page whose next page is itself"),
-    ("atom.title", "a feed or entry without `title`"),
-    ("atom.updated", "a feed or entry without `updated`, or with one that is no date and time"),
+    ("atom.title", "a feed or entry without `title`, or with two"),
+    (
+        "atom.updated",
+        "a feed or entry without `updated`, with two, or with one that is no date and time",
+    ),
     ("sdshare.alternate", "a link that is not repeated with the relation `alternate`"),
     ("sdshare.collection", "a collection feed without exactly one entry for each of its two feeds"),
     ("sdshare.link", "an entry without the link that its feed is for"),

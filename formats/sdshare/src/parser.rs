@@ -445,8 +445,14 @@ impl State {
                 self.note("atom.id", format!("`id` is longer than {MAX_URI_LENGTH} bytes"));
             }
             Field::Id => self.end_id(value, in_entry),
-            Field::Title if in_entry => value.clone_into(&mut self.entry.title),
-            Field::Title => value.clone_into(&mut self.head.title),
+            Field::Title => {
+                let title = if in_entry { &mut self.entry.title } else { &mut self.head.title };
+                let second = !title.is_empty();
+                value.clone_into(title);
+                if second {
+                    self.note("atom.title", "a second `title` in one place".to_owned());
+                }
+            }
             Field::Summary if in_entry => self.entry.summary = Some(value.to_owned()),
             Field::Summary => self.head.subtitle = Some(value.to_owned()),
             Field::Author if value.is_empty() => {}
@@ -454,6 +460,10 @@ impl State {
             Field::Author => self.head.author = Some(value.to_owned()),
             Field::Updated => {
                 let time = self.read_updated(value);
+                let seen = if in_entry { self.entry_seen.updated } else { self.tally.feed_updated };
+                if seen {
+                    self.note("atom.updated", "a second `updated` in one place".to_owned());
+                }
                 if in_entry {
                     self.entry_seen.updated = true;
                     self.entry.updated = time;

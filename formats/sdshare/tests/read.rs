@@ -159,6 +159,11 @@ fn each_deviation_is_found_at_its_line() {
     let resource = "<s:resource>http://example.org/r</s:resource>";
     for (entries, expected) in [
         (right.replace("<title>E</title>", ""), vec!["atom.title"]),
+        (right.replace("</title>", "</title><title>F</title>"), vec!["atom.title"]),
+        (
+            right.replace("<updated>", "<updated>2026-01-02T00:00:00Z</updated><updated>"),
+            vec!["atom.updated"],
+        ),
         (right.replace("<id>urn:e:1</id>", ""), vec!["atom.id"]),
         (right.replace("urn:e:1", "e1"), vec!["atom.id"]),
         (right.replace("<updated>2026-01-01T00:00:00Z</updated>", ""), vec!["atom.updated"]),
@@ -206,6 +211,7 @@ fn each_deviation_is_found_at_its_line() {
     }
     for (before, after, code) in [
         ("<title>T</title>", "", "atom.title"),
+        ("<title>T</title>", "<title>T</title><title>U</title>", "atom.title"),
         ("<id>http://example.org/f</id>", "", "atom.id"),
         ("<author><name>A</name></author>", "", "atom.author"),
         ("<author><name>A</name></author>", "<author><name/></author>", "atom.author"),

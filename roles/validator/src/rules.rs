@@ -366,6 +366,8 @@ rules! {
     // SDShare.
     SDS_ALTERNATE: "SDS-5.1-alternate", Must, Error / Note, "sdshare §Server Role", "Every link of SDShare is repeated as `alternate`",
         "add a link with the same `type` and `href` and `rel=\"alternate\"`";
+    SDS_EXTRA: "SDS-5.1-alternate-only", Practice, Note / Note, "sdshare §Server Role", "No other links of an entry are `alternate`",
+        "use another relation: some clients take every `alternate` for data of SDShare";
     SDS_TYPE: "SDS-5.1-type", Must, Error / Note, "sdshare §Server Role", "Every link of SDShare has a type; links to feeds have application/atom+xml",
         "add `type`: clients choose by it";
     SDS_MIXED: "SDS-5.1-mixed", Must, Error / Warning, "sdshare §Server Role", "All entries of a feed have links of SDShare, of one kind of feed",

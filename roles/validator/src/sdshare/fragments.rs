@@ -43,6 +43,11 @@ impl Feeds<'_> {
                     break;
                 }
             }
+            if entry.is_deleted && forms.described.as_ref().is_some_and(|all| !all.is_empty()) {
+                let message =
+                    || "the entry is of a deleted resource, and it has statements".to_owned();
+                self.add(number, &r::SDS_DELETED, entry.line, message);
+            }
             for (rule, message) in forms.faults.into_iter().chain(forms.differing) {
                 self.add(number, rule, entry.line, || message);
             }

@@ -1,5 +1,6 @@
 //! One page of a feed: bytes in, entries and findings out [rfc4287 §4.1] [sdshare §Server Role].
 
+use super::read::Reading;
 use crate::finding::Findings;
 use crate::rule::Rule;
 use crate::rules as r;
@@ -25,10 +26,12 @@ pub(crate) fn is_feed(begin: &[u8]) -> bool {
 /// Findings of one feed by itself, read in pieces.
 pub(crate) fn check_feed(bytes: &[u8], piece: usize, found: Findings) -> Findings {
     let mut page = PageReader::new("file:///", found, u64::MAX);
+    let mut reading = Reading::new(0, 1);
+    let mut listener = |entry: &Entry, found: &mut Findings| reading.entry(entry, None, found);
     for piece in bytes.chunks(piece) {
-        page.feed(piece, &mut |_, _| {});
+        page.feed(piece, &mut listener);
     }
-    page.finish(&mut |_, _| {}).found
+    page.finish(&mut listener).found
 }
 
 /// Reads a page entry by entry; a listener may add findings at each.

@@ -4,7 +4,7 @@ use crate::finding::Findings;
 use crate::rules as r;
 use crate::sketch::{Sketch, hash};
 use abreast_rdf::Syntax;
-use abreast_sdshare::{Entry, FeedKind, Relation};
+use abreast_sdshare::{Entry, FeedKind, Link, Relation};
 use abreast_webtypes::{Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap};
 
@@ -63,6 +63,15 @@ impl Reading {
         self.kind = self.kind.or(entry.kind());
         let place = (entry.line, 0);
         self.once(entry, found);
+        let is_data = |link: &&Link| link.relation.is_sdshare();
+        let is_extra = |link: &&Link| {
+            link.relation == Relation::Alternate
+                && entry.links.iter().any(|other| is_data(&other))
+                && !entry.links.iter().any(|other| is_data(&other) && other.href == link.href)
+        };
+        if let Some(link) = entry.links.iter().find(is_extra) {
+            found.add(&r::SDS_EXTRA, place, || format!("{} is `alternate`", excerpt(&link.href)));
+        }
         if let Some(updated) = entry.updated {
             if let Some(now) = now
                 && updated.as_seconds() > now.as_seconds() + CLOCK_SECONDS

@@ -5,6 +5,7 @@ use crate::server::{Answers, Server};
 use crate::site::{Break, break_all, typed};
 use Break::{Accept, Header, Once, Remove, Replace};
 use abreast_validator::{Mode, Options, Severity, Share, check_document, ndjson, text, validate};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
@@ -182,6 +183,10 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         )],
     ),
     ("SDS-5.1-alternate", &[Replace("/s", TO_CHANGES, "")]),
+    (
+        "SDS-5.1-alternate-only",
+        &[Replace("/s", "</entry>", "<link href=\"{B}/x\" type=\"text/html\"/></entry>")],
+    ),
     (
         "SDS-5.1-type",
         &[Replace("/s/snapshots", "type=\"application/atom+xml\"", "type=\"application/rdf+xml\"")],
@@ -375,6 +380,25 @@ fn what_changes_during_the_check_is_no_fault() {
     });
     let report = inspect(&server, "/sdshare", |_| {});
     assert!(report.findings.is_empty(), "{}", text(&report));
+}
+
+#[test]
+fn a_server_of_the_draft_of_2010_is_read_to_its_fragments() {
+    let older = |path: &'static str| Replace(path, "http://www.sdshare.org/2012/core/", OLDER);
+    let breaks = [
+        older("/sdshare"),
+        older("/s"),
+        older("/s/snapshots"),
+        older("/s/chunks"),
+        older(FRAGMENTS),
+        older(SECOND),
+    ];
+    let server = Server::start(|base| break_all(good(base), base, &breaks));
+    let report = inspect(&server, "/sdshare", |_| {});
+    let rules: BTreeSet<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert_eq!(rules, BTreeSet::from(["SDS-5.1-older"]), "{}", text(&report));
+    assert_eq!((report.count(Severity::Error), report.documents.len()), (0, 6));
+    assert!(report.sampled > 8, "{}", text(&report));
 }
 
 #[test]
