@@ -6,6 +6,7 @@ use crate::state_folders::{StateFolders, holder_of};
 use crate::terminal::line;
 use abreast_core::{Finding, Severity};
 use abreast_destination::check::check_copy;
+use abreast_source::projection::sdshare::check_snapshots;
 use abreast_store::hub::check_hub;
 use abreast_store::integrity::{Findings, check_log};
 use abreast_webtypes::count;
@@ -91,6 +92,9 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         }
         b"dumps.unfinished" | b"dumps.record" | b"dumps.package" => {
             "stop the server and run `abreast repair`: the dump is dropped, and made again when it is due"
+        }
+        b"snapshots.record" | b"snapshots.digest" => {
+            "stop the server and run `abreast repair --read-data`: the snapshot is dropped, and made again when it is asked for"
         }
         b"copy.missing" | b"copy.changed" | b"copy.digest" => {
             "run `abreast sync --baseline` (for digests with `--full`): it fetches them again, and keeps locally changed files as backups"
@@ -191,7 +195,7 @@ fn check_folder(
     Ok(())
 }
 
-/// Checks the folder of a Source's store: log and tables, kept contents, dumps.
+/// Checks the folder of a Source's store: log and tables, kept contents, dumps, snapshots.
 pub(crate) fn check_store(
     store: &Path,
     wants: &dyn Fn(&str) -> bool,
@@ -241,6 +245,13 @@ pub(crate) fn check_store(
         .context("cannot check the dumps")?;
     if packages > 0 {
         notes.push(format!("packages of dumps: {packages}"));
+    }
+    let snapshots = check_snapshots(&store.join("snapshots"), wants("snapshots"), &mut |finding| {
+        findings.add(finding.rule, finding.location, finding.message);
+    })
+    .context("cannot check the snapshots")?;
+    if snapshots > 0 {
+        notes.push(format!("snapshots: {snapshots}"));
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use abreast_core::{Clock as _, SystemClock};
 use abreast_destination::check::{repair_copy, repair_state};
 use abreast_folder::Folder;
 use abreast_source::dump::remove_damaged_dumps;
+use abreast_source::projection::sdshare::remove_damaged_snapshots;
 use abreast_store::hub::repair_hub;
 use abreast_store::integrity::Findings;
 use abreast_store::repair::{drop_contents, repair_log};
@@ -206,11 +207,24 @@ fn repair_store(
     let database = store.join("source.db");
     let repaired = repair_log(&database, args.dry_run, SystemClock.now())?;
     let unreadable = args.dry_run && repaired.lost;
+    // Files of RDF are read again, to find what is lost.
+    if !args.dry_run && store.join("temporary").is_dir() {
+        std::fs::remove_dir_all(store.join("temporary"))
+            .context("cannot remove temporary files")?;
+    }
     steps.extend(repaired.steps);
     let unsound = remove_damaged_dumps(&store.join("dumps"), wants("dumps"), args.dry_run)
         .context("cannot drop dumps")?;
     steps.extend(
         unsound.iter().map(|dump| format!("drop the dump {}, which is not whole", dump.display())),
+    );
+    let unsound =
+        remove_damaged_snapshots(&store.join("snapshots"), wants("snapshots"), args.dry_run)
+            .context("cannot drop snapshots")?;
+    steps.extend(
+        unsound
+            .iter()
+            .map(|snapshot| format!("drop the snapshot {}, which is damaged", snapshot.display())),
     );
     if unreadable {
         return Ok(());

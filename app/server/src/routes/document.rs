@@ -218,7 +218,7 @@ fn refusal(error: &PublishError) -> Answer {
 
 /// Should the answer be gzip? Its weight must not be below that of the bytes as they are [rfc9110
 /// §12.5.3]; with equal weights, `worth` decides.
-fn accepts_gzip(headers: &HeaderMap, worth: bool) -> bool {
+pub(super) fn accepts_gzip(headers: &HeaderMap, worth: bool) -> bool {
     let (mut gzip, mut identity, mut any) = (None, None, None);
     let fields = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     for coding in fields.flat_map(|value| value.split(',')) {

@@ -4,14 +4,16 @@
 //! requested in parts. An address whose bytes follow the changes of a set is answered with the
 //! address at which these bytes stay.
 
-use super::document::making;
+use super::document::{accepts_gzip, making};
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_folder::Stat;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
 use abreast_source::publish::Freshness;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_LOCATION, CONTENT_SECURITY_POLICY, LINK, VARY};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LOCATION, CONTENT_SECURITY_POLICY, LINK, VARY,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::io;
 use std::sync::Arc;
 
@@ -28,20 +30,35 @@ pub(crate) async fn answer(
         Ok(file) if file.negotiated && !accepts(headers, &file.content_type) => {
             Ok(not_acceptable(&file.content_type))
         }
-        Ok(file) => Ok(represent(site, file)?.answer(method, headers)),
+        Ok(mut file) => {
+            let packed = file.gzip.take();
+            let vary = packed.is_some();
+            let packed = packed.filter(|_| accepts_gzip(headers, true));
+            let mut more = Vec::new();
+            if vary {
+                more.push((VARY, HeaderValue::from_static("accept-encoding")));
+            }
+            if let Some(packed) = packed {
+                file.content = packed;
+                more.push((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
+            }
+            Ok(represent(site, file, more)?.answer(method, headers))
+        }
         Err(error) => Ok(refusal(&error)),
     }
 }
 
-fn represent(site: &Site, file: PublishedFile) -> io::Result<Representation> {
-    let PublishedFile { content, content_type, set, location, freshness, negotiated } = file;
+fn represent(
+    site: &Site,
+    file: PublishedFile,
+    mut more: Vec<(HeaderName, HeaderValue)>,
+) -> io::Result<Representation> {
+    let PublishedFile { content, content_type, set, location, freshness, negotiated, .. } = file;
     let changing = freshness == Freshness::Revalidate;
     let kept = if changing { "no-cache" } else { "public, max-age=31536000, immutable" };
-    let mut more = vec![
-        (CACHE_CONTROL, HeaderValue::from_static(kept)),
-        // Some are resources as they were published: their scripts do nothing here.
-        (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
-    ];
+    more.push((CACHE_CONTROL, HeaderValue::from_static(kept)));
+    // Some are resources as they were published: their scripts do nothing here.
+    more.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")));
     if negotiated {
         more.push((VARY, HeaderValue::from_static("accept")));
     }

@@ -9,6 +9,8 @@ use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::{OpenKept, Representations};
 use abreast_store::MemoryLog;
 use abreast_testkit::eventually;
+use flate2::read::MultiGzDecoder;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -215,6 +217,26 @@ fn a_snapshot_is_202_until_it_is_complete() {
     assert_eq!(whole.header("content-type"), "application/n-triples");
     assert!(whole.header("cache-control").contains("immutable"));
     let chunk = path.replace(".nt", "/1.ttl");
+    for path in [path, &chunk] {
+        let (plain, packed) =
+            (served.get(path), served.ask("GET", path, &[("Accept-Encoding", "gzip")]));
+        assert_eq!(packed.header("content-encoding"), "gzip", "{path}");
+        let mut text = String::new();
+        MultiGzDecoder::new(packed.body.as_slice()).read_to_string(&mut text).unwrap();
+        assert_eq!(text, plain.text());
+        let (tag, whole) = (packed.header("etag"), packed.body.len());
+        assert_ne!(tag, plain.header("etag"));
+        for answer in [&plain, &packed] {
+            assert_eq!(answer.header("vary"), "accept-encoding, accept");
+        }
+        let headers = [("Accept-Encoding", "gzip"), ("If-None-Match", tag.as_str())];
+        assert_eq!(served.ask("GET", path, &headers).status, 304);
+        let headers =
+            [("Accept-Encoding", "gzip"), ("If-Range", tag.as_str()), ("Range", "bytes=1-4")];
+        let range = served.ask("GET", path, &headers);
+        assert_eq!((range.status, range.body.as_slice()), (206, &packed.body[1..5]));
+        assert_eq!(range.header("content-range"), format!("bytes 1-4/{whole}"));
+    }
     let part = served.get(&chunk);
     assert_eq!((part.text(), part.header("content-type").as_str()), (whole.text(), "text/turtle"));
     let range = served.ask("GET", &chunk, &[("Range", "bytes=1-4")]);

@@ -12,6 +12,8 @@ use thiserror::Error;
 pub struct PublishedFile {
     /// Its bytes.
     pub content: FileContent,
+    /// The same compressed by gzip, for clients that accept that.
+    pub gzip: Option<FileContent>,
     /// Its Content-Type.
     pub content_type: Cow<'static, str>,
     /// Its set.

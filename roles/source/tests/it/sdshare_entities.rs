@@ -7,7 +7,9 @@ use abreast_core::{
 };
 use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax, canonical};
 use abreast_sdshare::{Document, Entry, FeedKind, Limits, Relation, with_since};
-use abreast_source::projection::sdshare::{SdShare, SetSnapshots, SnapshotOptions};
+use abreast_source::projection::sdshare::{
+    SdShare, SetSnapshots, SnapshotOptions, check_snapshots, remove_damaged_snapshots,
+};
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
 use abreast_source::publish::{Body, PublishError, PublishedSet, Publisher, SourceUrls};
 use abreast_source::{OpenKept, Representations};
@@ -141,8 +143,18 @@ fn open(publisher: &Publisher, url: &str) -> Result<PublishedFile, FileError> {
 }
 
 fn bytes(file: PublishedFile) -> Vec<u8> {
+    let plain = content(file.content);
+    if let Some(packed) = file.gzip {
+        let (packed, mut bytes) = (content(packed), Vec::new());
+        flate2::read::MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes, plain);
+    }
+    plain
+}
+
+fn content(content: FileContent) -> Vec<u8> {
     let mut bytes = Vec::new();
-    match file.content {
+    match content {
         FileContent::Memory { bytes, .. } => return bytes.to_vec(),
         FileContent::File(mut file) => {
             file.read_to_end(&mut bytes).unwrap();
@@ -402,7 +414,36 @@ fn snapshots_are_kept_over_restarts_and_replaced_when_old() {
     eventually("a newer one has replaced it", || times(&snapshots) == [head()]);
     snapshots.stop();
     let files = || std::fs::read_dir(place.folder()).unwrap().count();
-    eventually("the older one is removed", || files() == 3);
+    eventually("the older one is removed", || files() == 4);
+    // Damage is found, in each file.
+    let folder = place.folder();
+    let check = |read_data| {
+        let mut rules = Vec::new();
+        check_snapshots(folder.parent().unwrap(), read_data, &mut |found| rules.push(found.rule))
+            .unwrap();
+        rules
+    };
+    assert_eq!(check(true), [""; 0]);
+    for extension in ["nt", "ntz", "json"] {
+        let of = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == extension);
+        let files = std::fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap().path());
+        let path = files.into_iter().find(of).unwrap();
+        let kept = std::fs::read(&path).unwrap();
+        let mut damaged = kept.clone();
+        damaged[0] ^= 1;
+        std::fs::write(&path, &damaged).unwrap();
+        let expected = if extension == "json" { "snapshots.record" } else { "snapshots.digest" };
+        assert_eq!(check(true), [expected], "{extension}");
+        std::fs::write(&path, b"").unwrap();
+        assert_eq!(check(false), ["snapshots.record"], "{extension}");
+        assert_eq!(
+            remove_damaged_snapshots(folder.parent().unwrap(), true, true).unwrap().len(),
+            1
+        );
+        std::fs::write(&path, &kept).unwrap();
+    }
+    assert_eq!(remove_damaged_snapshots(folder.parent().unwrap(), true, false).unwrap().len(), 0);
+    assert_eq!(check(true), [""; 0]);
     // A file that was cut is not one.
     let names = || std::fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap().path());
     let whole = names().find(|path| path.extension().is_some_and(|end| end == "nt")).unwrap();

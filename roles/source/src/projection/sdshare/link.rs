@@ -154,6 +154,7 @@ fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<Publishe
     let Some(resource) = found else {
         return Ok(PublishedFile {
             content: FileContent::Memory { bytes: Bytes::new(), tag: "empty".to_owned() },
+            gzip: None,
             content_type: Cow::Borrowed(BYTES),
             set: Arc::clone(set),
             location: None,
@@ -178,6 +179,7 @@ fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<Publishe
     };
     Ok(PublishedFile {
         content,
+        gzip: None,
         content_type: resource.state.media_type.map_or(Cow::Borrowed(BYTES), Cow::Owned),
         set: Arc::clone(set),
         location: Some(uri),
@@ -206,6 +208,7 @@ fn description_in(
     let position = found.map_or(0, |found| found.position.0);
     Ok(PublishedFile {
         content: FileContent::Memory { bytes: bytes.into(), tag: format!("{position:x}") },
+        gzip: None,
         content_type: Cow::Borrowed(form.media_type()),
         set: Arc::clone(set),
         location: None,

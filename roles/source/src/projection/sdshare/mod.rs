@@ -11,6 +11,7 @@
 //! | `ascii.rs` | N-Triples in ASCII |
 
 mod ascii;
+mod check;
 mod feeds;
 mod fragments;
 mod link;
@@ -21,6 +22,7 @@ use super::{FileError, Projection, PublishedFile, ResolvedDocument, SiteDocument
 use super::{Topic, TopicContent};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
+pub use check::{check_snapshots, remove_damaged_snapshots};
 use feeds::SmallFeed;
 pub use fragments::ENTRIES_PER_PAGE;
 use fragments::FragmentsPage;

@@ -22,10 +22,13 @@ use crate::publish::{Freshness, PublishedSet};
 use abreast_core::{ChangeLog, Head, KeyRange, LogError, Position, SetId};
 use abreast_rdf::{Syntax, WriteError, WriteOptions, Writer};
 use abreast_webtypes::Timestamp;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read as _};
+use std::io::{self, BufReader, BufWriter, Read as _, Seek as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -42,6 +45,8 @@ const FEW_CHANGES: u64 = 1_000;
 /// The pause after a snapshot that failed.
 const RETRY: Duration = Duration::from_secs(60);
 const MAKING: &str = "making-";
+/// Of the files of a snapshot, its record first; those with a `z` are compressed by gzip.
+const EXTENSIONS: [&str; 5] = ["json", "nt", "ntz", "rdf", "rdfz"];
 /// When a client that asked for a snapshot in the making asks again.
 const MAKING_SECONDS: u32 = 5;
 
@@ -133,15 +138,25 @@ pub(super) struct Snapshot {
     pub(super) chunks: Vec<u64>,
     /// Whether there is a file of RDF/XML.
     pub(super) has_rdf_xml: bool,
+    /// The ends of the chunks in the compressed N-Triples file: each is compressed by itself.
+    #[serde(default)]
+    gzip: Vec<u64>,
+    /// Digests of its files, by their extension.
+    #[serde(default)]
+    pub(super) digests: BTreeMap<String, String>,
 }
 
 impl Snapshot {
-    /// A chunk, counted from 1: where it begins, and its length.
-    pub(super) fn chunk(&self, number: usize) -> Option<(u64, u64)> {
-        let end = *self.chunks.get(number.checked_sub(1)?)?;
-        let start = if number == 1 { 0 } else { self.chunks[number - 2] };
-        Some((start, end - start))
+    fn extensions(&self) -> &'static [&'static str] {
+        if self.has_rdf_xml { &["nt", "ntz", "rdf", "rdfz"] } else { &["nt", "ntz"] }
     }
+}
+
+/// Where a part begins, counted from 1, and its length.
+fn part(ends: &[u64], number: usize) -> Option<(u64, u64)> {
+    let end = *ends.get(number.checked_sub(1)?)?;
+    let start = if number == 1 { 0 } else { ends[number - 2] };
+    Some((start, end - start))
 }
 
 /// The state of a snapshot that is asked for.
@@ -196,7 +211,7 @@ impl SetSnapshots {
             let Some(name) = SnapshotName::parse(stem) else { continue };
             match (extension, read_record(&folder, name)) {
                 ("json", Some(snapshot)) => complete.push(Arc::new(snapshot)),
-                ("json" | "nt" | "rdf", None) => fs::remove_file(&path)?,
+                ("json" | "nt" | "ntz" | "rdf" | "rdfz", None) => fs::remove_file(&path)?,
                 _ => {}
             }
         }
@@ -303,7 +318,7 @@ impl SetSnapshots {
             }
         }
         // What was not completed.
-        for extension in ["nt", "rdf", "json"] {
+        for extension in EXTENSIONS {
             let _ = fs::remove_file(self.folder.join(format!("{MAKING}{name}.{extension}")));
         }
     }
@@ -370,12 +385,48 @@ impl SetSnapshots {
             self.complete(name, "rdf", rdf_xml)?;
         }
         let created = head.created.as_micros();
-        let snapshot = Snapshot { name, created, length, chunks, has_rdf_xml };
+        let gzip = self.compress(name, "nt", &chunks)?;
+        if has_rdf_xml {
+            let length = fs::metadata(self.folder.join(format!("{name}.rdf")))?.len();
+            self.compress(name, "rdf", &[length])?;
+        }
+        let digests = BTreeMap::new();
+        let mut snapshot = Snapshot { name, created, length, chunks, has_rdf_xml, gzip, digests };
+        for extension in snapshot.extensions() {
+            let path = self.folder.join(format!("{name}.{extension}"));
+            snapshot.digests.insert((*extension).to_owned(), digest_of(&path)?);
+        }
         let mut record = BufWriter::new(File::create(making("json"))?);
         serde_json::to_writer(&mut record, &snapshot).map_err(io::Error::from)?;
         self.complete(name, "json", record)?;
         File::open(&self.folder)?.sync_all()?;
         Ok(snapshot)
+    }
+
+    /// Compresses a file, each part by itself; where each ends.
+    fn compress(
+        &self,
+        name: SnapshotName,
+        extension: &str,
+        ends: &[u64],
+    ) -> Result<Vec<u64>, SnapshotError> {
+        let mut plain = BufReader::new(self.file(name, extension)?);
+        let packed = format!("{extension}z");
+        let path = self.folder.join(format!("{MAKING}{name}.{packed}"));
+        let mut out = BufWriter::new(File::create(path)?);
+        let mut found = Vec::with_capacity(ends.len());
+        for number in 1..=ends.len() {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(SnapshotError::Cancelled);
+            }
+            let length = part(ends, number).map_or(0, |(_, length)| length);
+            let mut member = GzEncoder::new(out, Compression::fast());
+            io::copy(&mut plain.by_ref().take(length), &mut member)?;
+            out = member.finish()?;
+            found.push(out.stream_position()?);
+        }
+        self.complete(name, &packed, out)?;
+        Ok(found)
     }
 
     /// Whether an entity has changed since that position, or left the set.
@@ -422,16 +473,21 @@ pub(super) fn open(path: &SnapshotPath<&Arc<PublishedSet>>) -> Result<PublishedF
         Form::RdfXml => return Err(none()),
         _ => "nt",
     };
-    let file = snapshots.file(*name, extension).map_err(|_| none())?;
-    let content = match chunk {
-        None => FileContent::File(file),
-        Some(number) => {
-            let (start, length) = snapshot.chunk(*number).ok_or_else(none)?;
-            FileContent::Part { file, start, length }
-        }
+    let open = |extension: &str, ends: &[u64]| {
+        let file = snapshots.file(*name, extension).ok()?;
+        Some(match chunk {
+            None => FileContent::File(file),
+            Some(number) => {
+                let (start, length) = part(ends, *number)?;
+                FileContent::Part { file, start, length }
+            }
+        })
     };
+    let content = open(extension, &snapshot.chunks).ok_or_else(none)?;
+    let gzip = open(&format!("{extension}z"), &snapshot.gzip);
     Ok(PublishedFile {
         content,
+        gzip,
         content_type: form.media_type().into(),
         set: Arc::clone(set),
         location: None,
@@ -440,12 +496,19 @@ pub(super) fn open(path: &SnapshotPath<&Arc<PublishedSet>>) -> Result<PublishedF
     })
 }
 
-fn read_record(folder: &Path, name: SnapshotName) -> Option<Snapshot> {
+/// The digest of a file, in hexadecimal.
+pub(super) fn digest_of(path: &Path) -> io::Result<String> {
+    abreast_contents::digest(path).map(|(id, _)| id.to_string())
+}
+
+pub(super) fn read_record(folder: &Path, name: SnapshotName) -> Option<Snapshot> {
     let record = fs::read(folder.join(format!("{name}.json"))).ok()?;
     let snapshot: Snapshot = serde_json::from_slice(&record).ok()?;
     let length = folder.join(format!("{name}.nt")).metadata().ok()?.len();
     let has_rdf_xml = folder.join(format!("{name}.rdf")).is_file();
+    let packed = || folder.join(format!("{name}.ntz")).metadata().ok().map(|found| found.len());
     let whole = snapshot.name == name
+        && (snapshot.gzip.is_empty() || packed() == snapshot.gzip.last().copied())
         && snapshot.length == length
         && snapshot.chunks.is_sorted()
         && snapshot.chunks.last() == Some(&length)
@@ -454,8 +517,8 @@ fn read_record(folder: &Path, name: SnapshotName) -> Option<Snapshot> {
 }
 
 /// Removes a snapshot, its record first: what is left without one is not listed.
-fn remove(folder: &Path, name: SnapshotName) {
-    for extension in ["json", "nt", "rdf"] {
+pub(super) fn remove(folder: &Path, name: SnapshotName) {
+    for extension in EXTENSIONS {
         let _ = fs::remove_file(folder.join(format!("{name}.{extension}")));
     }
 }
@@ -475,10 +538,8 @@ mod tests {
 
     #[test]
     fn chunks_are_the_whole() {
-        let name = SnapshotName { time: 1, position: 1 };
-        let snapshot =
-            Snapshot { name, created: 0, length: 9, chunks: vec![4, 9], has_rdf_xml: false };
-        assert_eq!((snapshot.chunk(1), snapshot.chunk(2)), (Some((0, 4)), Some((4, 5))));
-        assert_eq!((snapshot.chunk(0), snapshot.chunk(3)), (None, None));
+        let ends = [4, 9];
+        assert_eq!((part(&ends, 1), part(&ends, 2)), (Some((0, 4)), Some((4, 5))));
+        assert_eq!((part(&ends, 0), part(&ends, 3)), (None, None));
     }
 }

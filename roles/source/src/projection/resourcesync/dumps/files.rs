@@ -57,6 +57,7 @@ fn package(set: &Arc<PublishedSet>, name: &str) -> Result<PublishedFile, FileErr
     let file = file.ok_or_else(|| FileError::NotFound(none.to_owned()))?;
     Ok(PublishedFile {
         content: FileContent::File(file),
+        gzip: None,
         content_type: content_type(name).into(),
         set: Arc::clone(set),
         location: None,
@@ -83,6 +84,7 @@ fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileErro
     let location = Some(set.urls.package(name.trim_end_matches(".zip")));
     Ok(PublishedFile {
         content: FileContent::File(file),
+        gzip: None,
         content_type: content_type(name).into(),
         set: Arc::clone(set),
         location,
