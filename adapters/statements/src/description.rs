@@ -70,9 +70,17 @@ impl Describer {
 }
 
 fn describe(group: &Group<'_>, blanks: &mut BlankNodes<'_>) -> Result<Vec<u8>, Error> {
-    let root = format!("<{}>", group.iri);
+    closure(&format!("<{}>", group.iri), group.lines, blanks)
+}
+
+/// The lines about a subject, and about the blank nodes that they lead to.
+pub(crate) fn closure(
+    root: &str,
+    own: &[u8],
+    blanks: &mut BlankNodes<'_>,
+) -> Result<Vec<u8>, Error> {
     let limits = DescriptionLimits::default();
-    abreast_rdf::describe(&root, group.lines, blanks, &limits).map_err(|error| match error {
+    abreast_rdf::describe(root, own, blanks, &limits).map_err(|error| match error {
         DescribeError::TooLarge(error) => Error::TooLarge(error),
         DescribeError::Read { source, .. } => Error::Io(source),
         error => Error::Io(std::io::Error::other(error)),

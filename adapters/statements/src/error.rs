@@ -32,6 +32,9 @@ pub enum Error {
         #[source]
         source: abreast_rdf::ReadError,
     },
+    /// Blank nodes cannot get IRIs.
+    #[error("{0}")]
+    Skolem(String),
     /// It was stopped.
     #[error("stopped")]
     Stopped,

@@ -1,7 +1,9 @@
 //! Inputs in any syntax, compressed or not, as sorted statements.
 
+use crate::compressed::unpacked;
 use crate::{Error, LineSorter, SortedStatements};
 use abreast_rdf::{FileSyntax, ReadOptions, Syntax};
+use oxrdf::GraphNameRef;
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
 use std::ops::ControlFlow;
@@ -16,6 +18,8 @@ pub struct SortOptions {
     pub temporary: PathBuf,
     /// Most bytes of statements that are sorted in memory. Default 64 MiB.
     pub memory: usize,
+    /// The graphs whose statements count, `default` for statements in none; empty for all.
+    pub graphs: Vec<String>,
     /// Set to end it early.
     pub stop: Arc<AtomicBool>,
 }
@@ -23,7 +27,18 @@ pub struct SortOptions {
 impl SortOptions {
     /// Defaults, with a folder for temporary files.
     pub fn new(temporary: impl Into<PathBuf>) -> Self {
-        Self { temporary: temporary.into(), memory: 64 << 20, stop: Arc::default() }
+        let (graphs, stop) = (Vec::new(), Arc::default());
+        Self { temporary: temporary.into(), memory: 64 << 20, graphs, stop }
+    }
+
+    /// Whether a statement of this graph counts.
+    pub fn counts(&self, graph: GraphNameRef<'_>) -> bool {
+        let is_named = |known: &String| match graph {
+            GraphNameRef::DefaultGraph => known == "default",
+            GraphNameRef::NamedNode(node) => known == node.as_str(),
+            GraphNameRef::BlankNode(_) => false,
+        };
+        self.graphs.is_empty() || self.graphs.iter().any(is_named)
     }
 
     /// Returns an error when it is to end.
@@ -68,23 +83,16 @@ impl Input {
         let file = File::open(path)?;
         let bytes = match compression {
             None => Bytes::File(file),
-            Some(compression) => Bytes::Stream(decompressed(file, compression)?),
+            Some(compression) => Bytes::Stream(
+                unpacked(file, compression)
+                    .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, UNKNOWN))?,
+            ),
         };
         Ok(Self { name, syntax, base: None, bytes })
     }
 }
 
-const UNKNOWN: &str = "its name has no ending of a known syntax\n  help: .nt, .nq, .ttl, .trig, .rdf, .owl or .jsonld, also with .gz";
-
-fn decompressed(file: File, compression: &str) -> io::Result<Box<dyn Read>> {
-    match compression {
-        "gz" => Ok(Box::new(flate2::read::MultiGzDecoder::new(file))),
-        other => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("`.{other}` cannot be decompressed\n  help: decompress it first, or use .gz"),
-        )),
-    }
-}
+const UNKNOWN: &str = "its name has no ending of a known syntax\n  help: .nt, .nq, .ttl, .trig, .rdf, .owl or .jsonld, also with .gz, .bz2, .xz or .zst";
 
 /// Reads all inputs, and sorts their statements. Nothing of them is used when one is wrong.
 ///
@@ -110,6 +118,9 @@ pub fn sorted(
         };
         let mut failed = None;
         abreast_rdf::read(syntax, bytes, &read, &mut |quad| {
+            if !options.counts(quad.graph_name) {
+                return ControlFlow::Continue(());
+            }
             line.clear();
             abreast_rdf::write_statement(quad.into(), &mut line);
             line.pop();

@@ -1,16 +1,20 @@
 //! RDF as sorted statements in files.
 #![doc = include_str!("../README.md")]
 
+mod compressed;
 mod description;
 mod error;
 mod input;
 mod order;
+mod skolem;
 mod sort;
 mod sorted;
 
+pub use compressed::unpacked;
 pub use description::Describer;
 pub use error::Error;
 pub use input::{Bytes, Input, SortOptions, sorted};
 pub use order::{LineOrder, compare};
+pub use skolem::skolemized;
 pub use sort::LineSorter;
 pub use sorted::{BlankNodes, Group, Groups, MAX_GROUP, SortedStatements};

@@ -43,6 +43,28 @@ impl SortedStatements {
         self.canonical
     }
 
+    /// The file; its place is shared.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// How many lines there are.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn count(&self) -> io::Result<u64> {
+        let (mut count, mut at, mut buffer) = (0, 0, vec![0; READ]);
+        loop {
+            match self.file.read_at(&mut buffer, at)? {
+                0 => return Ok(count),
+                read => {
+                    count += memchr_iter(b'\n', &buffer[..read]).count() as u64;
+                    at += read as u64;
+                }
+            }
+        }
+    }
+
     /// The statements about entities, grouped.
     pub fn entities(&self) -> Groups<'_> {
         Groups {
@@ -332,7 +354,7 @@ impl<'f> BlankNodes<'f> {
 
     /// Appends the lines about a blank node, given with its `_:`, to `out`; returns its number, or
     /// `None` when nothing is stated about it.
-    fn lines_of(&mut self, label: &[u8], out: &mut Vec<u8>) -> io::Result<Option<u64>> {
+    pub(crate) fn lines_of(&mut self, label: &[u8], out: &mut Vec<u8>) -> io::Result<Option<u64>> {
         // The lines are in the order of `label` and a space.
         let key = |label: &[u8]| [label, b" "].concat();
         let wanted = key(label);

@@ -84,20 +84,7 @@ impl AccessArgs {
     }
 
     fn try_apply(&self, url: &str, net: &mut Options) -> Result<String> {
-        if let Some(path) = &self.ca_file {
-            abreast_net::check_certificates(path)?;
-            net.extra_roots = Some(path.clone());
-        }
-        let environment = |name: &str| std::env::var(name).ok();
-        net.proxies = match &self.proxy {
-            Some(proxy) => Proxies::through(proxy)?.bypassing(
-                &environment("no_proxy").or_else(|| environment("NO_PROXY")).unwrap_or_default(),
-            ),
-            None => Proxies::from_environment(environment)?,
-        };
-        if let Some(list) = &self.no_proxy {
-            net.proxies = std::mem::take(&mut net.proxies).bypassing(list);
-        }
+        self.apply_network(net)?;
         let (url, in_url) = without_login(url);
         if let Some(own) = self.own(in_url)? {
             warn_if_readable_on_the_way(&url);
@@ -115,6 +102,42 @@ impl AccessArgs {
             key: self.client_key.clone().unwrap_or_else(|| certificate.clone()),
         });
         Ok(url)
+    }
+
+    /// Everything for an endpoint that a set is read from: the credentials of the files, otherwise
+    /// those of [`AccessArgs::apply_to_endpoint`].
+    ///
+    /// # Errors
+    /// As [`AccessArgs::apply`].
+    pub(crate) fn apply_to_origin(&self, url: &str, net: &mut Options) -> Result<String> {
+        self.apply_network(net)?;
+        if self.user.is_some() || self.token_file.is_some() {
+            let plain = without_login(url).0;
+            if let Some(own) = self.own(None)? {
+                warn_if_readable_on_the_way(&plain);
+                net.credentials.add(&plain, own)?;
+            }
+            return Ok(plain);
+        }
+        self.apply_to_endpoint(url, net)
+    }
+
+    fn apply_network(&self, net: &mut Options) -> Result<()> {
+        if let Some(path) = &self.ca_file {
+            abreast_net::check_certificates(path)?;
+            net.extra_roots = Some(path.clone());
+        }
+        let environment = |name: &str| std::env::var(name).ok();
+        net.proxies = match &self.proxy {
+            Some(proxy) => Proxies::through(proxy)?.bypassing(
+                &environment("no_proxy").or_else(|| environment("NO_PROXY")).unwrap_or_default(),
+            ),
+            None => Proxies::from_environment(environment)?,
+        };
+        if let Some(list) = &self.no_proxy {
+            net.proxies = std::mem::take(&mut net.proxies).bypassing(list);
+        }
+        Ok(())
     }
 
     /// The credentials for another server that a run writes to: those of its URL, which is returned

@@ -118,6 +118,9 @@ pub(crate) struct ServeArgs {
     /// records that come through the API (needs --name and --data)
     #[arg(long, value_name = "KIND", value_parser = ["folder", "records", "rdf"])]
     pub(crate) origin: Option<String>,
+    /// Of RDF: give blank nodes of several entities or of none IRIs that begin with this
+    #[arg(long, value_name = "URL", value_parser = crate::config::check_base)]
+    pub(crate) skolemize: Option<String>,
     /// Configuration file, for several sets and all settings
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     pub(crate) config: Option<PathBuf>,

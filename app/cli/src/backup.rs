@@ -42,7 +42,7 @@ Exit codes: 0 done, 1 the store is damaged, 2 usage, 10 another backup is runnin
 /// Times that a database is copied because contents went while they were copied.
 const ATTEMPTS: u32 = 5;
 /// Derived or temporary data.
-const LEFT_OUT: [&str; 5] = ["contents", "documents", "dumps", "snapshots", "tmp"];
+const LEFT_OUT: [&str; 6] = ["contents", "documents", "dumps", "snapshots", "temporary", "tmp"];
 /// Since small contents are packed. Backups of format 1 are restored as well.
 pub(crate) const FORMAT: u32 = 2;
 pub(crate) const MANIFEST: &str = "manifest.json";

@@ -1,6 +1,8 @@
 //! `abreast build`: a whole Source as files, for a web server or a bucket that only sends files.
 
-use crate::config::{File, FolderOrigin, Origin, RdfOrigin, ServeConfig, SetFile, UsageError};
+use crate::config::{
+    Descriptions, File, FolderOrigin, Origin, RdfOrigin, ServeConfig, SetFile, UsageError,
+};
 use crate::open_set::{open_folder, open_log, publish, set_urls};
 use crate::stores::{Stores, Task};
 use crate::terminal::{line, warning};
@@ -11,6 +13,7 @@ use abreast_source::Representations;
 use abreast_source::archive::ArchiveError;
 use abreast_source::links::Links;
 use abreast_source::origin::rdf::{RdfFolder, RdfOptions, RdfReport};
+use abreast_source::origin::sparql::SparqlSet;
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
 use abreast_source::versions::collect_all;
@@ -55,6 +58,9 @@ pub(crate) struct BuildArgs {
     /// Origin of the resources: files of the folder, or entities that its RDF files describe
     #[arg(long, value_name = "KIND", value_parser = ["folder", "rdf"])]
     origin: Option<String>,
+    /// Of RDF: give blank nodes of several entities or of none IRIs that begin with this
+    #[arg(long, value_name = "URL", value_parser = crate::config::check_base)]
+    skolemize: Option<String>,
     /// Write the site to this folder; created if missing
     #[arg(long, value_name = "SITE")]
     out: PathBuf,
@@ -187,6 +193,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
             title: args.title.clone(),
             folder: folder.clone(),
             origin: args.origin.clone(),
+            skolemize: args.skolemize.clone(),
             digests: args.digests.clone(),
             follow_links: args.follow_links.then_some(true),
             filter: args.rules.rules.clone(),
@@ -201,9 +208,10 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     for set in &config.sets {
         match &set.origin {
             Origin::Folder(folder) => check_place(&args.out, &folder.path, args.copy)?,
-            Origin::Rdf(RdfOrigin { folder: Some(folder), .. }) => {
+            Origin::Rdf(RdfOrigin { descriptions: Descriptions::Folder(folder), .. }) => {
                 check_place(&args.out, folder, false)?;
             }
+            Origin::Rdf(RdfOrigin { descriptions: Descriptions::Endpoint(_), .. }) => {}
             Origin::Records | Origin::Rdf(_) => bail!(UsageError(format!(
                 "the set `{}` has no folder: what comes over the API or by `import` is published by `abreast serve`",
                 set.slug
@@ -258,7 +266,7 @@ fn build(
             Origin::Rdf(origin) => {
                 stores.keep();
                 let contents = contents.get_or_insert(stores.contents()?);
-                let report = read_rdf(args, &stores, &log, id, origin, contents)?;
+                let report = read_rdf(args, &stores, &log, (&set.slug, id), origin, contents)?;
                 scanned.files += report.entities;
                 scanned.changes += report.created + report.updated + report.deleted;
                 let representations =
@@ -311,17 +319,28 @@ fn read_rdf(
     args: &BuildArgs,
     stores: &Stores,
     log: &Arc<dyn ChangeLog>,
-    set: abreast_core::SetId,
+    (slug, set): (&str, abreast_core::SetId),
     origin: &RdfOrigin,
     contents: &Contents,
 ) -> Result<RdfReport> {
     let mut options = RdfOptions::new(crate::rdf::temporary_folder(stores)?);
     options.digests = origin.digests;
+    options.skolemize.clone_from(&origin.skolemize);
+    options.sort.graphs.clone_from(&origin.graphs);
     options.confirm_deletions = args.confirm_deletions;
-    let path = origin.folder.clone().unwrap_or_default();
+    let record = (!args.reread).then(|| crate::rdf::record_of_files(&options, slug));
     let (log, contents) = (Arc::clone(log), contents.clone());
-    let report =
-        RdfFolder { path, log, set, contents, options }.read().map_err(crate::rdf::refused)?;
+    let read = match &origin.descriptions {
+        Descriptions::Folder(path) => {
+            RdfFolder { path: path.clone(), log, set, contents, options, record }.read()
+        }
+        Descriptions::Endpoint(sparql) => {
+            SparqlSet::new((**sparql).clone(), log, set, contents, options).read()
+        }
+        // Refused before.
+        Descriptions::Given => Ok(RdfReport::default()),
+    };
+    let report = read.map_err(crate::rdf::refused)?;
     report.warn();
     Ok(report)
 }

@@ -1,16 +1,18 @@
 //! Configuration of `serve`: file, then environment, then flags; checked whole, with all faults
 //! reported at once.
 
+mod endpoint;
 mod file;
 mod keys;
 mod listen;
 mod set;
 mod store_folder;
 
+pub(crate) use endpoint::ENDPOINT_KEYS;
 pub(crate) use file::{File, SetFile};
 pub(crate) use keys::{ARCHIVES_KEYS, FILE_KEYS, SET_KEYS, fill_in, set_default_of};
 pub(crate) use listen::check_address;
-pub(crate) use set::{FolderOrigin, Origin, RdfOrigin, SetConfig};
+pub(crate) use set::{Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig, check_base};
 
 use crate::faults::Fault;
 use anyhow::Result;

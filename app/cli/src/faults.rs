@@ -56,6 +56,7 @@ static SET: TableKeys = TableKeys {
         ("set_links", &SET_LINK),
         ("archives", &ARCHIVES),
         ("dumps", &DUMPS),
+        ("endpoint", &ENDPOINT),
         ("versions", &VERSIONS),
     ],
 };
@@ -64,10 +65,11 @@ static SET_LINK: TableKeys =
     plain("[[set.set_links]]", crate::api::SET_LINK_KEYS, &["rel", "href"]);
 static ARCHIVES: TableKeys = plain("`archives`", crate::config::ARCHIVES_KEYS, &["every"]);
 static DUMPS: TableKeys = plain("`dumps`", crate::dumps::DUMPS_KEYS, &[]);
+static ENDPOINT: TableKeys = plain("`endpoint`", crate::config::ENDPOINT_KEYS, &["url"]);
 static VERSIONS: TableKeys = plain("`versions`", crate::versions::VERSIONS_KEYS, &[]);
 
 /// Keys that must be there: their tables cannot be read without them.
-const NEEDED: &[&str] = &["match", "rel", "href", "every"];
+const NEEDED: &[&str] = &["match", "rel", "href", "every", "url"];
 
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

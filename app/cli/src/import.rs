@@ -21,6 +21,8 @@ const HELP: &str = "\
 Examples:
   abreast import repository records.ndjson --server http://127.0.0.1:8080/
   abreast import repository sitemap.xml --data /var/lib/abreast
+  abreast import authorities dump.nt.gz --data /var/lib/abreast
+  abreast import authorities --delta today.rdfp --data /var/lib/abreast
   abreast log papers --server https://a.example.org/ | abreast import papers --config /etc/abreast.toml
 
 Formats: ndjson, one object a line as `abreast log` writes them; csv, whose first line names the columns uri, change,
@@ -28,6 +30,8 @@ lastmod, length, type, encoding, hash; sitemap, also a ResourceSync Resource Lis
 With --server changes go through the API of a running server (token: --token-file or ABREAST_TOKEN); with --data or
 --config into a store that no server has open. In a new set they become its base, before its log begins. A batch is
 recorded completely or not at all; a second run records only what is still different.
+RDF is the complete state of a set (docs/rdf.md); with --delta, or --add and --remove, it is a difference, of which all or
+nothing is recorded.
 
 Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded before wrong input, 5 try again later,
 6 no secure connection, 10 a server has the store open, 12 not authorised, 13 disk, 130 cancelled.";
@@ -70,6 +74,27 @@ pub(crate) struct ImportArgs {
     /// Of RDF: record deletions however many there are
     #[arg(long)]
     pub(crate) confirm_deletions: bool,
+    /// Of RDF: the files are RDF Patch, which adds and removes statements (A and D), and not the
+    /// complete state
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) delta: bool,
+    /// Of RDF: add the statements of this file, and leave all others; repeatable
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    pub(crate) add: Vec<PathBuf>,
+    /// Of RDF: remove the statements of this file, which have no blank nodes, and leave all others;
+    /// repeatable
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    pub(crate) remove: Vec<PathBuf>,
+    /// Of RDF: count only statements of this graph, `default` for those in none; repeatable [default:
+    /// all]
+    #[arg(long, value_name = "IRI")]
+    pub(crate) graph: Vec<String>,
+    /// Skip statements that are to be removed and are not there
+    #[arg(long)]
+    pub(crate) lenient: bool,
+    /// Of RDF: give blank nodes of several entities or of none IRIs that begin with this
+    #[arg(long, value_name = "URL", value_parser = crate::config::check_base)]
+    pub(crate) skolemize: Option<String>,
     /// Changes recorded in one transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
@@ -83,9 +108,17 @@ pub(crate) struct ImportArgs {
     pub(crate) log: LogAccessArgs,
 }
 
+impl ImportArgs {
+    /// Whether statements are added and removed, and the others stay.
+    pub(crate) fn is_delta(&self) -> bool {
+        self.delta || !self.add.is_empty() || !self.remove.is_empty()
+    }
+}
+
 /// Records the changes that are read.
 pub(crate) fn run(args: &ImportArgs) -> ExitCode {
     let is_rdf = match args.format {
+        _ if args.is_delta() => true,
         Some(format) => crate::rdf::syntax_of(format).is_some(),
         None => args.files.first().is_some_and(|path| crate::rdf::is_rdf(path)),
     };

@@ -1,7 +1,7 @@
 //! One set of a configuration, opened: its log, its watch, and the parts of it that are published,
 //! served and packaged.
 
-use crate::config::{FolderOrigin, Origin, RdfOrigin, SetConfig};
+use crate::config::{Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig};
 use crate::stores::Stores;
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, NewSet, PageRule, SetId};
@@ -12,6 +12,7 @@ use abreast_source::deposit::Deposit;
 use abreast_source::dump::{DumpSet, Dumps};
 use abreast_source::links::Links;
 use abreast_source::origin::rdf::{EntityWriter, RdfFolder, RdfOptions, RdfWatch};
+use abreast_source::origin::sparql::SparqlSet;
 use abreast_source::projection::sdshare::{SetSnapshots, SnapshotOptions};
 use abreast_source::publish::{Notifications, PublishedSet, SetUrls, SourceUrls};
 use abreast_source::versions::{KeptSet, VersionUrls};
@@ -167,26 +168,41 @@ impl SetOpener<'_> {
         })
     }
 
-    /// Entities, and the watch of the files that describe them.
+    /// Entities, and the watch of what describes them.
     fn rdf(&self, origin: &RdfOrigin, slug: &str, id: SetId) -> Result<Opened> {
         let contents = self.contents.context("descriptions of entities have no place")?;
         let representations = self.kept(Representations::elsewhere());
         let mut options = RdfOptions::new(crate::rdf::temporary_folder(self.stores)?);
         options.digests = origin.digests;
+        options.skolemize.clone_from(&origin.skolemize);
+        options.sort.graphs.clone_from(&origin.graphs);
+        let record = Some(crate::rdf::record_of_files(&options, slug));
         let (log, contents) = (Arc::clone(self.log), contents.clone());
-        let Some(path) = origin.folder.clone() else {
-            let entities = EntityWriter::new(log, id, contents, &options);
-            return Ok(Opened {
-                representations,
-                watch: None,
-                rdf: None,
-                status: Arc::default(),
-                deposit: None,
-                entities: Some(Arc::new(entities)),
-            });
+        let watch = match &origin.descriptions {
+            Descriptions::Given => {
+                let entities = EntityWriter::new(log, id, contents, &options);
+                return Ok(Opened {
+                    representations,
+                    watch: None,
+                    rdf: None,
+                    status: Arc::default(),
+                    deposit: None,
+                    entities: Some(Arc::new(entities)),
+                });
+            }
+            Descriptions::Folder(path) => RdfWatch::start(RdfFolder {
+                path: path.clone(),
+                log,
+                set: id,
+                contents,
+                options,
+                record,
+            }),
+            Descriptions::Endpoint(sparql) => {
+                RdfWatch::poll(SparqlSet::new((**sparql).clone(), log, id, contents, options))
+            }
         };
-        let watch = RdfWatch::start(RdfFolder { path, log, set: id, contents, options })
-            .with_context(|| format!("cannot start the watch of the set `{slug}`"))?;
+        let watch = watch.with_context(|| format!("cannot start the watch of the set `{slug}`"))?;
         if self.confirm_deletions {
             watch.status().confirm_deletions();
         }

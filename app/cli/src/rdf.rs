@@ -1,6 +1,6 @@
 //! `abreast import` of RDF: files become the complete state of a set of entities.
 
-use crate::config::{File, Origin, ServeConfig, UsageError};
+use crate::config::{Descriptions, File, Origin, ServeConfig, UsageError};
 use crate::import::{Format, ImportArgs};
 use crate::log_access::ExitCodeError;
 use crate::open_set::open_log;
@@ -8,7 +8,7 @@ use crate::stores::{Stores, Task};
 use abreast_core::{Beginning, ChangeLog as _, Clock as _, NewSet, SetId, SystemClock};
 use abreast_rdf::Syntax;
 use abreast_source::origin::rdf::{
-    RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, replace,
+    Delta, RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply, replace,
 };
 use abreast_statements::Error;
 use abreast_store::SqliteLog;
@@ -18,15 +18,20 @@ use std::path::{Path, PathBuf};
 /// Exit code: deletions are held.
 const HELD: u8 = 7;
 
-/// An empty folder for temporary files, in the store's folder: they may be as large as the input.
+/// The folder for temporary files, in the store's folder: they may be as large as the input.
 ///
 /// # Errors
-/// It cannot be made or emptied.
+/// It cannot be made.
 pub(crate) fn temporary_folder(stores: &Stores) -> Result<PathBuf> {
     let path = stores.path("temporary");
     std::fs::create_dir_all(&path)
         .with_context(|| format!("cannot make the folder `{}`", path.display()))?;
     Ok(path)
+}
+
+/// Where it is kept which files a set was read from last.
+pub(crate) fn record_of_files(options: &RdfOptions, slug: &str) -> PathBuf {
+    options.sort.temporary.join(format!("{slug}.read"))
 }
 
 /// The syntax that a format stands for.
@@ -55,12 +60,20 @@ pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
     if args.dry_run {
         bail!(UsageError("`--dry-run` is not known for RDF (help: leave it out)".into()));
     }
-    let Opened { stores, log, set, digests } = open(args)?;
+    let Opened { stores, log, set, digests, skolemize, graphs } = open(args)?;
     let contents = stores.contents()?;
     let mut options = RdfOptions::new(temporary_folder(&stores)?);
     options.confirm_deletions = args.confirm_deletions;
     options.digests = digests;
+    options.skolemize = args.skolemize.clone().or(skolemize);
+    options.sort.graphs = if args.graph.is_empty() { graphs } else { args.graph.clone() };
     let target = RdfTarget { log: &log, set, contents: &contents, options: &options };
+    if args.is_delta() {
+        let report =
+            apply(target, deltas(args), args.lenient, SystemClock.now()).map_err(refused)?;
+        report.warn();
+        return Ok(report);
+    }
     let inputs = args.files.iter().map(|path| input(path, args.format));
     let inputs: Vec<_> = match args.files.as_slice() {
         [] => vec![Ok(standard_input(args.format)?)],
@@ -83,6 +96,35 @@ fn input(path: &Path, format: Option<Format>) -> std::io::Result<RdfInput> {
     }
 }
 
+/// The inputs of a delta, in the order in which they apply: removals first.
+fn deltas(args: &ImportArgs) -> impl Iterator<Item = std::io::Result<Delta>> {
+    let patches = args.files.iter().map(|path| patch(path).map(Delta::Patch));
+    let removed = args.remove.iter().map(|path| input(path, args.format).map(Delta::Remove));
+    let added = args.add.iter().map(|path| input(path, args.format).map(Delta::Add));
+    let from_input = || {
+        let bytes = RdfBytes::Stream(Box::new(std::io::stdin()));
+        let name = "standard input".to_owned();
+        Ok(Delta::Patch(RdfInput { name, syntax: Syntax::NQuads, base: None, bytes }))
+    };
+    let is_input = args.delta && args.files.is_empty();
+    patches.chain(is_input.then(from_input)).chain(removed).chain(added)
+}
+
+/// A file of RDF Patch, perhaps compressed.
+fn patch(path: &Path) -> std::io::Result<RdfInput> {
+    let file = std::fs::File::open(path)?;
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    let bytes = match ending.as_str() {
+        "gz" | "bz2" | "xz" | "zst" => abreast_statements::unpacked(file, &ending),
+        _ => None,
+    };
+    let bytes = match bytes {
+        Some(bytes) => RdfBytes::Stream(bytes),
+        None => RdfBytes::File(std::fs::File::open(path)?),
+    };
+    Ok(RdfInput { name: path.display().to_string(), syntax: Syntax::NQuads, base: None, bytes })
+}
+
 fn standard_input(format: Option<Format>) -> Result<RdfInput> {
     let syntax = format.and_then(syntax_of).context("standard input has no name")?;
     let bytes = RdfBytes::Stream(Box::new(std::io::stdin()));
@@ -97,7 +139,8 @@ pub(crate) fn refused(error: RdfError) -> anyhow::Error {
             code: HELD,
         }
         .into(),
-        RdfError::Statements(Error::Input { .. } | Error::TooLarge(_) | Error::Line { .. }) => {
+        RdfError::Delta(_)
+        | RdfError::Statements(Error::Input { .. } | Error::TooLarge(_) | Error::Line { .. }) => {
             let cause = std::error::Error::source(&error)
                 .map_or(String::new(), |cause| format!(": {cause}"));
             ExitCodeError { message: format!("cannot import {error}{cause}"), code: 2 }.into()
@@ -111,6 +154,8 @@ struct Opened {
     log: SqliteLog,
     set: SetId,
     digests: abreast_source::DigestPolicy,
+    skolemize: Option<String>,
+    graphs: Vec<String>,
 }
 
 fn open(args: &ImportArgs) -> Result<Opened> {
@@ -125,9 +170,14 @@ fn open(args: &ImportArgs) -> Result<Opened> {
                 args.set
             )));
         };
-        if origin.folder.is_some() {
+        let follows = match &origin.descriptions {
+            Descriptions::Given => None,
+            Descriptions::Folder(_) => Some("the files of its folder"),
+            Descriptions::Endpoint(_) => Some("its endpoint"),
+        };
+        if let Some(what) = follows {
             bail!(UsageError(format!(
-                "the set `{}` follows the files of its folder (help: change these, or leave out `folder`)",
+                "the set `{}` follows {what} (help: change that, or let the set have neither `folder` nor `endpoint`)",
                 args.set
             )));
         }
@@ -135,7 +185,9 @@ fn open(args: &ImportArgs) -> Result<Opened> {
         let log = stores.log()?;
         let id = open_log(&log, set)?;
         stores.keep();
-        return Ok(Opened { stores, log, set: id, digests: origin.digests });
+        let (digests, skolemize) = (origin.digests, origin.skolemize.clone());
+        let graphs = origin.graphs.clone();
+        return Ok(Opened { stores, log, set: id, digests, skolemize, graphs });
     }
     let Some(data) = &args.log.data else {
         bail!(UsageError(
@@ -151,5 +203,6 @@ fn open(args: &ImportArgs) -> Result<Opened> {
         .with_context(|| format!("cannot import RDF into the set `{}`", args.set))?
         .id;
     stores.keep();
-    Ok(Opened { stores, log, set: id, digests: abreast_source::DigestPolicy::default() })
+    let digests = abreast_source::DigestPolicy::default();
+    Ok(Opened { stores, log, set: id, digests, skolemize: None, graphs: Vec::new() })
 }

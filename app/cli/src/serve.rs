@@ -2,7 +2,7 @@
 
 use crate::api::ApiConfig;
 use crate::args::ServeArgs;
-use crate::config::{File, Origin, ServeConfig, SetConfig, SetFile, UsageError};
+use crate::config::{Descriptions, File, Origin, ServeConfig, SetConfig, SetFile, UsageError};
 use crate::open_set::SetOpener;
 use crate::push::{Delivery, SitePublisher};
 use crate::signals::Signals;
@@ -49,6 +49,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
             follow_links: args.follow_links.then_some(true),
             filter: args.rules.rules.clone(),
             origin: args.origin.clone(),
+            skolemize: args.skolemize.clone(),
             folder: args.folder.clone().unwrap_or_default(),
             digests: args.digests.clone(),
             debounce: args.debounce.clone(),
@@ -297,10 +298,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
             let origin = match &set.origin {
                 Origin::Folder(folder) => folder.path.display().to_string(),
                 Origin::Records => "records".to_owned(),
-                Origin::Rdf(rdf) => rdf
-                    .folder
-                    .as_ref()
-                    .map_or_else(|| "entities".to_owned(), |folder| folder.display().to_string()),
+                Origin::Rdf(rdf) => match &rdf.descriptions {
+                    Descriptions::Folder(folder) => folder.display().to_string(),
+                    Descriptions::Endpoint(sparql) => sparql.url.clone(),
+                    Descriptions::Given => "entities".to_owned(),
+                },
             };
             (set.slug.clone(), origin)
         })

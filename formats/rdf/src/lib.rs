@@ -9,6 +9,7 @@ mod diff;
 mod json_ld;
 mod lines;
 mod nesting;
+mod patch;
 mod rdf_xml;
 mod read;
 mod read_error;
@@ -29,6 +30,7 @@ pub use closure::{
 };
 pub use contexts::Contexts;
 pub use diff::{Difference, OtherVersion, difference};
+pub use patch::{PatchRow, read_patch};
 pub use read::{ReadLimits, ReadOptions, Visit, read};
 pub use read_error::ReadError;
 pub use skolem::{SkolemError, skolemize, unskolemize};

@@ -383,8 +383,11 @@ fn write_data(data: &mut String, lines: &[u8], blanks: &mut usize) -> Result<(),
     Ok(())
 }
 
-/// An IRI as SPARQL writes it.
-fn iri(text: &str) -> Result<String, SparqlError> {
+/// An IRI as SPARQL writes it: in brackets.
+///
+/// # Errors
+/// SPARQL does not permit the IRI.
+pub fn iri(text: &str) -> Result<String, SparqlError> {
     if text.is_empty() || !text.bytes().all(is_iri_byte) {
         return Err(SparqlError::Iri { iri: text.to_owned() });
     }

@@ -34,6 +34,8 @@ struct Inner {
     problems: u64,
     folder: Option<Folder>,
     held: Option<Held>,
+    /// Of sets of entities: blank nodes of several entities, and of none.
+    blank_nodes: Option<(u64, u64)>,
     confirmed: bool,
     /// The confirmation was taken by a scan that has not ended.
     confirming: bool,
@@ -58,6 +60,16 @@ impl WatchStatus {
     /// The folder as it was last read. Another one may take its place and be read from then on.
     pub fn folder(&self) -> Option<Folder> {
         self.lock().folder.clone()
+    }
+
+    /// Of a set of entities: blank nodes in what was read last that belong to several entities, each
+    /// of which has a copy, and those that belong to none and are not published.
+    pub fn blank_nodes(&self) -> Option<(u64, u64)> {
+        self.lock().blank_nodes
+    }
+
+    pub(crate) fn set_blank_nodes(&self, shared: u64, unreached: u64) {
+        self.lock().blank_nodes = Some((shared, unreached));
     }
 
     /// Deletions that wait for a confirmation.

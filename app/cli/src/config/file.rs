@@ -50,7 +50,8 @@ pub(crate) struct SetFile {
     /// Whom to ask: a mail address, or that of a page.
     pub(crate) contact: Option<String>,
     /// The origin of the resources: `folder` (default), `records` of resources that live elsewhere,
-    /// which come through the API, or `rdf`: entities described in RDF.
+    /// which come through the API, `rdf`: entities described in RDF, or `sparql`: entities described
+    /// in an endpoint.
     pub(crate) origin: Option<String>,
     /// The folder to publish.
     #[serde(default)]
@@ -58,6 +59,15 @@ pub(crate) struct SetFile {
     /// Of `origin = "rdf"`: the beginning of the IRIs of the entities, which their addresses here
     /// leave out.
     pub(crate) namespace: Option<String>,
+    /// Of `origin = "rdf"` and `"sparql"`: the beginning of the IRIs of blank nodes that belong to
+    /// several entities or to none. Default: they get none.
+    pub(crate) skolemize: Option<String>,
+    /// Of `origin = "rdf"`: the graphs whose statements count, `default` for statements in none.
+    /// Default: all.
+    #[serde(default)]
+    pub(crate) graphs: Vec<String>,
+    /// Of `origin = "sparql"`: the endpoint.
+    pub(crate) endpoint: Option<super::endpoint::EndpointFile>,
     /// The older spelling of `origin = "records"`, which is still read.
     pub(crate) records: Option<bool>,
     /// Rules for links of resources.
@@ -216,7 +226,12 @@ impl SetFile {
 
     /// Whether its resources are entities.
     pub(crate) fn is_rdf(&self) -> bool {
-        self.origin.as_deref() == Some("rdf")
+        matches!(self.origin.as_deref(), Some("rdf" | "sparql"))
+    }
+
+    /// Whether its entities are in an endpoint.
+    pub(crate) fn is_sparql(&self) -> bool {
+        self.origin.as_deref() == Some("sparql")
     }
 
     /// Whether no folder is published.
@@ -264,6 +279,6 @@ mod tests {
             let table = tables[name].as_table().unwrap();
             assert!(known.iter().all(|key| table.contains_key(*key)), "{name}");
         }
-        assert_eq!(file.set.len(), 3);
+        assert_eq!(file.set.len(), 4);
     }
 }

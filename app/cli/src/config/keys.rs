@@ -22,6 +22,9 @@ pub(crate) const SET_KEYS: &[&str] = &[
     "folder",
     "origin",
     "namespace",
+    "skolemize",
+    "graphs",
+    "endpoint",
     "records",
     "links",
     "set_links",
@@ -55,7 +58,7 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
         }
         "wait_for_quiet" | "follow_links" => Some(false.into()),
         "events" => Some(true.into()),
-        "links" | "set_links" | "include" | "exclude" | "filter" | "filter_from" => {
+        "links" | "set_links" | "graphs" | "include" | "exclude" | "filter" | "filter_from" => {
             Some(toml::Value::Array(Vec::new()))
         }
         "digests" => Some("md5".into()),
@@ -82,6 +85,10 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
 pub(crate) fn fill_in(key: &str, table: &mut toml::Table) {
     let defaults = match key {
         "archives" => vec![("keep", Some(52.into()))],
+        "endpoint" => super::ENDPOINT_KEYS
+            .iter()
+            .map(|key| (*key, super::endpoint::default_of(key)))
+            .collect(),
         "dumps" => crate::dumps::DUMPS_KEYS
             .iter()
             .map(|key| (*key, crate::dumps::default_of(key)))

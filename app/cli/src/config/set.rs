@@ -70,10 +70,24 @@ impl Origin {
 /// Entities, and where their descriptions come from.
 #[derive(Clone, Debug)]
 pub(crate) struct RdfOrigin {
-    /// The folder with the files that describe them; `None` when they are imported.
-    pub(crate) folder: Option<PathBuf>,
+    pub(crate) descriptions: Descriptions,
+    /// The beginning of the IRIs of blank nodes that belong to several entities or to none.
+    pub(crate) skolemize: Option<String>,
+    /// The graphs whose statements count; empty for all.
+    pub(crate) graphs: Vec<String>,
     pub(crate) namespace: String,
     pub(crate) digests: abreast_source::DigestPolicy,
+}
+
+/// Where descriptions of entities come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Descriptions {
+    /// The files of a folder.
+    Folder(PathBuf),
+    /// An endpoint.
+    Endpoint(Box<abreast_source::origin::sparql::SparqlOptions>),
+    /// They are imported, or come through the API.
+    Given,
 }
 
 /// A folder that is published, and how it is read.
@@ -100,6 +114,8 @@ pub(super) fn check_set(
     let (records, rdf) = (set.is_records(), set.is_rdf());
     check_origin(&set, problems);
     let namespace = check_namespace(&set, problems);
+    check_skolemize(&set, problems);
+    check_graphs(&set, problems);
     let filter = crate::rule_args::check(&set, records || rdf, problems);
     let folder = check_folder(&set, problems);
     let slug = set.name.unwrap_or_else(|| slug_of(&folder));
@@ -174,8 +190,20 @@ pub(super) fn check_set(
     let origin = if records {
         Origin::Records
     } else if rdf {
-        let folder = (!folder.as_os_str().is_empty()).then_some(folder);
-        Origin::Rdf(RdfOrigin { folder, namespace, digests })
+        let descriptions = match set.endpoint {
+            Some(endpoint) => {
+                Descriptions::Endpoint(Box::new(super::endpoint::check(endpoint, reread, problems)))
+            }
+            None if folder.as_os_str().is_empty() => Descriptions::Given,
+            None => Descriptions::Folder(folder),
+        };
+        Origin::Rdf(RdfOrigin {
+            descriptions,
+            skolemize: set.skolemize,
+            graphs: set.graphs,
+            namespace,
+            digests,
+        })
     } else {
         Origin::Folder(FolderOrigin {
             path: folder,
@@ -195,8 +223,15 @@ pub(super) fn check_set(
 
 /// Checks `origin` and the older `records`.
 fn check_origin(set: &SetFile, problems: &mut Vec<String>) {
+    if set.is_sparql() != set.endpoint.is_some() {
+        problems.push(
+            "`endpoint`: a set with `origin = \"sparql\"` has one, and no other (help: for example `endpoint = { url = \
+             \"https://id.example.org/sparql\" }`)"
+                .to_owned(),
+        );
+    }
     match (set.origin.as_deref(), set.records) {
-        (None | Some("folder" | "records" | "rdf"), None) => {}
+        (None | Some("folder" | "records" | "rdf" | "sparql"), None) => {}
         (None, Some(_)) => {
             let name = set.name.as_deref().unwrap_or_default();
             let help =
@@ -205,15 +240,61 @@ fn check_origin(set: &SetFile, problems: &mut Vec<String>) {
                 "set `{name}`: `records` is the older spelling of `origin` (help: {help})"
             );
         }
-        (Some("folder" | "records" | "rdf"), Some(_)) => {
+        (Some("folder" | "records" | "rdf" | "sparql"), Some(_)) => {
             problems.push(
                 "`records`: `origin` is given as well (help: leave `records` out)".to_owned(),
             );
         }
         (Some(other), _) => {
-            problems
-                .push(format!("`origin`: `{other}` is not known (help: folder, records or rdf)"));
+            problems.push(format!(
+                "`origin`: `{other}` is not known (help: folder, records, rdf or sparql)"
+            ));
         }
+    }
+}
+
+/// Checks `skolemize`.
+fn check_skolemize(set: &SetFile, problems: &mut Vec<String>) {
+    let Some(base) = &set.skolemize else { return };
+    if !set.is_rdf() {
+        problems.push(
+            "`skolemize`: only entities have blank nodes (help: leave it out, or set `origin = \"rdf\"`)".to_owned(),
+        );
+    } else if set.endpoint.as_ref().is_some_and(|endpoint| endpoint.entities.is_some()) {
+        problems.push(
+            "`skolemize`: entities that are described part by part do not show which blank nodes they share (help: leave \
+             `entities` or `skolemize` out)"
+                .to_owned(),
+        );
+    } else if let Err(problem) = check_base(base) {
+        problems.push(format!("`skolemize`: {problem}"));
+    }
+}
+
+/// Checks `graphs`.
+fn check_graphs(set: &SetFile, problems: &mut Vec<String>) {
+    if !set.graphs.is_empty() && (!set.is_rdf() || set.is_sparql()) {
+        problems.push(
+            "`graphs`: only files of RDF have several (help: leave it out, or set `origin = \"rdf\"`; an endpoint has `graph`)"
+                .to_owned(),
+        );
+    }
+    for graph in set.graphs.iter().filter(|graph| *graph != "default") {
+        if let Err(reason) = abreast_source::links::absolute_uri(graph) {
+            problems.push(format!(
+                "`graphs`: `{graph}`: {reason} (help: the IRI of a graph, or `default` for statements in none)"
+            ));
+        }
+    }
+}
+
+/// Checks the beginning of IRIs of blank nodes.
+pub(crate) fn check_base(base: &str) -> Result<String, String> {
+    match abreast_source::links::absolute_uri(base) {
+        Ok(()) if base.starts_with("http") => Ok(base.to_owned()),
+        _ => Err(format!(
+            "`{base}` is not the beginning of an IRI (help: for example `https://id.example.org`)"
+        )),
     }
 }
 
@@ -249,6 +330,12 @@ fn check_folder(set: &SetFile, problems: &mut Vec<String>) -> PathBuf {
                 "`name`: a set of records needs one (help: add `name = \"records\"`)".to_owned(),
             );
         }
+        return PathBuf::new();
+    }
+    if set.is_sparql() && has_folder {
+        problems.push(format!(
+            "`folder`: a set whose entities are in an endpoint has none (help: leave out `{shown}`)"
+        ));
         return PathBuf::new();
     }
     if set.is_rdf() && !has_folder {

@@ -3,6 +3,7 @@
 use crate::api::send_with;
 use crate::world::{Source, abreast, audit, get, sync};
 use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
+use abreast_testkit::endpoint::{Endpoint, Fault};
 use abreast_testkit::folder::files;
 use abreast_testkit::{Random, eventually, kills, run, seed};
 use oxrdf::{Triple, TripleRef};
@@ -202,6 +203,60 @@ fn a_description_can_be_put_through_the_api() {
 }
 
 #[test]
+fn shared_blank_nodes_are_counted_and_can_get_iris() {
+    let place = Place::new();
+    place
+        .write("one.ttl", "@prefix : <http://id.example/> .\n:a :p _:x . :b :p _:x . _:x :q 1 .\n");
+    let source = place.serve(0);
+    let shared = |source: &Source, count: u32| {
+        eventually("blank nodes are counted", || {
+            let metrics = String::from_utf8(source.get("/metrics").unwrap()).unwrap();
+            metrics.contains(&format!("abreast_source_shared_blank_nodes{{set=\"set\"}} {count}\n"))
+        });
+    };
+    shared(&source, 1);
+    assert_eq!(source.stop(), Some(0));
+    std::thread::sleep(Duration::from_millis(200));
+    let options = ["--origin", "rdf", "--skolemize", "http://id.example"];
+    let source = Source::start(&place.path("rdf"), 0, &options);
+    shared(&source, 0);
+    let changes = String::from_utf8(source.get("/api/v1/sets/set/changes").unwrap()).unwrap();
+    let named = "\"uri\":\"http://id.example/.well-known/genid/";
+    assert_eq!(changes.matches(named).count(), 1, "{changes}");
+}
+
+#[test]
+fn a_difference_is_imported_whole_or_not_at_all() {
+    let place = Place::new();
+    place.write("all.ttl", TURTLE);
+    let all = place.path("rdf/all.ttl");
+    assert_eq!(place.import(&[all.to_str().unwrap()]).0, 0);
+    place.write("patch", "A <http://id.example/c> <http://p> \"1\" .\nD <http://id.example/b> <http://id.example/p> \"none\" .\n");
+    let patch = place.path("rdf/patch");
+    let patch = patch.to_str().unwrap();
+    let (code, _, errors) = place.import(&["--delta", patch]);
+    assert_eq!(code, 2);
+    assert!(errors.contains("is not there") && errors.contains("--lenient"), "{errors}");
+    let (code, line, errors) = place.import(&["--delta", patch, "--lenient"]);
+    assert_eq!(
+        (code, line["created"].as_u64(), line["unchanged"].as_u64()),
+        (0, Some(1), Some(1)),
+        "{errors}"
+    );
+    place.write("old.nt", "<http://id.example/c> <http://p> \"1\" .\n");
+    place.write("new.ttl", "<http://id.example/d> <http://p> [ <http://p> 2 ] .");
+    let (old, new) = (place.path("rdf/old.nt"), place.path("rdf/new.ttl"));
+    let (code, line, errors) =
+        place.import(&["--remove", old.to_str().unwrap(), "--add", new.to_str().unwrap()]);
+    assert_eq!(
+        (code, line["created"].as_u64(), line["deleted"].as_u64()),
+        (0, Some(1), Some(1)),
+        "{errors}"
+    );
+    assert_eq!(place.import(&["--add", new.to_str().unwrap(), patch]).0, 2);
+}
+
+#[test]
 fn a_static_site_has_each_description_as_a_file() {
     let place = Place::new();
     let site = place.path("site");
@@ -298,4 +353,68 @@ fn kills_between_and_inside_of_states_lose_nothing() {
     assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, &text));
     assert_eq!(sync(&source.url(), &copy, 0, &[])["updated"], 0);
     assert_eq!(audit(&source.url(), &copy), 0);
+}
+
+#[test]
+fn entities_of_an_endpoint_are_published_and_followed() {
+    let (place, endpoint) = (Place::new(), Endpoint::start());
+    let text = |city: &str| {
+        format!(
+            "<http://id.example/a> <http://p/city> \"{city}\" .\n<http://id.example/b> <http://p/by> _:x .\n\
+             _:x <http://p/name> \"x\" .\n"
+        )
+    };
+    endpoint.update(&format!("INSERT DATA {{ {} }}", text("London")));
+    fs::write(place.path("secret"), "hush").unwrap();
+    let config = place.path("abreast.toml");
+    let set = |more: &str| {
+        let data = place.path("data");
+        let text = format!(
+            "data = {data:?}\n[[set]]\nname = \"set\"\norigin = \"sparql\"\n[set.endpoint]\nurl = {:?}\nevery = \"1s\"\n\
+             token_file = {:?}\n{more}\n",
+            endpoint.query_url(),
+            place.path("secret")
+        );
+        fs::write(&config, text).unwrap();
+        config.to_str().unwrap().to_owned()
+    };
+    let source = Source::start_config(&set(""));
+    let copy = place.path("copy");
+    assert_copy_of(&source, &copy, &descriptions(Syntax::NTriples, &text("London")));
+    assert!(
+        endpoint
+            .heads()
+            .iter()
+            .all(|head| head.to_lowercase().contains("authorization: bearer hush"))
+    );
+    endpoint.update(
+        "DELETE DATA { <http://id.example/a> <http://p/city> \"London\" } ;
+         INSERT DATA { <http://id.example/a> <http://p/city> \"Paris\" }",
+    );
+    assert_copy_of(&source, &copy, &descriptions(Syntax::NTriples, &text("Paris")));
+    // An endpoint that fails changes nothing, and the server stays ready.
+    endpoint.judge_queries(|_| Some(Fault::Status(400)));
+    eventually("the failure is noticed", || {
+        let sets = String::from_utf8(source.get("/api/v1/sets").unwrap()).unwrap();
+        sets.contains("\"state\":\"vanished\"")
+    });
+    assert!(source.get("/readyz").is_some());
+    assert_copy_of(&source, &copy, &descriptions(Syntax::NTriples, &text("Paris")));
+    endpoint.judge_queries(|_| None);
+    let port = source.port();
+    assert_eq!(source.stop(), Some(0));
+    let source = Source::start_config_at(&set("entities = \"?entity ?p ?o\"\nbatch = 1"), port);
+    endpoint.update("DELETE WHERE { <http://id.example/a> ?p ?o }");
+    let mut expected = descriptions(Syntax::NTriples, &text("Paris"));
+    expected.remove("http://id.example/a");
+    assert_copy_of(&source, &copy, &expected);
+    assert_eq!(place.import(&["--config", &set(""), "x.nt"]).0, 2);
+    // A wrong configuration is refused with its line.
+    let wrong = set("graph = \"none\"\nentities = \"?x ?p ?o\"\nbatch = 0\nuser = \"me\"");
+    let output = run(abreast().args(["serve", "--config", &wrong]));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    for part in ["`endpoint.graph`", "`endpoint.entities`", "`endpoint.batch`", "`endpoint.user`"] {
+        assert!(errors.contains(part), "{part} in {errors}");
+    }
 }

@@ -40,7 +40,8 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
             Err(error) => return try_later(&format!("set `{slug}`: {error}"), 10),
         }
         match set.watch.state() {
-            WatchState::Vanished(reason) => {
+            // Descriptions of entities are served from the store.
+            WatchState::Vanished(reason) if set.published.representations.has_folder() => {
                 return try_later(&format!("set `{slug}`: {reason}"), 10);
             }
             WatchState::Failed(reason) => {
@@ -85,8 +86,18 @@ pub(crate) fn metrics(site: &Site) -> Answer {
                 .set(head.time.as_micros() as f64 / 1e6);
             gauge!("abreast_resources", "set" => slug.clone()).set(head.resources as f64);
         }
-        let watching = !set.published.representations.has_folder()
-            || matches!(set.watch.state(), WatchState::Watching | WatchState::Scanning);
+        let watching = match set.watch.state() {
+            WatchState::Watching | WatchState::Scanning => true,
+            WatchState::Vanished(_) | WatchState::Failed(_) => false,
+            WatchState::Starting | WatchState::Stopped => {
+                !set.published.representations.has_folder()
+            }
+        };
+        if let Some((shared, unreached)) = set.watch.blank_nodes() {
+            gauge!("abreast_source_shared_blank_nodes", "set" => slug.clone()).set(shared as f64);
+            gauge!("abreast_source_unreached_blank_nodes", "set" => slug.clone())
+                .set(unreached as f64);
+        }
         gauge!("abreast_source_watching", "set" => slug.clone()).set(f64::from(u8::from(watching)));
         let held = set.watch.held().map_or(0, |held| held.missing);
         gauge!("abreast_source_held_deletions", "set" => slug.clone()).set(held as f64);

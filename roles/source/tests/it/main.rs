@@ -18,6 +18,7 @@ mod restless;
 mod scan;
 mod sdshare;
 mod sdshare_entities;
+mod sparql;
 mod static_site;
 mod versions;
 mod watch;

@@ -4,7 +4,8 @@ use abreast_contents::Contents;
 use abreast_core::{Beginning, ChangeLog, KeyRange, Kind, NewSet, Position, SetId, SystemClock};
 use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
 use abreast_source::origin::rdf::{
-    RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, replace,
+    Delta, RdfBytes, RdfError, RdfFolder, RdfInput, RdfOptions, RdfReport, RdfTarget, apply,
+    replace,
 };
 use abreast_statements::Error;
 use abreast_store::MemoryLog;
@@ -16,18 +17,18 @@ use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-struct Place {
-    log: MemoryLog,
-    set: SetId,
-    contents: Contents,
-    options: RdfOptions,
+pub(crate) struct Place {
+    pub(crate) log: Arc<MemoryLog>,
+    pub(crate) set: SetId,
+    pub(crate) contents: Contents,
+    pub(crate) options: RdfOptions,
     _temporary: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let temporary = tempfile::tempdir().unwrap();
-        let log = MemoryLog::new(Arc::new(SystemClock));
+        let log = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
         let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
         let set = log.open_set(&new).unwrap().id;
         let contents = Contents::open(&temporary.path().join("contents")).unwrap();
@@ -38,7 +39,7 @@ impl Place {
 
     fn read(&self, inputs: Vec<RdfInput>) -> Result<RdfReport, RdfError> {
         let target = RdfTarget {
-            log: &self.log,
+            log: &*self.log,
             set: self.set,
             contents: &self.contents,
             options: &self.options,
@@ -51,7 +52,7 @@ impl Place {
     }
 
     /// The description of each entity.
-    fn state(&self) -> BTreeMap<String, String> {
+    pub(crate) fn state(&self) -> BTreeMap<String, String> {
         let mut state = BTreeMap::new();
         self.log
             .scan(self.set, &KeyRange::default(), &mut |resource| {
@@ -66,7 +67,7 @@ impl Place {
         state
     }
 
-    fn changes(&self, after: u64) -> Vec<(Kind, String)> {
+    pub(crate) fn changes(&self, after: u64) -> Vec<(Kind, String)> {
         let mut changes = Vec::new();
         self.log
             .read(self.set, Position(after), &mut |record| {
@@ -102,7 +103,7 @@ fn triples(text: &str) -> Vec<Triple> {
 }
 
 /// What the state should be.
-fn expected(text: &str) -> BTreeMap<String, String> {
+pub(crate) fn expected(text: &str) -> BTreeMap<String, String> {
     let triples = triples(text);
     let entities = Entities::new(triples.iter().map(Triple::as_ref));
     entities
@@ -204,6 +205,70 @@ fn blank_nodes_of_none_and_of_several_entities_are_counted() {
 }
 
 #[test]
+fn blank_nodes_of_none_and_of_several_can_become_entities() {
+    let mut place = Place::new();
+    place.options.skolemize = Some("http://a".to_owned());
+    let text = "<http://a/1> <http://p> _:shared .\n<http://a/2> <http://p> _:shared .\n\
+                _:shared <http://p> _:below .\n_:below <http://p> \"x\" .\n\
+                _:root <http://p> _:leaf .\n_:leaf <http://p> <http://a/1> .\n";
+    let report = place.read(vec![file(text)]).unwrap();
+    assert_eq!(
+        (report.entities, report.shared_blank_nodes, report.unreached_blank_nodes),
+        (4, 0, 0)
+    );
+    let keys: Vec<_> = place.state().into_keys().collect();
+    let named = keys.iter().filter(|key| key.starts_with("http://a/.well-known/genid/"));
+    assert_eq!(named.count(), 2, "{keys:?}");
+    let other = text.replace("_:shared", "_:z").replace("_:root", "_:a");
+    assert_eq!(place.replace(Syntax::NTriples, &other).unwrap().unchanged, 4);
+    let changed = text.replace("\"x\"", "\"y\"");
+    let report = place.replace(Syntax::NTriples, &changed).unwrap();
+    assert_eq!((report.created, report.updated, report.deleted, report.unchanged), (1, 2, 1, 1));
+    place.options.skolemize = Some("a".to_owned());
+    assert!(place.replace(Syntax::NTriples, text).is_err());
+}
+
+#[test]
+fn files_that_were_read_last_are_not_read_again() {
+    let place = Place::new();
+    let folder = place.options.sort.temporary.join("files");
+    std::fs::create_dir(&folder).unwrap();
+    let path = folder.join("a.nt");
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.join(name), bytes).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(150));
+    };
+    let rdf = || RdfFolder {
+        path: folder.clone(),
+        log: Arc::clone(&place.log) as _,
+        set: place.set,
+        contents: place.contents.clone(),
+        options: place.options.clone(),
+        record: Some(place.options.sort.temporary.join("record")),
+    };
+    let line = |value: &str| format!("<http://a/{value}> <http://p> \"{value}\" .\n");
+    write("a.nt", line("1").as_bytes());
+    assert_eq!(rdf().read().unwrap().created, 1);
+    assert_eq!(
+        rdf().read().unwrap(),
+        RdfReport { entities: 1, unchanged: 1, ..RdfReport::default() }
+    );
+    write("b.nt", b"no statement\n");
+    assert!(rdf().read().is_err(), "another file is read");
+    std::fs::remove_file(folder.join("b.nt")).unwrap();
+    assert_eq!(rdf().read().unwrap().statements, 0, "the files are those of before");
+    // Whatever was recorded meanwhile is replaced.
+    place.replace(Syntax::NTriples, &line("2")).unwrap();
+    assert_eq!(rdf().read().unwrap().created, 1);
+    let mut other = rdf();
+    other.options.skolemize = Some("http://a".to_owned());
+    assert_eq!(other.read().unwrap().statements, 1, "options that matter are compared");
+    std::fs::write(&path, line("3")).unwrap();
+    rdf().read().unwrap();
+    assert_eq!(rdf().read().unwrap().statements, 1, "it was just written, and may still be");
+}
+
+#[test]
 fn equal_labels_of_two_inputs_are_two_blank_nodes() {
     let place = Place::new();
     let one = "<http://a/1> <http://p> _:x .\n_:x <http://p> \"one\" .\n";
@@ -214,8 +279,8 @@ fn equal_labels_of_two_inputs_are_two_blank_nodes() {
 }
 
 #[test]
-fn graphs_of_quads_are_read_as_one() {
-    let place = Place::new();
+fn graphs_of_quads_are_read_as_one_unless_some_are_named() {
+    let mut place = Place::new();
     let quads = "<http://a/1> <http://p> \"x\" <http://g/1> .\n<http://a/1> <http://p> \"y\" .\n\
                  <http://a/1> <http://p> \"x\" <http://g/2> .\n";
     place.replace(Syntax::NQuads, quads).unwrap();
@@ -227,6 +292,18 @@ fn graphs_of_quads_are_read_as_one() {
                 .as_str()
         )
     );
+    for (graphs, text) in [
+        (vec!["http://g/2"], "<http://a/1> <http://p> \"x\" .\n"),
+        (vec!["default"], "<http://a/1> <http://p> \"y\" .\n"),
+        (
+            vec!["http://g/1", "default"],
+            "<http://a/1> <http://p> \"x\" .\n<http://a/1> <http://p> \"y\" .\n",
+        ),
+    ] {
+        place.options.sort.graphs = graphs.into_iter().map(str::to_owned).collect();
+        place.replace(Syntax::NQuads, quads).unwrap();
+        assert_eq!(place.state(), expected(text));
+    }
 }
 
 #[test]
@@ -243,6 +320,85 @@ fn an_input_in_another_spelling_changes_nothing() {
         assert_eq!((report.unchanged, report.updated, report.created), (2, 0, 0));
     }
     assert_eq!(place.state(), state);
+}
+
+impl Place {
+    fn apply(&self, deltas: Vec<Delta>, lenient: bool) -> Result<RdfReport, RdfError> {
+        let target = RdfTarget {
+            log: &*self.log,
+            set: self.set,
+            contents: &self.contents,
+            options: &self.options,
+        };
+        apply(target, deltas.into_iter().map(Ok), lenient, Timestamp::from_micros(2))
+    }
+
+    fn patch(&self, text: &str) -> Result<RdfReport, RdfError> {
+        self.apply(vec![Delta::Patch(input(Syntax::NQuads, text))], false)
+    }
+}
+
+#[test]
+fn a_delta_changes_only_the_entities_it_is_about() {
+    let place = Place::new();
+    place.replace(Syntax::Turtle, TURTLE).unwrap();
+    let before = place.state();
+    let report = place
+        .patch(
+            "TX .\nA <http://id.example/c> <http://p> _:x .\nA _:x <http://p> \"new\" .\n\
+             D <http://id.example/a#part> <http://id.example/of> <http://id.example/a> .\n\
+             D <http://id.example/b> <http://id.example/in> <http://id.example/a> .\n\
+             A <http://id.example/b> <http://id.example/in> <http://id.example/c> <http://g> .\n\
+             A <http://id.example/a> <http://p> \"gone\" .\nD <http://id.example/a> <http://p> \"gone\" .\nTC .\n",
+        )
+        .unwrap();
+    assert_eq!((report.created, report.updated, report.deleted, report.unchanged), (1, 1, 1, 1));
+    let after = place.state();
+    let iri = |name: &str| format!("http://id.example/{name}");
+    assert_eq!(after[&iri("a")], before[&iri("a")]);
+    assert_eq!(
+        after[&iri("b")],
+        before[&iri("b")].replace("/in> <http://id.example/a>", "/in> <http://id.example/c>")
+    );
+    assert_eq!(
+        after[&iri("c")],
+        expected("<http://id.example/c> <http://p> _:x .\n_:x <http://p> \"new\" .\n")[&iri("c")]
+    );
+    assert!(!after.contains_key(&iri("a#part")));
+    assert_eq!(place.changes(3).len(), 3);
+    // Files of statements; blank nodes of each are its own.
+    let add = |text| Delta::Add(input(Syntax::Turtle, text));
+    let more = "<http://id.example/c> <http://p> [ <http://p> 'more' ] .";
+    let removed = Delta::Remove(input(
+        Syntax::NTriples,
+        "<http://id.example/b> <http://id.example/in> <http://id.example/c> .\n",
+    ));
+    place.apply(vec![removed, add(more), add(more)], false).unwrap();
+    assert_eq!(place.state()[&iri("c")].matches("\"more\"").count(), 2);
+    assert!(!place.state()[&iri("b")].contains("/in>"));
+    // The state is compared with the next complete one as any other.
+    assert_eq!(place.replace(Syntax::Turtle, TURTLE).unwrap().unchanged, 1);
+    assert_eq!(place.state(), before);
+}
+
+#[test]
+fn a_delta_that_does_not_apply_records_nothing() {
+    let place = Place::new();
+    place.replace(Syntax::Turtle, TURTLE).unwrap();
+    let good = "A <http://id.example/b> <http://p> \"x\" .\n";
+    for (wrong, problem) in [
+        ("D <http://id.example/b> <http://p> \"y\" .", "is not there"),
+        ("D <http://id.example/a> <http://p> _:b .", "cannot be removed"),
+        ("A _:b <http://p> \"y\" .", "belong to no entity"),
+        ("X <http://id.example/a> <http://p> \"y\" .", "input"),
+    ] {
+        let error = place.patch(&format!("{good}{wrong}\n")).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+    assert_eq!(place.changes(3), []);
+    let missing = format!("{good}D <http://id.example/b> <http://p> \"y\" .\n");
+    let report = place.apply(vec![Delta::Patch(input(Syntax::NQuads, &missing))], true).unwrap();
+    assert_eq!(report.updated, 1);
 }
 
 /// Statements about a few entities and blank nodes, as lines.

@@ -14,9 +14,9 @@ const PAGE: usize = 10_000;
 
 /// What the log knows of an entity.
 #[derive(Debug)]
-struct Known {
-    witness: Vec<u8>,
-    content: Option<ContentId>,
+pub(in crate::origin) struct Known {
+    pub(in crate::origin) witness: Vec<u8>,
+    pub(in crate::origin) content: Option<ContentId>,
 }
 
 /// Compares; records nothing.
@@ -61,7 +61,7 @@ pub(super) fn compare<'s>(
 }
 
 /// Visits what the log knows, in the order of keys; no transaction is open while it is visited.
-fn each_known(
+pub(in crate::origin) fn each_known(
     target: RdfTarget<'_>,
     mut visit: impl FnMut(String, Known) -> Result<(), RdfError>,
 ) -> Result<(), RdfError> {
@@ -147,7 +147,8 @@ impl Merge<'_> {
     }
 }
 
-fn fingerprint_of(lines: &[u8]) -> Fingerprint {
+/// The beginning of their digest.
+pub(in crate::origin) fn fingerprint_of(lines: &[u8]) -> Fingerprint {
     let mut fingerprint = Fingerprint::default();
     let digest = abreast_contents::address_of(lines);
     fingerprint.copy_from_slice(&digest.0[..size_of::<Fingerprint>()]);

@@ -10,14 +10,17 @@
 //!                                 the log's resources, in key order
 //! ```
 
-mod comparison;
+pub(super) mod comparison;
+mod delta;
 mod description;
-mod plan;
-mod record;
+pub(super) mod plan;
+pub(super) mod record;
+mod seen;
 mod watch;
 mod writer;
 
 pub use abreast_statements::{Bytes as RdfBytes, Input as RdfInput};
+pub use delta::{Delta, apply};
 pub use description::DescriptionOptions;
 pub use watch::{RdfFolder, RdfWatch};
 pub use writer::{EntityWriter, NotDescription, read_description};
@@ -46,6 +49,9 @@ pub struct RdfOptions {
     pub sort: SortOptions,
     /// Record deletions however many there are.
     pub confirm_deletions: bool,
+    /// The beginning of the IRIs that blank nodes get which are the object of several subjects, or
+    /// of none; `None`: they have copies, and are not published.
+    pub skolemize: Option<String>,
 }
 
 impl RdfOptions {
@@ -56,6 +62,7 @@ impl RdfOptions {
             descriptions: DescriptionOptions::default(),
             sort: SortOptions::new(temporary),
             confirm_deletions: false,
+            skolemize: None,
         }
     }
 }
@@ -102,13 +109,13 @@ impl RdfReport {
     pub fn warn(&self) {
         if self.shared_blank_nodes > 0 {
             tracing::warn!(
-                "{} blank nodes belong to several entities; each has a copy (help: give them IRIs)",
+                "{} blank nodes belong to several entities; each has a copy (help: give them IRIs, or set `skolemize`)",
                 self.shared_blank_nodes
             );
         }
         if self.unreached_blank_nodes > 0 {
             tracing::warn!(
-                "{} blank nodes belong to no entity and are not published (help: give them IRIs)",
+                "{} blank nodes belong to no entity and are not published (help: give them IRIs, or set `skolemize`)",
                 self.unreached_blank_nodes
             );
         }
@@ -133,13 +140,25 @@ pub fn replace(
     modified: Timestamp,
 ) -> Result<RdfReport, RdfError> {
     let mut inputs: Vec<_> = inputs.into_iter().collect::<Result<_, _>>()?;
-    let (plan, report) = match in_place(target, &inputs)? {
-        Some(compared) => compared,
-        None => comparison::compare(
-            target,
-            &abreast_statements::sorted(&target.options.sort, inputs.drain(..))?,
-        )?,
+    let Some((plan, report)) = in_place(target, &inputs)? else {
+        let statements = abreast_statements::sorted(&target.options.sort, inputs.drain(..))?;
+        return replace_by(target, statements, modified);
     };
+    record::record(target, plan, modified)?;
+    Ok(report)
+}
+
+/// As [`replace`], by statements that are sorted.
+pub(super) fn replace_by(
+    target: RdfTarget<'_>,
+    mut statements: SortedStatements,
+    modified: Timestamp,
+) -> Result<RdfReport, RdfError> {
+    let options = target.options;
+    if let Some(base) = &options.skolemize {
+        statements = abreast_statements::skolemized(&options.sort, statements, base)?;
+    }
+    let (plan, report) = comparison::compare(target, &statements)?;
     record::record(target, plan, modified)?;
     Ok(report)
 }
@@ -152,6 +171,9 @@ fn in_place(
     let [RdfInput { syntax: Syntax::NTriples, bytes: RdfBytes::File(file), .. }] = inputs else {
         return Ok(None);
     };
+    if target.options.skolemize.is_some() || !target.options.sort.graphs.is_empty() {
+        return Ok(None);
+    }
     let statements = SortedStatements::new(file.try_clone()?, false)?;
     match comparison::compare(target, &statements) {
         Ok(compared) => Ok(Some(compared)),
@@ -168,6 +190,12 @@ pub enum RdfError {
     /// The statements cannot be read.
     #[error(transparent)]
     Statements(#[from] abreast_statements::Error),
+    /// A delta does not apply.
+    #[error("{0}")]
+    Delta(String),
+    /// An endpoint fails, or its answer is not complete.
+    #[error("{0}")]
+    Endpoint(String),
     /// Too much would be deleted.
     #[error("{} of {} entities would be deleted; nothing was recorded", held.missing, held.of)]
     Deletions {

@@ -6,17 +6,17 @@ use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::Path;
 
 /// Bytes of the fingerprint of an entity's statements as they were read.
-pub(super) type Fingerprint = [u8; 16];
+pub(in crate::origin) type Fingerprint = [u8; 16];
 
 /// One decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Planned {
-    pub(super) iri: String,
-    pub(super) step: Step,
+pub(in crate::origin) struct Planned {
+    pub(in crate::origin) iri: String,
+    pub(in crate::origin) step: Step,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(in crate::origin) enum Step {
     /// The description is this now.
     Put {
         lines: Vec<u8>,
@@ -28,19 +28,19 @@ pub(super) enum Step {
 }
 
 /// Decisions being written.
-pub(super) struct PlanWriter {
+pub(in crate::origin) struct PlanWriter {
     out: BufWriter<File>,
-    pub(super) puts: u64,
-    pub(super) deletions: u64,
+    pub(in crate::origin) puts: u64,
+    pub(in crate::origin) deletions: u64,
 }
 
 impl PlanWriter {
-    pub(super) fn new(folder: &Path) -> io::Result<Self> {
+    pub(in crate::origin) fn new(folder: &Path) -> io::Result<Self> {
         let out = BufWriter::with_capacity(1 << 18, tempfile::tempfile_in(folder)?);
         Ok(Self { out, puts: 0, deletions: 0 })
     }
 
-    pub(super) fn put(
+    pub(in crate::origin) fn put(
         &mut self,
         iri: &str,
         lines: &[u8],
@@ -50,11 +50,15 @@ impl PlanWriter {
         self.write(b'P', iri, fingerprint, lines)
     }
 
-    pub(super) fn refresh(&mut self, iri: &str, fingerprint: Fingerprint) -> io::Result<()> {
+    pub(in crate::origin) fn refresh(
+        &mut self,
+        iri: &str,
+        fingerprint: Fingerprint,
+    ) -> io::Result<()> {
         self.write(b'R', iri, fingerprint, b"")
     }
 
-    pub(super) fn delete(&mut self, iri: &str) -> io::Result<()> {
+    pub(in crate::origin) fn delete(&mut self, iri: &str) -> io::Result<()> {
         self.deletions += 1;
         self.write(b'D', iri, Fingerprint::default(), b"")
     }
@@ -76,7 +80,7 @@ impl PlanWriter {
     }
 
     /// The plan, to be read.
-    pub(super) fn finish(self) -> io::Result<Plan> {
+    pub(in crate::origin) fn finish(self) -> io::Result<Plan> {
         let mut file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
         Ok(Plan { input: BufReader::with_capacity(1 << 18, file) })
@@ -84,12 +88,12 @@ impl PlanWriter {
 }
 
 /// Decisions being read.
-pub(super) struct Plan {
+pub(in crate::origin) struct Plan {
     input: BufReader<File>,
 }
 
 impl Plan {
-    pub(super) fn read(&mut self) -> Result<Option<Planned>, RdfError> {
+    pub(in crate::origin) fn read(&mut self) -> Result<Option<Planned>, RdfError> {
         let (mut step, mut fingerprint) = ([0], Fingerprint::default());
         if self.input.read(&mut step)? == 0 {
             return Ok(None);

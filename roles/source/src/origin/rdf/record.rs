@@ -68,7 +68,7 @@ struct Batch {
 ///
 /// # Errors
 /// The log or the contents fail.
-pub(super) fn record(
+pub(in crate::origin) fn record(
     target: RdfTarget<'_>,
     mut plan: Plan,
     modified: Timestamp,

@@ -1,17 +1,17 @@
-//! Watches a folder of RDF files: together they are the complete state of a set.
+//! Watches a folder of RDF files, which together are the complete state of a set, or asks an
+//! endpoint.
 //!
 //! The names, sizes and times of the files are compared again and again; when they differ, and have
-//! stayed the same for a moment, all of them are read.
+//! stayed the same for a moment, all of them are read. An endpoint is asked at intervals.
 
+use super::seen::{self, Seen, list};
 use super::{RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget};
-use crate::names::is_published_name;
+use crate::origin::sparql::SparqlSet;
 use crate::{WatchState, WatchStatus};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, Clock as _, ErrorKind, SetId, SystemClock};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 /// After a failure of the store.
 const RETRY: Duration = Duration::from_secs(10);
+/// After a failure of an endpoint.
+const ASK_AGAIN: Duration = Duration::from_secs(300);
 /// A comparison takes at most this part of the time.
 const SHARE: u32 = 50;
-/// Most files of a folder.
-const MAX_FILES: usize = 1_000_000;
 
 /// A set whose entities are described by the files of a folder.
 #[derive(Clone)]
@@ -39,6 +39,9 @@ pub struct RdfFolder {
     pub contents: Contents,
     /// How files are read.
     pub options: RdfOptions,
+    /// Where it is kept which files were read last: while they are the same, they are not read at
+    /// the start.
+    pub record: Option<PathBuf>,
 }
 
 impl RdfFolder {
@@ -48,10 +51,36 @@ impl RdfFolder {
     /// The folder or a file cannot be read, or too much would be deleted: nothing is recorded then.
     /// Or the log, the contents or the disk fail.
     pub fn read(&self) -> Result<RdfReport, RdfError> {
-        self.replace(&list(&self.path)?)
+        let files = list(&self.path)?;
+        match self.read_before(&files)? {
+            Some(report) => Ok(report),
+            None => self.replace(&files),
+        }
+    }
+
+    /// What was found when these files were read, if they were read last, and nothing was recorded
+    /// since.
+    fn read_before(&self, files: &[Seen]) -> Result<Option<RdfReport>, RdfError> {
+        let Some(record) = &self.record else { return Ok(None) };
+        let head = self.log.head(self.set)?;
+        let kept = std::fs::read(record).unwrap_or_default();
+        Ok(seen::parse(&kept, files, &self.options, &head))
     }
 
     fn replace(&self, files: &[Seen]) -> Result<RdfReport, RdfError> {
+        let settled = seen::are_settled(files);
+        let report = self.replace_by(files)?;
+        if let Some(record) = &self.record
+            && settled
+        {
+            let head = self.log.head(self.set)?;
+            // Without it, they are read again.
+            let _ = std::fs::write(record, seen::record(&report, files, &self.options, &head));
+        }
+        Ok(report)
+    }
+
+    fn replace_by(&self, files: &[Seen]) -> Result<RdfReport, RdfError> {
         let inputs = files.iter().map(|file| RdfInput::open(&file.path));
         let target = RdfTarget {
             log: &*self.log,
@@ -77,27 +106,33 @@ struct Shared {
     changed: Condvar,
 }
 
-/// What is compared of a file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Seen {
-    path: PathBuf,
-    size: u64,
-    inode: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
 impl RdfWatch {
     /// Starts watching.
     ///
     /// # Errors
     /// The thread cannot be started.
     pub fn start(mut folder: RdfFolder) -> io::Result<Self> {
+        Self::spawn(move |shared| {
+            folder.options.sort.stop = Arc::clone(&shared.stopping);
+            shared.run(&mut folder);
+        })
+    }
+
+    /// Starts to ask an endpoint.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn poll(mut set: SparqlSet) -> io::Result<Self> {
+        Self::spawn(move |shared| {
+            set.options.sort.stop = Arc::clone(&shared.stopping);
+            shared.poll(&mut set);
+        })
+    }
+
+    fn spawn(run: impl FnOnce(&Shared) + Send + 'static) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        folder.options.sort.stop = Arc::clone(&shared.stopping);
         let state = Arc::clone(&shared);
-        let thread =
-            std::thread::Builder::new().name("rdf".into()).spawn(move || state.run(&mut folder))?;
+        let thread = std::thread::Builder::new().name("rdf".into()).spawn(move || run(&state))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -144,6 +179,12 @@ impl Shared {
                     let confirmed = self.status.is_confirmed();
                     // What is new must stay as it is for a moment; at the start it is taken as it is.
                     let settled = read.is_none() || last.as_ref() == Some(&files);
+                    if read.is_none()
+                        && let Ok(Some(report)) = folder.read_before(&files)
+                    {
+                        self.report(&folder.path.display(), &Ok(report));
+                        read = Some(files.clone());
+                    }
                     let again = read.as_ref() != Some(&files) || confirmed;
                     if again && settled {
                         if self.read(folder, &files).is_err_and(|error| is_passing(&error)) {
@@ -167,18 +208,42 @@ impl Shared {
         self.status.set(WatchState::Scanning);
         folder.options.confirm_deletions = self.status.take_confirmed();
         let result = folder.replace(files);
+        self.report(&folder.path.display(), &result);
+        result.map(drop)
+    }
+
+    /// Makes what an endpoint has the complete state of the set, again and again.
+    fn poll(&self, set: &mut SparqlSet) {
+        while !self.is_stopping() {
+            self.status.set(WatchState::Scanning);
+            let confirmed = self.status.take_confirmed();
+            set.options.confirm_deletions = confirmed;
+            let result = set.read();
+            self.report(&set.sparql.url, &result);
+            let failed = result.is_err_and(|error| !matches!(error, RdfError::Deletions { .. }));
+            if failed && confirmed {
+                self.status.confirm_deletions();
+            }
+            let every = set.sparql.every;
+            self.wait(if failed { every.min(ASK_AGAIN) } else { every }, !failed);
+        }
+        self.status.set(WatchState::Stopped);
+    }
+
+    fn report(&self, name: &dyn std::fmt::Display, result: &Result<RdfReport, RdfError>) {
         let now = SystemClock.now();
-        match &result {
+        match result {
             Ok(report) => {
                 tracing::info!(
-                    "read {}: {} entities, {} new, {} changed, {} deleted",
-                    folder.path.display(),
+                    "read {name}: {} entities, {} new, {} changed, {} deleted",
                     report.entities,
                     report.created,
                     report.updated,
                     report.deleted
                 );
                 report.warn();
+                self.status
+                    .set_blank_nodes(report.shared_blank_nodes, report.unreached_blank_nodes);
                 self.status.set_held(None);
                 self.status.scanned(now, 0);
                 self.status.set(WatchState::Watching);
@@ -186,9 +251,8 @@ impl Shared {
             Err(RdfError::Statements(abreast_statements::Error::Stopped)) => {}
             Err(RdfError::Deletions { held }) => {
                 tracing::warn!(
-                    "{}: {} of {} entities would be deleted; nothing was recorded (help: if that is right, \
+                    "{name}: {} of {} entities would be deleted; nothing was recorded (help: if that is right, \
                      start with --confirm-deletions, or confirm it through the API)",
-                    folder.path.display(),
                     held.missing,
                     held.of
                 );
@@ -196,22 +260,24 @@ impl Shared {
                 self.status.scanned(now, 0);
                 self.status.set(WatchState::Watching);
             }
+            Err(RdfError::Endpoint(problem)) => {
+                tracing::error!("what was published stays: {problem}");
+                self.status.set(WatchState::Vanished(problem.clone()));
+            }
             Err(error) if is_passing(error) => {
-                tracing::error!("cannot record {}: {error}; retrying", folder.path.display());
+                tracing::error!("cannot record {name}: {error}; retrying");
                 self.status.set(WatchState::Failed(error.to_string()));
             }
             Err(error) => {
                 let cause = std::error::Error::source(error)
                     .map_or(String::new(), |cause| format!(": {cause}"));
                 tracing::error!(
-                    "cannot read {}: {error}{cause}; what was published stays until the file is changed",
-                    folder.path.display()
+                    "cannot read {name}: {error}{cause}; what was published stays until that is changed"
                 );
                 self.status.scanned(now, 1);
                 self.status.set(WatchState::Watching);
             }
         }
-        result.map(drop)
     }
 
     fn is_stopping(&self) -> bool {
@@ -246,41 +312,6 @@ fn is_passing(error: &RdfError) -> bool {
     }
 }
 
-/// The files with descriptions beneath a folder, in the order of their paths. Hidden names are left
-/// out, and links are not followed.
-fn list(folder: &Path) -> io::Result<Vec<Seen>> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(&next)? {
-            let entry = entry?;
-            if !is_published_name(entry.file_name().as_bytes()) {
-                continue;
-            }
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                folders.push(entry.path());
-            } else if kind.is_file()
-                && abreast_rdf::Syntax::of_file_name(&entry.file_name().to_string_lossy()).is_some()
-            {
-                let Ok(found) = entry.metadata() else { continue };
-                files.push(Seen {
-                    path: entry.path(),
-                    size: found.len(),
-                    inode: found.ino(),
-                    modified: (found.mtime(), found.mtime_nsec()),
-                    changed: (found.ctime(), found.ctime_nsec()),
-                });
-                if files.len() > MAX_FILES {
-                    return Err(io::Error::other(format!("it has more than {MAX_FILES} files")));
-                }
-            }
-        }
-    }
-    files.sort_unstable();
-    Ok(files)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,11 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_unknown_compression_is_not_tried_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.nt.xz");
-        std::fs::write(&path, "").unwrap();
-        let error = RdfInput::open(&path).err().unwrap();
+    fn a_file_of_unknown_syntax_is_not_tried_again() {
+        let error = RdfInput::open(std::path::Path::new("a.txt")).err().unwrap();
         assert!(!is_passing(&error.into()));
     }
 }

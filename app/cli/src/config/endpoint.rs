@@ -1,0 +1,141 @@
+//! `endpoint` of a `[[set]]`: the SPARQL endpoint that has its entities.
+
+use crate::access::AccessArgs;
+use abreast_source::origin::sparql::{EntityPattern, QueryGraph, SparqlOptions};
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `endpoint` of a `[[set]]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EndpointFile {
+    /// Its address for queries.
+    pub(crate) url: String,
+    /// Time between two polls; default `10m`.
+    pub(crate) every: Option<String>,
+    /// The named graph with the statements, or `*` for all named graphs. Default: the default
+    /// graph.
+    pub(crate) graph: Option<String>,
+    /// A pattern that binds `?entity`, and perhaps `?version`. Default: all statements are fetched.
+    pub(crate) entities: Option<String>,
+    /// Entities described in one answer, 1 to 10000; default 100.
+    pub(crate) batch: Option<usize>,
+    /// Longest time without a byte of an answer; default `5m`.
+    pub(crate) timeout: Option<String>,
+    /// Most bytes of all statements; default `16GiB`.
+    pub(crate) max_size: Option<String>,
+    /// Log in as this user.
+    pub(crate) user: Option<String>,
+    /// The file with the password.
+    pub(crate) password_file: Option<PathBuf>,
+    /// The file with a bearer token.
+    pub(crate) token_file: Option<PathBuf>,
+    /// A PEM file with additional trusted certificates.
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+/// The keys of the table above, for the nearest one to a misspelt one.
+pub(crate) const ENDPOINT_KEYS: &[&str] = &[
+    "url",
+    "every",
+    "graph",
+    "entities",
+    "batch",
+    "timeout",
+    "max_size",
+    "user",
+    "password_file",
+    "token_file",
+    "ca_file",
+];
+
+/// Defaults of `endpoint`.
+pub(crate) fn default_of(key: &str) -> Option<toml::Value> {
+    let options = SparqlOptions::new("");
+    let time = |duration: Duration| humantime::format_duration(duration).to_string().into();
+    match key {
+        "every" => Some(time(options.every)),
+        "batch" => i64::try_from(options.batch).ok().map(Into::into),
+        "timeout" => Some(time(options.net.idle_timeout)),
+        "max_size" => Some(options.max_bytes.to_string().into()),
+        _ => None,
+    }
+}
+
+/// The options, checked; every problem is added to the others.
+pub(super) fn check(
+    file: EndpointFile,
+    reread: Duration,
+    problems: &mut Vec<String>,
+) -> SparqlOptions {
+    let mut options = SparqlOptions::new("");
+    options.reread = reread;
+    for (key, text, value) in [
+        ("every", &file.every, &mut options.every),
+        ("timeout", &file.timeout, &mut options.net.idle_timeout),
+    ] {
+        match text.as_deref().map(humantime::parse_duration) {
+            None => {}
+            Some(Ok(time)) if time.as_secs() >= 1 => *value = time,
+            Some(_) => problems.push(format!(
+                "`endpoint.{key}`: `{}` is not a duration of a second or more (help: write it as `30s` or `10m`)",
+                text.as_deref().unwrap_or_default()
+            )),
+        }
+    }
+    options.graph = match file.graph.as_deref() {
+        None => QueryGraph::Default,
+        Some("*") => QueryGraph::Any,
+        Some(graph) => {
+            if let Err(reason) = abreast_source::links::absolute_uri(graph) {
+                problems.push(format!(
+                    "`endpoint.graph`: `{graph}`: {reason} (help: the IRI of a named graph, or `*` for all of them)"
+                ));
+            }
+            QueryGraph::Named(graph.to_owned())
+        }
+    };
+    match file.entities.as_deref().map(EntityPattern::parse).transpose() {
+        Ok(pattern) => options.entities = pattern,
+        Err(error) => problems.push(format!("`endpoint.entities`: {error}")),
+    }
+    match file.batch {
+        None => {}
+        Some(batch) if (1..=10_000).contains(&batch) => options.batch = batch,
+        Some(batch) => {
+            problems.push(format!("`endpoint.batch`: {batch} is out of range (help: 1 to 10000)"));
+        }
+    }
+    match file.max_size.as_deref().map(crate::dumps::bytes) {
+        None => {}
+        Some(Some(bytes)) => options.max_bytes = bytes,
+        Some(None) => problems.push(format!(
+            "`endpoint.max_size`: `{}` is not a size (help: write it as `500MiB` or `16GiB`)",
+            file.max_size.as_deref().unwrap_or_default()
+        )),
+    }
+    if file.user.is_some() != file.password_file.is_some() {
+        problems.push(
+            "`endpoint.user`: a user and the file with the password belong together (help: give `user` and \
+             `password_file`)"
+                .to_owned(),
+        );
+        return options;
+    }
+    let access = AccessArgs {
+        user: file.user,
+        password_file: file.password_file,
+        token_file: file.token_file,
+        ca_file: file.ca_file,
+        ..AccessArgs::default()
+    };
+    let usable = abreast_net::check_url(&file.url).map_err(anyhow::Error::from);
+    match usable.and_then(|()| access.apply_to_origin(&file.url, &mut options.net)) {
+        Ok(url) => options.url = url,
+        Err(error) => problems.push(format!(
+            "`endpoint.url`: {error:#} (help: for example `https://id.example.org/sparql`)"
+        )),
+    }
+    options
+}

@@ -1,0 +1,348 @@
+//! Entities that are listed with their versions, and described in small parts.
+
+use super::SparqlOptions;
+use super::endpoint::{Endpoint, Failure};
+use super::query::{self, EntityPattern};
+use crate::guard::Held;
+use crate::origin::rdf::comparison::{Known, each_known, fingerprint_of};
+use crate::origin::rdf::plan::{Fingerprint, PlanWriter};
+use crate::origin::rdf::{RdfError, RdfReport, RdfTarget, record};
+use crate::scan::Lost;
+use abreast_core::{Clock as _, SystemClock};
+use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadOptions, statements};
+use abreast_statements::{LineOrder, LineSorter};
+use oxrdf::{Triple, TripleRef};
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
+use std::ops::ControlFlow;
+
+/// Most bytes of one answer with descriptions.
+const ANSWER_BYTES: u64 = 16 << 20;
+/// Steps over blank nodes that are fetched, one after the other until all are there.
+const DEPTHS: [usize; 2] = [3, 12];
+/// How often a description that changes while it is read is fetched.
+const ATTEMPTS: u32 = 3;
+const REST: &[u8] = b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#rest>";
+
+/// Lists the entities, and fetches the descriptions of those with another version; of `all`, when
+/// versions do not matter.
+pub(super) async fn read(
+    target: RdfTarget<'_>,
+    sparql: &SparqlOptions,
+    pattern: &EntityPattern,
+    endpoint: &Endpoint,
+    all: bool,
+) -> Result<RdfReport, RdfError> {
+    let list = list(target, sparql, pattern, endpoint).await?;
+    let mut poll = Poll {
+        target,
+        sparql,
+        endpoint,
+        plan: PlanWriter::new(&target.options.sort.temporary)?,
+        report: RdfReport::default(),
+    };
+    let (wanted, known) = poll.compare(BufReader::new(list), all && pattern.has_version())?;
+    let mut batch = Vec::new();
+    for line in BufReader::new(wanted).lines() {
+        let line = line?;
+        let Some((iri, version)) = line.split_once(' ') else { continue };
+        batch.push((iri.to_owned(), fingerprint(version)));
+        if batch.len() >= sparql.batch {
+            poll.describe(std::mem::take(&mut batch)).await?;
+        }
+    }
+    poll.describe(batch).await?;
+    let Poll { plan, mut report, .. } = poll;
+    report.deleted = plan.deletions;
+    let lost = Lost { count: report.deleted, ..Lost::default() };
+    let held = Held::judge(&lost, known, known, report.entities == 0);
+    if let Some(held) = held.filter(|_| !target.options.confirm_deletions) {
+        return Err(RdfError::Deletions { held });
+    }
+    record::record(target, plan.finish()?, SystemClock.now())?;
+    Ok(report)
+}
+
+/// The entities of the endpoint: lines of an IRI and its version, in the order of lines.
+async fn list(
+    target: RdfTarget<'_>,
+    sparql: &SparqlOptions,
+    pattern: &EntityPattern,
+    endpoint: &Endpoint,
+) -> Result<File, RdfError> {
+    let SparqlOptions { graph, page, .. } = sparql;
+    let count = || pattern.count(graph).map_err(|error| endpoint.failed(error));
+    let before = endpoint.count(count()?).await?;
+    let sort = &target.options.sort;
+    let mut sorter = LineSorter::new(&sort.temporary, sort.memory);
+    let (mut last, mut listed): (Option<String>, u64) = (None, 0);
+    loop {
+        let query =
+            pattern.page(graph, last.as_deref(), *page).map_err(|error| endpoint.failed(error))?;
+        let solutions = endpoint.select(query).await?;
+        // The endpoint may answer fewer than were asked for: the list ends where nothing comes.
+        if solutions.is_empty() {
+            break;
+        }
+        let first = last.clone();
+        for solution in solutions {
+            let Some(entity) = solution.entity else { continue };
+            if last.as_deref() == Some(&entity.value) {
+                continue;
+            }
+            // Nothing in it ends a line of the list.
+            abreast_rdf::sparql::iri(&entity.value).map_err(|error| endpoint.failed(error))?;
+            let version =
+                solution.latest.map_or_else(|| "-".to_owned(), |latest| version_of(&latest.value));
+            sorter.push(format!("<{}> {version}", entity.value).as_bytes())?;
+            listed += 1;
+            last = Some(entity.value);
+        }
+        if last == first {
+            return Err(endpoint.failed(
+                "the list of entities does not end: the endpoint ignores the filter of a page",
+            ));
+        }
+    }
+    if listed < before && listed < endpoint.count(count()?).await? {
+        return Err(endpoint.failed(format!("the list has {listed} of {before} entities")));
+    }
+    Ok(sorter.finish()?)
+}
+
+/// The version, as it is listed: a digest in hexadecimal.
+fn version_of(version: &str) -> String {
+    format!("{:032x}", u128::from_be_bytes(fingerprint_of(version.as_bytes())))
+}
+
+/// The same as it is kept; zeros without a version.
+fn fingerprint(version: &str) -> Fingerprint {
+    u128::from_str_radix(version, 16).unwrap_or_default().to_be_bytes()
+}
+
+struct Poll<'p> {
+    target: RdfTarget<'p>,
+    sparql: &'p SparqlOptions,
+    endpoint: &'p Endpoint,
+    plan: PlanWriter,
+    report: RdfReport,
+}
+
+impl Poll<'_> {
+    /// Plans deletions; writes a list of the entities to fetch. Also returns how many the log knows.
+    fn compare(&mut self, list: BufReader<File>, all: bool) -> Result<(File, u64), RdfError> {
+        let mut wanted =
+            BufWriter::new(tempfile::tempfile_in(&self.target.options.sort.temporary)?);
+        let mut lines = list.lines();
+        let mut next = || -> Result<Option<(String, String)>, RdfError> {
+            let Some(line) = lines.next().transpose()? else { return Ok(None) };
+            let parts = line.strip_prefix('<').and_then(|line| line.rsplit_once("> "));
+            Ok(parts.map(|(iri, version)| (iri.to_owned(), version.to_owned())))
+        };
+        let (mut current, mut known_count) = (next()?, 0);
+        let (report, plan, stop) = (&mut self.report, &mut self.plan, &self.target.options.sort);
+        let mut up_to = |key: &str, known: &Known| -> Result<(), RdfError> {
+            while let Some((iri, version)) = &current {
+                match abreast_statements::compare(iri, key) {
+                    Ordering::Greater => break,
+                    order => {
+                        report.entities += 1;
+                        let same = order == Ordering::Equal
+                            && !all
+                            && version != "-"
+                            && known.content.is_some()
+                            && known.witness == fingerprint(version);
+                        if same {
+                            report.unchanged += 1;
+                        } else {
+                            writeln!(wanted, "{iri} {version}")?;
+                        }
+                        current = next()?;
+                        if order == Ordering::Equal {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+            Ok(plan.delete(key)?)
+        };
+        let mut ordered = LineOrder::default();
+        each_known(self.target, |key, resource| {
+            known_count += 1;
+            stop.check_stop()?;
+            ordered.push(key, resource, |key, resource| up_to(&key, &resource))
+        })?;
+        ordered.finish(|key, resource| up_to(&key, &resource))?;
+        while let Some((iri, version)) = current {
+            report.entities += 1;
+            writeln!(wanted, "{iri} {version}")?;
+            current = next()?;
+        }
+        let mut wanted = wanted.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        wanted.rewind()?;
+        Ok((wanted, known_count))
+    }
+
+    /// Fetches the descriptions of these entities, and plans those that differ.
+    async fn describe(&mut self, batch: Vec<(String, Fingerprint)>) -> Result<(), RdfError> {
+        let mut parts = VecDeque::from([(batch, 0)]);
+        while let Some((part, depth)) = parts.pop_front() {
+            if part.is_empty() {
+                continue;
+            }
+            let iris: Vec<String> = part.iter().map(|(iri, _)| iri.clone()).collect();
+            match self.fetch(&iris, DEPTHS[depth]).await? {
+                Fetched::All(triples) => {
+                    for deeper in self.take(&part, &triples, DEPTHS[depth])? {
+                        if depth + 1 == DEPTHS.len() {
+                            let most = DEPTHS[depth];
+                            return Err(self.endpoint.failed(format!(
+                                "the description of <{}> is more than {most} blank nodes deep\n  help: leave `entities` \
+                                 out, to fetch all statements at once",
+                                deeper.0
+                            )));
+                        }
+                        parts.push_back((vec![deeper], depth + 1));
+                    }
+                }
+                Fetched::Part(what) => {
+                    if let [(iri, _)] = part.as_slice() {
+                        return Err(self.endpoint.failed(format!(
+                            "the description of <{iri}> is not complete: {what}"
+                        )));
+                    }
+                    let mut first = part;
+                    let second = first.split_off(first.len() / 2);
+                    parts.push_front((second, depth));
+                    parts.push_front((first, depth));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn fetch(&self, iris: &[String], depth: usize) -> Result<Fetched, RdfError> {
+        let pattern = self
+            .sparql
+            .graph
+            .descriptions(iris, depth)
+            .map_err(|error| self.endpoint.failed(error))?;
+        let mut what = String::new();
+        for _ in 0..ATTEMPTS {
+            let mut file = tempfile::tempfile_in(&self.target.options.sort.temporary)?;
+            let syntax = match self
+                .endpoint
+                .construct(query::construct(&pattern), &mut file, ANSWER_BYTES)
+                .await
+            {
+                Ok(syntax) => syntax,
+                Err(Failure::TooLong) => {
+                    return Ok(Fetched::Part(format!("it has more than {ANSWER_BYTES} bytes")));
+                }
+                Err(Failure::Other(error)) => return Err(error),
+            };
+            let mut triples = HashSet::new();
+            abreast_rdf::read(syntax, BufReader::new(file), &ReadOptions::default(), &mut |quad| {
+                triples.insert(Triple::from(TripleRef::from(quad)));
+                ControlFlow::Continue(())
+            })
+            .map_err(|error| self.endpoint.failed(format!("the answer cannot be read: {error}")))?;
+            let received = triples.len() as u64;
+            let all = self.endpoint.count(query::count(&pattern, true)).await?;
+            if received >= all {
+                return Ok(Fetched::All(triples.into_iter().collect()));
+            }
+            // It may have changed between the two.
+            what = format!("the answer has {received} of {all} statements");
+        }
+        Ok(Fetched::Part(what))
+    }
+
+    /// Plans the descriptions in an answer; returns the entities that reach deeper.
+    fn take(
+        &mut self,
+        part: &[(String, Fingerprint)],
+        triples: &[Triple],
+        depth: usize,
+    ) -> Result<Vec<(String, Fingerprint)>, RdfError> {
+        let target = self.target;
+        let entities = Entities::new(triples.iter().map(Triple::as_ref));
+        let mut found = HashMap::new();
+        for description in entities.descriptions(DescriptionLimits::default()) {
+            let description = description.map_err(abreast_statements::Error::TooLarge)?;
+            found.insert(description.entity, description.canonical);
+        }
+        self.report.shared_blank_nodes += entities.findings().shared_count as u64;
+        let mut deeper = Vec::new();
+        for (iri, version) in part {
+            let known = target.log.resource(target.set, iri)?;
+            let content = known.as_ref().and_then(|known| known.state.content);
+            // Nothing is stated about it any more.
+            let Some(canonical) = found.get(iri) else {
+                self.report.entities -= 1;
+                if known.is_some() {
+                    self.plan.delete(iri)?;
+                }
+                continue;
+            };
+            if reach(&canonical.lines, iri) > depth {
+                deeper.push((iri.clone(), *version));
+                continue;
+            }
+            self.report.statements += memchr::memchr_iter(b'\n', &canonical.lines).count() as u64;
+            self.report.unstable += u64::from(canonical.naming == Naming::Arbitrary);
+            match known {
+                Some(known) if content == Some(abreast_contents::address_of(&canonical.lines)) => {
+                    self.report.unchanged += 1;
+                    if known.witness != *version {
+                        self.plan.refresh(iri, *version)?;
+                    }
+                    continue;
+                }
+                Some(_) => self.report.updated += 1,
+                None => self.report.created += 1,
+            }
+            self.plan.put(iri, &canonical.lines, *version)?;
+        }
+        Ok(deeper)
+    }
+}
+
+/// An answer with descriptions.
+enum Fetched {
+    All(Vec<Triple>),
+    /// It is not complete.
+    Part(String),
+}
+
+/// Fewest steps to the blank node that is farthest from the entity, as queries count them: items of
+/// a list are one step.
+fn reach(lines: &[u8], iri: &str) -> usize {
+    let mut objects: HashMap<&[u8], Vec<(&[u8], usize)>> = HashMap::new();
+    for statement in statements(lines).map_while(Result::ok) {
+        if statement.object.starts_with(b"_:") {
+            let is_rest = statement.predicate == REST && statement.subject.starts_with(b"_:");
+            let step = usize::from(!is_rest);
+            objects.entry(statement.subject).or_default().push((statement.object, step));
+        }
+    }
+    let root = format!("<{iri}>");
+    let mut distances: HashMap<&[u8], usize> = HashMap::new();
+    let mut waiting = VecDeque::from([(root.as_bytes(), 0)]);
+    while let Some((node, distance)) = waiting.pop_front() {
+        if distances.contains_key(node) {
+            continue;
+        }
+        distances.insert(node, distance);
+        for (object, step) in objects.get(node).into_iter().flatten() {
+            if *step == 0 {
+                waiting.push_front((object, distance));
+            } else {
+                waiting.push_back((object, distance + 1));
+            }
+        }
+    }
+    distances.into_values().max().unwrap_or(0)
+}

@@ -1,0 +1,224 @@
+//! Sets of entities that are described in a SPARQL endpoint.
+#![expect(clippy::format_collect, reason = "tests need not be fast")]
+
+use crate::rdf::{Place, expected};
+use abreast_core::Kind;
+use abreast_source::origin::rdf::{RdfError, RdfReport};
+use abreast_source::origin::sparql::{EntityPattern, QueryGraph, SparqlOptions, SparqlSet};
+use abreast_testkit::endpoint::{Endpoint, Fault};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How the tests ask: all at once, or the entities one part after the other.
+const ALL: Option<&str> = None;
+const LISTED: Option<&str> = Some("?entity ?p ?o");
+const VERSIONS: Option<&str> =
+    Some("PREFIX d: <http://purl.org/dc/terms/>\n?entity d:modified ?version # the newest");
+
+const DATA: &str = "
+    <http://a/1> <http://p> \"1\" ; <http://purl.org/dc/terms/modified> \"2026-01-01\" .
+    <http://a/1#x> <http://p> [ <http://q> [ <http://q> \"x\" ] ] ; <http://purl.org/dc/terms/modified> \"2026-01-01\" .
+    <http://a/2> <http://p> <http://a/1>, [ <http://q> <http://a/1> ] ; <http://purl.org/dc/terms/modified> \"2026-01-01\" .
+    <http://a/\u{e9}> <http://p> \"\u{e9} \\\"quoted\\\"\"@en ; <http://purl.org/dc/terms/modified> \"2026-01-01\" .";
+
+struct World {
+    endpoint: Endpoint,
+    place: Place,
+    set: SparqlSet,
+}
+
+fn world(entities: Option<&str>) -> World {
+    let (endpoint, place) = (Endpoint::start(), Place::new());
+    let mut options = SparqlOptions::new(endpoint.query_url());
+    options.entities = entities.map(|pattern| EntityPattern::parse(pattern).unwrap());
+    (options.page, options.batch) = (3, 2);
+    options.net.backoff_base = Duration::from_millis(1);
+    let set = SparqlSet::new(
+        options,
+        Arc::clone(&place.log) as _,
+        place.set,
+        place.contents.clone(),
+        place.options.clone(),
+    );
+    World { endpoint, place, set }
+}
+
+impl World {
+    fn insert(&self, data: &str) {
+        self.endpoint.update(&format!("INSERT DATA {{ {data} }}"));
+    }
+
+    fn read(&mut self) -> Result<RdfReport, RdfError> {
+        self.set.read()
+    }
+
+    /// Why nothing was read.
+    fn refusal(&mut self) -> String {
+        let head = self.place.changes(0).len() as u64;
+        let error = self.read().unwrap_err();
+        assert_eq!(self.place.changes(head), [], "nothing is recorded");
+        let RdfError::Endpoint(problem) = error else { panic!("{error:?}") };
+        problem
+    }
+
+    /// The set is what the endpoint has.
+    fn assert_same(&self) {
+        let lines: String = self
+            .endpoint
+            .store
+            .iter()
+            .map(|quad| format!("{} .\n", oxrdf::Triple::from(quad.unwrap())))
+            .collect();
+        assert_eq!(self.place.state(), expected(&lines));
+    }
+}
+
+#[test]
+fn only_entities_that_differ_are_recorded() {
+    for entities in [ALL, LISTED, VERSIONS] {
+        let mut world = world(entities);
+        world.insert(DATA);
+        let report = world.read().unwrap();
+        assert_eq!((report.entities, report.created), (4, 4), "{entities:?}");
+        world.assert_same();
+        let again = world.read().unwrap();
+        assert_eq!((again.entities, again.unchanged), (4, 4), "{entities:?}");
+        world.endpoint.update(
+            "PREFIX d: <http://purl.org/dc/terms/>
+             DELETE { ?b <http://q> \"x\" . <http://a/1#x> d:modified ?m }
+             INSERT { ?b <http://q> \"y\" . <http://a/1#x> d:modified \"2026-02-02\" }
+             WHERE { ?b <http://q> \"x\" . <http://a/1#x> d:modified ?m } ;
+             DELETE WHERE { <http://a/1> ?p ?o } ;
+             INSERT DATA { <http://a/3> <http://p> \"3\" ; d:modified \"2026-02-02\" }",
+        );
+        let report = world.read().unwrap();
+        assert_eq!(
+            (report.created, report.updated, report.deleted, report.unchanged),
+            (1, 1, 1, 2)
+        );
+        world.assert_same();
+        let mut changes = world.place.changes(4);
+        changes.sort_by(|one, two| one.1.cmp(&two.1));
+        let changed = [(Kind::Delete, "1"), (Kind::Update, "1#x"), (Kind::Create, "3")];
+        assert_eq!(changes, changed.map(|(kind, name)| (kind, format!("http://a/{name}"))));
+    }
+}
+
+#[test]
+fn a_description_with_the_same_version_is_not_fetched() {
+    let mut world = world(VERSIONS);
+    world.insert(DATA);
+    world.read().unwrap();
+    world
+        .endpoint
+        .judge_queries(|query| query.starts_with("CONSTRUCT").then_some(Fault::Status(400)));
+    assert_eq!(world.read().unwrap().unchanged, 4);
+    world.set.sparql.reread = Duration::from_nanos(1);
+    assert!(world.refusal().contains("answered 400"), "every description is fetched then");
+}
+
+#[test]
+fn an_answer_that_was_cut_off_deletes_nothing() {
+    let many: String = (0..40).map(|n| format!("<http://a/{n}> <http://p> \"{n}\" . ")).collect();
+    // The answer has fewer statements than there are.
+    let mut all = world(ALL);
+    all.insert(&many);
+    all.read().unwrap();
+    all.endpoint.judge_queries(|query| query.starts_with("CONSTRUCT").then_some(Fault::Rows(39)));
+    let problem = all.refusal();
+    assert!(
+        problem.contains("39 of 40 statements") && problem.contains("name `entities`"),
+        "{problem}"
+    );
+    // The list of entities ends early, but not the next one; a page may be short.
+    let mut listed = world(LISTED);
+    listed.set.sparql.page = 100;
+    listed.insert(&many);
+    listed.endpoint.judge_queries(|query| query.contains("LIMIT").then_some(Fault::Rows(7)));
+    assert_eq!(listed.read().unwrap().entities, 40);
+    listed
+        .endpoint
+        .judge_queries(|query| query.contains("> \"http://a/3\"").then_some(Fault::Rows(0)));
+    listed.set.sparql.page = 24;
+    assert!(listed.refusal().contains("of 40 entities"));
+    // Descriptions are fetched in smaller parts, down to one.
+    listed.set.sparql.batch = 10;
+    listed.endpoint.judge_queries(|query| query.starts_with("CONSTRUCT").then_some(Fault::Rows(3)));
+    assert_eq!(listed.read().unwrap().unchanged, 40);
+    listed.endpoint.judge_queries(|query| query.starts_with("CONSTRUCT").then_some(Fault::Rows(0)));
+    assert!(listed.refusal().contains("is not complete"));
+}
+
+#[test]
+fn an_endpoint_that_fails_deletes_nothing() {
+    for entities in [ALL, LISTED] {
+        let mut world = world(entities);
+        world.insert(DATA);
+        world.read().unwrap();
+        world.set.sparql.net.retries = 1;
+        for (fault, answer) in [
+            (Fault::Status(500), "answered 500"),
+            (Fault::Status(503), "503"),
+            (Fault::Status(401), "give credentials"),
+            (Fault::Unanswered, ""),
+        ] {
+            for kind in ["CONSTRUCT", "SELECT"] {
+                world.endpoint.judge_queries(move |query| query.starts_with(kind).then_some(fault));
+                let problem = world.refusal();
+                assert!(problem.contains(answer), "{problem}");
+                assert!(problem.contains("127.0.0.1"), "{problem}");
+            }
+        }
+        world.endpoint.judge_queries(|_| None);
+        world.endpoint.update("CLEAR ALL");
+        assert!(matches!(world.read(), Err(RdfError::Deletions { .. })), "{entities:?}");
+        world.set.options.confirm_deletions = true;
+        assert_eq!(world.read().unwrap().deleted, 4);
+    }
+}
+
+#[test]
+fn deep_descriptions_and_long_lists_are_fetched_whole() {
+    let chain: String = (0..10).map(|n| format!("_:c{n} <http://p> _:c{} . ", n + 1)).collect();
+    let list: String = (0..100).map(|n| format!("\"{n}\" ")).collect();
+    let data = format!(
+        "<http://a/chain> <http://p> _:c0 . {chain} <http://a/list> <http://p> ( {list} ) .
+         <http://a/circle> <http://p> _:x . _:x <http://p> _:y, _:z . _:y <http://p> _:z, _:x . _:z <http://p> _:x, _:y ."
+    );
+    for entities in [ALL, LISTED] {
+        let mut world = world(entities);
+        world.insert(&data);
+        assert_eq!(world.read().unwrap().created, 3);
+        world.assert_same();
+        assert_eq!(world.read().unwrap().unchanged, 3);
+    }
+    let mut world = world(LISTED);
+    let chain: String = (0..20).map(|n| format!("_:c{n} <http://p> _:c{} . ", n + 1)).collect();
+    world.insert(&format!("<http://a/1> <http://p> _:c0 . {chain}"));
+    assert!(world.refusal().contains("more than 12 blank nodes deep"));
+}
+
+#[test]
+fn statements_of_one_graph_or_of_all_are_read() {
+    let data = "GRAPH <http://g/1> { <http://a/1> <http://p> \"1\", [ <http://q> \"b\" ] }
+                GRAPH <http://g/2> { <http://a/1> <http://p> \"1\" . <http://a/2> <http://p> \"2\" }
+                <http://a/3> <http://p> \"3\" .";
+    for (graph, names) in [
+        (QueryGraph::Default, &["3"][..]),
+        (QueryGraph::Named("http://g/2".to_owned()), &["1", "2"]),
+        (QueryGraph::Any, &["1", "2"]),
+    ] {
+        for entities in [ALL, LISTED] {
+            let mut world = world(entities);
+            world.insert(data);
+            world.set.sparql.graph = graph.clone();
+            assert_eq!(world.read().unwrap().entities, names.len() as u64, "{graph:?}");
+            let known: Vec<_> = world.place.state().into_keys().collect();
+            assert_eq!(
+                known,
+                names.iter().map(|name| format!("http://a/{name}")).collect::<Vec<_>>()
+            );
+            assert_eq!(world.read().unwrap().unchanged, names.len() as u64);
+        }
+    }
+}
