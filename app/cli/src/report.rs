@@ -281,8 +281,8 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
     }
     let changed = summary.created + summary.updated + summary.deleted;
     let how = match summary.mode {
-        Mode::Baseline => "compared with the Resource List",
-        Mode::Incremental => "followed the Change Lists",
+        Mode::Baseline => "compared with all that the Source lists",
+        Mode::Incremental => "followed the changes",
         Mode::Unchanged if changed > 0 => "finished what an earlier run left undone",
         Mode::Unchanged => "the Source reports no change",
     };

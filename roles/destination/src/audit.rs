@@ -8,7 +8,7 @@ use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::Place;
 use crate::plan::comparison::widen;
-use crate::plan::listed::{Listed, without_fragment};
+use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
 use crate::read::choice::Choice;
 use crate::read::{Expecting, Reader, Start, check_url};
@@ -467,8 +467,7 @@ impl Comparison<'_> {
                 }
                 let known = match self.map.uri(&of) {
                     Some((uri, _)) if entry.kind == Kind::File => {
-                        let uri = without_fragment(&uri);
-                        expected.contains(uri)? || self.is_excluded(uri)?
+                        expected.contains(&uri)? || self.is_excluded(&uri)?
                     }
                     _ => false,
                 };

@@ -145,7 +145,7 @@ pub struct Problem<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// All was compared with the Resource List.
+    /// All was compared with what the Source lists.
     Baseline,
     /// The Change Lists were followed.
     Incremental,

@@ -6,12 +6,18 @@ use crate::error::{Error, ExitCode};
 use crate::freshness::Freshness;
 use crate::limits::Allowance;
 use crate::options::SyncOptions;
-use abreast_net::{Authorization, Client, Request, Response, Shared, UnaskedEncoding};
+use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Runtime;
+
+/// How long a run waits for a document that the server is making, and how often it asks.
+const MAKING_PATIENCE: Duration = Duration::from_secs(15 * 60);
+const MAKING_PAUSE_MIN: Duration = Duration::from_millis(250);
+const MAKING_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The client and the settings of a run's own thread.
 #[derive(Clone)]
@@ -127,13 +133,37 @@ impl<'a> Requests<'a> {
         if let Some(opened) = opened.filter(|opened| opened.url == request.url) {
             return opened.answer;
         }
-        let response = self.client.send(request).await?.require_success().map_err(|error| {
-            match error.status() {
+        let response = self.send(&self.client, request).await?.require_success().map_err(
+            |error| match error.status() {
                 Some(500..) => error.passing(),
                 _ => error,
-            }
-        })?;
+            },
+        )?;
         Ok(Begun { response, begin: Vec::new() })
+    }
+
+    /// Sends a request; again while the server answers that the document is being made (202), as
+    /// often as it asks for and [`MAKING_PATIENCE`] allows.
+    pub(crate) async fn send(
+        &self,
+        client: &Client,
+        request: &Request<'_>,
+    ) -> Result<Response, abreast_net::Error> {
+        let (began, mut pause) = (Instant::now(), MAKING_PAUSE_MIN);
+        loop {
+            let response = client.send(request).await?;
+            let patience = MAKING_PATIENCE.saturating_sub(began.elapsed());
+            if response.status() != StatusCode::ACCEPTED || patience.is_zero() {
+                return Ok(response);
+            }
+            let asked = response
+                .header("retry-after")
+                .and_then(|value| abreast_net::retry_after(value, SystemTime::now()));
+            response.discard().await;
+            let wait = asked.unwrap_or(pause).clamp(MAKING_PAUSE_MIN, MAKING_PAUSE_MAX);
+            tokio::time::sleep(wait.min(patience)).await;
+            pause = (pause * 2).min(MAKING_PAUSE_MAX);
+        }
     }
 
     /// # Errors

@@ -12,6 +12,7 @@ use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::Path;
 use std::time::Duration;
 
 /// The folder of packages in the state.
@@ -46,6 +47,11 @@ impl Downloads {
         Self { state }
     }
 
+    /// The state folder that they are in.
+    pub(crate) fn path(&self) -> &Path {
+        self.state.path()
+    }
+
     /// How many bytes of a package are still to come, when its length is listed.
     pub(crate) fn to_come(&self, package: &ListedPackage) -> Option<u64> {
         let folder = self.state.existing_folder(FOLDER);
@@ -65,6 +71,19 @@ impl Downloads {
         package: &ListedPackage,
     ) -> Result<File, Error> {
         package.check_format()?;
+        self.fetch_any(requests, package, None)
+    }
+
+    /// As [`Downloads::fetch`], for a file of any type.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn fetch_any(
+        &self,
+        requests: &Requests<'_>,
+        package: &ListedPackage,
+        accept: Option<&str>,
+    ) -> Result<File, Error> {
         let shown = self.state.path().join(FOLDER);
         let io = |cause: std::io::Error| {
             let full = matches!(
@@ -110,9 +129,14 @@ impl Downloads {
                 range_from: resume.as_ref().map(|(from, etag)| (*from, etag.as_str())),
                 unasked_encoding: UnaskedEncoding::Refuse,
                 authorization,
+                accept,
                 ..Request::new(&package.url)
             };
-            let mut answered = client.send(&request).await?;
+            let mut answered = match package.made {
+                // Its resources can be fetched otherwise.
+                Some(_) => client.send(&request).await?,
+                None => requests.send(&client, &request).await?,
+            };
             if answered.status() == StatusCode::RANGE_NOT_SATISFIABLE && resume.is_some() {
                 drop(answered);
                 answered = client.send(&Request { range_from: None, ..request }).await?;

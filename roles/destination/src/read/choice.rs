@@ -3,13 +3,12 @@
 //!
 //! The address is requested once: the chosen reader continues the answer by which it was chosen.
 
-use super::{Reader, resourcesync};
+use super::{Reader, resourcesync, sdshare};
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::requests::Requests;
 use crate::state::key;
 use abreast_store::mirror::Mirror;
-use http::HeaderMap;
 
 /// Bytes of an answer that readers are chosen by.
 pub(crate) const HEAD_BYTES: usize = 4 << 10;
@@ -24,28 +23,18 @@ pub(crate) struct Protocol {
     pub(crate) reader: fn() -> Box<dyn Reader>,
 }
 
-/// Every protocol, in the order in which they are tried. The first also reads the copies of
-/// versions that knew no other.
-const PROTOCOLS: &[Protocol] = &[resourcesync::PROTOCOL];
+/// Every protocol, in the order in which they are tried. The last reads everything that no other
+/// recognises, since it has discovery, and the copies of versions that knew no other.
+const PROTOCOLS: &[Protocol] = &[sdshare::PROTOCOL, resourcesync::PROTOCOL];
 
 /// The begin of what an address answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerHead<'a> {
-    /// The status, where that is a failure; there are no headers and bytes then.
-    pub(crate) failure: Option<u16>,
-    pub(crate) url: &'a str,
-    pub(crate) headers: &'a HeaderMap,
-    /// The first bytes, at least [`HEAD_BYTES`] if there are so many.
+    /// The first bytes, at least [`HEAD_BYTES`] if there are so many; none of a failure.
     pub(crate) bytes: &'a [u8],
 }
 
 impl AnswerHead<'_> {
-    /// The media type, without parameters.
-    pub(crate) fn media_type(&self) -> Option<&str> {
-        let value = self.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()?;
-        value.split(';').next().map(str::trim)
-    }
-
     /// The local name of the root element, if the answer is XML.
     pub(crate) fn root_element(&self) -> Option<&str> {
         let text = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.bytes);
@@ -122,22 +111,19 @@ fn choose(
     options: &SyncOptions,
     known: Option<&Mirror>,
 ) -> Result<&'static Protocol, Error> {
-    if let [only] = protocols {
-        return Ok(only);
+    let Some((fallback, others)) = protocols.split_last() else {
+        return Err(Error::new("internal", ExitCode::Other, "no protocol can be read"));
+    };
+    if others.is_empty() {
+        return Ok(fallback);
     }
     if let Some(protocol) = known.map(|mirror| of_copy(protocols, mirror)).transpose()?.flatten() {
         return Ok(protocol);
     }
-    let no_headers = HeaderMap::new();
     requests.open(&options.url, HEAD_BYTES, |answer| {
-        let (failure, headers, bytes) = match answer {
-            Ok(begun) => (None, begun.response.headers(), &begun.begin[..]),
-            Err(error) => (error.status(), &no_headers, &[][..]),
-        };
-        let head = AnswerHead { failure, url: &options.url, headers, bytes };
-        let found = protocols.iter().find(|protocol| (protocol.recognises)(&head));
-        found.ok_or_else(|| not_recognised(protocols, &head))
-    })?
+        let head = AnswerHead { bytes: answer.map_or(&[][..], |begun| &begun.begin) };
+        protocols.iter().find(|protocol| (protocol.recognises)(&head)).unwrap_or(fallback)
+    })
 }
 
 /// The protocol that a copy was begun with.
@@ -157,24 +143,7 @@ fn of_copy(
         return protocol.map(Some);
     }
     let is_begun = mirror.meta(key::SOURCE_URL)?.is_some();
-    Ok(protocols.first().filter(|_| is_begun))
-}
-
-fn not_recognised(protocols: &[Protocol], head: &AnswerHead<'_>) -> Error {
-    let what = match (head.failure, head.root_element(), head.media_type()) {
-        (Some(status), ..) => format!("the status {status}"),
-        (None, Some(root), _) => format!("XML with the root element `{root}`"),
-        (None, None, Some(media_type)) => format!("`{media_type}`"),
-        (None, None, None) => "bytes without a media type".to_owned(),
-    };
-    let tried: Vec<_> = protocols.iter().map(|protocol| protocol.name).collect();
-    let message = format!(
-        "{} answers {what}, which no reader recognises\n  tried {}",
-        head.url,
-        tried.join(", ")
-    );
-    Error::new("discover.nothing", ExitCode::SourceInvalid, message)
-        .with_help("give the URL of a document of one of these protocols")
+    Ok(protocols.last().filter(|_| is_begun))
 }
 
 #[cfg(test)]
@@ -183,11 +152,7 @@ mod tests {
 
     #[test]
     fn the_root_element_is_found_behind_prolog_and_comments() {
-        let headers = HeaderMap::new();
-        let root = |bytes: &[u8]| {
-            let head = AnswerHead { failure: None, url: "http://h/", headers: &headers, bytes };
-            head.root_element().map(str::to_owned)
-        };
+        let root = |bytes: &[u8]| AnswerHead { bytes }.root_element().map(str::to_owned);
         let prolog =
             b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- <a> --><!DOCTYPE x>\n <atom:feed xmlns";
         assert_eq!(root(prolog).as_deref(), Some("feed"));

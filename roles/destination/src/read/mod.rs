@@ -6,7 +6,10 @@
 //! state, in the transaction that keeps the plan, and only shows it to people.
 
 pub(crate) mod choice;
+pub(crate) mod pieces;
 pub(crate) mod resourcesync;
+mod sdshare;
+pub(crate) mod sets;
 #[cfg(test)]
 pub(crate) mod text;
 
@@ -27,8 +30,8 @@ use abreast_webtypes::{SyntaxError, Timestamp};
 use std::sync::atomic::AtomicBool;
 
 pub use resourcesync::Tolerance;
-pub use resourcesync::sets::name_of;
 pub use resourcesync::subscriber::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
+pub use sets::name_of;
 
 /// Properties of the readers for any input.
 pub(crate) mod fuzz_property {

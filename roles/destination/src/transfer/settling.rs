@@ -225,7 +225,7 @@ impl Pair {
             }
         };
         let requests = Requests::new(&self.options, &cancel, &shared).unwrap();
-        let mut planner = Planner::new(&self.options, &self.mirror, self.state.clone());
+        let mut planner = Planner::new(&self.options, &self.mirror, self.state.clone()).unwrap();
         let mut report = Reporter::new(&observer, &shared, false);
         let rules = Arc::new(Rules {
             require_fixity: false,
@@ -234,6 +234,7 @@ impl Pair {
             robots: None,
             admission: Admission::new(&self.options.url, &[], false),
             alternates: Arc::clone(&planner.alternates),
+            bodies: Arc::clone(&planner.bodies),
             epoch: 1,
         });
         let sink: Arc<dyn Sink> = Arc::clone(&self.sink) as _;

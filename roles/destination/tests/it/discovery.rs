@@ -348,7 +348,7 @@ fn a_text_that_is_not_a_page_leads_to_no_source() {
                     ran.text
                 );
                 for words in [
-                    format!("{} is not a ResourceSync document", server.url(path)),
+                    format!("{} is not a document of ResourceSync or", server.url(path)),
                     format!("help: `abreast explore {}` lists the sets", server.url("/")),
                 ] {
                     assert!(ran.text.contains(&words), "{words} in {}", ran.text);

@@ -33,6 +33,8 @@ mod planted;
 mod push;
 mod rdf;
 mod reading;
+mod sdshare;
+mod sdshare_source;
 mod sinks;
 mod source;
 mod sync;

@@ -14,7 +14,7 @@ use std::path::Path;
 const RESOURCE: &str = "http://ns.example/";
 
 /// What any program reads in the files of a copy, one after the other.
-fn quads(folder: &Path) -> Vec<Quad> {
+pub(crate) fn quads(folder: &Path) -> Vec<Quad> {
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|end| end == "nq"));
@@ -118,7 +118,7 @@ fn sinks() -> impl Iterator<Item = (SinkOptions, &'static str)> {
 }
 
 /// A name that isomorphic graphs have in common, whatever the graph's name.
-fn canonical(quads: impl IntoIterator<Item = Quad>) -> Vec<String> {
+pub(crate) fn canonical(quads: impl IntoIterator<Item = Quad>) -> Vec<String> {
     let quads = quads.into_iter().map(|quad| Quad { graph_name: GraphName::DefaultGraph, ..quad });
     let mut dataset: Dataset = quads.collect();
     dataset.canonicalize(CanonicalizationAlgorithm::Unstable);

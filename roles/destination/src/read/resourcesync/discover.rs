@@ -7,11 +7,11 @@
 use super::document::{Go, Page, read_page};
 use super::keys;
 use super::links;
-use super::sets::{self, Candidate};
+use super::sets::{Candidate, add};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
-use crate::read::check_url;
+use crate::read::{check_url, sets};
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
 use abreast_store::mirror::Mirror;
@@ -153,7 +153,7 @@ fn find(requests: &Requests<'_>, options: &SyncOptions) -> Result<Discovered, Er
     let found = Search { requests, options, seen: Vec::new(), tried: Vec::new() }
         .run(options.set.is_some())?;
     let chosen = sets::choose(&found.candidates, options.set.as_deref(), &options.url)?;
-    let entry_points = entry_points_of(requests, options, chosen)?;
+    let entry_points = entry_points_of(requests, options, chosen.clone())?;
     let route = found.route.map(|route| {
         match entry_points.capability_list.as_deref().or(entry_points.first()) {
             Some(list) if list != found.at => format!("{route}, which leads to {list}"),
@@ -238,7 +238,9 @@ impl Search<'_> {
         let page = match self.inspect(&given) {
             Ok(Seen::Page { links, is_html }) if links.is_empty() => {
                 if !is_html && start.path() != "/" {
-                    let message = format!("{given} is not a ResourceSync document");
+                    let message = format!(
+                        "{given} is not a document of ResourceSync or another protocol that is read"
+                    );
                     return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message));
                 }
                 Ok(is_html)
@@ -353,7 +355,7 @@ impl Search<'_> {
             if at.is_empty() {
                 at = link;
             }
-            sets::add(&mut found, sets);
+            add(&mut found, sets);
         }
         if found.is_empty() {
             let tried = self.tried.join("\n  tried ");
@@ -380,7 +382,7 @@ impl Search<'_> {
         let mut candidates = Vec::new();
         for part in parts {
             if let Seen::Sets(sets) = self.inspect(&part)? {
-                sets::add(&mut candidates, sets);
+                add(&mut candidates, sets);
             }
         }
         Ok(Searched { candidates, at, route })
@@ -565,7 +567,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             let mut found = Vec::new();
             let sets = entries.iter().filter_map(|entry| absolute(&read.url, &entry.loc));
             let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
-            sets::add(
+            add(
                 &mut found,
                 sets.map(|set| Candidate {
                     refusal: admission.check(&set).err(),

@@ -35,31 +35,12 @@ pub(crate) mod topic;
 
 pub use abreast_resourcesync::v1_1::Tolerance;
 
-use super::choice::{AnswerHead, Protocol};
+use super::choice::Protocol;
 
-/// ResourceSync, and Sitemaps.
+/// ResourceSync, and Sitemaps: whatever no other protocol recognises, since a page, a site or a
+/// header may lead to a Source [rs-core §6.3].
 pub(super) const PROTOCOL: Protocol = Protocol {
     name: "ResourceSync",
-    recognises,
+    recognises: |_| true,
     reader: || Box::<reader::ResourceSync>::default(),
 };
-
-/// A document, a page that may link to one, or the address of a site that may name its Source
-/// elsewhere [rs-core §6.3].
-fn recognises(head: &AnswerHead<'_>) -> bool {
-    let linked = head.headers.get_all("link").iter().filter_map(|value| value.to_str().ok());
-    head.failure.is_some()
-        || is_site_root(head.url)
-        || head.root_element().map_or_else(
-            // A prolog may be longer than what is known of the answer.
-            || document::is_document(head.bytes),
-            |name| matches!(name, "urlset" | "sitemapindex"),
-        )
-        || links::is_html(head.bytes)
-        || head.url.ends_with("/robots.txt")
-        || linked.flat_map(links::in_header).next().is_some()
-}
-
-fn is_site_root(url: &str) -> bool {
-    url::Url::parse(url).is_ok_and(|url| url.path() == "/" && url.query().is_none())
-}

@@ -70,14 +70,16 @@ pub(crate) fn syntax_of_answer(sent: Option<&str>, asked: Option<&str>) -> Optio
         .or_else(|| Syntax::of_sdshare_media_type(sent.or(asked)?))
 }
 
-/// The description of an item by an answer, as canonical N-Triples, and what is reported about it;
-/// `None` when the answer states nothing at all.
+/// Canonical N-Triples, and what is reported about them.
+pub(crate) type Lines = (Vec<u8>, Vec<Notice>);
+
+/// The description of an item by an answer; `None` when the answer states nothing at all.
 pub(crate) fn describe_answer(
     item: &Pending,
     syntax: Syntax,
     bytes: &[u8],
     file: Option<&mut File>,
-) -> Result<Option<(Vec<u8>, Vec<Notice>)>, Failure> {
+) -> Result<Option<Lines>, Failure> {
     let root = super::iri(&item.uri)?;
     let mut statements = Statements::new(&Graph::Default, &root);
     match file {

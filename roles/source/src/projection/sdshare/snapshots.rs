@@ -48,7 +48,7 @@ const MAKING: &str = "making-";
 /// Of the files of a snapshot, its record first; those with a `z` are compressed by gzip.
 const EXTENSIONS: [&str; 5] = ["json", "nt", "ntz", "rdf", "rdfz"];
 /// When a client that asked for a snapshot in the making asks again.
-const MAKING_SECONDS: u32 = 5;
+const MAKING_SECONDS: u32 = 1;
 
 /// When snapshots are made, and how many are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

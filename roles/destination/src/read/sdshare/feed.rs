@@ -1,0 +1,105 @@
+//! One feed, read entry by entry, within limits.
+
+use crate::diagnostics::Remark;
+use crate::error::{Error, ExitCode};
+use crate::read::Tolerance;
+use crate::read::pieces::{Answered, Pieces, read_pieces};
+use crate::requests::Requests;
+use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, Feed, Limits, Parser, Step};
+
+/// What a feed states beside its entries.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    pub(super) feed: Feed,
+    pub(super) answered: Answered,
+}
+
+/// Whether reading continues after an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Go {
+    On,
+    Enough,
+}
+
+type Each<'e> = &'e mut dyn FnMut(&Feed, &Entry) -> Result<Go, Error>;
+
+/// Reads a feed and hands over each entry, with what the feed has stated so far. After a broken
+/// transfer all entries come again.
+pub(super) fn read_feed(requests: &Requests<'_>, url: &str, each: Each<'_>) -> Result<Read, Error> {
+    let mut reading = Reading {
+        url,
+        requests,
+        parser: Parser::new(url, Limits::default()),
+        entry: Entry::default(),
+        each,
+    };
+    let answered =
+        read_pieces(requests, url, ATOM_MEDIA_TYPE, Limits::default().bytes, &mut reading)?;
+    reading.note_findings()?;
+    Ok(Read { feed: reading.parser.into_parts().0, answered })
+}
+
+struct Reading<'r, 'a> {
+    url: &'r str,
+    requests: &'r Requests<'a>,
+    parser: Parser,
+    entry: Entry,
+    each: Each<'r>,
+}
+
+impl Pieces for Reading<'_, '_> {
+    fn begin(&mut self, answered: &Answered) -> Result<(), Error> {
+        self.parser = Parser::new(&*answered.url, Limits::default());
+        Ok(())
+    }
+
+    fn piece(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        self.parser.feed(bytes);
+        self.drain()
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.parser.finish();
+        self.drain().map(drop)
+    }
+}
+
+impl Reading<'_, '_> {
+    fn drain(&mut self) -> Result<bool, Error> {
+        loop {
+            let step = self.parser.next(&mut self.entry).map_err(|fault| {
+                let exit = match fault.code() {
+                    "sdshare.limit" | "xml.size" => ExitCode::Limit,
+                    _ => ExitCode::SourceInvalid,
+                };
+                Error::new(fault.code(), exit, format!("cannot read {}\n  {fault}", self.url))
+            })?;
+            match step {
+                Step::NeedInput | Step::End => return Ok(true),
+                Step::Entry => {
+                    self.requests.check_cancelled()?;
+                    if (self.each)(self.parser.head(), &self.entry)? == Go::Enough {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reports deviations from SDShare and Atom; with `--strict` the first is an error.
+    fn note_findings(&self) -> Result<(), Error> {
+        let diagnostics = &self.requests.diagnostics;
+        for finding in self.parser.findings() {
+            if diagnostics.tolerance == Tolerance::Strict {
+                let message =
+                    format!("cannot use {}: line {}: {}", self.url, finding.line, finding.message);
+                return Err(Error::new(finding.code, ExitCode::SourceInvalid, message)
+                    .with_help("without `--strict` it is read"));
+            }
+            let (code, line) = (finding.code, finding.line);
+            let (message, count) = (finding.message.clone(), self.parser.count_of(code));
+            diagnostics.note(self.url, Remark { code, line, message, count });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! The way from an address to the feeds of one collection [sdshare §Server Role].
+
+use super::feed::{Go, read_feed};
+use crate::admit::Admission;
+use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
+use crate::read::sets::{choose, name_of};
+use crate::read::{SourceSet, check_url};
+use crate::requests::Requests;
+use abreast_sdshare::{Entry, FeedKind, Relation};
+use abreast_store::mirror::Mirror;
+
+/// Collections of one server, and entries read of a feed to see which kind it is.
+const ENTRIES_MAX: usize = 50_000;
+
+const COLLECTION: &str = "sdshare-collection";
+const SNAPSHOTS: &str = "sdshare-snapshots";
+const FRAGMENTS: &str = "sdshare-fragments";
+
+/// The feeds of a collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Feeds {
+    pub(super) collection: Option<String>,
+    pub(super) snapshots: Option<String>,
+    pub(super) fragments: Option<String>,
+}
+
+/// The document at an address.
+enum Found {
+    Overview(Vec<SourceSet>),
+    Collection(Feeds),
+}
+
+impl Feeds {
+    /// As kept by an earlier run.
+    pub(super) fn known(mirror: &Mirror) -> Result<Self, Error> {
+        Ok(Self {
+            collection: mirror.meta(COLLECTION)?,
+            snapshots: mirror.meta(SNAPSHOTS)?,
+            fragments: mirror.meta(FRAGMENTS)?,
+        })
+    }
+
+    /// Keeps them for the next run.
+    pub(super) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
+        for (key, url) in [
+            (COLLECTION, &self.collection),
+            (SNAPSHOTS, &self.snapshots),
+            (FRAGMENTS, &self.fragments),
+        ] {
+            mirror.set_meta(key, url.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// The feed that identifies the collection: hosts are judged by it.
+    pub(super) fn first(&self) -> Option<&str> {
+        [&self.collection, &self.fragments, &self.snapshots].into_iter().find_map(Option::as_deref)
+    }
+
+    /// # Errors
+    /// The copy is of another collection, `known`.
+    pub(super) fn check_same(&self, known: &Self) -> Result<(), Error> {
+        let same = |one: &Option<String>, two: &Option<String>| one.is_some() && one == two;
+        if known.first().is_none()
+            || same(&self.fragments, &known.fragments)
+            || same(&self.snapshots, &known.snapshots)
+        {
+            return Ok(());
+        }
+        let of = |feeds: &Self| feeds.first().unwrap_or_default().to_owned();
+        let message = format!("this is a copy of {}, not of {}", of(known), of(self));
+        Err(Error::new("folder.source", ExitCode::Usage, message).with_help(
+            "use another folder; or, if the Source has moved, remove the state and run again",
+        ))
+    }
+}
+
+/// Finds the collection that the user means.
+pub(super) fn find(requests: &Requests<'_>, options: &SyncOptions) -> Result<Feeds, Error> {
+    check_url(&options.url)?;
+    let sets = match read(requests, options, &options.url)? {
+        Found::Collection(feeds) => {
+            let url = feeds.first().unwrap_or(&options.url).to_owned();
+            if options.set.is_some() {
+                let only = [SourceSet { name: name_of(&url).to_owned(), url }];
+                choose(&only, options.set.as_deref(), &options.url)?;
+            }
+            return Ok(feeds);
+        }
+        Found::Overview(sets) => sets,
+    };
+    let chosen = choose(&sets, options.set.as_deref(), &options.url)?;
+    match read(requests, options, &chosen.url)? {
+        Found::Collection(feeds) => Ok(feeds),
+        Found::Overview(_) => {
+            let message = format!("{} is listed as a collection, and is an overview", chosen.url);
+            Err(Error::new("sdshare.kind", ExitCode::SourceInvalid, message))
+        }
+    }
+}
+
+/// All collections of the server that the address belongs to.
+pub(super) fn sets(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+) -> Result<Vec<SourceSet>, Error> {
+    match read(requests, options, &options.url)? {
+        Found::Overview(sets) => Ok(sets),
+        Found::Collection(feeds) => {
+            let url = feeds.first().unwrap_or(&options.url).to_owned();
+            Ok(vec![SourceSet { name: name_of(&url).to_owned(), url }])
+        }
+    }
+}
+
+fn read(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<Found, Error> {
+    let (mut kind, mut sets, mut feeds) = (None, Vec::new(), Feeds::default());
+    let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
+    let mut take = |entry: &Entry, relation: &Relation| {
+        let Some(link) = entry.targets(relation).next() else { return Ok(None) };
+        admission.check(&link.href).map(|()| Some(link.href.clone())).map_err(|refusal| {
+            let message = format!("{url} links to {}: {}", link.href, refusal.message());
+            Error::new(refusal.code(), ExitCode::SourceInvalid, message)
+        })
+    };
+    let mut entries = 0;
+    let read = read_feed(requests, url, &mut |_, entry| {
+        entries += 1;
+        kind = kind.or(entry.kind());
+        match kind {
+            Some(FeedKind::Overview) if sets.len() < ENTRIES_MAX => {
+                if let Some(url) = take(entry, &Relation::CollectionFeed)? {
+                    sets.push(SourceSet { name: name_of(&url).to_owned(), url });
+                }
+                Ok(Go::On)
+            }
+            Some(FeedKind::Collection) | None if entries < ENTRIES_MAX => {
+                feeds.snapshots = feeds.snapshots.take().or(take(entry, &Relation::SnapshotsFeed)?);
+                feeds.fragments = feeds.fragments.take().or(take(entry, &Relation::FragmentsFeed)?);
+                Ok(Go::On)
+            }
+            _ => Ok(Go::Enough),
+        }
+    })?;
+    // A transfer that was repeated has named some twice.
+    sets.sort_by(|one: &SourceSet, two| one.url.cmp(&two.url));
+    sets.dedup();
+    let own = Some(url.to_owned());
+    match kind {
+        Some(FeedKind::Overview) => return Ok(Found::Overview(sets)),
+        Some(FeedKind::Collection) => feeds.collection = own,
+        Some(FeedKind::Fragments) => feeds.fragments = own,
+        Some(FeedKind::Snapshots) => feeds.snapshots = own,
+        Some(FeedKind::ChunkedSnapshot) => {
+            let message = format!("{url} has the chunks of one snapshot, which is never updated");
+            return Err(Error::new("sdshare.kind", ExitCode::Usage, message)
+                .with_help("give the address of the collection feed"));
+        }
+        None => {
+            let message = format!(
+                "{url} is a feed without a link of SDShare{}",
+                if read.feed.title.is_empty() {
+                    String::new()
+                } else {
+                    format!(" (\"{}\")", read.feed.title)
+                }
+            );
+            return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message).with_help(
+                "give the address of an overview feed or a collection feed; a fragments feed must have an entry",
+            ));
+        }
+    }
+    Ok(Found::Collection(feeds))
+}

@@ -1,0 +1,29 @@
+//! SDShare 1.0, and servers of the draft of 2010: the only place of this crate that knows its feeds.
+//!
+//! | file | what it reads |
+//! |---|---|
+//! | `reader.rs` | all of it, in the order of a run |
+//! | `feed.rs` | one feed, entry by entry, within limits |
+//! | `find.rs` | the way from an address to the feeds of one collection |
+//! | `fragments.rs` | the fragments feed: what changed |
+//! | `snapshots.rs` | the newest snapshot, and the descriptions in it |
+
+mod feed;
+mod find;
+mod fragments;
+mod reader;
+mod snapshots;
+
+use super::choice::{AnswerHead, Protocol};
+
+/// SDShare.
+pub(super) const PROTOCOL: Protocol =
+    Protocol { name: "SDShare", recognises, reader: || Box::<reader::SdShare>::default() };
+
+/// An Atom feed.
+fn recognises(head: &AnswerHead<'_>) -> bool {
+    head.root_element() == Some("feed")
+        && head.bytes.windows(ATOM.len()).any(|window| window == ATOM)
+}
+
+const ATOM: &[u8] = abreast_sdshare::ATOM_NAMESPACE.as_bytes();

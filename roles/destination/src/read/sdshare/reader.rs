@@ -1,0 +1,324 @@
+//! The reader of SDShare: which feeds are read, in which order, and what follows from them.
+
+use super::feed::{Go, read_feed};
+use super::find::{self, Feeds};
+use super::fragments::{Fragment, keep_seen, plan_fragments, seen};
+use super::snapshots::{Snapshot, each_description, newest};
+use crate::error::{Error, ExitCode};
+use crate::events::{Mode, Observer};
+use crate::options::SyncOptions;
+use crate::package::download::Downloads;
+use crate::plan::changes::Followed;
+use crate::plan::comparison::Baseline;
+use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
+use crate::push::Topic;
+use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
+use crate::requests::Requests;
+use crate::state::key;
+use crate::state_folder::StateFolder;
+use abreast_sdshare::{Document, Limits, Relation, with_since};
+use abreast_store::mirror::Mirror;
+use abreast_websub::MAX_HUBS;
+use abreast_webtypes::{Digests, SyntaxError, Timestamp};
+
+/// A collection.
+#[derive(Debug, Default)]
+pub(crate) struct SdShare {
+    feeds: Feeds,
+}
+
+impl SdShare {
+    fn start(&mut self, feeds: Feeds, options: &SyncOptions) -> Start {
+        let first = feeds.first().unwrap_or(&options.url).to_owned();
+        let has_list = feeds.snapshots.is_some();
+        self.feeds = feeds;
+        Start { first, uri_space: None, has_list }
+    }
+
+    /// The newest snapshot, if there is one.
+    fn newest(&self, requests: &Requests<'_>) -> Result<Option<Snapshot>, Error> {
+        self.feeds.snapshots.as_deref().map_or(Ok(None), |feed| newest(requests, feed))
+    }
+
+    fn follow(
+        &self,
+        run: &mut PlanContext<'_, '_>,
+        since: Option<Timestamp>,
+    ) -> Result<Followed, Error> {
+        match &self.feeds.fragments {
+            Some(feed) => plan_fragments(run, feed, since),
+            None => Ok(Followed::Unchanged),
+        }
+    }
+
+    /// Hands over everything in the newest snapshot; the time up to which changes are in it.
+    fn each_listed(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
+    ) -> Result<Option<Timestamp>, Error> {
+        let Some(snapshot) = self.newest(requests)? else { return Ok(None) };
+        let folder = tempfile::tempdir().map_err(no_temporary)?;
+        let downloads = Downloads::new(StateFolder::at(folder.path())?);
+        let sorted = snapshot.read(requests, options, &downloads)?;
+        let name = snapshot.name();
+        each_description(name, &sorted, &mut |described| {
+            each(&listed(name, described.iri, described.lines.len(), &described.digests, 0))
+        })?;
+        Ok(Some(snapshot.updated))
+    }
+
+    /// Hands over the resources that fragments since a time are about; of each feed the latest.
+    fn each_fragment(
+        &self,
+        requests: &Requests<'_>,
+        since: Option<Timestamp>,
+        each: &mut dyn FnMut(&Listed<'_>, i64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some(feed) = &self.feeds.fragments else { return Ok(()) };
+        let mut visited = std::collections::HashSet::new();
+        let mut next = Some(since.map_or_else(|| feed.clone(), |since| with_since(feed, since)));
+        while let Some(url) = next.take().filter(|url| visited.insert(url.clone())) {
+            let read = read_feed(requests, &url, &mut |feed, entry| {
+                if let Some(fragment) = Fragment::of(feed, entry) {
+                    let time = entry.updated.or(since).unwrap_or(Timestamp::MIN).as_micros();
+                    for resource in &entry.resources {
+                        each(&fragment.listed(entry, resource, &url), time)?;
+                    }
+                }
+                Ok(Go::On)
+            })?;
+            next = read.feed.link(&Relation::Next).map(|link| link.href.clone());
+        }
+        Ok(())
+    }
+}
+
+/// Plans what makes the copy equal to a snapshot.
+fn plan_snapshot(run: &mut PlanContext<'_, '_>, snapshot: &Snapshot) -> Result<(), Error> {
+    let (options, name) = (run.planner.options, snapshot.name());
+    // A dry run leaves nothing in the state.
+    let elsewhere = options.dry_run.then(tempfile::tempdir).transpose().map_err(no_temporary)?;
+    let downloads = match &elsewhere {
+        Some(folder) => Downloads::new(StateFolder::at(folder.path())?),
+        None => run.planner.downloads.clone(),
+    };
+    let sorted = snapshot.read(run.requests, options, &downloads)?;
+    run.plan_snapshot(name, &mut |run| {
+        let mut comparison = run.begin_comparison(name)?;
+        let mut bodies = run.planner.bodies.begin(run.planner.mirror, options.dry_run)?;
+        comparison.begin_document();
+        let blanks = each_description(name, &sorted, &mut |described| {
+            run.requests.check_cancelled()?;
+            let lines = described.lines;
+            let at = bodies.next();
+            let listed = listed(name, described.iri, lines.len(), &described.digests, at);
+            if comparison.entry(run, &listed)? {
+                bodies.append(lines)?;
+            }
+            run.report.status(comparison.entries, 0, 0);
+            Ok(())
+        })?;
+        run.conclude(name, &mut comparison, true)?;
+        let mirror = run.planner.mirror;
+        run.planner.bodies.keep(mirror, bodies)?;
+        keep_seen(mirror, Some(snapshot.updated))?;
+        if blanks.unreached > 0 {
+            let message = format!(
+                "blank nodes that belong to no resource and are not kept: {}",
+                blanks.unreached
+            );
+            run.report.notice("rdf.blank", name, &message);
+        }
+        if blanks.shared > 0 {
+            let message = format!(
+                "blank nodes that belong to several resources, each of which has a copy: {}",
+                blanks.shared
+            );
+            run.report.notice("rdf.blank", name, &message);
+        }
+        Ok(Some(Baseline { unchanged: false, whole: true, at: None }))
+    })?;
+    Ok(())
+}
+
+/// A description in a snapshot, as a resource.
+fn listed<'l>(
+    document: &'l str,
+    iri: &'l str,
+    length: usize,
+    digests: &'l Digests,
+    body: u64,
+) -> Listed<'l> {
+    Listed {
+        uri: iri,
+        href: None,
+        accept: None,
+        describes: false,
+        body: Some(body),
+        document,
+        modified: None,
+        modified_is_change: false,
+        length: Some(length as u64),
+        media_type: Some(abreast_rdf::Syntax::NTriples.media_type()),
+        digests,
+        change: None,
+        changed: None,
+        replaced_by: &[],
+        patches: Vec::new(),
+        links: Vec::new(),
+    }
+}
+
+fn no_temporary(cause: std::io::Error) -> Error {
+    let message = format!("cannot make a temporary folder: {cause}");
+    Error::new("io", ExitCode::Io, message)
+        .with_help("set TMPDIR to a folder with room for the snapshot")
+        .with_cause(cause)
+}
+
+impl Reader for SdShare {
+    fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
+        let (options, mirror) = (run.planner.options, run.planner.mirror);
+        let known = Feeds::known(mirror)?;
+        let same_address = mirror.meta(key::SOURCE_URL)?.as_ref() == Some(&options.url);
+        let same_set = options.set.is_none() || options.set == mirror.meta(key::SET)?;
+        if known.first().is_some() && same_address && same_set {
+            return Ok(self.start(known, options));
+        }
+        let found = find::find(run.requests, options)?;
+        run.requests.diagnostics.report(run.report);
+        found.check_same(&known)?;
+        run.planner.begin(run.report)?;
+        mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
+        mirror.set_meta(key::SET, options.set.as_deref())?;
+        found.keep(mirror)?;
+        run.planner.commit()?;
+        Ok(self.start(found, options))
+    }
+
+    fn find_read_only(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        known: Option<&Mirror>,
+        _: &dyn Observer,
+    ) -> Result<Start, Error> {
+        let mut options = options.clone();
+        if let Some(mirror) = known.filter(|_| options.set.is_none()) {
+            options.set = mirror.meta(key::SET)?;
+        }
+        let found = find::find(requests, &options)?;
+        if let Some(mirror) = known {
+            found.check_same(&Feeds::known(mirror)?)?;
+        }
+        Ok(self.start(found, &options))
+    }
+
+    fn sets(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+    ) -> Result<Vec<SourceSet>, Error> {
+        find::sets(requests, options)
+    }
+
+    fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
+        let url = Feeds::known(mirror)?.fragments;
+        Ok(url.map(|url| Announcement { url, topic_in }))
+    }
+
+    fn each_resource(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        each: &mut dyn FnMut(&Listed<'_>),
+    ) -> Result<(), Error> {
+        let mut every = |listed: &Listed<'_>| {
+            each(listed);
+            Ok(())
+        };
+        if self.each_listed(requests, options, &mut every)?.is_none() {
+            self.each_fragment(requests, None, &mut |listed, _| every(listed))?;
+        }
+        Ok(())
+    }
+
+    fn expect(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        to: &mut dyn Expecting,
+    ) -> Result<(), Error> {
+        let since = self.each_listed(requests, options, &mut |listed| to.listed(listed))?;
+        self.each_fragment(requests, since, &mut |listed, time| to.changed(listed, time))
+    }
+
+    fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+        let known = seen(run.planner.mirror)?;
+        if !run.planner.polling.may_poll() {
+            run.planner.polling.is_postponed = true;
+            return Ok(());
+        }
+        if !run.planner.options.baseline
+            && !run.planner.selection.has_changed()
+            && let (Some(known), Some(feed)) = (known, &self.feeds.fragments)
+        {
+            let Followed::Gap(why) = self.follow(run, Some(known))? else {
+                run.report.summary.mode = Mode::Incremental;
+                return Ok(());
+            };
+            let message = format!("{why}; comparing with the newest snapshot");
+            run.report.notice("gap", feed, &message);
+        }
+        let snapshot = self.newest(run.requests)?;
+        run.requests.diagnostics.report(run.report);
+        let Some(snapshot) = snapshot else {
+            if self.feeds.fragments.is_none() {
+                let message = "the collection has neither a snapshot nor a fragments feed";
+                return Err(Error::new("gap", ExitCode::Gap, message)
+                    .with_help("try again when the server has made a snapshot"));
+            }
+            // Without snapshots, the feed is all there is to go by.
+            run.report.summary.mode = Mode::Baseline;
+            self.follow(run, None)?;
+            return keep_selection(run);
+        };
+        let is_only = self.feeds.fragments.is_none();
+        if is_only && known >= Some(snapshot.updated) && !run.planner.options.baseline {
+            return Ok(());
+        }
+        plan_snapshot(run, &snapshot)?;
+        self.follow(run, Some(snapshot.updated))?;
+        Ok(())
+    }
+
+    fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
+        let Some(known) = seen(run.planner.mirror)? else { return Ok(false) };
+        Ok(run.planner.polling.may_poll() && self.follow(run, Some(known))? == Followed::Planned)
+    }
+
+    fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
+        Ok(seen(mirror)?.map(|time| time.to_string()))
+    }
+}
+
+/// What filters let through now was listed.
+fn keep_selection(run: &PlanContext<'_, '_>) -> Result<(), Error> {
+    if run.planner.selection.has_changed() {
+        run.planner.selection.keep(run.planner.mirror)?;
+    }
+    Ok(())
+}
+
+/// The topic that a fragments feed is, if it names a hub [websub §4].
+fn topic_in(feed: &[u8], base: &str) -> Result<Option<Topic>, SyntaxError> {
+    let feed = Document::from_slice(feed, base, Limits::default())?.feed;
+    let links = |relation| feed.links.iter().filter(move |link| link.relation == relation);
+    let hubs: Vec<_> = links(Relation::Hub).map(|link| link.href.clone()).take(MAX_HUBS).collect();
+    let url =
+        links(Relation::SelfLink).next().map_or_else(|| base.to_owned(), |link| link.href.clone());
+    Ok((!hubs.is_empty()).then_some(Topic { url, hubs }))
+}
