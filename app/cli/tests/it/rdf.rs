@@ -53,7 +53,7 @@ impl Place {
 }
 
 /// The canonical description of each entity of a document.
-fn descriptions(syntax: Syntax, text: &str) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn descriptions(syntax: Syntax, text: &str) -> BTreeMap<String, Vec<u8>> {
     let mut triples = Vec::new();
     abreast_rdf::read(syntax, text.as_bytes(), &ReadOptions::default(), &mut |quad| {
         triples.push(Triple::from(TripleRef::from(quad)));
@@ -90,7 +90,7 @@ fn assert_copy_of(source: &Source, copy: &Path, expected: &BTreeMap<String, Vec<
     });
 }
 
-const TURTLE: &str = "@prefix : <http://id.example/> .\n\
+pub(crate) const TURTLE: &str = "@prefix : <http://id.example/> .\n\
     @prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n\
     :a a skos:Concept ; skos:prefLabel 'Ada'@en ; :address [ :city 'London' ; :near [ :name 'x' ] ] .\n\
     :b a skos:Concept ; :knows :a, :b ; :p 'caf\u{e9}' .\n";
