@@ -17,28 +17,28 @@ use std::time::Duration;
 /// Kills of a Source while it reads.
 const KILLS: u64 = 15;
 
-struct Place {
+pub(crate) struct Place {
     temporary: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Self { temporary: tempfile::tempdir().unwrap() };
         fs::create_dir(place.path("rdf")).unwrap();
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.temporary.path().join(name)
     }
 
     /// Writes a file into the folder in one step.
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.path("part"), text).unwrap();
         fs::rename(self.path("part"), self.path("rdf").join(name)).unwrap();
     }
 
-    fn serve(&self, port: u16) -> Source {
+    pub(crate) fn serve(&self, port: u16) -> Source {
         Source::start(&self.path("rdf"), port, &["--origin", "rdf"])
     }
 

@@ -1,0 +1,170 @@
+//! Copies over SDShare on the real binary: of entities and of files, through restarts and kills.
+
+use crate::rdf::{Place, TURTLE, descriptions};
+use crate::world::{Source, abreast};
+use abreast_rdf::Syntax;
+use abreast_testkit::folder::{files, paths};
+use abreast_testkit::{Random, eventually, eventually_ok, kills, run, seed};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Kills of one test, half of them of the Source.
+const KILLS: u64 = 30;
+
+fn sync(source: &Source, target: &str) -> Command {
+    let mut command = abreast();
+    let overview = format!("{}sdshare", source.url());
+    command.args(["sync", &overview, target, "--quiet", "--max-delete", "100%"]);
+    command
+}
+
+/// What any program reads in files of N-Quads.
+fn copied(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let is_data = |path: &&Path| path.extension().is_some_and(|end| end == "nq");
+    let text: String = paths(folder)
+        .iter()
+        .map(|path| folder.join(path))
+        .filter(|path| is_data(&path.as_path()))
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    descriptions(Syntax::NQuads, &text)
+}
+
+#[test]
+fn a_set_of_entities_is_followed() {
+    let place = Place::new();
+    place.write("one.ttl", TURTLE);
+    let source = place.serve(0);
+    let copy = place.path("copy");
+    let target = format!("nquads:{}", copy.display());
+    let assert_copy_of = |source: &Source, expected: &str| {
+        let expected = descriptions(Syntax::Turtle, expected);
+        eventually("the copy has every description", || {
+            run(&mut sync(source, &target)).status.success() && copied(&copy) == expected
+        });
+    };
+    assert_copy_of(&source, TURTLE);
+    let changed = TURTLE.replace("London", "Paris").replace(":b a", ":c a");
+    place.write("one.ttl", &changed);
+    assert_copy_of(&source, &changed);
+    let port = source.port();
+    assert_eq!(source.stop(), Some(0));
+    place.write("one.ttl", TURTLE);
+    let source = place.serve(port);
+    assert_copy_of(&source, TURTLE);
+    let overview = format!("{}sdshare", source.url());
+    let audit = || run(abreast().args(["audit", &overview, &target, "--full"])).status.code();
+    assert_eq!(audit(), Some(0));
+    // Somebody writes into the copy.
+    let file =
+        paths(&copy).into_iter().find(|path| path.extension().is_some_and(|end| end == "nq"));
+    let file = copy.join(file.unwrap());
+    fs::write(&file, fs::read_to_string(&file).unwrap().replace("London", "Berlin")).unwrap();
+    assert_eq!(audit(), Some(1));
+}
+
+#[test]
+fn a_set_of_files_is_followed() {
+    let place = Place::new();
+    let original = place.path("files");
+    fs::create_dir_all(original.join("sub")).unwrap();
+    fs::write(original.join("a.txt"), "text").unwrap();
+    fs::write(original.join("empty"), "").unwrap();
+    fs::write(original.join("empty.nt"), "").unwrap();
+    fs::write(original.join("sub/other.ttl"), "<http://a> <http://b> <http://c> .").unwrap();
+    fs::write(original.join("sub/page.html"), "<p>").unwrap();
+    let source = Source::start(&original, 0, &[]);
+    let copy = place.path("copy");
+    let same =
+        || {
+            run(&mut sync(&source, copy.to_str().unwrap())).status.success()
+                && files(&copy).into_iter().filter(|(path, _)| !path.starts_with(".abreast")).eq(
+                    files(&original).into_iter().filter(|(path, _)| !path.starts_with(".abreast")),
+                )
+        };
+    eventually("the copy has every file", same);
+    fs::remove_file(original.join("a.txt")).unwrap();
+    fs::remove_file(original.join("empty.nt")).unwrap();
+    fs::write(original.join("sub/other.ttl"), "").unwrap();
+    fs::write(original.join("new"), "new").unwrap();
+    eventually("the copy has every change", same);
+}
+
+#[test]
+fn killed_sources_and_runs_leave_copies_that_are_completed() {
+    let (kills, seed) = (kills(KILLS), seed(1));
+    let mut random = Random::new(seed);
+    let place = Place::new();
+    let write = |random: &mut Random, number: u64| {
+        let mut text = String::new();
+        for entity in 0..=random.below(8) {
+            let (name, value) = (number * 100 + entity, random.below(1_000_000));
+            write!(
+                text,
+                "<http://id.example/{name}> <http://ns.example/value> \"{value}\" ; \
+                 <http://ns.example/part> [ <http://ns.example/of> {value} ; \
+                 <http://ns.example/next> [ <http://ns.example/of> \"{name}\" ] ] .\n"
+            )
+            .unwrap();
+        }
+        place.write(&format!("f{number}.ttl"), &text);
+        text
+    };
+    let mut texts: BTreeMap<u64, String> = BTreeMap::new();
+    for number in 0..20 {
+        texts.insert(number, write(&mut random, number));
+    }
+    let mut source = place.serve(0);
+    let port = source.port();
+    let copy = place.path("copy");
+    let target = format!("nquads:{}", copy.display());
+    let (mut killed, mut round) = (0, 0);
+    while killed < kills {
+        round += 1;
+        assert!(round < 100 * kills, "only {killed} were killed in time");
+        for _ in 0..3 {
+            let number = random.below(25);
+            if random.below(5) == 0 {
+                let _ = fs::remove_file(place.path("rdf").join(format!("f{number}.ttl")));
+                texts.remove(&number);
+            } else {
+                texts.insert(number, write(&mut random, number));
+            }
+        }
+        let mut command = sync(&source, &target);
+        // Now and then everything is compared.
+        command.args((random.below(4) == 0).then_some("--baseline"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_millis(random.below(250));
+        while Instant::now() < until && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if random.below(2) == 0 {
+            source.kill();
+            source = place.serve(port);
+            killed += 1;
+        }
+        if child.try_wait().unwrap().is_none() {
+            child.kill().unwrap();
+            killed += 1;
+        }
+        child.wait().unwrap();
+    }
+    println!("{killed} kills in {round} rounds");
+    let all: String = texts.into_values().collect();
+    let expected = descriptions(Syntax::Turtle, &all);
+    eventually_ok("the copy catches up", || {
+        let output = run(&mut sync(&source, &target));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let copied = copied(&copy);
+        match expected.iter().find(|(name, lines)| copied.get(*name) != Some(lines)) {
+            Some((name, _)) => Err(format!("{name} differs")),
+            None if expected.len() != copied.len() => Err("there are more".to_owned()),
+            None => Ok(()),
+        }
+    });
+}
