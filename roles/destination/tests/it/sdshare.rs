@@ -271,7 +271,7 @@ fn a_snapshot_in_the_making_is_waited_for() {
 }
 
 #[test]
-fn a_snapshot_that_is_made_for_ever_ends_with_the_time_of_the_run() {
+fn waiting_for_a_snapshot_ends_with_the_time_of_the_run() {
     let source = with_numbers(Habits::default(), 4);
     source.make_snapshot();
     source.answer_first(|target, _| (target == "/snapshot").then(|| Answer::status(202)));
@@ -464,7 +464,7 @@ fn an_audit_finds_what_differs() {
 }
 
 #[test]
-fn resources_whose_iris_differ_in_the_fragment_have_files_of_their_own() {
+fn iris_that_differ_in_the_fragment_have_files_of_their_own() {
     let source = SdSource::start(Habits::default());
     for name in ["", "#a", "#b", "?q#a"] {
         let iri = format!("http://id.example/vocabulary{name}");

@@ -1,5 +1,5 @@
 //! The fragments feed: what changed since the last update that was seen [sdshare §Fragments Feed,
-//! §Receiving Fragments].
+//! §Fragment Processing].
 
 use super::feed::{Go, Read, read_feed};
 use crate::error::{Error, ExitCode};

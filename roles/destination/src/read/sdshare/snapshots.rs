@@ -1,5 +1,5 @@
 //! The newest snapshot of a collection, and the descriptions in it [sdshare §Snapshots Feed,
-//! §Chunked Snapshot Feed, §Receiving Snapshots].
+//! §Chunked Snapshot Feed, §Snapshot Processing].
 //!
 //! All files of a snapshot are sorted together, in bounded memory, so that each description is found
 //! whole whatever the order of its statements is.
