@@ -326,6 +326,23 @@ fn a_blank_node_that_two_chunks_divide_is_found() {
 }
 
 #[test]
+fn a_snapshot_that_is_being_made_is_waited_for() {
+    let whole = inspect(&Server::start(good), "/sdshare", |_| {});
+    let breaks = ["/s/snap.nt", "/s/chunks", "/s/chunk1.nt"]
+        .map(|path| [Once(path, "202 Accepted"), Header(path, "Retry-After", "1")]);
+    let server = Server::start(|base| break_all(good(base), base, &breaks.concat()));
+    let report = inspect(&server, "/sdshare", |_| {});
+    assert!(report.findings.is_empty(), "{}", text(&report));
+    assert_eq!(report.sampled, whole.sampled);
+
+    let other =
+        Server::start(|base| break_all(good(base), base, &[Once("/f/a.nt", "202 Accepted")]));
+    let report = inspect(&other, "/sdshare", |_| {});
+    let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert_eq!(found, ["SDS-5.2.1-accepted"], "{}", text(&report));
+}
+
+#[test]
 fn limits_end_the_walk_of_feeds() {
     let server = Server::start(good);
     let few = inspect(&server, "/sdshare", |options| options.max_documents = 3);
@@ -432,4 +449,30 @@ fn examples_of_the_specification_get_only_notes_in_lenient_mode() {
             assert_eq!(found.severity, Severity::Note, "{name}: {found:?}");
         }
     }
+}
+
+#[test]
+fn any_feed_is_checked_the_same_however_it_comes() {
+    use proptest::prelude::*;
+    let feeds: Vec<Vec<u8>> = good("http://e.example")
+        .into_values()
+        .filter(|answer| answer.headers["Content-Type"] == ATOM && !answer.body.is_empty())
+        .map(|answer| answer.body)
+        .collect();
+    let any = (0..feeds.len(), any::<[prop::sample::Index; 3]>(), any::<u8>(), 0..4_u8);
+    proptest!(ProptestConfig::with_cases(64), |((which, at, byte, how) in any)| {
+        let mut bytes = feeds[which].clone();
+        let [one, other, to] = at.map(|at| at.index(bytes.len()));
+        let (from, end) = (one.min(other), one.max(other));
+        match how {
+            0 => bytes[one] = byte,
+            1 => drop(bytes.drain(from..end)),
+            2 => {
+                let part = bytes[from..end].to_vec();
+                bytes.splice(to..to, part);
+            }
+            _ => bytes.truncate(one),
+        }
+        abreast_validator::fuzz_property::document(&bytes);
+    });
 }
