@@ -15,6 +15,7 @@ use abreast_webtypes::Timestamp;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -72,7 +73,8 @@ impl LogAccess {
     /// Reaches the log of this set, to read or to record. Who reads makes neither store nor set.
     pub(crate) fn open(args: &LogAccessArgs, set: &str, task: Task) -> Result<Self> {
         if let Some(server) = &args.server {
-            return Ok(Self::Server(Box::new(Remote::new(args, server, set)?)));
+            let idle = Duration::from_secs(90);
+            return Ok(Self::Server(Box::new(Remote::new(args, server, set, idle)?)));
         }
         if let Some(config) = &args.config {
             return Local::configured(config, set, task).map(|local| Self::Store(Box::new(local)));
@@ -268,8 +270,14 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    fn new(args: &LogAccessArgs, server: &str, set: &str) -> Result<Self> {
-        let mut options = Options { idle_timeout: Duration::from_secs(90), ..Options::default() };
+    /// Reaches a server, which may be silent for that long.
+    pub(crate) fn new(
+        args: &LogAccessArgs,
+        server: &str,
+        set: &str,
+        idle_timeout: Duration,
+    ) -> Result<Self> {
+        let mut options = Options { idle_timeout, ..Options::default() };
         let server = args.access.apply(server, &mut options)?;
         let base = base_of(&server);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -284,6 +292,26 @@ impl Remote {
             run: format!("import-{:032x}", u128::from_le_bytes(random)),
             sent: 0,
         })
+    }
+
+    /// With another number of retries.
+    pub(crate) fn with_retries(mut self, retries: u32) -> Self {
+        self.client = self.client.with_retries(retries);
+        self
+    }
+
+    /// Imports RDF; the answer.
+    pub(crate) fn import<T: DeserializeOwned>(
+        &self,
+        query: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<T> {
+        let url = format!("{}/api/v1/sets/{}/entities?{query}", self.base, self.set);
+        let body = bytes::Bytes::from(body);
+        let post = Some(Post { body: &body, content_type, idempotency_key: None });
+        let answer = self.ask(&Request { post, ..Request::new(&url) })?;
+        serde_json::from_slice(&answer).context("the server's response is not of this API")
     }
 
     fn record(&mut self, records: &[RecordRequest]) -> Result<BatchCounts> {

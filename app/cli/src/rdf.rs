@@ -2,21 +2,28 @@
 
 use crate::config::{Descriptions, File, Origin, ServeConfig, UsageError};
 use crate::import::{Format, ImportArgs};
-use crate::log_access::ExitCodeError;
+use crate::log_access::{ExitCodeError, Remote};
 use crate::open_set::open_log;
 use crate::stores::{Stores, Task};
 use abreast_core::{Beginning, ChangeLog as _, Clock as _, NewSet, SetId, SystemClock};
-use abreast_rdf::Syntax;
+use abreast_rdf::{PatchRow, Syntax};
 use abreast_source::origin::rdf::{
-    Delta, RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply, replace,
+    Delta, RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply, each_row, replace,
 };
-use abreast_statements::Error;
+use abreast_statements::SortOptions;
 use abreast_store::SqliteLog;
 use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Exit code: deletions are held.
 const HELD: u8 = 7;
+/// Most bytes of statements that are sent to a server.
+const SENT_BYTES: usize = 256 << 20;
+const TOO_LARGE: &str = "more than 256 MiB of statements are not sent to a server\n  help: stop it, and import them with --data or --config";
+/// The server answers when it has recorded everything.
+const ANSWER_TIME: Duration = Duration::from_secs(3_600);
 
 /// The folder for temporary files, in the store's folder: they may be as large as the input.
 ///
@@ -60,6 +67,9 @@ pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
     if args.dry_run {
         bail!(UsageError("`--dry-run` is not known for RDF (help: leave it out)".into()));
     }
+    if let Some(server) = &args.log.server {
+        return send(args, server);
+    }
     let Opened { stores, log, set, digests, skolemize, graphs } = open(args)?;
     let contents = stores.contents()?;
     let mut options = RdfOptions::new(temporary_folder(&stores)?);
@@ -74,12 +84,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
         report.warn();
         return Ok(report);
     }
-    let inputs = args.files.iter().map(|path| input(path, args.format));
-    let inputs: Vec<_> = match args.files.as_slice() {
-        [] => vec![Ok(standard_input(args.format)?)],
-        _ => inputs.collect(),
-    };
-    let report = replace(target, inputs, SystemClock.now()).map_err(refused)?;
+    let report = replace(target, inputs(args)?, SystemClock.now()).map_err(refused)?;
     report.warn();
     Ok(report)
 }
@@ -94,6 +99,82 @@ fn input(path: &Path, format: Option<Format>) -> std::io::Result<RdfInput> {
             bytes: RdfBytes::File(std::fs::File::open(path)?),
         }),
     }
+}
+
+/// Sends the complete state, or a difference, to a running server.
+fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
+    for (name, is_given) in
+        [("confirm-deletions", args.confirm_deletions), ("skolemize", args.skolemize.is_some())]
+    {
+        if is_given {
+            bail!(UsageError(format!(
+                "`--{name}` is not for a running server (help: stop it and use --data or --config, or leave it out)"
+            )));
+        }
+    }
+    let mut sort = SortOptions::new("");
+    sort.graphs.clone_from(&args.graph);
+    let mut body = Vec::new();
+    let mut add = |sign: &[u8], statement: &[u8]| {
+        if body.len() + statement.len() > SENT_BYTES {
+            return Err(std::io::Error::other(TOO_LARGE));
+        }
+        for part in [sign, statement, b"\n"] {
+            body.extend_from_slice(part);
+        }
+        Ok(())
+    };
+    let (query, content_type, retries) = if args.is_delta() {
+        for (number, delta) in deltas(args).enumerate() {
+            each_row(delta?, number as u64, &sort, &mut |row, statement| {
+                add(if row == PatchRow::Add { b"A " } else { b"D " }, statement)
+            })
+            .map_err(refused)?;
+        }
+        let query = if args.lenient { "as=difference&lenient=true" } else { "as=difference" };
+        // Sent again after it was recorded, it would not apply.
+        (query, "application/rdf-patch", u32::from(args.lenient) * 5)
+    } else {
+        for (number, input) in inputs(args)?.into_iter().enumerate() {
+            each_row(Delta::Add(input?), number as u64, &sort, &mut |_, statement| {
+                add(b"", statement)
+            })
+            .map_err(refused)?;
+        }
+        ("as=state", "application/n-triples", 5)
+    };
+    let server = Remote::new(&args.log, server, &args.set, ANSWER_TIME)?.with_retries(retries);
+    let answer: Answer = server.import(query, content_type, body)?;
+    Ok(RdfReport {
+        entities: answer.entities,
+        created: answer.created,
+        updated: answer.updated,
+        deleted: answer.deleted,
+        unchanged: answer.unchanged,
+        shared_blank_nodes: answer.shared_blank_nodes,
+        unreached_blank_nodes: answer.unreached_blank_nodes,
+        ..RdfReport::default()
+    })
+}
+
+/// What a server answers to an import.
+#[derive(Deserialize)]
+struct Answer {
+    entities: u64,
+    created: u64,
+    updated: u64,
+    deleted: u64,
+    unchanged: u64,
+    shared_blank_nodes: u64,
+    unreached_blank_nodes: u64,
+}
+
+/// The inputs of a complete state.
+fn inputs(args: &ImportArgs) -> Result<Vec<std::io::Result<RdfInput>>> {
+    Ok(match args.files.as_slice() {
+        [] => vec![Ok(standard_input(args.format)?)],
+        files => files.iter().map(|path| input(path, args.format)).collect(),
+    })
 }
 
 /// The inputs of a delta, in the order in which they apply: removals first.
@@ -139,8 +220,7 @@ pub(crate) fn refused(error: RdfError) -> anyhow::Error {
             code: HELD,
         }
         .into(),
-        RdfError::Delta(_)
-        | RdfError::Statements(Error::Input { .. } | Error::TooLarge(_) | Error::Line { .. }) => {
+        error if error.is_of_input() => {
             let cause = std::error::Error::source(&error)
                 .map_or(String::new(), |cause| format!(": {cause}"));
             ExitCodeError { message: format!("cannot import {error}{cause}"), code: 2 }.into()
@@ -191,8 +271,7 @@ fn open(args: &ImportArgs) -> Result<Opened> {
     }
     let Some(data) = &args.log.data else {
         bail!(UsageError(
-            "where is the store? (help: --config FILE or --data DIR; RDF is not sent to a server)"
-                .into()
+            "where is the store? (help: --server URL of a running server, else --config FILE or --data DIR)".into()
         ));
     };
     let mut stores = Stores::open(data, Task::Record)?;

@@ -42,14 +42,26 @@ impl Place {
         Source::start(&self.path("rdf"), port, &["--origin", "rdf"])
     }
 
-    fn import(&self, arguments: &[&str]) -> (i32, serde_json::Value, String) {
+    /// Serves entities that are given through the API.
+    fn serve_given(&self) -> Source {
         let mut command = abreast();
-        command.args(["import", "set", "--json", "--data"]).arg(self.path("data")).args(arguments);
-        let output = run(&mut command);
-        let line = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code().unwrap(), line, errors)
+        command.args(["serve", "--origin", "rdf", "--name", "set", "--api-write"]);
+        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(self.path("data"));
+        Source::run(&mut command)
     }
+
+    fn import(&self, arguments: &[&str]) -> (i32, serde_json::Value, String) {
+        import_into(&["--data", self.path("data").to_str().unwrap()], arguments)
+    }
+}
+
+fn import_into(place: &[&str], arguments: &[&str]) -> (i32, serde_json::Value, String) {
+    let mut command = abreast();
+    command.args(["import", "set", "--json"]).args(place).args(arguments);
+    let output = run(&mut command);
+    let line = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code().unwrap(), line, errors)
 }
 
 /// The canonical description of each entity of a document.
@@ -170,11 +182,7 @@ fn import_replaces_the_state_of_a_set() {
 #[test]
 fn a_description_can_be_put_through_the_api() {
     let place = Place::new();
-    let data = place.path("data");
-    let mut command = abreast();
-    command.args(["serve", "--origin", "rdf", "--name", "set", "--api-write"]);
-    command.args(["--listen", "127.0.0.1:0", "--data"]).arg(&data);
-    let source = Source::run(&mut command);
+    let source = place.serve_given();
     let put = |iri: &str, content_type: &str, text: &str| {
         let target = format!("/api/v1/sets/set/resource?uri={}", iri.replace(':', "%3A"));
         let headers = format!("Content-Type: {content_type}\r\n");
@@ -200,6 +208,65 @@ fn a_description_can_be_put_through_the_api() {
     let copy = place.path("copy");
     let stated = turtle.replace("<>", "<http://id.example/a>");
     assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, &stated));
+}
+
+#[test]
+fn states_and_differences_are_imported_into_a_running_server() {
+    let place = Place::new();
+    let source = place.serve_given();
+    let (url, copy) = (source.url(), place.path("copy"));
+    let import = |arguments: &[&str]| import_into(&["--server", &url], arguments);
+    let path = |name: &str| place.path("rdf").join(name).to_str().unwrap().to_owned();
+    place.write("one.ttl", TURTLE);
+    place.write(
+        "two.nq",
+        "<http://id.example/d> <http://p> _:x <http://g> .\n_:x <http://p> \"x\" <http://g> .\n",
+    );
+    let (code, line, errors) = import(&[&path("one.ttl"), &path("two.nq")]);
+    assert_eq!((code, line["created"].as_u64()), (0, Some(3)), "{errors}");
+    let both = format!("{TURTLE}:d <http://p> [ <http://p> 'x' ] .");
+    assert_copy_of(&source, &copy, &descriptions(Syntax::Turtle, &both));
+    let (code, line, _) = import(&[&path("one.ttl"), &path("two.nq")]);
+    assert_eq!((code, line["unchanged"].as_u64()), (0, Some(3)));
+    place.write("patch", "A <http://id.example/e> <http://p> \"1\" .\nD <http://id.example/b> <http://none> \"1\" .\n");
+    let (code, _, errors) = import(&["--delta", &path("patch")]);
+    assert_eq!(code, 2);
+    assert!(errors.contains("is not there"), "{errors}");
+    place.write("new.nt", "<http://id.example/e> <http://p> \"1\" .\n");
+    let (code, line, errors) = import(&["--add", &path("new.nt")]);
+    assert_eq!((code, line["created"].as_u64()), (0, Some(1)), "{errors}");
+    assert_copy_of(
+        &source,
+        &copy,
+        &descriptions(Syntax::Turtle, &format!("{both}:e <http://p> '1' .")),
+    );
+    // Wrong input is found before it is sent, or by the server; nothing is recorded.
+    place.write("wrong.nt", "<http://id.example/e> <http://p> .\n");
+    let (code, _, errors) = import(&[&path("wrong.nt")]);
+    assert!(code == 2 && errors.contains("line 1"), "{errors}");
+    let post = |query: &str, content_type: &str, text: &str| {
+        let target = format!("/api/v1/sets/set/entities{query}");
+        let headers = format!("Content-Type: {content_type}\r\n");
+        let answer = send_with(&source.address, "POST", &target, &headers, text.as_bytes());
+        answer.map(|(status, body)| (status, body.to_string())).unwrap()
+    };
+    for (query, content_type, text, status, problem) in [
+        ("", "text/turtle", "", 400, "`as`"),
+        ("?as=state", "application/rdf-patch", "", 400, "Content-Type"),
+        ("?as=difference", "text/turtle", "", 400, "Content-Type"),
+        ("?as=state", "text/turtle", "<http://a> <http://p> 'x", 422, "line 1"),
+        ("?as=difference", "application/rdf-patch", "X", 422, "RDF Patch"),
+    ] {
+        let (found, body) = post(query, content_type, text);
+        assert_eq!(found, status, "{body}");
+        assert!(body.contains(problem), "{body}");
+    }
+    let many: String =
+        (0..20).fold(String::new(), |text, n| format!("{text}<http://a/{n}> <http://p> {n} .\n"));
+    assert_eq!(post("?as=state", "text/turtle", &many).0, 200);
+    let (status, body) = post("?as=state", "text/turtle", "<http://a/1> <http://p> 1 .");
+    assert!(status == 409 && body.contains("19 of 20 entities"), "{body}");
+    assert_copy_of(&source, &place.path("other"), &descriptions(Syntax::Turtle, &many));
 }
 
 #[test]

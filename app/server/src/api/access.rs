@@ -112,6 +112,7 @@ fn set_of<'p>(call: &Call<'p>) -> Option<&'p str> {
         | Call::ConfirmDeletions(set)
         | Call::ReadChanges(set)
         | Call::RecordChanges(set)
+        | Call::ImportEntities(set)
         | Call::ReadRecord(set)
         | Call::PutRecord(set)
         | Call::DeleteRecord(set)

@@ -6,7 +6,7 @@ use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
 use crate::respond::Answer;
 use crate::site::ServedSet;
 use abreast_rdf::Syntax;
-use abreast_source::origin::rdf::read_description;
+use abreast_source::origin::rdf::{RdfError, read_description};
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
@@ -35,10 +35,13 @@ pub(super) async fn put(
         let lines = read_description(&iri, syntax, &body)
             .map_err(|error| Problem::new(ProblemKind::Field, error.to_string()))?;
         let (done, receiver) = waiting();
-        writer.put(&iri, &lines, name, done).map_err(|error| {
-            tracing::error!("cannot record the description of <{iri}>: {error}");
-            Problem::new(ProblemKind::Store, "the description cannot be recorded")
-                .help("the server's log has the reason")
+        writer.put(&iri, &lines, name, done).map_err(|error| match error {
+            RdfError::Importing => super::entities::failed(&error),
+            error => {
+                tracing::error!("cannot record the description of <{iri}>: {error}");
+                Problem::new(ProblemKind::Store, "the description cannot be recorded")
+                    .help("the server's log has the reason")
+            }
         })?;
         Ok(receiver)
     })
@@ -48,8 +51,11 @@ pub(super) async fn put(
 
 /// The refusal where files decide.
 pub(super) fn follows_files() -> Problem {
-    Problem::new(ProblemKind::Conflict, "this set follows the RDF files of its folder")
-        .help("change the files, or leave `folder` out of the set's configuration")
+    Problem::new(
+        ProblemKind::Conflict,
+        "this set follows the RDF files of its folder, or an endpoint",
+    )
+    .help("change these, or leave `folder` and `endpoint` out of the set's configuration")
 }
 
 fn syntax_of(request: &Request<Incoming>) -> Result<Syntax, Problem> {

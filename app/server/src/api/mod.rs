@@ -6,6 +6,7 @@
 mod access;
 mod changes;
 mod content;
+mod entities;
 mod entity;
 mod hub;
 pub mod hub_model;
@@ -237,6 +238,7 @@ async fn run(
         Call::ConfirmDeletions(slug) => sets::confirm_deletions(context, slug).await,
         Call::ReadChanges(slug) => changes::read(context, slug, &request).await,
         Call::RecordChanges(slug) => changes::record(context, slug, request).await,
+        Call::ImportEntities(slug) => entities::import(context, slug, request).await,
         Call::ReadRecord(slug) => record::read(context, slug, &request).await,
         Call::PutRecord(slug) => record::put(context, slug, request).await,
         Call::DeleteRecord(slug) => record::delete(context, slug, &request).await,

@@ -33,6 +33,7 @@ pub(crate) enum Call<'p> {
     ConfirmDeletions(&'p str),
     ReadChanges(&'p str),
     RecordChanges(&'p str),
+    ImportEntities(&'p str),
     ReadRecord(&'p str),
     PutRecord(&'p str),
     DeleteRecord(&'p str),
@@ -55,7 +56,7 @@ const fn operation(
 }
 
 /// All of them.
-pub(crate) static OPERATIONS: [Operation; 19] = [
+pub(crate) static OPERATIONS: [Operation; 20] = [
     operation("GET", "/api/v1/openapi.json", None, &[200, 400]),
     operation("GET", "/api/v1/tokens", Some(Scope::Admin), &[200, 400, 401, 403]),
     operation("GET", "/api/v1/hub", READ, &[200, 400, 401, 403, 404, 500]),
@@ -84,6 +85,12 @@ pub(crate) static OPERATIONS: [Operation; 19] = [
         &[200, 400, 401, 403, 404, 408, 409, 413, 422, 500, 503],
     ),
     operation("POST", "/api/v1/sets/{set}/deletions", ADMIN, &[200, 400, 401, 403, 404, 409, 500]),
+    operation(
+        "POST",
+        "/api/v1/sets/{set}/entities",
+        WRITE,
+        &[200, 400, 401, 403, 404, 408, 409, 413, 422, 500, 503],
+    ),
     operation("GET", "/api/v1/sets/{set}/resource", READ, &[200, 400, 401, 403, 404, 500]),
     operation(
         "PUT",
@@ -164,6 +171,9 @@ pub(crate) fn find<'p>(
         ),
         ("sets", Some(set), Some("deletions")) => {
             choose("/api/v1/sets/{set}/deletions", &[("POST", Call::ConfirmDeletions(set))])
+        }
+        ("sets", Some(set), Some("entities")) => {
+            choose("/api/v1/sets/{set}/entities", &[("POST", Call::ImportEntities(set))])
         }
         ("sets", Some(set), Some("resource")) => choose(
             "/api/v1/sets/{set}/resource",

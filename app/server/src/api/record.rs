@@ -162,10 +162,16 @@ pub(super) async fn delete(
     no_condition(request.headers())?;
     let name = named(context, target, idempotency_key(request)?, &[b"DELETE", key.as_bytes()])?;
     let id = target.published.id;
+    let changing = target.entities.as_ref().map(|writer| writer.change()).transpose();
+    let changing = changing.map_err(|error| super::entities::failed(&error))?;
     let receiver = blocking(move || {
         let mut change = Change::delete(key);
         change.idempotency_key = name;
         let (done, receiver) = waiting();
+        let done = Box::new(move |result| {
+            drop(changing);
+            done(result);
+        });
         log.append_then(id, vec![change], done);
         Ok(receiver)
     })

@@ -99,65 +99,91 @@ struct Rows {
     line: Vec<u8>,
 }
 
+/// Visits the rows of an input, whose number is `document`: each with its statement as a line,
+/// without a newline.
+///
+/// # Errors
+/// The input is wrong, or removes a statement with a blank node; or those of `visit`.
+pub fn each_row(
+    delta: Delta,
+    document: u64,
+    sort: &SortOptions,
+    visit: &mut dyn FnMut(PatchRow, &[u8]) -> io::Result<()>,
+) -> Result<(), RdfError> {
+    let (input, row) = match delta {
+        Delta::Add(input) => (input, Some(PatchRow::Add)),
+        Delta::Remove(input) => (input, Some(PatchRow::Remove)),
+        Delta::Patch(input) => (input, None),
+    };
+    let bytes: Box<dyn Read> = match input.bytes {
+        RdfBytes::File(file) => Box::new(file),
+        RdfBytes::Stream(bytes) => bytes,
+    };
+    let (mut failed, mut line) = (None, Vec::new());
+    let mut take = |row, quad: QuadRef<'_>| {
+        if !sort.counts(quad.graph_name) {
+            return ControlFlow::Continue(());
+        }
+        line.clear();
+        let visited =
+            write_row(row, quad, document, &mut line).and_then(|()| Ok(visit(row, &line)?));
+        match visited {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let mut options = ReadOptions::default();
+    options.base = input.base;
+    let read = match row {
+        Some(row) => abreast_rdf::read(input.syntax, bytes, &options, &mut |quad| take(row, quad)),
+        None => abreast_rdf::read_patch(BufReader::new(bytes), &options, &mut take),
+    };
+    read.map_err(|source| Error::Input { name: input.name, source })?;
+    failed.map_or(Ok(()), Err)
+}
+
+fn write_row(
+    row: PatchRow,
+    quad: QuadRef<'_>,
+    document: u64,
+    line: &mut Vec<u8>,
+) -> Result<(), RdfError> {
+    let mut triple = Triple::from(TripleRef::from(quad));
+    let has_blank = triple.subject.is_blank_node() || triple.object.is_blank_node();
+    if row == PatchRow::Remove && has_blank {
+        return Err(RdfError::Delta(format!(
+            "`{triple}` cannot be removed: a blank node has no name that lasts\n  help: PUT the description of the \
+             entity, or import the complete state"
+        )));
+    }
+    // Labels belong to their document, and are none of those in the log.
+    let name =
+        |node: &BlankNode| BlankNode::new_unchecked(format!("d{document}_{}", node.as_str()));
+    if let NamedOrBlankNode::BlankNode(node) = &mut triple.subject {
+        *node = name(node);
+    }
+    if let Term::BlankNode(node) = &mut triple.object {
+        *node = name(node);
+    }
+    abreast_rdf::write_statement(triple.as_ref(), line);
+    line.pop();
+    Ok(())
+}
+
 impl Rows {
     fn read(&mut self, delta: Delta, number: u64, sort: &SortOptions) -> Result<(), RdfError> {
-        let (input, row) = match delta {
-            Delta::Add(input) => (input, Some(PatchRow::Add)),
-            Delta::Remove(input) => (input, Some(PatchRow::Remove)),
-            Delta::Patch(input) => (input, None),
-        };
-        let bytes: Box<dyn Read> = match input.bytes {
-            RdfBytes::File(file) => Box::new(file),
-            RdfBytes::Stream(bytes) => bytes,
-        };
-        let mut failed = None;
-        let mut take = |row, quad: QuadRef<'_>| {
-            if sort.counts(quad.graph_name)
-                && let Err(error) = self.push(row, quad, number)
-            {
-                failed = Some(error);
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        };
-        let mut options = ReadOptions::default();
-        options.base = input.base;
-        let read = match row {
-            Some(row) => {
-                abreast_rdf::read(input.syntax, bytes, &options, &mut |quad| take(row, quad))
-            }
-            None => abreast_rdf::read_patch(BufReader::new(bytes), &options, &mut take),
-        };
-        read.map_err(|source| Error::Input { name: input.name, source })?;
-        failed.map_or(Ok(()), Err)
-    }
-
-    /// Takes a row: its statement, then the number of the row, which is as long in all of them.
-    fn push(&mut self, row: PatchRow, quad: QuadRef<'_>, document: u64) -> Result<(), RdfError> {
-        let mut triple = Triple::from(TripleRef::from(quad));
-        let has_blank = triple.subject.is_blank_node() || triple.object.is_blank_node();
-        if row == PatchRow::Remove && has_blank {
-            return Err(RdfError::Delta(format!(
-                "`{triple}` cannot be removed: a blank node has no name that lasts\n  help: PUT the description of the \
-                 entity, or import the complete state"
-            )));
-        }
-        // Labels belong to their document, and are none of those in the log.
-        let name =
-            |node: &BlankNode| BlankNode::new_unchecked(format!("d{document}_{}", node.as_str()));
-        if let NamedOrBlankNode::BlankNode(node) = &mut triple.subject {
-            *node = name(node);
-        }
-        if let Term::BlankNode(node) = &mut triple.object {
-            *node = name(node);
-        }
-        self.line.clear();
-        abreast_rdf::write_statement(triple.as_ref(), &mut self.line);
-        self.line.pop();
-        let sign = if row == PatchRow::Add { 'A' } else { 'D' };
-        write!(self.line, "\t{:016x}{sign}", self.count)?;
-        self.count += 1;
-        Ok(self.sorter.push(&self.line)?)
+        each_row(delta, number, sort, &mut |row, statement| {
+            // The number of the row is as long in all of them.
+            self.line.clear();
+            self.line.extend_from_slice(statement);
+            let sign = if row == PatchRow::Add { 'A' } else { 'D' };
+            write!(self.line, "\t{:016x}{sign}", self.count)?;
+            self.count += 1;
+            self.sorter.push(&self.line)
+        })
     }
 
     /// What the rows of each statement come to.

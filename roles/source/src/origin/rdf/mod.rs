@@ -20,10 +20,10 @@ mod watch;
 mod writer;
 
 pub use abreast_statements::{Bytes as RdfBytes, Input as RdfInput};
-pub use delta::{Delta, apply};
+pub use delta::{Delta, apply, each_row};
 pub use description::DescriptionOptions;
 pub use watch::{RdfFolder, RdfWatch};
-pub use writer::{EntityWriter, NotDescription, read_description};
+pub use writer::{Changing, EntityWriter, Import, NotDescription, read_description};
 
 use crate::{DigestPolicy, Held};
 use abreast_contents::Contents;
@@ -190,6 +190,9 @@ pub enum RdfError {
     /// The statements cannot be read.
     #[error(transparent)]
     Statements(#[from] abreast_statements::Error),
+    /// A state or a difference is being imported.
+    #[error("an import of RDF is running")]
+    Importing,
     /// A delta does not apply.
     #[error("{0}")]
     Delta(String),
@@ -211,4 +214,20 @@ pub enum RdfError {
     /// The disk failed.
     #[error("a temporary file failed")]
     Io(#[from] io::Error),
+}
+
+impl RdfError {
+    /// Whether the input is wrong: the same input will be refused again.
+    pub fn is_of_input(&self) -> bool {
+        matches!(
+            self,
+            Self::Delta(_)
+                | Self::Statements(
+                    Error::Input { .. }
+                        | Error::TooLarge(_)
+                        | Error::Line { .. }
+                        | Error::Skolem(_)
+                )
+        )
+    }
 }

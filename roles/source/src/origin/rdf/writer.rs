@@ -1,24 +1,37 @@
-//! Records the description of one entity.
+//! Records the description of one entity, or imports many.
 
-use super::description::DescriptionOptions;
 use super::record::state_of;
-use super::{RdfError, RdfOptions};
-use crate::DigestPolicy;
+use super::{Delta, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply, replace};
 use abreast_contents::Contents;
 use abreast_core::{AppendDone, Appended, Change, ChangeLog, Clock as _, SetId, SystemClock};
 use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
 use oxrdf::{Triple, TripleRef};
+use std::fs::File;
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use thiserror::Error;
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-/// Records descriptions of entities, one at a time.
+/// Records descriptions of entities one at a time, or imports many; not both at once.
 pub struct EntityWriter {
     log: Arc<dyn ChangeLog>,
     set: SetId,
     contents: Contents,
-    digests: DigestPolicy,
-    descriptions: DescriptionOptions,
+    options: RdfOptions,
+    /// Held for writing by an import.
+    importing: Arc<RwLock<()>>,
+}
+
+/// No import begins while this is held.
+pub type Changing = OwnedRwLockReadGuard<()>;
+
+/// What is imported.
+pub enum Import {
+    /// The complete state.
+    State(RdfInput),
+    /// A difference; see [`super::apply`].
+    Delta(Delta, bool),
 }
 
 /// A document that does not describe one entity.
@@ -53,15 +66,46 @@ impl EntityWriter {
         contents: Contents,
         options: &RdfOptions,
     ) -> Self {
-        let (digests, descriptions) = (options.digests, options.descriptions.clone());
-        Self { log, set, contents, digests, descriptions }
+        Self { log, set, contents, options: options.clone(), importing: Arc::default() }
+    }
+
+    /// To be held until a change of one entity is durable.
+    ///
+    /// # Errors
+    /// An import is running.
+    pub fn change(&self) -> Result<Changing, RdfError> {
+        Arc::clone(&self.importing).try_read_owned().map_err(|_| RdfError::Importing)
+    }
+
+    /// An unnamed file for what is imported.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn file(&self) -> io::Result<File> {
+        tempfile::tempfile_in(&self.options.sort.temporary)
+    }
+
+    /// Imports a state or a difference, once other changes are durable. It blocks.
+    ///
+    /// # Errors
+    /// The input is wrong, or too much would be deleted: nothing is recorded then. Or the log, the
+    /// contents or the disk fail.
+    pub fn import(&self, import: Import) -> Result<RdfReport, RdfError> {
+        let _importing = self.importing.blocking_write();
+        let Self { log, set, contents, options, .. } = self;
+        let target = RdfTarget { log: &**log, set: *set, contents, options };
+        let now = SystemClock.now();
+        match import {
+            Import::State(input) => replace(target, [Ok(input)], now),
+            Import::Delta(delta, lenient) => apply(target, [Ok(delta)], lenient, now),
+        }
     }
 
     /// Records a description in canonical lines, as [`read_description`] makes them; `done` is
     /// called when it is durable. The description that the entity has records nothing.
     ///
     /// # Errors
-    /// The description cannot be kept, or the log fails.
+    /// The description cannot be kept, the log fails, or an import is running.
     pub fn put(
         &self,
         iri: &str,
@@ -69,6 +113,7 @@ impl EntityWriter {
         idempotency_key: Option<String>,
         done: AppendDone,
     ) -> Result<(), RdfError> {
+        let changing = self.change()?;
         let id = abreast_contents::address_of(lines);
         if let Some(known) = self.log.resource(self.set, iri)?
             && known.state.content == Some(id)
@@ -79,13 +124,13 @@ impl EntityWriter {
         }
         let kept = self.contents.put_bytes(lines)?;
         self.contents.sync()?;
-        let description = self.descriptions.summary(iri, lines);
-        let mut state = state_of(iri, lines, self.digests, description, SystemClock.now());
+        let description = self.options.descriptions.summary(iri, lines);
+        let mut state = state_of(iri, lines, self.options.digests, description, SystemClock.now());
         state.content = Some(kept.id());
         let mut change = Change::put(iri, state);
         change.idempotency_key = idempotency_key;
         let done = Box::new(move |result| {
-            drop(kept);
+            drop((kept, changing));
             done(result);
         });
         self.log.append_then(self.set, vec![change], done);

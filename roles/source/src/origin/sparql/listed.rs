@@ -15,7 +15,7 @@ use oxrdf::{Triple, TripleRef};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::ops::ControlFlow;
 
 /// Most bytes of one answer with descriptions.
@@ -139,7 +139,9 @@ impl Poll<'_> {
         let mut next = || -> Result<Option<(String, String)>, RdfError> {
             let Some(line) = lines.next().transpose()? else { return Ok(None) };
             let parts = line.strip_prefix('<').and_then(|line| line.rsplit_once("> "));
-            Ok(parts.map(|(iri, version)| (iri.to_owned(), version.to_owned())))
+            let wrong = || io::Error::other("a list of entities was altered");
+            let (iri, version) = parts.ok_or_else(wrong)?;
+            Ok(Some((iri.to_owned(), version.to_owned())))
         };
         let (mut current, mut known_count) = (next()?, 0);
         let (report, plan, stop) = (&mut self.report, &mut self.plan, &self.target.options.sort);
@@ -180,7 +182,7 @@ impl Poll<'_> {
             writeln!(wanted, "{iri} {version}")?;
             current = next()?;
         }
-        let mut wanted = wanted.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        let mut wanted = wanted.into_inner().map_err(io::IntoInnerError::into_error)?;
         wanted.rewind()?;
         Ok((wanted, known_count))
     }

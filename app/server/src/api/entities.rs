@@ -1,0 +1,148 @@
+//! The complete state of a set of entities, or a difference, imported at once.
+
+use super::intake::{Pieces, parameter};
+use super::problem::{Problem, ProblemKind};
+use super::{Context, blocking, entity, json};
+use crate::respond::Answer;
+use abreast_rdf::Syntax;
+use abreast_source::origin::rdf::{Delta, Import, RdfBytes, RdfError, RdfInput, RdfReport};
+use http::header::CONTENT_TYPE;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{Seek as _, Write as _};
+use std::sync::Arc;
+
+/// Bytes collected before they are handed to a blocking thread.
+const CHUNK: usize = 256 * 1024;
+const PATCH: &str = "application/rdf-patch";
+const PARAMETERS: [&str; 2] = ["as", "lenient"];
+
+/// The response to an import.
+#[derive(Serialize)]
+struct Imported {
+    entities: u64,
+    created: u64,
+    updated: u64,
+    deleted: u64,
+    unchanged: u64,
+    shared_blank_nodes: u64,
+    unreached_blank_nodes: u64,
+}
+
+impl From<RdfReport> for Imported {
+    fn from(report: RdfReport) -> Self {
+        let RdfReport { entities, created, updated, deleted, unchanged, .. } = report;
+        let RdfReport { shared_blank_nodes, unreached_blank_nodes, .. } = report;
+        Self {
+            entities,
+            created,
+            updated,
+            deleted,
+            unchanged,
+            shared_blank_nodes,
+            unreached_blank_nodes,
+        }
+    }
+}
+
+pub(super) async fn import(
+    context: &Context<'_>,
+    slug: &str,
+    request: Request<Incoming>,
+) -> Result<Answer, Problem> {
+    let target = context.target(slug)?;
+    if !target.published.urls.naming().names_entities() {
+        return Err(Problem::new(ProblemKind::Conflict, "this set has no entities"));
+    }
+    let writer = Arc::clone(target.entities.as_ref().ok_or_else(entity::follows_files)?);
+    let query = request.uri().query();
+    let lenient = parameter(query, &PARAMETERS, "lenient")?.is_some_and(|value| value == "true");
+    let what = parameter(query, &PARAMETERS, "as")?;
+    let syntax = syntax_of(&request, what.as_deref())?;
+    let Ok(_place) = context.api.uploads.acquire().await else {
+        return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
+    };
+    let mut file = blocking({
+        let writer = Arc::clone(&writer);
+        move || writer.file().map_err(|error| failed(&error.into()))
+    })
+    .await?;
+    let options = &context.api.options;
+    let mut pieces = Pieces::new(request.into_body(), options.max_content, options.body_time);
+    let mut chunk = Vec::with_capacity(CHUNK);
+    while let Some(piece) = pieces.next().await? {
+        chunk.extend_from_slice(&piece);
+        if chunk.len() >= CHUNK {
+            (file, chunk) = write(file, chunk).await?;
+        }
+    }
+    (file, _) = write(file, chunk).await?;
+    let report = blocking(move || {
+        file.rewind().map_err(|error| failed(&error.into()))?;
+        let (name, bytes) = ("the body".to_owned(), RdfBytes::File(file));
+        let is_patch = syntax.is_none();
+        let syntax = syntax.unwrap_or(Syntax::NQuads);
+        let input = RdfInput { name, syntax, base: None, bytes };
+        let import = if is_patch {
+            Import::Delta(Delta::Patch(input), lenient)
+        } else {
+            Import::State(input)
+        };
+        let report = writer.import(import).map_err(|error| failed(&error))?;
+        report.warn();
+        Ok(report)
+    })
+    .await?;
+    Ok(json(StatusCode::OK, &Imported::from(report)))
+}
+
+async fn write(mut file: File, mut chunk: Vec<u8>) -> Result<(File, Vec<u8>), Problem> {
+    blocking(move || {
+        file.write_all(&chunk).map_err(|error| failed(&error.into()))?;
+        chunk.clear();
+        Ok((file, chunk))
+    })
+    .await
+}
+
+/// The syntax of a complete state; `None` for a difference.
+fn syntax_of(request: &Request<Incoming>, what: Option<&str>) -> Result<Option<Syntax>, Problem> {
+    let stated = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let stated = stated.unwrap_or_default();
+    let is_patch =
+        stated.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(PATCH));
+    let wrong = |help: &str| {
+        let message = format!("`Content-Type`: `{stated}` does not fit");
+        Problem::new(ProblemKind::Query, message).help(help)
+    };
+    match what {
+        Some("difference") if is_patch => Ok(None),
+        Some("difference") => Err(wrong(PATCH)),
+        Some("state") => Syntax::of_media_type(stated).map(Some).ok_or_else(|| {
+            wrong("a media type of RDF, such as application/n-triples or text/turtle")
+        }),
+        _ => Err(Problem::new(ProblemKind::Query, "`as` states what is imported").help(
+            "`?as=state`: the body is all there is, other entities are deleted; `?as=difference`: it is RDF Patch",
+        )),
+    }
+}
+
+/// Why an import was refused, or failed.
+pub(super) fn failed(error: &RdfError) -> Problem {
+    let cause =
+        std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
+    match error {
+        RdfError::Importing => Problem::new(ProblemKind::Importing, error.to_string())
+            .help("send it again in a while"),
+        RdfError::Deletions { .. } => Problem::new(ProblemKind::Conflict, error.to_string())
+            .help("if that is right, use `abreast import --confirm-deletions` while no server has the store open"),
+        error if error.is_of_input() => Problem::new(ProblemKind::Field, format!("{error}{cause}")),
+        _ => {
+            tracing::error!("cannot import RDF: {error}{cause}");
+            Problem::new(ProblemKind::Store, "the RDF cannot be imported")
+                .help("the server's log has the reason")
+        }
+    }
+}
