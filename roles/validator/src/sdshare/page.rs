@@ -26,7 +26,7 @@ pub(crate) fn is_feed(begin: &[u8]) -> bool {
 /// Findings of one feed by itself, read in pieces.
 pub(crate) fn check_feed(bytes: &[u8], piece: usize, found: Findings) -> Findings {
     let mut page = PageReader::new("file:///", found, u64::MAX);
-    let mut reading = Reading::new(0, 1);
+    let mut reading = Reading::new(0, 1, None);
     let mut listener = |entry: &Entry, found: &mut Findings| reading.entry(entry, None, found);
     for piece in bytes.chunks(piece) {
         page.feed(piece, &mut listener);

@@ -37,9 +37,10 @@ impl Feeds<'_> {
     ) -> Result<Option<Reading>, Failure> {
         let begun = Instant::now();
         let url = self.walked.nodes[number].url.clone();
-        let mut reading = Reading::new(self.options.seed, self.sample_size());
+        let mut reading = Reading::new(self.options.seed, self.sample_size(), expected);
         let mut feed = Feed { kind: expected, is_read: true, ..Feed::default() };
         let (mut page_url, mut seen) = (url.clone(), HashSet::new());
+        let mut is_other = false;
         loop {
             seen.insert(page_url.clone());
             let (page, facts) = match self.page(&page_url, &mut reading).await {
@@ -102,6 +103,9 @@ impl Feeds<'_> {
                 let message =
                     || format!("{} is a {}, not a {}", excerpt(&url), kind.name(), due.name());
                 self.add(parent, &r::SDS_KIND, line, message);
+                is_other = true;
+                feed.kind = Some(kind);
+                break;
             }
             let Some(next) = next else {
                 reading.is_complete = is_complete;
@@ -126,7 +130,7 @@ impl Feeds<'_> {
             let message = || format!("the feed has more than {ENTRIES_MAX} entries");
             self.add(number, &r::LIMIT, 0, message);
         }
-        feed.kind = reading.kind.or(expected);
+        feed.kind = if is_other { feed.kind } else { reading.kind };
         if matches!(feed.kind, Some(FeedKind::Snapshots | FeedKind::Fragments)) {
             feed.facts.newest = reading.newest_time();
         }
@@ -145,7 +149,7 @@ impl Feeds<'_> {
         if is_url(&url) && self.samples() {
             self.accepts(number).await?;
         }
-        Ok(Some(reading))
+        Ok(Some(reading).filter(|_| !is_other))
     }
 
     /// Reads one page; findings have its address.

@@ -39,10 +39,11 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) fn new(seed: u64, sample: usize) -> Self {
+    /// Of a feed that a link of this kind leads to: older servers have entries that show none.
+    pub(super) fn new(seed: u64, sample: usize, kind: Option<FeedKind>) -> Self {
         Self {
             seed,
-            kind: None,
+            kind,
             entries: Vec::new(),
             is_cut: false,
             sample: Sketch::new(sample),

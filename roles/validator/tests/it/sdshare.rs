@@ -419,6 +419,24 @@ fn a_server_of_the_draft_of_2010_is_read_to_its_fragments() {
 }
 
 #[test]
+fn entries_with_links_alternate_only_lead_on() {
+    let other = |path, relation| Replace(path, relation, "urn:other");
+    let breaks = [
+        other("/s/snapshots", "http://www.sdshare.org/2012/core/snapshot"),
+        other("/s/snapshots", "http://www.sdshare.org/2012/core/chunked-snapshot"),
+        other(FRAGMENTS, "http://www.sdshare.org/2012/core/fragment"),
+    ];
+    let server = Server::start(|base| break_all(good(base), base, &breaks));
+    let report = inspect(&server, "/sdshare", |_| {});
+    let rules: BTreeSet<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert_eq!(rules, BTreeSet::from(["SDS-5.1-mixed", "SDS-5.1.5-link"]), "{}", text(&report));
+    let requests = server.requests();
+    for path in ["/s/snap.ttl", "/f/a.ttl"] {
+        assert!(requests.iter().any(|request| request == path), "{path}");
+    }
+}
+
+#[test]
 fn feeds_in_files_are_checked_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fragments.atom");
