@@ -18,7 +18,7 @@ pub use content::{ContentId, ParseContentIdError};
 pub use finding::{Finding, Severity};
 pub use log::{
     AppendDone, Appended, Beginning, ChangeLog, ErrorKind, Head, Imported, KeyRange, LogError,
-    NewSet, Page, PageRule, Shard, ShardId, ShardRule, Visit, append, next_time,
+    NewSet, Page, PageRule, Shard, ShardId, ShardRule, Visit, Witnessed, append, next_time,
 };
 pub use resource::{
     Action, Change, ChangeRecord, Description, Kind, Position, Resource, ResourceSet, SetId, State,

@@ -96,6 +96,17 @@ pub struct Imported {
     pub witness: Vec<u8>,
 }
 
+/// What the Source saw of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Witnessed {
+    /// See [`Resource::key`].
+    pub key: String,
+    /// See [`Resource::witness`].
+    pub witness: Vec<u8>,
+    /// See [`State::content`].
+    pub content: Option<ContentId>,
+}
+
 /// The result of an append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Appended {
@@ -364,6 +375,25 @@ pub trait ChangeLog: Send + Sync + 'static {
         range: &KeyRange,
         visit: Visit<'_, Resource>,
     ) -> Result<(), LogError>;
+
+    /// As [`Self::scan`], of what the Source saw only.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn scan_witnesses(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: Visit<'_, Witnessed>,
+    ) -> Result<(), LogError> {
+        let mut seen = Witnessed::default();
+        self.scan(set, range, &mut |resource| {
+            seen.key.clone_from(&resource.key);
+            seen.witness.clone_from(&resource.witness);
+            seen.content = resource.state.content;
+            visit(&seen)
+        })
+    }
 
     /// The live shards in key order.
     ///

@@ -2,65 +2,61 @@
 
 use crate::{BlankNodes, Error, Group};
 use abreast_rdf::{DescribeError, DescriptionLimits, Naming, Statement};
+use memchr::memmem::Finder;
 use oxrdf::Triple;
+use std::borrow::Cow;
 
 /// Gathers descriptions, one after the other.
 pub struct Describer {
     /// Whether all lines are canonical, apart from labels of blank nodes.
     canonical_lines: bool,
-    /// All lines of the current description, as they were read.
-    lines: Vec<u8>,
-    has_blanks: bool,
+    /// Finds what may be a blank node behind the subject.
+    blank: Finder<'static>,
     unstable: u64,
 }
 
 impl Describer {
     /// For lines that were written canonically, or perhaps not.
     pub fn new(canonical_lines: bool) -> Self {
-        Self { canonical_lines, lines: Vec::new(), has_blanks: false, unstable: 0 }
+        Self { canonical_lines, blank: Finder::new(b" _:"), unstable: 0 }
     }
 
-    /// Gathers the statements of an entity, and those about the blank nodes in them, as they were
-    /// read.
+    /// The statements of an entity, and those about the blank nodes in them, as they were read. They
+    /// are only borrowed when there are no blank nodes.
     ///
     /// # Errors
     /// They are too many, or the disk failed.
-    pub fn gather(
-        &mut self,
-        group: &Group<'_>,
+    pub fn gather<'g>(
+        &self,
+        group: &Group<'g>,
         blanks: &mut BlankNodes<'_>,
-    ) -> Result<&[u8], Error> {
-        self.has_blanks = memchr::memmem::find(group.lines, b" _:").is_some();
-        if self.has_blanks {
-            self.lines = describe(group, blanks)?;
-        } else {
-            self.lines.clear();
-            self.lines.extend_from_slice(group.lines);
+    ) -> Result<Cow<'g, [u8]>, Error> {
+        if self.blank.find(group.lines).is_none() {
+            return Ok(Cow::Borrowed(group.lines));
         }
-        Ok(&self.lines)
+        Ok(Cow::Owned(describe(group, blanks)?))
     }
 
     /// Makes what was gathered canonical: sorted lines, each once.
     ///
     /// # Errors
     /// A line is not canonical.
-    pub fn canonical(&mut self) -> Result<&[u8], Error> {
-        if self.canonical_lines && !self.has_blanks {
-            return Ok(&self.lines);
+    pub fn canonical<'g>(&mut self, gathered: Cow<'g, [u8]>) -> Result<Cow<'g, [u8]>, Error> {
+        if self.canonical_lines && matches!(gathered, Cow::Borrowed(_)) {
+            return Ok(gathered);
         }
         let not_canonical = Error::NotSorted { line: 0 };
         let canonical = if self.canonical_lines {
-            abreast_rdf::canonical_lines(&self.lines).map_err(|_| not_canonical)?
+            abreast_rdf::canonical_lines(&gathered).map_err(|_| not_canonical)?
         } else {
             let triple = |statement: Option<Statement<'_>>| statement?.to_triple();
-            let triples: Option<Vec<Triple>> = abreast_rdf::statements(&self.lines)
+            let triples: Option<Vec<Triple>> = abreast_rdf::statements(&gathered)
                 .map(|statement| triple(statement.ok()))
                 .collect();
             abreast_rdf::canonical(triples.ok_or(not_canonical)?.iter().map(Triple::as_ref))
         };
         self.unstable += u64::from(canonical.naming == Naming::Arbitrary);
-        self.lines = canonical.lines;
-        Ok(&self.lines)
+        Ok(Cow::Owned(canonical.lines))
     }
 
     /// Descriptions whose blank nodes could not be named by their content.

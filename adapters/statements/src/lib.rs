@@ -6,6 +6,7 @@ mod description;
 mod error;
 mod input;
 mod order;
+mod read_ahead;
 mod skolem;
 mod sort;
 mod sorted;

@@ -2,6 +2,7 @@
 //! about blank nodes by their label.
 
 use crate::Error;
+use crate::read_ahead::{READ, ReadAhead};
 use abreast_rdf::{BlankStatements, TooLarge};
 use memchr::{memchr, memchr_iter};
 use std::fs::File;
@@ -9,8 +10,6 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-/// Bytes read at a time.
-const READ: usize = 1 << 20;
 /// Bytes of statements about blank nodes between two entries of their index.
 const BLOCK: usize = 4096;
 /// Most bytes of the statements of one entity, without those about blank nodes.
@@ -66,17 +65,18 @@ impl SortedStatements {
     }
 
     /// The statements about entities, grouped.
-    pub fn entities(&self) -> Groups<'_> {
-        Groups {
-            file: &self.file,
-            at: 0,
-            end: self.blank,
+    ///
+    /// # Errors
+    /// The system has no further thread or open file.
+    pub fn entities(&self) -> Result<Groups, Error> {
+        Ok(Groups {
+            parts: ReadAhead::new(&self.file, self.blank)?,
             buffer: Vec::new(),
             group: None,
             used: 0,
             last: Vec::new(),
             line: 0,
-        }
+        })
     }
 
     /// The statements about blank nodes.
@@ -147,10 +147,8 @@ pub struct Group<'g> {
 }
 
 /// Reads one entity after the other.
-pub struct Groups<'f> {
-    file: &'f File,
-    at: u64,
-    end: u64,
+pub struct Groups {
+    parts: ReadAhead,
     buffer: Vec<u8>,
     /// Where the current group is in the buffer, how many bytes its subject has, and how many
     /// statements there are.
@@ -162,7 +160,7 @@ pub struct Groups<'f> {
     line: u64,
 }
 
-impl Groups<'_> {
+impl Groups {
     /// The current entity; `None` before the first and at the end.
     pub fn current(&self) -> Option<Group<'_>> {
         let (range, subject, statements) = self.group.clone()?;
@@ -188,46 +186,38 @@ impl Groups<'_> {
                 problem: "it does not begin with the IRI of an entity".to_owned(),
             })?
             .len();
-        let (mut end, mut statements) = (first + 1, 1);
-        while let Some(next) = self.line_end(end)? {
-            let start = self.used + end;
-            let line = &self.buffer[start..start + next];
+        // Bytes of the last line, counted from the beginning of the group.
+        let (mut last, mut statements) = (0..first, 1);
+        if self.buffer[self.used..self.used + first] < *self.last {
+            return Err(Error::NotSorted { line: self.line + 1 });
+        }
+        while let Some(length) = self.line_end(last.end + 1)? {
+            let group = &self.buffer[self.used..];
+            let next = last.end + 1..last.end + 1 + length;
+            let line = &group[next.clone()];
             // The subject, and the space behind it.
-            if line.get(..=subject) != self.buffer.get(self.used..=self.used + subject) {
+            if line.get(..=subject) != group.get(..=subject) {
                 break;
             }
             statements += 1;
-            end += next + 1;
-            if end > MAX_GROUP {
-                let root = &self.buffer[self.used..self.used + subject];
+            if line[subject..] < group[last][subject..] {
+                return Err(Error::NotSorted { line: self.line + statements });
+            }
+            last = next;
+            if last.end >= MAX_GROUP {
                 return Err(Error::TooLarge(TooLarge {
-                    root: String::from_utf8_lossy(root).into_owned(),
+                    root: String::from_utf8_lossy(&group[..subject]).into_owned(),
                     limit: format!("{MAX_GROUP} bytes"),
                 }));
             }
         }
-        let range = self.used..self.used + end;
+        let range = self.used..self.used + last.end + 1;
+        self.last.clear();
+        self.last.extend_from_slice(&self.buffer[self.used + last.start..range.end - 1]);
         self.used = range.end;
-        self.check_order(&range)?;
         self.group = Some((range, subject, statements));
         self.line += statements;
         Ok(true)
-    }
-
-    /// Checks that no line of a group comes before the one before it.
-    fn check_order(&mut self, group: &Range<usize>) -> Result<(), Error> {
-        let lines = &self.buffer[group.clone()];
-        let (mut last, mut start) = (self.last.as_slice(), 0);
-        for (number, newline) in memchr_iter(b'\n', lines).enumerate() {
-            let line = &lines[start..newline];
-            if line < last {
-                return Err(Error::NotSorted { line: self.line + number as u64 + 1 });
-            }
-            (last, start) = (line, newline + 1);
-        }
-        let last = last.to_vec();
-        self.last = last;
-        Ok(())
     }
 
     /// The length of the line that begins `offset` bytes behind what was given, without its
@@ -240,33 +230,21 @@ impl Groups<'_> {
                 return Ok(Some(searched - offset + newline));
             }
             searched += rest.len();
-            if self.at == self.end {
-                if searched == offset {
-                    return Ok(None);
-                }
-                // The last line has no newline.
-                self.buffer.push(b'\n');
-                continue;
-            }
             if searched > MAX_GROUP {
                 return Err(Error::Line {
                     line: self.line + 1,
                     problem: format!("it is longer than {MAX_GROUP} bytes"),
                 });
             }
-            self.read()?;
+            if self.parts.read(&mut self.buffer, &mut self.used)? {
+                continue;
+            }
+            if searched == offset {
+                return Ok(None);
+            }
+            // The last line has no newline.
+            self.buffer.push(b'\n');
         }
-    }
-
-    fn read(&mut self) -> Result<(), Error> {
-        self.buffer.drain(..self.used);
-        self.used = 0;
-        let had = self.buffer.len();
-        let wanted = READ.min((self.end - self.at) as usize);
-        self.buffer.resize(had + wanted, 0);
-        self.file.read_exact_at(&mut self.buffer[had..], self.at)?;
-        self.at += wanted as u64;
-        Ok(())
     }
 }
 
@@ -493,7 +471,7 @@ mod tests {
 
     fn groups(text: &str) -> Result<Vec<(String, u64)>, Error> {
         let sorted = statements(text);
-        let (mut groups, mut found) = (sorted.entities(), Vec::new());
+        let (mut groups, mut found) = (sorted.entities()?, Vec::new());
         while groups.advance()? {
             let group = groups.current().unwrap();
             let lines = std::str::from_utf8(group.lines).unwrap();
@@ -515,17 +493,17 @@ mod tests {
 
     #[test]
     fn long_files_are_read_in_parts() {
+        let statements = |n: u64| if n == 30_000 { 50_000 } else { 3 };
         let text: String = (10_000..60_000)
             .flat_map(|n| {
-                (0..3).map(move |m| {
+                (10_000..10_000 + statements(n)).map(move |m| {
                     format!("<http://a/{n}> <http://p> \"{m} {}\" .\n", "x".repeat(20))
                 })
             })
             .collect();
-        assert!(text.len() > 3 * READ);
-        let found = groups(&text).unwrap();
-        assert_eq!(found.len(), 50_000);
-        assert!(found.iter().all(|(_, statements)| *statements == 3));
+        assert!(text.len() > 10 * READ, "and one entity has more than a part");
+        let expected = (10_000..60_000).map(|n| (format!("http://a/{n}"), statements(n)));
+        assert!(groups(&text).unwrap().into_iter().eq(expected));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::descriptions;
 use crate::links;
 use crate::sum;
-use abreast_core::{ChangeRecord, ContentId, Kind, Position, Resource, State, Version};
+use abreast_core::{ChangeRecord, ContentId, Kind, Position, Resource, State, Version, Witnessed};
 use abreast_webtypes::Timestamp;
 use rusqlite::Row;
 use rusqlite::types::{FromSqlError, ValueRef};
@@ -60,9 +60,16 @@ pub(crate) fn read_resource(row: &Row<'_>, to: &mut Resource) -> rusqlite::Resul
     to.state.description = json(row, 11, descriptions::read)?;
     to.deprecated = json(row, 12, descriptions::read_replacements)?;
     set_text(&mut to.key, text(row, 7)?);
-    to.witness.clear();
-    to.witness.extend_from_slice(row.get_ref(8)?.as_blob().map_err(|error| wrong(8, error))?);
+    set_bytes(&mut to.witness, row, 8)?;
     to.position = Position(row.get::<_, i64>(9)? as u64);
+    Ok(())
+}
+
+/// Reads key, witness and content into `to`: no checksum covers the last two.
+pub(crate) fn read_witnessed(row: &Row<'_>, to: &mut Witnessed) -> rusqlite::Result<()> {
+    set_text(&mut to.key, text(row, 0)?);
+    set_bytes(&mut to.witness, row, 1)?;
+    to.content = content(row, 2)?;
     Ok(())
 }
 
@@ -162,6 +169,12 @@ fn text<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<&'r str> {
 fn set_text(to: &mut String, from: &str) {
     to.clear();
     to.push_str(from);
+}
+
+fn set_bytes(to: &mut Vec<u8>, row: &Row<'_>, column: usize) -> rusqlite::Result<()> {
+    to.clear();
+    to.extend_from_slice(row.get_ref(column)?.as_blob().map_err(|error| wrong(column, error))?);
+    Ok(())
 }
 
 fn set_option(to: &mut Option<String>, from: ValueRef<'_>, column: usize) -> rusqlite::Result<()> {

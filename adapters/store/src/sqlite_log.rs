@@ -11,7 +11,7 @@ use crate::readers::Readers;
 use crate::recorder::{Heads, LogRecorder};
 use crate::rows::{
     change_columns, content, empty_change, read_change, read_resource, read_version,
-    resource_columns, version_columns,
+    read_witnessed, resource_columns, version_columns,
 };
 use crate::versions::stored_from;
 use crate::work::{Job, Outcome, Reply, Work};
@@ -19,7 +19,7 @@ use crate::writer::Writer;
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head,
     Imported, KeyRange, LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId,
-    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit,
+    Shard, ShardId, ShardRule, Version, VersionPolicy, Visit, Witnessed,
 };
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -392,6 +392,30 @@ impl ChangeLog for SqliteLog {
             while let Some(row) = rows.next()? {
                 read_resource(row, &mut resource)?;
                 if visit(&resource).is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn scan_witnesses(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: Visit<'_, Witnessed>,
+    ) -> Result<(), LogError> {
+        self.head(set)?;
+        self.readers.with("cannot read the resources", |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT key, witness, content FROM resources WHERE set_id = ?1 AND key >= ?2 ORDER BY key",
+            )?;
+            let mut rows = statement.query(params![set.0, range.start])?;
+            let mut seen = Witnessed::default();
+            while let Some(row) = rows.next()? {
+                read_witnessed(row, &mut seen)?;
+                let is_beyond = range.end.as_ref().is_some_and(|end| seen.key >= *end);
+                if is_beyond || visit(&seen).is_break() {
                     break;
                 }
             }

@@ -1,7 +1,7 @@
 //! Contract of scans: readers see complete, ordered, consistent states.
 
-use super::{Fixture, Stores, everything, put};
-use crate::{Change, KeyRange, PageRule, Position};
+use super::{Fixture, Stores, everything, put, state};
+use crate::{Change, ContentId, KeyRange, PageRule, Position, State};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -49,6 +49,10 @@ pub(super) fn scans_follow_byte_order(stores: &mut dyn Stores) {
     }
     keys.sort_unstable_by_key(|key| key.as_bytes());
     assert_eq!(fixture.keys(&everything()), keys);
+    let kept = State { content: Some(ContentId([7; 32])), ..state(1_000) };
+    fixture.append(vec![Change::put("ab", kept)]);
+    let witness = ("b".to_owned(), b"seen".to_vec());
+    fixture.log.refresh_witnesses(fixture.set, vec![witness]).expect("refreshed");
     let borders =
         ["", " ", "%", "%2", "A", "a", "a/", "a/b", "a0", "b", "é", "\u{10000}", "\u{10ffff}"];
     for start in borders {
@@ -57,6 +61,16 @@ pub(super) fn scans_follow_byte_order(stores: &mut dyn Stores) {
             let expected: Vec<&str> = keys.iter().filter(inside).copied().collect();
             let range = KeyRange { start: start.into(), end: Some(end.into()) };
             assert_eq!(fixture.keys(&range), expected, "{range:?}");
+            let mut seen = Vec::new();
+            let mut compare = |witnessed: &crate::Witnessed| {
+                let found = fixture.log.resource(fixture.set, &witnessed.key).expect("read");
+                let found = found.map(|found| (found.witness, found.state.content));
+                assert_eq!(found, Some((witnessed.witness.clone(), witnessed.content)));
+                seen.push(witnessed.key.clone());
+                ControlFlow::Continue(())
+            };
+            fixture.log.scan_witnesses(fixture.set, &range, &mut compare).expect("scanned");
+            assert_eq!(seen, expected, "of what was seen: {range:?}");
         }
         let expected: Vec<&str> = keys.iter().filter(|key| **key >= start).copied().collect();
         assert_eq!(

@@ -187,14 +187,15 @@ pub(super) fn each_description(
 ) -> Result<Blanks, Error> {
     let odd = |error| unreadable(name, error);
     let mut blanks = sorted.blank_nodes().map_err(odd)?;
-    let (mut groups, mut describer) = (sorted.entities(), Describer::new(sorted.canonical_lines()));
+    let mut groups = sorted.entities().map_err(odd)?;
+    let mut describer = Describer::new(sorted.canonical_lines());
     while groups.advance().map_err(odd)? {
         let Some(group) = groups.current() else { break };
-        describer.gather(&group, &mut blanks).map_err(odd)?;
-        let lines = describer.canonical().map_err(odd)?;
+        let gathered = describer.gather(&group, &mut blanks).map_err(odd)?;
+        let lines = describer.canonical(gathered).map_err(odd)?;
         let mut hasher = Hasher::for_listed(&Digests::default());
-        hasher.update(lines);
-        each(&Described { iri: group.iri, lines, digests: hasher.finish() })?;
+        hasher.update(&lines);
+        each(&Described { iri: group.iri, lines: &lines, digests: hasher.finish() })?;
     }
     let (shared, unreached) = blanks.shared_and_unreached();
     Ok(Blanks { shared, unreached })

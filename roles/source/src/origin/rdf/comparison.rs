@@ -1,16 +1,22 @@
 //! Compares a new complete state with the log's current one: a merge of two ordered streams.
 
+use super::keyed_hash::KeyedHash;
 use super::plan::{Fingerprint, Plan, PlanWriter};
 use super::{RdfError, RdfOptions, RdfReport, RdfTarget};
 use crate::guard::Held;
 use crate::scan::Lost;
-use abreast_core::{ContentId, KeyRange};
+use abreast_core::{ChangeLog, ContentId, KeyRange, LogError, SetId};
 use abreast_statements::{BlankNodes, Describer, Groups, LineOrder, SortedStatements};
 use std::cmp::Ordering;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// Resources read from the log at a time.
-const PAGE: usize = 10_000;
+const PAGE: usize = 2_000;
+/// Pages that wait to be compared.
+const PAGES_AHEAD: usize = 2;
 
 /// What the log knows of an entity.
 #[derive(Debug)]
@@ -30,20 +36,15 @@ pub(super) fn compare<'s>(
 ) -> Result<(Plan, RdfReport), RdfError> {
     let mut merge = Merge {
         options: target.options,
-        groups: statements.entities(),
+        groups: statements.entities()?,
         blanks: statements.blank_nodes()?,
         describer: Describer::new(statements.canonical_lines()),
         plan: PlanWriter::new(&target.options.sort.temporary)?,
         report: RdfReport::default(),
+        key: KeyedHash::random()?,
     };
     merge.groups.advance()?;
-    let mut known = 0;
-    let mut ordered = LineOrder::default();
-    each_known(target, |key, resource| {
-        known += 1;
-        ordered.push(key, resource, |key, resource| merge.up_to(&key, &resource))
-    })?;
-    ordered.finish(|key, resource| merge.up_to(&key, &resource))?;
+    let known = each_known(target, |key, known| merge.up_to(key, known))?;
     while merge.groups.current().is_some() {
         merge.entity(None)?;
         merge.groups.advance()?;
@@ -60,40 +61,74 @@ pub(super) fn compare<'s>(
     Ok((plan.finish()?, report))
 }
 
-/// Visits what the log knows, in the order of keys; no transaction is open while it is visited.
+/// Visits what the log knows, in the order of lines, while a thread of its own reads on; returns how
+/// many there are.
 pub(in crate::origin) fn each_known(
     target: RdfTarget<'_>,
-    mut visit: impl FnMut(String, Known) -> Result<(), RdfError>,
-) -> Result<(), RdfError> {
-    let mut range = KeyRange::default();
+    mut visit: impl FnMut(&str, &Known) -> Result<(), RdfError>,
+) -> Result<u64, RdfError> {
+    std::thread::scope(|scope| {
+        let (sender, pages) = sync_channel(PAGES_AHEAD);
+        let reader = scope.spawn(move || read_known(target.log, target.set, &sender));
+        let mut count = 0;
+        for page in pages {
+            count += page.len() as u64;
+            for (key, known) in &page {
+                visit(key, known)?;
+            }
+        }
+        reader.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        Ok(count)
+    })
+}
+
+/// Sends what the log knows, in the order of lines, until nobody receives it; no transaction is open
+/// while it waits.
+fn read_known(
+    log: &dyn ChangeLog,
+    set: SetId,
+    sender: &SyncSender<Vec<(String, Known)>>,
+) -> Result<(), LogError> {
+    let (mut range, mut ordered) = (KeyRange::default(), LineOrder::default());
     loop {
-        let mut page: Vec<(String, Known)> = Vec::with_capacity(PAGE);
-        target.log.scan(target.set, &range, &mut |resource| {
-            let known =
-                Known { witness: resource.witness.clone(), content: resource.state.content };
-            page.push((resource.key.clone(), known));
-            if page.len() == PAGE { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let (mut page, mut read, mut last) = (Vec::with_capacity(PAGE), 0, String::new());
+        log.scan_witnesses(set, &range, &mut |seen| {
+            let known = Known { witness: seen.witness.clone(), content: seen.content };
+            let Ok(()) = ordered.push(seen.key.clone(), known, |key, known| {
+                page.push((key, known));
+                Ok::<_, Infallible>(())
+            });
+            read += 1;
+            if read < PAGE {
+                return ControlFlow::Continue(());
+            }
+            last.clone_from(&seen.key);
+            ControlFlow::Break(())
         })?;
-        let more = page.len() == PAGE;
-        if let Some((last, _)) = page.last() {
-            range.start = format!("{last}\0");
+        let is_last = read < PAGE;
+        if is_last {
+            let Ok(()) = std::mem::take(&mut ordered).finish(|key, known| {
+                page.push((key, known));
+                Ok::<_, Infallible>(())
+            });
         }
-        for (key, known) in page {
-            visit(key, known)?;
-        }
-        if !more {
+        if sender.send(page).is_err() || is_last {
             return Ok(());
         }
+        last.push('\0');
+        range.start = last;
     }
 }
 
 struct Merge<'s> {
     options: &'s RdfOptions,
-    groups: Groups<'s>,
+    groups: Groups,
     blanks: BlankNodes<'s>,
     describer: Describer,
     plan: PlanWriter,
     report: RdfReport,
+    /// For entities without a fingerprint.
+    key: KeyedHash,
 }
 
 impl Merge<'_> {
@@ -122,25 +157,27 @@ impl Merge<'_> {
             self.options.sort.check_stop()?;
         }
         self.report.statements += group.statements;
-        let fingerprint = fingerprint_of(self.describer.gather(&group, &mut self.blanks)?);
+        let before = known.and_then(|known| KeyedHash::of_witness(&known.witness));
+        let statements = self.describer.gather(&group, &mut self.blanks)?;
+        let hash = before.unwrap_or(self.key).of(&statements);
         // A description that was lost is read again.
-        if known.is_some_and(|known| known.content.is_some() && known.witness == fingerprint) {
+        if known.is_some_and(|known| known.content.is_some() && before == Some(hash)) {
             self.report.unchanged += 1;
             return Ok(());
         }
-        let lines = self.describer.canonical()?;
+        let lines = self.describer.canonical(statements)?;
         match known {
-            Some(known) if known.content == Some(abreast_contents::address_of(lines)) => {
+            Some(known) if known.content == Some(abreast_contents::address_of(&lines)) => {
                 self.report.unchanged += 1;
-                self.plan.refresh(group.iri, fingerprint)?;
+                self.plan.refresh(group.iri, hash.0)?;
             }
             Some(_) => {
                 self.report.updated += 1;
-                self.plan.put(group.iri, lines, fingerprint)?;
+                self.plan.put(group.iri, &lines, hash.0)?;
             }
             None => {
                 self.report.created += 1;
-                self.plan.put(group.iri, lines, fingerprint)?;
+                self.plan.put(group.iri, &lines, hash.0)?;
             }
         }
         Ok(())

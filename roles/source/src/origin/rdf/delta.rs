@@ -10,6 +10,7 @@ use abreast_statements::{
 };
 use abreast_webtypes::Timestamp;
 use oxrdf::{BlankNode, NamedOrBlankNode, QuadRef, Term, Triple, TripleRef};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
@@ -49,7 +50,7 @@ pub fn apply(
     let (added, removed) =
         (SortedStatements::new(added, true)?, SortedStatements::new(removed, true)?);
     let mut blanks = added.blank_nodes()?;
-    let (mut adding, mut removing) = (added.entities(), removed.entities());
+    let (mut adding, mut removing) = (added.entities()?, removed.entities()?);
     let mut application = Application {
         target,
         lenient,
@@ -273,9 +274,9 @@ impl Application<'_> {
         }
         let new = match &added {
             Some(group) => self.describer.gather(group, blanks)?,
-            None => &[],
+            None => Cow::default(),
         };
-        lines.extend(split(new));
+        lines.extend(split(&new));
         let mut text = Vec::new();
         for line in lines {
             text.extend_from_slice(line);

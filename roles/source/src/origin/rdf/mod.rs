@@ -13,6 +13,7 @@
 pub(super) mod comparison;
 mod delta;
 mod description;
+mod keyed_hash;
 pub(super) mod plan;
 pub(super) mod record;
 mod seen;

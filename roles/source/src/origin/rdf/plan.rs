@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::Path;
 
-/// Bytes of the fingerprint of an entity's statements as they were read.
+/// The beginning of a digest.
 pub(in crate::origin) type Fingerprint = [u8; 16];
 
 /// One decision.
@@ -20,10 +20,10 @@ pub(in crate::origin) enum Step {
     /// The description is this now.
     Put {
         lines: Vec<u8>,
-        fingerprint: Fingerprint,
+        witness: Vec<u8>,
     },
-    /// It is what it was, written in another way.
-    Refresh(Fingerprint),
+    /// It is what it was, with another witness.
+    Refresh(Vec<u8>),
     Delete,
 }
 
@@ -44,35 +44,28 @@ impl PlanWriter {
         &mut self,
         iri: &str,
         lines: &[u8],
-        fingerprint: Fingerprint,
+        witness: impl AsRef<[u8]>,
     ) -> io::Result<()> {
         self.puts += 1;
-        self.write(b'P', iri, fingerprint, lines)
+        self.write(b'P', iri, witness.as_ref(), lines)
     }
 
     pub(in crate::origin) fn refresh(
         &mut self,
         iri: &str,
-        fingerprint: Fingerprint,
+        witness: impl AsRef<[u8]>,
     ) -> io::Result<()> {
-        self.write(b'R', iri, fingerprint, b"")
+        self.write(b'R', iri, witness.as_ref(), b"")
     }
 
     pub(in crate::origin) fn delete(&mut self, iri: &str) -> io::Result<()> {
         self.deletions += 1;
-        self.write(b'D', iri, Fingerprint::default(), b"")
+        self.write(b'D', iri, b"", b"")
     }
 
-    fn write(
-        &mut self,
-        step: u8,
-        iri: &str,
-        fingerprint: Fingerprint,
-        lines: &[u8],
-    ) -> io::Result<()> {
+    fn write(&mut self, step: u8, iri: &str, witness: &[u8], lines: &[u8]) -> io::Result<()> {
         self.out.write_all(&[step])?;
-        self.out.write_all(&fingerprint)?;
-        for bytes in [iri.as_bytes(), lines] {
+        for bytes in [iri.as_bytes(), witness, lines] {
             self.out.write_all(&(bytes.len() as u32).to_le_bytes())?;
             self.out.write_all(bytes)?;
         }
@@ -94,16 +87,15 @@ pub(in crate::origin) struct Plan {
 
 impl Plan {
     pub(in crate::origin) fn read(&mut self) -> Result<Option<Planned>, RdfError> {
-        let (mut step, mut fingerprint) = ([0], Fingerprint::default());
+        let mut step = [0];
         if self.input.read(&mut step)? == 0 {
             return Ok(None);
         }
-        self.input.read_exact(&mut fingerprint)?;
         let iri = String::from_utf8(self.bytes()?).map_err(io::Error::other)?;
-        let lines = self.bytes()?;
+        let (witness, lines) = (self.bytes()?, self.bytes()?);
         let step = match step[0] {
-            b'P' => Step::Put { lines, fingerprint },
-            b'R' => Step::Refresh(fingerprint),
+            b'P' => Step::Put { lines, witness },
+            b'R' => Step::Refresh(witness),
             _ => Step::Delete,
         };
         Ok(Some(Planned { iri, step }))

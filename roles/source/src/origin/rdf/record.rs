@@ -78,10 +78,8 @@ pub(in crate::origin) fn record(
     while let Some(planned) = plan.read()? {
         match planned.step {
             Step::Delete => batch.changes.push(Change::delete(planned.iri)),
-            Step::Refresh(fingerprint) => {
-                batch.refreshed.push((planned.iri, fingerprint.to_vec()));
-            }
-            Step::Put { lines, fingerprint } => {
+            Step::Refresh(witness) => batch.refreshed.push((planned.iri, witness)),
+            Step::Put { lines, witness } => {
                 let kept = target.contents.put_bytes(&lines)?;
                 let description = target.options.descriptions.summary(&planned.iri, &lines);
                 let mut state =
@@ -89,7 +87,6 @@ pub(in crate::origin) fn record(
                 state.content = Some(kept.id());
                 batch.bytes += lines.len();
                 batch.kept.push(kept);
-                let witness = fingerprint.to_vec();
                 // What a set begins with was known before.
                 let action = if first {
                     Action::Add { state, witness }

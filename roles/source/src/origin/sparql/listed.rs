@@ -10,7 +10,7 @@ use crate::origin::rdf::{RdfError, RdfReport, RdfTarget, record};
 use crate::scan::Lost;
 use abreast_core::{Clock as _, SystemClock};
 use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadOptions, statements};
-use abreast_statements::{LineOrder, LineSorter};
+use abreast_statements::LineSorter;
 use oxrdf::{Triple, TripleRef};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -143,7 +143,7 @@ impl Poll<'_> {
             let (iri, version) = parts.ok_or_else(wrong)?;
             Ok(Some((iri.to_owned(), version.to_owned())))
         };
-        let (mut current, mut known_count) = (next()?, 0);
+        let mut current = next()?;
         let (report, plan, stop) = (&mut self.report, &mut self.plan, &self.target.options.sort);
         let mut up_to = |key: &str, known: &Known| -> Result<(), RdfError> {
             while let Some((iri, version)) = &current {
@@ -170,13 +170,10 @@ impl Poll<'_> {
             }
             Ok(plan.delete(key)?)
         };
-        let mut ordered = LineOrder::default();
-        each_known(self.target, |key, resource| {
-            known_count += 1;
+        let known_count = each_known(self.target, |key, known| {
             stop.check_stop()?;
-            ordered.push(key, resource, |key, resource| up_to(&key, &resource))
+            up_to(key, known)
         })?;
-        ordered.finish(|key, resource| up_to(&key, &resource))?;
         while let Some((iri, version)) = current {
             report.entities += 1;
             writeln!(wanted, "{iri} {version}")?;
