@@ -410,7 +410,7 @@ rules! {
         "stamp changes when they are made: a client never asks again for what is before the latest time";
     SDS_SINCE: "SDS-5.1.5-since", Must, Error / Error, "sdshare §Fragments Feed", "`since` leaves out the entries that are older, and no others",
         "compare instants, whatever their zone and the digits of their fraction";
-    SDS_SINCE_EQUAL: "SDS-5.1.5-inclusive", Must, Error / Warning, "sdshare §Fragments Feed", "`since` keeps the entries of exactly that time",
+    SDS_SINCE_EQUAL: "SDS-5.1.5-inclusive", Must, Warning / Note, "sdshare §Fragments Feed", "`since` keeps the entries of exactly that time",
         "leave out what is older only: two changes may have one time";
     SDS_SINCE_FORM: "SDS-5.1.5-since-form", Must, Error / Warning, "sdshare §Fragments Feed", "`since` may be any date and time of Atom, with any offset",
         "read it as RFC 3339 has it, and compare instants";

@@ -19,9 +19,9 @@ mod since;
 mod snapshots;
 
 use crate::collect::Origin;
-use crate::fetch::{self, Answer, Budget, Failure};
+use crate::fetch::{self, Answer, Budget, Failure, ResponseFacts};
 use crate::finding::Findings;
-use crate::inspect::CONDITIONS_MAX;
+use crate::inspect::{CONDITIONS_MAX, take_one};
 use crate::node::{FoundBy, Node, Outcome, Walked, is_url};
 use crate::options::{Options, Share};
 use crate::report::FeedFacts;
@@ -45,7 +45,7 @@ const SAMPLE_MAX: usize = 50_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Addresses that are asked for other types than they have.
-const ACCEPTS_MAX: u32 = 16;
+const ACCEPTS_MAX: u64 = 16;
 
 /// A feed or snapshot that was read.
 #[derive(Debug, Default)]
@@ -92,9 +92,10 @@ pub(crate) fn walk(
         options,
         budget,
         client: Client::new(Arc::clone(shared)),
+        shared,
         hosts: hosts(options),
         conditions: AtomicU64::new(CONDITIONS_MAX),
-        accepts: ACCEPTS_MAX,
+        accepts: AtomicU64::new(ACCEPTS_MAX),
         patience: PATIENCE,
         sampled: 0,
     };
@@ -121,11 +122,12 @@ struct Feeds<'a> {
     options: &'a Options,
     budget: &'a Budget<'a>,
     client: Client,
+    shared: &'a Arc<Shared>,
     hosts: Hosts,
     /// Documents that were read or are to be.
     taken: usize,
     conditions: AtomicU64,
-    accepts: u32,
+    accepts: AtomicU64,
     patience: Duration,
     sampled: u64,
 }
@@ -264,6 +266,12 @@ impl Feeds<'_> {
         self.keep(number, found);
     }
 
+    fn report(&mut self, from: From, faults: impl IntoIterator<Item = Fault>) {
+        for (rule, message) in faults {
+            self.add(from.0, rule, from.1, || message);
+        }
+    }
+
     /// Adds findings to those of a document, up to the limit of each rule.
     fn keep(&mut self, number: usize, found: Findings) {
         let kept = &mut self.walked.nodes[number].findings;
@@ -287,17 +295,7 @@ impl Feeds<'_> {
         head: bool,
         most: u64,
     ) -> Result<Result<Answer, String>, Failure> {
-        let request = Request {
-            accept,
-            head,
-            unasked_encoding: if head { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode },
-            ..Request::new(url)
-        };
-        match fetch::answer(&self.client, &request, most, self.budget).await {
-            Ok(answer) => Ok(Ok(answer)),
-            Err(Failure::Missing(message)) => Ok(Err(message)),
-            Err(other) => Err(other),
-        }
+        ask(&self.client, self.budget, url, (accept, head), most).await
     }
 
     /// Waits as a 202 asks for; `false` when the patience is at its end.
@@ -312,23 +310,11 @@ impl Feeds<'_> {
         true
     }
 
-    /// What is delivered has the type of the link.
-    fn delivered(&mut self, from: From, url: &str, due: &str, answer: &fetch::ResponseFacts) {
-        let own = answer.content_type.as_deref().map(values::essence).unwrap_or_default();
-        if !due.is_empty() && own != due {
-            let own = if own.is_empty() { "missing".to_owned() } else { excerpt(&own) };
-            let message =
-                || format!("{}: Content-Type is {own}, not {}", excerpt(url), excerpt(due));
-            self.add(from.0, &r::SDS_DELIVERED, from.1, message);
-        }
-    }
-
     /// A feed is Atom whatever the client accepts.
     async fn accepts(&mut self, number: usize) -> Result<(), Failure> {
-        if self.accepts == 0 {
+        if !take_one(&self.accepts) {
             return Ok(());
         }
-        self.accepts -= 1;
         let url = self.walked.nodes[number].url.clone();
         let browser = "text/html, image/gif, image/jpeg, */*;q=0.2";
         if let Ok(answer) = self.ask(&url, Some(browser), false, 0).await? {
@@ -339,24 +325,6 @@ impl Feeds<'_> {
                     || format!("`Accept: text/html` is answered {status} {}", excerpt(&kind));
                 self.add(number, &r::SDS_ATOM, 0, message);
             }
-        }
-        Ok(())
-    }
-
-    /// RDF is refused to a client that cannot read it.
-    async fn refuses(&mut self, from: From, url: &str) -> Result<(), Failure> {
-        if self.accepts == 0 {
-            return Ok(());
-        }
-        self.accepts -= 1;
-        if let Ok(answer) = self.ask(url, Some("application/x-unknown"), false, 0).await?
-            && answer.facts.status != 406
-        {
-            let status = answer.facts.status;
-            let message = || {
-                format!("{}: `Accept: application/x-unknown` is answered {status}", excerpt(url))
-            };
-            self.add(from.0, &r::SDS_ACCEPTABLE, from.1, message);
         }
         Ok(())
     }
@@ -376,4 +344,69 @@ fn linked(entries: &[Entry], relation: &Relation) -> Vec<(u64, String)> {
         entry.targets(relation).map(|link| (entry.line, link.href.clone())).collect()
     };
     entries.iter().flat_map(of).collect()
+}
+
+/// A rule that is broken, and how.
+type Fault = (&'static Rule, String);
+
+/// Asks for an address, whatever the status, with `Accept` and perhaps for the headers only.
+async fn ask(
+    client: &Client,
+    budget: &Budget<'_>,
+    url: &str,
+    (accept, head): (Option<&str>, bool),
+    most: u64,
+) -> Result<Result<Answer, String>, Failure> {
+    let request = Request {
+        accept,
+        head,
+        unasked_encoding: if head { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode },
+        ..Request::new(url)
+    };
+    match fetch::answer(client, &request, most, budget).await {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(Failure::Missing(message)) => Ok(Err(message)),
+        Err(other) => Err(other),
+    }
+}
+
+/// What is delivered has the type of the link.
+fn delivered(url: &str, due: &str, facts: &ResponseFacts) -> Option<Fault> {
+    let own = facts.content_type.as_deref().map(values::essence).unwrap_or_default();
+    if due.is_empty() || own == due {
+        return None;
+    }
+    let own = if own.is_empty() { "missing".to_owned() } else { excerpt(&own) };
+    let message = format!("{}: Content-Type is {own}, not {}", excerpt(url), excerpt(due));
+    Some((&r::SDS_DELIVERED, message))
+}
+
+/// A 202: whether it may be, and states when to come again [sdshare §Snapshot Processing].
+fn accepted(url: &str, may_be: bool, wish: Option<&str>) -> Option<Fault> {
+    let fault = match (may_be, wish) {
+        (true, Some(_)) => return None,
+        (true, None) => "is answered 202 without Retry-After",
+        (false, _) => "is answered 202, and is no snapshot",
+    };
+    Some((&r::SDS_ACCEPTED, format!("{} {fault}", excerpt(url))))
+}
+
+/// RDF is refused to a client that cannot read it.
+async fn refusal(
+    client: &Client,
+    budget: &Budget<'_>,
+    accepts: &AtomicU64,
+    url: &str,
+) -> Result<Option<Fault>, Failure> {
+    if !take_one(accepts) {
+        return Ok(None);
+    }
+    let accept = Some("application/x-unknown");
+    let answer = ask(client, budget, url, (accept, false), 0).await?;
+    let other = answer.ok().map(|answer| answer.facts.status).filter(|status| *status != 406);
+    Ok(other.map(|status| {
+        let message =
+            format!("{}: `Accept: application/x-unknown` is answered {status}", excerpt(url));
+        (&r::SDS_ACCEPTABLE, message)
+    }))
 }

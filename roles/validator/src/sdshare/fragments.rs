@@ -2,13 +2,17 @@
 
 use super::graph::{self, Descriptions};
 use super::read::Reading;
-use super::{Feeds, From};
-use crate::fetch::Failure;
+use super::{Fault, Feeds, accepted, ask, delivered, refusal};
+use crate::fetch::{Budget, Failure};
 use crate::rules as r;
+use crate::sample::Hosts;
+use abreast_net::{Client, Shared};
 use abreast_rdf::Entities;
 use abreast_sdshare::{Entry, Link, Relation};
 use abreast_webtypes::{Timestamp, excerpt};
 use oxrdf::Triple;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of a fragment that is checked.
 const FRAGMENT_BYTES: u64 = 10 << 20;
@@ -35,22 +39,19 @@ impl Feeds<'_> {
             return Ok(sampled);
         }
         self.since(number, reading).await?;
-        for (_, entry) in reading.sample.iter() {
-            let mut forms = Forms::default();
-            for _ in 0..ATTEMPTS {
-                forms = self.forms(number, entry).await?;
-                if forms.differing.is_none() {
-                    break;
-                }
-            }
-            if entry.is_deleted && forms.described.as_ref().is_some_and(|all| !all.is_empty()) {
-                let message =
-                    || "the entry is of a deleted resource, and it has statements".to_owned();
-                self.add(number, &r::SDS_DELETED, entry.line, message);
-            }
-            for (rule, message) in forms.faults.into_iter().chain(forms.differing) {
-                self.add(number, rule, entry.line, || message);
-            }
+        let entries: Vec<&Entry> = reading.sample.iter().map(|(_, entry)| entry).collect();
+        let sampler = Sampler {
+            shared: self.shared,
+            budget: self.budget,
+            hosts: &self.hosts,
+            most: FRAGMENT_BYTES.min(self.options.max_file_bytes),
+            accepts: &self.accepts,
+            fetched: AtomicU64::new(0),
+        };
+        let read = sampler.all(&entries, self.options.connections);
+        self.sampled += sampler.fetched.into_inner();
+        for (entry, forms) in entries.into_iter().zip(read?) {
+            self.report((number, entry.line), forms.faults.into_iter().chain(forms.differing));
             if let (Some(described), Some(updated), [resource]) =
                 (forms.described, entry.updated, &entry.resources[..])
             {
@@ -60,18 +61,89 @@ impl Feeds<'_> {
         }
         Ok(sampled)
     }
+}
+
+/// The forms of one fragment.
+#[derive(Default)]
+struct Forms {
+    /// As the first form of RDF has it.
+    described: Option<Descriptions>,
+    faults: Vec<Fault>,
+    differing: Option<Fault>,
+}
+
+/// Reads fragments, several at a time.
+struct Sampler<'a> {
+    shared: &'a Arc<Shared>,
+    budget: &'a Budget<'a>,
+    hosts: &'a Hosts,
+    most: u64,
+    accepts: &'a AtomicU64,
+    fetched: AtomicU64,
+}
+
+impl Sampler<'_> {
+    /// The forms of each entry, in their order.
+    fn all(&self, entries: &[&Entry], connections: usize) -> Result<Vec<Forms>, Failure> {
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::new());
+        let failed = Mutex::new(None);
+        let work = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            let client = Client::new(Arc::clone(self.shared));
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(entry) = entries.get(number) else { return };
+                match runtime.block_on(self.entry(&client, entry)) {
+                    Ok(forms) => lock(&done).push((number, forms)),
+                    Err(failure) => {
+                        next.store(entries.len(), Ordering::Relaxed);
+                        *lock(&failed) = Some(failure);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..connections.clamp(1, 64).min(entries.len()) {
+                scope.spawn(work);
+            }
+        });
+        if let Some(failure) = lock(&failed).take() {
+            return Err(failure);
+        }
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_by_key(|(number, _)| *number);
+        Ok(done.into_iter().map(|(_, forms)| forms).collect())
+    }
+
+    async fn entry(&self, client: &Client, entry: &Entry) -> Result<Forms, Failure> {
+        let mut forms = Forms::default();
+        for _ in 0..ATTEMPTS {
+            forms = self.forms(client, entry).await?;
+            if forms.differing.is_none() {
+                break;
+            }
+        }
+        if entry.is_deleted && forms.described.as_ref().is_some_and(|all| !all.is_empty()) {
+            let message = "the entry is of a deleted resource, and it has statements".to_owned();
+            forms.faults.push((&r::SDS_DELETED, message));
+        }
+        Ok(forms)
+    }
 
     /// Reads every form of a fragment.
-    async fn forms(&mut self, number: usize, entry: &Entry) -> Result<Forms, Failure> {
+    async fn forms(&self, client: &Client, entry: &Entry) -> Result<Forms, Failure> {
         let mut forms = Forms::default();
-        let from = (number, entry.line);
         for (link, syntax) in graph::forms(entry, &Relation::Fragment) {
             if !self.hosts.may(&link.href) {
-                let message = || format!("{} was not checked", excerpt(&link.href));
-                self.add(number, &r::OTHER_HOST, entry.line, message);
+                let message = format!("{} was not checked", excerpt(&link.href));
+                forms.faults.push((&r::OTHER_HOST, message));
                 continue;
             }
-            let Some(bytes) = self.fragment(from, link).await? else { continue };
+            let Some(bytes) = self.fragment(client, link, &mut forms.faults).await? else {
+                continue;
+            };
             let Some(syntax) = syntax else { continue };
             let triples = match graph::triples(syntax, &bytes, &link.href, 0) {
                 Ok(triples) => triples,
@@ -81,75 +153,65 @@ impl Feeds<'_> {
                     continue;
                 }
             };
-            if forms.described.is_none() {
-                if let Some((count, subject)) = graph::strangers(&triples, &entry.resources) {
-                    let message = format!(
-                        "{}: {count} statements are not of the resource, for example of {}",
-                        excerpt(&link.href),
-                        excerpt(&subject)
-                    );
-                    forms.faults.push((&r::SDS_CLOSURE, message));
-                }
-                self.refuses(from, &link.href).await?;
-            }
             let described = graph::descriptions(&Entities::new(triples.iter().map(Triple::as_ref)));
-            match &forms.described {
-                None => forms.described = Some(described),
-                Some(first) => {
-                    if let Some(iri) = graph::difference(first, &described) {
-                        let message = format!(
-                            "{}: the description of {} differs from that of the first link",
-                            excerpt(&link.href),
-                            excerpt(&iri)
-                        );
-                        forms.differing = Some((&r::SDS_SAME, message));
-                    }
+            if let Some(first) = &forms.described {
+                if let Some(iri) = graph::difference(first, &described) {
+                    let message = format!(
+                        "{}: the description of {} differs from that of the first link",
+                        excerpt(&link.href),
+                        excerpt(&iri)
+                    );
+                    forms.differing = Some((&r::SDS_SAME, message));
                 }
+                continue;
             }
+            if let Some((count, subject)) = graph::strangers(&triples, &entry.resources) {
+                let message = format!(
+                    "{}: {count} statements are not of the resource, for example of {}",
+                    excerpt(&link.href),
+                    excerpt(&subject)
+                );
+                forms.faults.push((&r::SDS_CLOSURE, message));
+            }
+            forms.faults.extend(refusal(client, self.budget, self.accepts, &link.href).await?);
+            forms.described = Some(described);
         }
         Ok(forms)
     }
 
-    /// The bytes of a fragment; `None` when there are none to judge, which is a finding.
-    async fn fragment(&mut self, from: From, link: &Link) -> Result<Option<Vec<u8>>, Failure> {
-        let due = link.essence();
+    /// The bytes of a fragment; `None` when there are none to judge, which is a fault.
+    async fn fragment(
+        &self,
+        client: &Client,
+        link: &Link,
+        faults: &mut Vec<Fault>,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        let (url, due) = (&link.href, link.essence());
         let accept = Some(due.as_str()).filter(|due| !due.is_empty());
-        let most = FRAGMENT_BYTES.min(self.options.max_file_bytes);
-        self.sampled += 1;
-        let answer = match self.ask(&link.href, accept, false, most).await? {
+        self.fetched.fetch_add(1, Ordering::Relaxed);
+        let answer = match ask(client, self.budget, url, (accept, false), self.most).await? {
             Ok(answer) => answer,
             Err(message) => {
-                let message = || format!("{}: {message}", excerpt(&link.href));
-                self.add(from.0, &r::SDS_REACHABLE, from.1, message);
+                faults.push((&r::SDS_REACHABLE, format!("{}: {message}", excerpt(url))));
                 return Ok(None);
             }
         };
         match answer.facts.status {
             200 => {
-                self.delivered(from, &link.href, &due, &answer.facts);
+                faults.extend(delivered(url, &due, &answer.facts));
                 return Ok(Some(answer.body).filter(|_| answer.is_whole));
             }
-            202 => {
-                self.accepted(from, &link.href, false, answer.facts.retry_after.as_deref());
-            }
-            status @ (404 | 410) => {
-                let message = || format!("{} is answered {status}", excerpt(&link.href));
-                self.add(from.0, &r::SDS_DELETED, from.1, message);
-            }
+            202 => faults.extend(accepted(url, false, answer.facts.retry_after.as_deref())),
             status => {
-                let message = || format!("{} is answered {status}", excerpt(&link.href));
-                self.add(from.0, &r::SDS_REACHABLE, from.1, message);
+                let is_gone = matches!(status, 404 | 410);
+                let rule = if is_gone { &r::SDS_DELETED } else { &r::SDS_REACHABLE };
+                faults.push((rule, format!("{} is answered {status}", excerpt(url))));
             }
         }
         Ok(None)
     }
 }
 
-/// The forms of one fragment.
-#[derive(Default)]
-struct Forms {
-    /// As the first form of RDF has it.
-    described: Option<Descriptions>,
-    faults: Vec<(&'static crate::Rule, String)>,
-    differing: Option<(&'static crate::Rule, String)>,
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

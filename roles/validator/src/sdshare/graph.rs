@@ -3,12 +3,13 @@
 use abreast_rdf::{DescriptionLimits, Entities, Naming, ReadOptions, Syntax, read};
 use abreast_sdshare::{Entry, Link, Relation};
 use oxrdf::{BlankNodeRef, NamedOrBlankNodeRef, TermRef, Triple, TripleRef};
+use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
-/// Descriptions by resource in canonical form; `None` for one that cannot be compared: it is too
+/// Digests of descriptions in canonical form, by resource; `None` for one that cannot be compared: it is too
 /// large or too symmetric.
-pub(super) type Descriptions = BTreeMap<String, Option<Vec<u8>>>;
+pub(super) type Descriptions = BTreeMap<String, Option<[u8; 32]>>;
 
 /// Reads a document at an address.
 ///
@@ -39,7 +40,10 @@ pub(super) fn descriptions(entities: &Entities) -> Descriptions {
         .map(|described| match described {
             Ok(described) => {
                 let is_certain = described.canonical.naming != Naming::Arbitrary;
-                (described.entity, is_certain.then_some(described.canonical.lines))
+                (
+                    described.entity,
+                    is_certain.then(|| Sha256::digest(&described.canonical.lines).into()),
+                )
             }
             Err(error) => (error.root.trim_matches(['<', '>']).to_owned(), None),
         })
@@ -49,7 +53,7 @@ pub(super) fn descriptions(entities: &Entities) -> Descriptions {
 /// A resource whose descriptions differ.
 pub(super) fn difference(one: &Descriptions, other: &Descriptions) -> Option<String> {
     let differs =
-        |(iri, lines): (&String, &Option<Vec<u8>>), others: &Descriptions| match others.get(iri) {
+        |(iri, lines): (&String, &Option<[u8; 32]>), others: &Descriptions| match others.get(iri) {
             Some(other) => lines.is_some() && other.is_some() && lines != other,
             None => true,
         };

@@ -2,7 +2,7 @@
 
 use super::page::{Page, PageReader};
 use super::read::{ENTRIES_MAX, Reading};
-use super::{Feed, Feeds, From};
+use super::{Feed, Feeds, From, accepted, delivered};
 use crate::fetch::{self, Failure, Go, ResponseFacts};
 use crate::finding::Findings;
 use crate::inspect::{GZIP_BYTES, manners};
@@ -48,7 +48,7 @@ impl Feeds<'_> {
                 Ok(Got::Making(wish)) => {
                     let is_made = expected == Some(FeedKind::ChunkedSnapshot);
                     if let Some(from) = from {
-                        self.accepted(from, &page_url, is_made, wish.as_deref());
+                        self.report(from, accepted(&page_url, is_made, wish.as_deref()));
                     }
                     if is_made && self.waits(wish.as_deref()).await {
                         continue;
@@ -195,27 +195,14 @@ impl Feeds<'_> {
 
     /// How the server delivers the feed.
     async fn answers(&self, url: &str, facts: &ResponseFacts, bytes: u64, found: &mut Findings) {
-        let kind = facts.content_type.as_deref().map(crate::values::essence).unwrap_or_default();
-        if kind != ATOM_MEDIA_TYPE {
-            let kind = if kind.is_empty() { "missing".to_owned() } else { excerpt(&kind) };
-            let message = || format!("Content-Type is {kind}, not {ATOM_MEDIA_TYPE}");
-            found.add(&r::SDS_DELIVERED, (0, 0), message);
+        if let Some((rule, message)) = delivered(url, ATOM_MEDIA_TYPE, facts) {
+            found.add(rule, (0, 0), || message);
         }
         if facts.content_encoding.is_none() && bytes > GZIP_BYTES {
             let message = || format!("the server sent {bytes} bytes uncompressed");
             found.add(&r::GZIP, (0, 0), message);
         }
         manners(&self.client, url, facts, &self.conditions, found).await;
-    }
-
-    /// A 202: whether it may be, and states when to come again [sdshare §Snapshot Processing].
-    pub(super) fn accepted(&mut self, from: From, url: &str, may_be: bool, wish: Option<&str>) {
-        let fault = match (may_be, wish) {
-            (true, Some(_)) => return,
-            (true, None) => "is answered 202 without Retry-After",
-            (false, _) => "is answered 202, and is no snapshot",
-        };
-        self.add(from.0, &r::SDS_ACCEPTED, from.1, || format!("{} {fault}", excerpt(url)));
     }
 }
 

@@ -4,7 +4,7 @@
 use super::fragments::Sampled;
 use super::graph::{self, Descriptions};
 use super::read::Reading;
-use super::{Feed, Feeds, From, linked};
+use super::{Feed, Feeds, From, accepted, delivered, linked, refusal};
 use crate::fetch::Failure;
 use crate::node::{FoundBy, Outcome};
 use crate::rules as r;
@@ -95,12 +95,15 @@ impl Feeds<'_> {
             };
             match answer.facts.status {
                 200 => {
-                    self.delivered(from, &link.href, &link.essence(), &answer.facts);
+                    self.report(from, delivered(&link.href, &link.essence(), &answer.facts));
                     if place == 0 {
                         size = answer.facts.content_length;
                     }
                 }
-                202 => self.accepted(from, &link.href, true, answer.facts.retry_after.as_deref()),
+                202 => {
+                    let wish = answer.facts.retry_after.as_deref();
+                    self.report(from, accepted(&link.href, true, wish));
+                }
                 // HEAD is not offered.
                 405 | 501 => {}
                 status => {
@@ -132,7 +135,8 @@ impl Feeds<'_> {
                 }
                 continue;
             }
-            self.refuses(from, &link.href).await?;
+            let fault = refusal(&self.client, self.budget, &self.accepts, &link.href).await?;
+            self.report(from, fault);
             let found = entities.findings();
             for shared in &found.shared {
                 let [one, other] = &shared.entities;
