@@ -2,18 +2,21 @@
 //!
 //! A blank node that is the object of statements about exactly one other subject is part of its
 //! description. All others get an IRI made of their content [rdf11-concepts §3.5], so that they are
-//! entities too, and every other blank node belongs to one entity.
+//! entities too, and every other blank node belongs to one entity. Where nothing is stated of one,
+//! its IRI is made of the entities that it is an object of.
 
 use crate::description::closure;
 use crate::{Error, LineSorter, SortOptions, SortedStatements};
 use abreast_rdf::{Statement, canonical_lines, statements};
 use memchr::memchr;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _};
 
 /// Most blank nodes that get an IRI; their names are in memory.
 const MAX_NAMED: usize = 500_000;
+/// Most bytes of the entities that a node is an object of which distinguish it from others.
+const MAX_PARENTS: usize = 1 << 20;
 /// Stands for a node in its own content.
 const ROOT: &[u8] = b"<urn:x-abreast:node>";
 
@@ -29,23 +32,32 @@ pub fn skolemized(
 ) -> Result<SortedStatements, Error> {
     abreast_rdf::skolemize(b"", base, None).map_err(|error| Error::Skolem(error.to_string()))?;
     let prefix = format!("<{}/.well-known/genid/", base.strip_suffix('/').unwrap_or(base));
-    let labels = labels(options, &sorted)?;
-    if labels.is_empty() {
+    let found = found(options, &sorted)?;
+    if found.is_empty() {
         return Ok(sorted);
     }
     let mut blanks = sorted.blank_nodes()?;
-    let mut copies: HashMap<[u8; 16], u32> = HashMap::new();
-    let mut names: BTreeMap<Vec<u8>, ([u8; 16], u32)> = BTreeMap::new();
-    for label in labels {
+    let mut contents = Vec::with_capacity(found.len());
+    for Found { label, is_described, parents } in found {
         options.check_stop()?;
-        let root = String::from_utf8_lossy(&label).into_owned();
-        let mut own = Vec::new();
-        blanks.lines_of(&label, &mut own)?;
-        let content = content(&label, &closure(&root, &own, &mut blanks)?)?;
-        // Nodes of equal content remain different ones.
-        let copy = copies.entry(content).or_default();
-        names.insert(label, (content, *copy));
-        *copy += 1;
+        let content = if is_described {
+            let root = String::from_utf8_lossy(&label).into_owned();
+            let mut own = Vec::new();
+            blanks.lines_of(&label, &mut own)?;
+            content(&label, &closure(&root, &own, &mut blanks)?)?
+        } else {
+            digest(&[b"object of ", &parents])
+        };
+        contents.push((content, parents, label));
+    }
+    // Nodes of equal content remain different ones, in the order of what leads to them.
+    contents.sort_unstable();
+    let mut names: BTreeMap<Vec<u8>, ([u8; 16], u32)> = BTreeMap::new();
+    let (mut last, mut copy) = (None, 0);
+    for (content, _, label) in contents {
+        copy = if last == Some(content) { copy + 1 } else { 0 };
+        last = Some(content);
+        names.insert(label, (content, copy));
     }
     let iri = |(content, copy): &([u8; 16], u32)| {
         let number = if *copy > 0 { format!("-{copy}") } else { String::new() };
@@ -69,9 +81,18 @@ pub fn skolemized(
     Ok(SortedStatements::new(sorter.finish()?, true)?)
 }
 
-/// The labels of the blank nodes, with `_:`, that get an IRI: those about which something is stated,
-/// and that are not the object of exactly one other subject.
-fn labels(options: &SortOptions, sorted: &SortedStatements) -> Result<Vec<Vec<u8>>, Error> {
+/// A blank node that gets an IRI.
+struct Found {
+    /// Its label, with `_:`.
+    label: Vec<u8>,
+    /// Whether something is stated about it.
+    is_described: bool,
+    /// A digest of the entities that it is an object of.
+    parents: [u8; 16],
+}
+
+/// The blank nodes that are not the object of exactly one other subject, in the order of labels.
+fn found(options: &SortOptions, sorted: &SortedStatements) -> Result<Vec<Found>, Error> {
     // Each pair of object and subject once, and each subject, in the order of labels.
     let mut sorter = LineSorter::new(&options.temporary, options.memory);
     let mut pair = Vec::new();
@@ -93,12 +114,12 @@ fn labels(options: &SortOptions, sorted: &SortedStatements) -> Result<Vec<Vec<u8
         }
         Ok(())
     })?;
-    let mut found: Vec<Vec<u8>> = Vec::new();
-    let (mut label, mut is_described, mut parents) = (Vec::new(), false, 0_u32);
-    let mut take = |label: &mut Vec<u8>, is_described, parents| {
-        let label = std::mem::take(label);
-        if is_described && parents != 1 {
-            found.push(label);
+    let mut found: Vec<Found> = Vec::new();
+    let mut node = Node::default();
+    let mut take = |node: Node| {
+        if node.subjects != 1 && !node.label.is_empty() {
+            let Node { label, is_described, parents, .. } = node;
+            found.push(Found { label, is_described, parents: digest(&[&parents]) });
         }
         if found.len() > MAX_NAMED {
             return Err(Error::Skolem(format!(
@@ -110,15 +131,38 @@ fn labels(options: &SortOptions, sorted: &SortedStatements) -> Result<Vec<Vec<u8
     for pair in BufReader::new(sorter.finish()?).split(b'\n') {
         let pair = pair?;
         let end = memchr(b' ', &pair).unwrap_or(pair.len());
-        if pair[..end] != *label {
-            take(&mut label, is_described, parents)?;
-            label.extend_from_slice(&pair[..end]);
-            (is_described, parents) = (false, 0);
+        if pair[..end] != *node.label {
+            take(std::mem::take(&mut node))?;
+            node.label.extend_from_slice(&pair[..end]);
         }
-        if pair.ends_with(b" !") { is_described = true } else { parents += 1 }
+        match &pair[end..] {
+            b" !" => node.is_described = true,
+            subject => {
+                node.subjects += 1;
+                // Labels of others do not matter, and neither do very many subjects.
+                if subject.starts_with(b" <") && node.parents.len() < MAX_PARENTS {
+                    node.parents.extend_from_slice(subject);
+                }
+            }
+        }
     }
-    take(&mut label, is_described, parents)?;
+    take(node)?;
     Ok(found)
+}
+
+/// A blank node while its pairs are read.
+#[derive(Default)]
+struct Node {
+    label: Vec<u8>,
+    is_described: bool,
+    subjects: u64,
+    parents: Vec<u8>,
+}
+
+fn digest(parts: &[&[u8]]) -> [u8; 16] {
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&blake3::hash(&parts.concat()).as_bytes()[..16]);
+    digest
 }
 
 /// A digest of all that is stated of a blank node, whatever its label.
@@ -133,9 +177,7 @@ fn content(label: &[u8], lines: &[u8]) -> Result<[u8; 16], Error> {
         }
     }
     let canonical = canonical_lines(&own).map_err(malformed)?;
-    let mut digest = [0; 16];
-    digest.copy_from_slice(&blake3::hash(&canonical.lines).as_bytes()[..16]);
-    Ok(digest)
+    Ok(digest(&[&canonical.lines]))
 }
 
 /// A line without its newline.
@@ -223,9 +265,11 @@ mod tests {
             "_:root <http://p> _:root",
             "_:leaf <http://p> <http://a/1>",
             "<http://a/1> <http://p> _:nothing",
+            "<http://a/1> <http://p> _:empty",
+            "<http://a/2> <http://p> _:empty",
         ];
         let found = named(&lines);
-        assert_eq!(iris(&found).len(), 2, "{found:#?}");
+        assert_eq!(iris(&found).len(), 3, "{found:#?}");
         for kept in ["_:own", "_:below", "_:leaf", "_:nothing", "\"_:shared\""] {
             assert!(found.iter().any(|line| line.contains(kept)), "{kept} in {found:#?}");
         }

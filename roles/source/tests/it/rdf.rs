@@ -2,15 +2,16 @@
 
 use abreast_contents::Contents;
 use abreast_core::{Beginning, ChangeLog, KeyRange, Kind, NewSet, Position, SetId, SystemClock};
-use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
+use abreast_rdf::{Canonical, DescriptionLimits, Entities, ReadOptions, Syntax};
 use abreast_source::origin::rdf::{
-    Delta, RdfBytes, RdfError, RdfFolder, RdfInput, RdfOptions, RdfReport, RdfTarget, apply,
-    replace,
+    Delta, EntityWriter, Import, RdfBytes, RdfError, RdfFolder, RdfInput, RdfOptions, RdfReport,
+    RdfTarget, apply, replace,
 };
 use abreast_statements::Error;
 use abreast_store::MemoryLog;
+use abreast_testkit::eventually;
 use abreast_webtypes::Timestamp;
-use oxrdf::Triple;
+use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -423,6 +424,59 @@ fn statements() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(line, 0..40)
 }
 
+/// All that a set has as one graph, with blank nodes for the IRIs that stand for them.
+fn whole(state: &BTreeMap<String, String>) -> Canonical {
+    let mut all = Vec::new();
+    for (number, text) in state.values().enumerate() {
+        let named = |iri: &str| {
+            iri.strip_prefix("http://a/.well-known/genid/").map(|name| format!("g{name}"))
+        };
+        for mut triple in triples(text) {
+            let own = |node: &BlankNode| format!("e{number}{}", node.as_str());
+            let subject = match &triple.subject {
+                NamedOrBlankNode::NamedNode(node) => named(node.as_str()),
+                NamedOrBlankNode::BlankNode(node) => Some(own(node)),
+            };
+            let object = match &triple.object {
+                Term::NamedNode(node) => named(node.as_str()),
+                Term::BlankNode(node) => Some(own(node)),
+                Term::Literal(_) => None,
+            };
+            if let Some(label) = subject {
+                triple.subject = BlankNode::new(label).unwrap().into();
+            }
+            if let Some(label) = object {
+                triple.object = BlankNode::new(label).unwrap().into();
+            }
+            all.push(triple);
+        }
+    }
+    abreast_rdf::canonical(all.iter().map(Triple::as_ref))
+}
+
+#[test]
+fn an_import_and_changes_of_one_entity_wait_for_each_other() {
+    let place = Place::new();
+    let log: Arc<dyn ChangeLog> = Arc::clone(&place.log) as _;
+    let writer =
+        Arc::new(EntityWriter::new(log, place.set, place.contents.clone(), &place.options));
+    let changing = writer.change().unwrap();
+    let import = {
+        let writer = Arc::clone(&writer);
+        std::thread::spawn(move || {
+            writer.import(Import::State(input(Syntax::Turtle, TURTLE))).unwrap().created
+        })
+    };
+    eventually("the import waits, and no other change begins", || writer.change().is_err());
+    let refused =
+        writer.put("http://a/1", b"<http://a/1> <http://p> \"1\" .\n", None, Box::new(|_| {}));
+    assert!(matches!(refused, Err(RdfError::Importing)));
+    assert_eq!(place.changes(0), []);
+    drop(changing);
+    assert_eq!(import.join().unwrap(), 3);
+    assert!(writer.change().is_ok());
+}
+
 proptest! {
     // Each case makes contents durable a few times.
     #![proptest_config(ProptestConfig::with_cases(48))]
@@ -459,5 +513,19 @@ proptest! {
             }
             before = after;
         }
+    }
+
+    #[test]
+    fn with_iris_for_blank_nodes_nothing_is_lost(lines in statements()) {
+        let mut place = Place::new();
+        place.options.skolemize = Some("http://a".to_owned());
+        let text = lines.concat();
+        let report = place.replace(Syntax::NTriples, &text).unwrap();
+        prop_assert_eq!(report.shared_blank_nodes, 0);
+        // Circles that nothing leads to are counted, and not published.
+        prop_assume!(report.unreached_blank_nodes == 0 && report.unstable == 0);
+        let all = triples(&text);
+        let expected = abreast_rdf::canonical(all.iter().map(Triple::as_ref));
+        prop_assert_eq!(whole(&place.state()).lines, expected.lines);
     }
 }
