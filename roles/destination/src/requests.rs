@@ -160,6 +160,9 @@ impl<'a> Requests<'a> {
                 .header("retry-after")
                 .and_then(|value| abreast_net::retry_after(value, SystemTime::now()));
             response.discard().await;
+            if pause == MAKING_PAUSE_MIN {
+                tracing::warn!("{} is being made; waiting for it", request.url);
+            }
             let wait = asked.unwrap_or(pause).clamp(MAKING_PAUSE_MIN, MAKING_PAUSE_MAX);
             tokio::time::sleep(wait.min(patience)).await;
             pause = (pause * 2).min(MAKING_PAUSE_MAX);

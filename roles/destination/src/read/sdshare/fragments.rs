@@ -2,10 +2,14 @@
 //! §Fragment Processing].
 
 use super::feed::{Go, Read, read_feed};
+use crate::admit::Admission;
+use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
 use crate::plan::changes::{Followed, ReadingChanges, Seen};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
+use crate::requests::Requests;
 use abreast_core::Kind;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Feed, Link, Relation, with_since};
@@ -90,10 +94,72 @@ pub(super) fn cost(link: &Link) -> u8 {
     }
 }
 
-/// What was read of the pages of a feed.
-#[derive(Default)]
-struct Pages {
+/// The pages of a feed, one after the other.
+pub(super) struct Pages<'p> {
+    feed: &'p str,
+    next: Option<String>,
     visited: HashSet<String>,
+    admission: Admission,
+}
+
+impl<'p> Pages<'p> {
+    pub(super) fn new(feed: &'p str, since: Option<Timestamp>, options: &SyncOptions) -> Self {
+        let next = since.map_or_else(|| feed.to_owned(), |since| with_since(feed, since));
+        let admission = Admission::new(feed, &options.allow_hosts, options.allow_downgrade);
+        Self { feed, next: Some(next), visited: HashSet::new(), admission }
+    }
+
+    /// The page to be read next; `Err(None)` when it was read already.
+    fn begin(&mut self) -> Result<Option<String>, Option<Error>> {
+        let Some(url) = self.next.take() else { return Ok(None) };
+        if self.admission.check(&url).is_err() {
+            let message =
+                format!("the next page of {} is {url}, on a host that is not allowed", self.feed);
+            return Err(Some(
+                Error::new("uri.authority", ExitCode::SourceInvalid, message)
+                    .with_help("allow hosts you trust with `--allow-host HOST`"),
+            ));
+        }
+        if self.visited.len() == PAGES_MAX {
+            let message = format!("{} has more than {PAGES_MAX} pages", self.feed);
+            return Err(Some(Error::new("limit.pages", ExitCode::Limit, message)));
+        }
+        if self.visited.insert(url.clone()) { Ok(Some(url)) } else { Err(None) }
+    }
+
+    /// Reads the next page and hands over its entries, with its URL; `None` when there are no more.
+    pub(super) fn read(
+        &mut self,
+        requests: &Requests<'_>,
+        each: &mut dyn FnMut(&str, &Feed, &Entry) -> Result<(), Error>,
+    ) -> Result<Option<Read>, Error> {
+        let url = match self.begin() {
+            Ok(None) => return Ok(None),
+            Ok(Some(url)) => url,
+            Err(Some(error)) => return Err(error),
+            Err(None) => {
+                let message = "its next page is one that was read already, and taken for the end";
+                let (code, message) = ("atom.paging-loop", message.to_owned());
+                requests.diagnostics.note(self.feed, Remark { code, line: 1, message, count: 1 });
+                return Ok(None);
+            }
+        };
+        let read = read_feed(requests, &url, &mut |feed, entry| {
+            each(&url, feed, entry)?;
+            Ok(Go::On)
+        })?;
+        self.next = read.feed.link(&Relation::Next).map(|link| link.href.clone());
+        Ok(Some(read))
+    }
+
+    fn are_several(&self) -> bool {
+        self.visited.len() > 1
+    }
+}
+
+/// What was read of a feed.
+#[derive(Default)]
+struct Noted {
     /// The newest time of an entry.
     newest: Option<Timestamp>,
     /// The oldest time of an entry that cannot be used.
@@ -107,88 +173,51 @@ struct Pages {
     updated: Option<Timestamp>,
 }
 
-/// Plans what changed since a time, or everything that a feed lists.
+/// Plans what changed since a time, or everything that a feed lists. What cannot be used is
+/// reported once, as `has_reported` has it.
 pub(super) fn plan_fragments(
     run: &mut PlanContext<'_, '_>,
     feed: &str,
     since: Option<Timestamp>,
+    has_reported: &mut bool,
 ) -> Result<Followed, Error> {
     let asked = since.map(|since| match since.as_micros() % 1_000_000 {
         0 => since.plus_micros(-OVERLAP),
         _ => since,
     });
     run.plan_noted(&mut |run| {
-        let (mut seen, mut pages) = (Seen::default(), Pages::default());
-        let mut next = Some(asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since)));
-        while let Some(url) = next.take() {
-            let is_first = pages.visited.is_empty();
-            if !pages.begin(run, feed, &url)? {
-                break;
+        let (mut seen, mut noted) = (Seen::default(), Noted::default());
+        let mut reading = run.reading_changes(feed);
+        let mut pages = Pages::new(feed, asked, run.planner.options);
+        let (requests, cursor) = (run.requests, asked.unwrap_or(Timestamp::MIN));
+        while let Some(read) = pages.read(requests, &mut |page, feed, entry| {
+            noted.note(run, (feed, entry), page, cursor, (&mut seen, &mut reading))
+        })? {
+            if !pages.are_several() {
+                (noted.began, noted.updated) = (Some(read.answered.date), read.feed.updated);
             }
-            let read = pages.read(run, &url, asked.unwrap_or(Timestamp::MIN), &mut seen)?;
-            if is_first {
-                (pages.began, pages.updated) = (Some(read.answered.date), read.feed.updated);
-            }
-            next = read.feed.link(&Relation::Next).map(|link| link.href.clone());
         }
-        if let Some(why) = pages.went_back(since) {
+        if let Some(why) = noted.went_back(since) {
             return Ok(Followed::Gap(why));
         }
-        pages.report(run, feed);
+        if !std::mem::replace(has_reported, true) {
+            noted.report(run, feed);
+        }
         run.plan_coming()?;
         run.keep_common(&mut seen)?;
-        let newest = pages.seen_until(run, feed);
+        let newest = noted.seen_until(run, feed, pages.are_several());
         keep_seen(run.planner.mirror, since.max(newest))?;
         Ok(if seen.entries == 0 { Followed::Unchanged } else { Followed::Planned })
     })
 }
 
-impl Pages {
-    /// Whether a page is to be read.
-    fn begin(
-        &mut self,
-        run: &mut PlanContext<'_, '_>,
-        feed: &str,
-        url: &str,
-    ) -> Result<bool, Error> {
-        if !run.planner.is_admitted(url) {
-            let message =
-                format!("the next page of {feed} is {url}, on a host that is not allowed");
-            return Err(Error::new("uri.authority", ExitCode::SourceInvalid, message)
-                .with_help("allow hosts you trust with `--allow-host HOST`"));
-        }
-        if self.visited.len() == PAGES_MAX {
-            let message = format!("{feed} has more than {PAGES_MAX} pages");
-            return Err(Error::new("limit.pages", ExitCode::Limit, message));
-        }
-        if self.visited.insert(url.to_owned()) {
-            return Ok(true);
-        }
-        let message = "the next page is one that was read already; it is taken for the end";
-        run.report.notice("atom.paging-loop", url, message);
-        Ok(false)
-    }
-
-    fn read(
-        &mut self,
-        run: &mut PlanContext<'_, '_>,
-        url: &str,
-        since: Timestamp,
-        seen: &mut Seen,
-    ) -> Result<Read, Error> {
-        let (requests, mut reading) = (run.requests, run.reading_changes(url));
-        read_feed(requests, url, &mut |feed, entry| {
-            self.note(run, (feed, entry), url, since, (seen, &mut reading))?;
-            Ok(Go::On)
-        })
-    }
-
+impl Noted {
     fn note(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         (feed, entry): (&Feed, &Entry),
         page: &str,
-        since: Timestamp,
+        cursor: Timestamp,
         (seen, reading): (&mut Seen, &mut ReadingChanges),
     ) -> Result<(), Error> {
         self.newest = self.newest.max(entry.updated);
@@ -203,7 +232,7 @@ impl Pages {
             return Ok(());
         };
         for resource in &entry.resources {
-            run.note_change(&fragment.listed(entry, resource, page), since, seen, reading)?;
+            run.note_change(&fragment.listed(entry, resource, page), cursor, seen, reading)?;
         }
         Ok(())
     }
@@ -232,9 +261,14 @@ impl Pages {
 
     /// Up to when the feed was read. What changed while its pages were read may stand on one that
     /// was read before, and entries that cannot be used are read again.
-    fn seen_until(&self, run: &mut PlanContext<'_, '_>, feed: &str) -> Option<Timestamp> {
+    fn seen_until(
+        &self,
+        run: &mut PlanContext<'_, '_>,
+        feed: &str,
+        are_several: bool,
+    ) -> Option<Timestamp> {
         let newest = run.not_after(feed, "updated", self.newest?, self.began);
-        let began = self.began.filter(|_| self.visited.len() > 1);
+        let began = self.began.filter(|_| are_several);
         [Some(newest), began, self.unusable].into_iter().flatten().min()
     }
 }

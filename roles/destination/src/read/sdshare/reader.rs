@@ -1,8 +1,7 @@
 //! The reader of SDShare: which feeds are read, in which order, and what follows from them.
 
-use super::feed::{Go, read_feed};
 use super::find::{self, Feeds};
-use super::fragments::{Fragment, keep_seen, plan_fragments, seen};
+use super::fragments::{Fragment, Pages, keep_seen, plan_fragments, seen};
 use super::snapshots::{Snapshot, each_description, newest};
 use crate::error::{Error, ExitCode};
 use crate::events::{Mode, Observer};
@@ -17,7 +16,7 @@ use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
 use crate::requests::Requests;
 use crate::state::key;
 use crate::state_folder::StateFolder;
-use abreast_sdshare::{Document, Limits, Relation, with_since};
+use abreast_sdshare::{Document, Entry, Feed, Limits, Relation};
 use abreast_store::mirror::Mirror;
 use abreast_websub::MAX_HUBS;
 use abreast_webtypes::{Digests, SyntaxError, Timestamp};
@@ -26,13 +25,15 @@ use abreast_webtypes::{Digests, SyntaxError, Timestamp};
 #[derive(Debug, Default)]
 pub(crate) struct SdShare {
     feeds: Feeds,
+    /// What cannot be used was reported in this run.
+    has_reported: bool,
 }
 
 impl SdShare {
     fn start(&mut self, feeds: Feeds, options: &SyncOptions) -> Start {
         let first = feeds.first().unwrap_or(&options.url).to_owned();
         let has_list = feeds.snapshots.is_some();
-        self.feeds = feeds;
+        *self = Self { feeds, has_reported: false };
         Start { first, uri_space: None, has_list }
     }
 
@@ -42,12 +43,12 @@ impl SdShare {
     }
 
     fn follow(
-        &self,
+        &mut self,
         run: &mut PlanContext<'_, '_>,
         since: Option<Timestamp>,
     ) -> Result<Followed, Error> {
         match &self.feeds.fragments {
-            Some(feed) => plan_fragments(run, feed, since),
+            Some(feed) => plan_fragments(run, feed, since, &mut self.has_reported),
             None => Ok(Followed::Unchanged),
         }
     }
@@ -74,24 +75,19 @@ impl SdShare {
     fn each_fragment(
         &self,
         requests: &Requests<'_>,
+        options: &SyncOptions,
         since: Option<Timestamp>,
         each: &mut dyn FnMut(&Listed<'_>, i64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Some(feed) = &self.feeds.fragments else { return Ok(()) };
-        let mut visited = std::collections::HashSet::new();
-        let mut next = Some(since.map_or_else(|| feed.clone(), |since| with_since(feed, since)));
-        while let Some(url) = next.take().filter(|url| visited.insert(url.clone())) {
-            let read = read_feed(requests, &url, &mut |feed, entry| {
-                if let Some(fragment) = Fragment::of(feed, entry) {
-                    let time = entry.updated.or(since).unwrap_or(Timestamp::MIN).as_micros();
-                    for resource in &entry.resources {
-                        each(&fragment.listed(entry, resource, &url), time)?;
-                    }
-                }
-                Ok(Go::On)
-            })?;
-            next = read.feed.link(&Relation::Next).map(|link| link.href.clone());
-        }
+        let mut pages = Pages::new(feed, since, options);
+        let mut each = |page: &str, feed: &Feed, entry: &Entry| {
+            let Some(fragment) = Fragment::of(feed, entry) else { return Ok(()) };
+            let time = entry.updated.or(since).unwrap_or(Timestamp::MIN).as_micros();
+            let mut resources = entry.resources.iter();
+            resources.try_for_each(|resource| each(&fragment.listed(entry, resource, page), time))
+        };
+        while pages.read(requests, &mut each)?.is_some() {}
         Ok(())
     }
 }
@@ -241,7 +237,7 @@ impl Reader for SdShare {
             Ok(())
         };
         if self.each_listed(requests, options, &mut every)?.is_none() {
-            self.each_fragment(requests, None, &mut |listed, _| every(listed))?;
+            self.each_fragment(requests, options, None, &mut |listed, _| every(listed))?;
         }
         Ok(())
     }
@@ -253,7 +249,7 @@ impl Reader for SdShare {
         to: &mut dyn Expecting,
     ) -> Result<(), Error> {
         let since = self.each_listed(requests, options, &mut |listed| to.listed(listed))?;
-        self.each_fragment(requests, since, &mut |listed, time| to.changed(listed, time))
+        self.each_fragment(requests, options, since, &mut |listed, time| to.changed(listed, time))
     }
 
     fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
@@ -264,14 +260,14 @@ impl Reader for SdShare {
         }
         if !run.planner.options.baseline
             && !run.planner.selection.has_changed()
-            && let (Some(known), Some(feed)) = (known, &self.feeds.fragments)
+            && let (Some(known), Some(feed)) = (known, self.feeds.fragments.clone())
         {
             let Followed::Gap(why) = self.follow(run, Some(known))? else {
                 run.report.summary.mode = Mode::Incremental;
                 return Ok(());
             };
             let message = format!("{why}; comparing with the newest snapshot");
-            run.report.notice("gap", feed, &message);
+            run.report.notice("gap", &feed, &message);
         }
         let snapshot = self.newest(run.requests)?;
         run.requests.diagnostics.report(run.report);

@@ -17,6 +17,7 @@ use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Link, Relation};
 use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements};
 use abreast_webtypes::{Digests, Timestamp};
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ impl Snapshot {
 
     /// Its files: the chunks where there are any.
     fn parts(&self, requests: &Requests<'_>, options: &SyncOptions) -> Result<Vec<Part>, Error> {
-        let mut links = Vec::new();
+        let (mut links, mut known) = (Vec::new(), HashSet::new());
         match &self.chunks {
             None => links.extend(self.whole.clone()),
             Some(chunks) => {
@@ -95,7 +96,7 @@ impl Snapshot {
                         return Err(Error::new("sdshare.link", ExitCode::SourceInvalid, message));
                     };
                     // Again after a transfer that was repeated.
-                    if !links.contains(link) {
+                    if known.insert(link.href.clone()) {
                         links.push(link.clone());
                     }
                     if links.len() > CHUNKS_MAX {
