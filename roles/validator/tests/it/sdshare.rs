@@ -7,6 +7,7 @@ use Break::{Accept, Header, Once, Remove, Replace};
 use abreast_validator::{Mode, Options, Severity, Share, check_document, ndjson, text, validate};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::atomic::AtomicBool;
 
 /// Of the draft of 2010.
@@ -419,6 +420,22 @@ fn a_server_of_the_draft_of_2010_is_read_to_its_fragments() {
 }
 
 #[test]
+fn a_source_and_a_server_of_sdshare_are_checked_in_one_run() {
+    let server = Server::start(|base| {
+        let mut answers = good(base);
+        answers.extend(crate::site::broken(base, &[]));
+        answers
+    });
+    let report =
+        inspect(&server, "/sdshare", |options| options.starts.push(server.url("/caps.xml")));
+    assert!(report.findings.is_empty(), "{}", text(&report));
+    let names: Vec<_> = report.documents.iter().map(|found| found.name.as_str()).collect();
+    for name in ["SDShare fragments feed", "Change List", "Source Description"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+}
+
+#[test]
 fn entries_with_links_alternate_only_lead_on() {
     let other = |path, relation| Replace(path, relation, "urn:other");
     let breaks = [
@@ -452,6 +469,11 @@ fn feeds_in_files_are_checked_alone() {
         "{}",
         text(&found)
     );
+    let packed = folder.path().join("fragments.atom.gz");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::write(&packed, gzip.finish().unwrap()).unwrap();
+    assert_eq!(report(&packed).entries(), 2);
     let feeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../formats/sdshare/tests/feeds");
     let older = report(&std::path::Path::new(feeds).join("fragments-2010.atom"));
     assert!(text(&older).contains("SDS-5.1-older"), "{}", text(&older));
