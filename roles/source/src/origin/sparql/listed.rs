@@ -81,21 +81,22 @@ async fn list(
     loop {
         let query =
             pattern.page(graph, last.as_deref(), *page).map_err(|error| endpoint.failed(error))?;
-        let solutions = endpoint.select(query).await?;
-        // The endpoint may answer fewer than were asked for: the list ends where nothing comes.
-        if solutions.is_empty() {
+        let solutions = endpoint.select(query).await?.into_iter();
+        let mut found =
+            solutions.filter_map(|solution| Some((solution.entity?, solution.latest))).peekable();
+        // The endpoint may answer fewer than were asked for: the list ends where nothing comes. Some
+        // answer a solution without an entity then.
+        if found.peek().is_none() {
             break;
         }
         let first = last.clone();
-        for solution in solutions {
-            let Some(entity) = solution.entity else { continue };
+        for (entity, latest) in found {
             if last.as_deref() == Some(&entity.value) {
                 continue;
             }
             // Nothing in it ends a line of the list.
             abreast_rdf::sparql::iri(&entity.value).map_err(|error| endpoint.failed(error))?;
-            let version =
-                solution.latest.map_or_else(|| "-".to_owned(), |latest| version_of(&latest.value));
+            let version = latest.map_or_else(|| "-".to_owned(), |latest| version_of(&latest.value));
             sorter.push(format!("<{}> {version}", entity.value).as_bytes())?;
             listed += 1;
             last = Some(entity.value);
