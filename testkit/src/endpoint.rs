@@ -1,10 +1,12 @@
 //! A SPARQL 1.1 endpoint on the loopback interface.
 
 use crate::http::{Request, Server, send};
-use oxigraph::model::Term;
+use oxigraph::io::{RdfFormat, RdfParser};
+use oxigraph::model::{NamedNode, Term, Triple};
 use oxigraph::sparql::{QueryResults, SparqlEvaluator};
 use oxigraph::store::Store;
-use std::collections::VecDeque;
+use percent_encoding::percent_decode_str;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
@@ -36,6 +38,8 @@ struct Faults {
 pub struct Endpoint {
     /// Its statements.
     pub store: Store,
+    /// The last body that was pushed of each resource; none after an empty one.
+    pub pushed: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     faults: Arc<Mutex<Faults>>,
     http: Arc<Server>,
 }
@@ -45,8 +49,14 @@ impl Endpoint {
     pub fn start() -> Self {
         let (store, faults) = (Store::new().unwrap(), Arc::<Mutex<Faults>>::default());
         let (own, own_faults) = (store.clone(), Arc::clone(&faults));
-        let http = Server::new(move |request, stream| answer(&own, &own_faults, request, stream));
-        Self { store, faults, http: Arc::new(http) }
+        let pushed = Arc::<Mutex<BTreeMap<_, _>>>::default();
+        let own_pushed = Arc::clone(&pushed);
+        let http = Server::new(move |request, stream| match request.path() {
+            "/data" => answer_graph(&own, &own_faults, request, stream),
+            "/push" => answer_push(&own_pushed, &own_faults, request, stream),
+            _ => answer(&own, &own_faults, request, stream),
+        });
+        Self { store, pushed, faults, http: Arc::new(http) }
     }
 
     /// The address for updates.
@@ -57,6 +67,16 @@ impl Endpoint {
     /// The address for queries.
     pub fn query_url(&self) -> String {
         self.http.url("/query")
+    }
+
+    /// The address of its graphs.
+    pub fn graph_store_url(&self) -> String {
+        self.http.url("/data")
+    }
+
+    /// The address for SDShare Push.
+    pub fn push_url(&self) -> String {
+        self.http.url("/push")
     }
 
     /// The next updates fail like this.
@@ -83,6 +103,74 @@ impl Endpoint {
     pub fn update(&self, text: &str) {
         SparqlEvaluator::new().parse_update(text).unwrap().on_store(&self.store).execute().unwrap();
     }
+}
+
+fn parameter(request: &Request, name: &str) -> String {
+    let (_, query) = request.target().split_once('?').unwrap();
+    let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    percent_decode_str(value.unwrap()).decode_utf8().unwrap().into_owned()
+}
+
+/// What is to happen to the next update, if anything.
+fn next_fault(faults: &Mutex<Faults>, text: &str) -> Option<Fault> {
+    let mut faults = faults.lock().unwrap();
+    let judged = faults.update.as_ref().and_then(|judge| judge(text));
+    judged.or_else(|| faults.next.pop_front())
+}
+
+/// Graph Store Protocol: GET, PUT and DELETE of a named graph.
+fn answer_graph(
+    store: &Store,
+    faults: &Mutex<Faults>,
+    request: &Request,
+    stream: &mut TcpStream,
+) -> bool {
+    let graph = NamedNode::new(parameter(request, "graph")).unwrap();
+    let has_graph = store.contains_named_graph(&graph).unwrap();
+    if request.method() == "GET" {
+        let quads = store.quads_for_pattern(None, None, None, Some(graph.as_ref().into()));
+        let mut body = Vec::new();
+        for quad in quads {
+            writeln!(body, "{} .", Triple::from(quad.unwrap())).unwrap();
+        }
+        let status = if has_graph { "200 OK" } else { "404 Not Found" };
+        return send(stream, status, "", &body);
+    }
+    let fault = next_fault(faults, &request.text());
+    if let Some(Fault::Status(status)) = fault {
+        return send(stream, &format!("{status} X"), "", b"no\x1bt now");
+    }
+    store.remove_named_graph(&graph).unwrap();
+    if request.method() == "PUT" {
+        assert_eq!(request.header("content-type"), Some("application/n-triples"));
+        let parser = RdfParser::from_format(RdfFormat::NTriples).with_default_graph(graph);
+        store.load_from_slice(parser, &request.body).unwrap();
+    } else if !has_graph {
+        return send(stream, "404 Not Found", "", b"");
+    }
+    fault.is_none() && send(stream, "204 No Content", "", b"")
+}
+
+/// SDShare Push.
+fn answer_push(
+    pushed: &Mutex<BTreeMap<String, Vec<u8>>>,
+    faults: &Mutex<Faults>,
+    request: &Request,
+    stream: &mut TcpStream,
+) -> bool {
+    assert_eq!(request.method(), "POST");
+    assert_eq!(request.header("content-type"), Some("application/n-triples"));
+    let fault = next_fault(faults, &request.text());
+    if let Some(Fault::Status(status)) = fault {
+        return send(stream, &format!("{status} X"), "", b"no\x1bt now");
+    }
+    let (resource, mut pushed) = (parameter(request, "resource"), pushed.lock().unwrap());
+    if request.body.is_empty() {
+        pushed.remove(&resource);
+    } else {
+        pushed.insert(resource, request.body.clone());
+    }
+    fault.is_none() && send(stream, "200 OK", "", b"")
 }
 
 fn answer(

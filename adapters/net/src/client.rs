@@ -220,7 +220,8 @@ impl Client {
         let path = target.path_and_query()?;
         let permit = shared.enter(&host.state).await;
         let mut kept = host.take_idle();
-        let repeatable = request.post.is_none_or(|post| post.idempotency_key.is_some());
+        let repeatable = request.method.is_some()
+            || request.post.is_none_or(|post| post.idempotency_key.is_some());
         loop {
             let reused = kept.is_some();
             let mut connection = if let Some(connection) = kept.take() {
@@ -280,7 +281,7 @@ impl Client {
             request.post.map_or_else(Full::default, |post| Full::new(post.body.clone())),
         );
         if request.post.is_some() {
-            *message.method_mut() = Method::POST;
+            *message.method_mut() = request.method.cloned().unwrap_or(Method::POST);
         } else if request.head {
             *message.method_mut() = Method::HEAD;
         }

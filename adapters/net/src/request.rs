@@ -1,6 +1,7 @@
 //! Requests that a caller can make.
 
 use bytes::Bytes;
+use http::Method;
 use std::fmt;
 
 use crate::origin::without_userinfo;
@@ -69,6 +70,8 @@ pub struct Request<'a> {
     pub authorization: Option<&'a Authorization>,
     /// Send a POST with this instead of a GET. Redirects of it are not followed.
     pub post: Option<Post<'a>>,
+    /// The method of such a request, where it is PUT or DELETE: these may be sent again.
+    pub method: Option<&'a Method>,
 }
 
 impl<'a> Request<'a> {

@@ -13,6 +13,7 @@ mod plan;
 mod rows;
 
 pub use access::Access;
+pub use described::Described;
 pub use expected::{Expected, ExpectedRow};
 pub use packed::{Location, Packed, Segment};
 pub use plan::{ChangesDue, Deprecated, Pending, PendingAction, PendingCounts, PendingState, Task};
@@ -25,7 +26,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-pub(crate) const STEPS: [&str; 7] = [
+pub(crate) const STEPS: [&str; 8] = [
     include_str!("migrations/mirror_0001.sql"),
     include_str!("migrations/mirror_0002.sql"),
     include_str!("migrations/mirror_0003.sql"),
@@ -33,6 +34,7 @@ pub(crate) const STEPS: [&str; 7] = [
     include_str!("migrations/mirror_0005.sql"),
     include_str!("migrations/mirror_0006.sql"),
     include_str!("migrations/mirror_0007.sql"),
+    include_str!("migrations/mirror_0008.sql"),
 ];
 /// Tables of one run; SQLite keeps what does not fit its cache in a file.
 const SCRATCH: &str = "
@@ -113,6 +115,20 @@ impl Mirror {
             log_file: None,
             counted,
             may_have_access,
+        })
+    }
+
+    /// One more connection to a state that this process has open, for reading only: it has what was
+    /// committed.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open_reader(path: &Path) -> Result<Self, LogError> {
+        Ok(Self {
+            connection: crate::connection::open_reader(path)?,
+            log_file: None,
+            counted: Cell::default(),
+            may_have_access: Cell::new(false),
         })
     }
 

@@ -6,7 +6,8 @@ use crate::report::Reporter;
 use crate::signals::cancel_on_signal;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
 use abreast_destination::{
-    AuditOptions, AuditReport, Error, Observer, SinkOptions, Summary, SyncOptions,
+    AuditOptions, AuditReport, Error, GraphStoreOptions, Observer, PushOptions, SinkOptions,
+    SparqlOptions, Summary, SyncOptions,
 };
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Args, FromArgMatches};
@@ -31,8 +32,11 @@ fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     options.net = net;
     options.state.clone_from(&args.state);
     args.target.apply(folder, file, &mut options)?;
-    if let SinkOptions::Sparql(sparql) = &mut options.sink {
-        sparql.url = args.access.apply_to_endpoint(&sparql.url, &mut options.net)?;
+    if let SinkOptions::Sparql(SparqlOptions { url, .. })
+    | SinkOptions::GraphStore(GraphStoreOptions { url })
+    | SinkOptions::Push(PushOptions { url, .. }) = &mut options.sink
+    {
+        *url = args.access.apply_to_endpoint(url, &mut options.net)?;
     }
     options.base.clone_from(&args.base);
     options.set.clone_from(&args.set);

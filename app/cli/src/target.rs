@@ -2,8 +2,8 @@
 
 use crate::config::{File, UsageError};
 use abreast_destination::{
-    Graph, LinesOptions, NQuadsOptions, Output, SinkOptions, SparqlOptions, SyncOptions,
-    WarcOptions,
+    Graph, GraphStoreOptions, LinesOptions, NQuadsOptions, Output, PushOptions, SinkOptions,
+    SparqlOptions, SyncOptions, WarcOptions,
 };
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -15,7 +15,7 @@ const CONTENT_MAX: u64 = 1 << 20;
 /// Options of copies other than folders of files.
 #[derive(Clone, Debug, Args)]
 #[command(
-    next_help_heading = "Packed copies (warc:DIR), streams (-) and RDF (nquads:DIR, sparql:URL)"
+    next_help_heading = "Packed copies (warc:DIR), streams (-) and RDF (nquads:DIR, sparql:URL, graphstore:URL, push:URL)"
 )]
 pub(crate) struct TargetArgs {
     /// Start another file after this many bytes [default: 1G for WARC, 64M for N-Quads]
@@ -39,6 +39,8 @@ pub(crate) struct TargetArgs {
     pub(crate) query_url: Option<String>,
 }
 
+/// The word for a graph of each resource.
+const OF_RESOURCE: &str = "resource";
 /// Default configuration file of sets.
 const SETS_FILE: &str = "abreast.toml";
 
@@ -101,6 +103,25 @@ impl TargetArgs {
                 query_url: self.query_url.clone(),
                 graph: self.graph(),
             });
+        } else if let Some(url) = target.strip_prefix("graphstore:") {
+            if self.graph.as_deref().is_some_and(|graph| graph != OF_RESOURCE) {
+                bail!(UsageError(
+                    "in a graph store each resource has a graph of its own (help: leave `--graph` out, or use sparql:URL)"
+                        .to_owned()
+                ));
+            }
+            self.keep_state_apart(options, "a graph store")?;
+            options.sink = SinkOptions::GraphStore(GraphStoreOptions { url: url.to_owned() });
+        } else if let Some(url) = target.strip_prefix("push:") {
+            if self.graph.as_deref() == Some(OF_RESOURCE) {
+                bail!(UsageError(
+                    "what is pushed has no graph for each resource (help: name one graph, or leave `--graph` out)"
+                        .to_owned()
+                ));
+            }
+            self.keep_state_apart(options, "a receiver")?;
+            let graph = self.graph.clone();
+            options.sink = SinkOptions::Push(PushOptions { url: url.to_owned(), graph });
         } else if target.starts_with("s3://") || target.starts_with("file://") {
             self.apply_objects(target, options)?;
         }
@@ -110,7 +131,7 @@ impl TargetArgs {
     fn graph(&self) -> Graph {
         match self.graph.as_deref() {
             None => Graph::Default,
-            Some("resource") => Graph::OfResource,
+            Some(OF_RESOURCE) => Graph::OfResource,
             Some(iri) => Graph::Named(iri.to_owned()),
         }
     }
@@ -216,6 +237,13 @@ mod tests {
             graph: Graph::Named("http://h/g".to_owned()),
         };
         assert_eq!(sparql.sink, SinkOptions::Sparql(expected));
+        let store = applied(&[], "graphstore:http://h/data", Some("./state")).unwrap();
+        let expected = GraphStoreOptions { url: "http://h/data".to_owned() };
+        assert_eq!(store.sink, SinkOptions::GraphStore(expected));
+        let push = applied(&["--graph", "http://h/g"], "push:http://h/p", Some("./s")).unwrap();
+        let graph = Some("http://h/g".to_owned());
+        let expected = PushOptions { url: "http://h/p".to_owned(), graph };
+        assert_eq!(push.sink, SinkOptions::Push(expected));
     }
 
     #[test]
@@ -226,6 +254,10 @@ mod tests {
             (&[], "warc:"),
             (&[], "nquads:"),
             (&[], "sparql:http://h/update"),
+            (&[], "graphstore:http://h/data"),
+            (&["--graph", "http://h/g"], "graphstore:http://h/data"),
+            (&[], "push:http://h/push"),
+            (&["--graph", "resource"], "push:http://h/push"),
             (&[], "s3://b/p"),
         ] {
             let text = applied(words, target, None).unwrap_err().to_string();

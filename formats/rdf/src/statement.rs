@@ -248,6 +248,11 @@ fn resolve_escapes(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(resolved))
 }
 
+/// Whether this is an absolute IRI.
+pub fn is_iri(text: &str) -> bool {
+    oxrdf::NamedNode::new(text).is_ok()
+}
+
 /// Appends one statement and a line feed. Labels of blank nodes are written as they are.
 pub fn write_statement(triple: TripleRef<'_>, out: &mut Vec<u8>) {
     write_terms(triple, out);

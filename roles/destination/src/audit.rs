@@ -18,7 +18,7 @@ use crate::select::{Selection, common_base};
 use crate::sink::kept::Kept;
 use crate::sink::options::SinkOptions;
 use crate::sink::rdf::nquads::NQuadsKept;
-use crate::sink::rdf::sparql::SparqlKept;
+use crate::sink::rdf::remote::{Remote, RemoteKept};
 use crate::sink::warc::WarcKept;
 use crate::state::{check_one_set, open_known};
 use crate::verify::{Verdict, hash_file, judge};
@@ -124,9 +124,15 @@ pub(crate) fn audit_with(
             Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
                 .compare(&expected)?
         }
-        SinkOptions::Sparql(sparql) => {
+        SinkOptions::Push(_) if options.full => {
+            let message = "what a receiver has cannot be read";
+            return Err(Error::new("sink.stream", ExitCode::Usage, message)
+                .with_help("without `--full`, what it accepted is compared with the lists"));
+        }
+        sink @ (SinkOptions::Sparql(_) | SinkOptions::GraphStore(_) | SinkOptions::Push(_)) => {
             let mirror = known_state(options)?;
-            let kept = SparqlKept::open(sparql, sync.net_options(), &mirror)?;
+            let remote = Remote::of(sink).ok_or_else(|| no_copy(options))?;
+            let kept = RemoteKept::open(&remote, sync.net_options(), &mirror)?;
             Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
                 .compare(&expected)?
         }

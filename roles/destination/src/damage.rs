@@ -14,7 +14,7 @@ use crate::sink::kept::{
     Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again, read_back,
 };
 use crate::sink::options::SinkOptions;
-use crate::sink::rdf::sparql::SparqlKept;
+use crate::sink::rdf::remote::{Remote, RemoteKept};
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 
 /// Rows checked together.
@@ -54,6 +54,10 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         key.clone_from(&last.uri);
         run.requests.check_cancelled()?;
         let mut damaged = Vec::new();
+        if options.full {
+            let uris: Vec<&str> = rows.iter().map(|row| row.uri.as_str()).collect();
+            kept.read_ahead(mirror, &uris)?;
+        }
         for row in &rows {
             match kept.damage(mirror, row, options.full)? {
                 Some(damage) => damaged.push((row, damage)),
@@ -170,8 +174,11 @@ fn whole_copy(mirror: &Mirror, options: &SyncOptions) -> Result<Option<Box<dyn R
             super::sink::objects::ObjectsKept::of_copy(objects, mirror)
                 .map(|kept| kept.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
         }
-        SinkOptions::Sparql(sparql) if options.baseline && options.full => {
-            let kept = SparqlKept::open(sparql, options.net_options(), mirror)?;
+        sink @ (SinkOptions::Sparql(_) | SinkOptions::GraphStore(_))
+            if options.baseline && options.full =>
+        {
+            let Some(remote) = Remote::of(sink) else { return Ok(None) };
+            let kept = RemoteKept::open(&remote, options.net_options(), mirror)?;
             Ok(Some(Box::new(kept)))
         }
         sink => read_back(sink.word(), &options.folder, mirror),

@@ -76,6 +76,14 @@ impl StateFolder {
         })
     }
 
+    /// Replaces a file of it in one step.
+    pub(crate) fn replace_text(&self, name: &str, text: &str) -> Result<(), Error> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        let new = format!("{name}.new");
+        self.write_text(&new, text)?;
+        Ok(dir.rename(new.as_bytes(), dir, name.as_bytes())?)
+    }
+
     /// Removes a file of it, if it is there.
     pub(crate) fn remove_file(&self, name: &str) {
         let _ = self.dir.as_ref().map(|dir| dir.unlink(name.as_bytes()));

@@ -2,9 +2,27 @@
 
 use crate::projection::pages::entity_page;
 use crate::publish::{HTML, PublishedSet};
-use abreast_core::{ChangeLog, Position, State};
-use abreast_rdf::{Syntax, WriteOptions};
+use abreast_core::{ChangeLog, Order, Position, State, Version};
+use abreast_rdf::{Difference, Syntax, WriteOptions, difference};
+use abreast_webtypes::Timestamp;
 use std::io::{self, Read as _};
+
+/// Changes of an entity that are read with it.
+const CHANGES: usize = 10;
+/// Bytes of earlier descriptions that are read for them.
+const CHANGES_BYTES: u64 = 1 << 20;
+
+/// A change of an entity.
+#[derive(Clone, Debug)]
+pub(crate) struct EntityChange {
+    /// When it was.
+    pub(crate) time: Timestamp,
+    /// Whether the entity was there before, and after it.
+    pub(crate) was_there: bool,
+    pub(crate) is_there: bool,
+    /// What was stated before and after it, as far as both are kept and not too long.
+    pub(crate) difference: Option<Difference>,
+}
 
 /// An entity of a set, with its description.
 #[derive(Clone, Debug)]
@@ -89,6 +107,49 @@ impl Entity {
         Ok(Some(Self { iri: found.key, state: found.state, position: found.position, lines }))
     }
 
+    /// Its last changes, the newest first: of a set that keeps versions.
+    fn changes(&self, log: &dyn ChangeLog, set: &PublishedSet) -> io::Result<Vec<EntityChange>> {
+        if set.versions.is_none() {
+            return Ok(Vec::new());
+        }
+        let (newest, most) = (Order::NewestFirst, CHANGES + 1);
+        let versions = log
+            .versions(set.id, &self.iri, Timestamp::MAX, newest, most)
+            .map_err(io::Error::other)?;
+        let mut left = CHANGES_BYTES;
+        let mut read = |version: Option<&Version>| -> io::Result<Option<Vec<u8>>> {
+            let Some(version) = version else { return Ok(None) };
+            let Some(state) = &version.state else { return Ok(Some(Vec::new())) };
+            let length = state.length.unwrap_or_default();
+            if length > left {
+                left = 0;
+                return Ok(None);
+            }
+            left -= length;
+            let Some(mut kept) = set.representations.open_kept(state)? else { return Ok(None) };
+            let mut lines = Vec::with_capacity(length as usize);
+            kept.read_to_end(&mut lines)?;
+            Ok(Some(lines))
+        };
+        let mut changes = Vec::with_capacity(versions.len());
+        let mut after = read(versions.first())?;
+        for (at, version) in versions.iter().enumerate().take(CHANGES) {
+            let former = versions.get(at + 1);
+            let before = if former.is_none() { Some(Vec::new()) } else { read(former)? };
+            changes.push(EntityChange {
+                time: version.time,
+                was_there: former.is_some_and(|former| former.state.is_some()),
+                is_there: version.state.is_some(),
+                difference: before
+                    .as_ref()
+                    .zip(after.as_ref())
+                    .map(|(old, new)| difference(old, new)),
+            });
+            after = before;
+        }
+        Ok(changes)
+    }
+
     /// The forms in which it can be served: a syntax that cannot carry it is none of them.
     pub fn forms(&self) -> Vec<Form> {
         let carries = |form: &Form| match form {
@@ -98,11 +159,16 @@ impl Entity {
         Form::ALL.into_iter().filter(carries).collect()
     }
 
-    /// Its bytes in one of its forms.
+    /// Its bytes in one of its forms. May block.
     ///
     /// # Errors
-    /// The syntax cannot carry the description.
-    pub fn render(self, set: &PublishedSet, form: Form) -> io::Result<Vec<u8>> {
+    /// The syntax cannot carry the description; the log or the contents fail.
+    pub fn render(
+        self,
+        log: &dyn ChangeLog,
+        set: &PublishedSet,
+        form: Form,
+    ) -> io::Result<Vec<u8>> {
         match form {
             Form::Rdf(Syntax::NTriples) => Ok(self.lines),
             Form::Rdf(syntax) => {
@@ -111,7 +177,7 @@ impl Entity {
                     .map_err(io::Error::other)?;
                 Ok(out)
             }
-            Form::Page => Ok(entity_page(set, &self)),
+            Form::Page => Ok(entity_page(set, &self, &self.changes(log, set)?)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is written to the wire, and where it goes.
 
-use abreast_net::{ErrorKind, Options, Post, Request};
+use abreast_net::{ErrorKind, Method, Options, Post, Request};
 
 use crate::{client, get, quick};
 use abreast_testkit::http::{Server, ok, unused_address};
@@ -108,4 +108,18 @@ async fn a_post_carries_its_body_and_key_and_follows_no_redirect() {
         ],
         [Some("3"), Some("application/json"), Some("one")]
     );
+}
+
+#[tokio::test]
+async fn requests_with_a_body_may_be_put_and_delete() {
+    let empty = "HTTP/1.1 204 N\r\n\r\n";
+    let server = Server::script(&[empty, empty]);
+    let (body, url, client) = (bytes::Bytes::from_static(b"x"), server.url("/a"), client(quick()));
+    let post = Some(Post { body: &body, content_type: "text/plain", idempotency_key: None });
+    for method in [&Method::PUT, &Method::DELETE] {
+        let request = Request { post, method: Some(method), ..Request::new(&url) };
+        assert_eq!(client.send(&request).await.unwrap().status(), 204);
+    }
+    let lines: Vec<_> = server.seen().iter().map(|seen| seen.line().to_owned()).collect();
+    assert_eq!(lines, ["PUT /a HTTP/1.1", "DELETE /a HTTP/1.1"]);
 }

@@ -1,33 +1,57 @@
-//! State of a copy that stores descriptions in RDF: digests of what an endpoint has, and the parts
-//! of files that are superseded.
+//! State of a copy that stores descriptions in RDF: what an endpoint has, and the parts of files that
+//! are superseded.
 
 use super::packed::Location;
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
+/// What was stored of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Described {
+    /// The digest of the description.
+    pub digest: Vec<u8>,
+    /// The entity that it is of, where that is not the resource with this URI.
+    pub entity: Option<String>,
+}
+
 impl Mirror {
-    /// The digest of the description that was stored of a resource.
+    /// What was stored of a resource.
     ///
     /// # Errors
     /// The system's own.
-    pub fn description(&self, uri: &str) -> Result<Option<Vec<u8>>, LogError> {
+    pub fn description(&self, uri: &str) -> Result<Option<Described>, LogError> {
+        let read =
+            |row: &rusqlite::Row<'_>| Ok(Described { digest: row.get(0)?, entity: row.get(1)? });
         self.connection
-            .prepare_cached("SELECT digest FROM description WHERE uri = ?1")
-            .and_then(|mut statement| statement.query_row([uri], |row| row.get(0)).optional())
+            .prepare_cached("SELECT digest, entity FROM description WHERE uri = ?1")
+            .and_then(|mut statement| statement.query_row([uri], read).optional())
             .map_err(failed(READ))
     }
 
-    /// Keeps the digest of the description that was stored of a resource, or forgets it.
+    /// The resource that a description of this entity was stored of.
     ///
     /// # Errors
     /// The system's own.
-    pub fn set_description(&self, uri: &str, digest: Option<&[u8]>) -> Result<(), LogError> {
-        let done = match digest {
-            Some(digest) => self
+    pub fn describer(&self, entity: &str) -> Result<Option<String>, LogError> {
+        let sql = "SELECT uri FROM description WHERE entity = ?1
+                   UNION ALL SELECT uri FROM description WHERE uri = ?1 AND entity IS NULL LIMIT 1";
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([entity], |row| row.get(0)).optional())
+            .map_err(failed(READ))
+    }
+
+    /// Keeps what was stored of a resource, or forgets it.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn set_description(&self, uri: &str, stored: Option<&Described>) -> Result<(), LogError> {
+        let done = match stored {
+            Some(Described { digest, entity }) => self
                 .connection
-                .prepare_cached("INSERT OR REPLACE INTO description VALUES (?1, ?2)")
-                .and_then(|mut statement| statement.execute(params![uri, digest])),
+                .prepare_cached("INSERT OR REPLACE INTO description VALUES (?1, ?2, ?3)")
+                .and_then(|mut statement| statement.execute(params![uri, digest, entity])),
             None => self
                 .connection
                 .prepare_cached("DELETE FROM description WHERE uri = ?1")
@@ -155,14 +179,21 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_of_a_description_is_kept() {
+    fn a_description_is_found_by_its_resource_and_its_entity() {
         let folder = tempfile::tempdir().unwrap();
         let mirror = Mirror::open(&folder.path().join("mirror.db")).unwrap();
+        let stored = |digest: u8, entity: Option<&str>| {
+            Some(Described { digest: vec![digest], entity: entity.map(str::to_owned) })
+        };
         assert_eq!(mirror.description("http://h/a").unwrap(), None);
-        mirror.set_description("http://h/a", Some(&[1, 2])).unwrap();
-        mirror.set_description("http://h/a", Some(&[3])).unwrap();
-        assert_eq!(mirror.description("http://h/a").unwrap(), Some(vec![3]));
+        mirror.set_description("http://h/a", stored(1, None).as_ref()).unwrap();
+        assert_eq!(mirror.describer("http://h/a").unwrap().as_deref(), Some("http://h/a"));
+        mirror.set_description("http://h/a", stored(2, Some("http://h/e")).as_ref()).unwrap();
+        assert_eq!(mirror.description("http://h/a").unwrap(), stored(2, Some("http://h/e")));
+        assert_eq!(mirror.describer("http://h/e").unwrap().as_deref(), Some("http://h/a"));
+        assert_eq!(mirror.describer("http://h/a").unwrap(), None);
         mirror.set_description("http://h/a", None).unwrap();
         assert_eq!(mirror.description("http://h/a").unwrap(), None);
+        assert_eq!(mirror.describer("http://h/e").unwrap(), None);
     }
 }

@@ -10,6 +10,8 @@ use oxrdf::{Triple, TripleRef};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,7 +41,11 @@ impl Place {
     }
 
     pub(crate) fn serve(&self, port: u16) -> Source {
-        Source::start(&self.path("rdf"), port, &["--origin", "rdf"])
+        self.serve_with(port, &[])
+    }
+
+    fn serve_with(&self, port: u16, more: &[&str]) -> Source {
+        Source::start(&self.path("rdf"), port, &[&["--origin", "rdf"], more].concat())
     }
 
     /// Serves entities that are given through the API.
@@ -321,6 +327,103 @@ fn a_difference_is_imported_whole_or_not_at_all() {
         "{errors}"
     );
     assert_eq!(place.import(&["--add", new.to_str().unwrap(), patch]).0, 2);
+}
+
+#[test]
+fn pushed_fragments_are_recorded_together_or_not_at_all() {
+    let place = Place::new();
+    let mut command = abreast();
+    command.args(["serve", "--origin", "rdf", "--name", "set", "--api-write"]);
+    command.args(["--listen", "127.0.0.1:0", "--data"]).arg(place.path("data"));
+    let source = Source::run(&mut command);
+    let push = |query: &str, content_type: &str, body: &[u8]| {
+        let target = format!("/api/v1/sets/set/push?{query}");
+        let headers = if content_type.is_empty() {
+            String::new()
+        } else {
+            format!("Content-Type: {content_type}\r\n")
+        };
+        let answer = send_with(&source.address, "POST", &target, &headers, body);
+        answer.map(|(status, body)| (status, body.to_string())).unwrap()
+    };
+    let (a, b) = ("resource=http%3A%2F%2Fid.example%2Fa", "resource=http%3A%2F%2Fid.example%2Fb");
+    let both = format!("{a}&{b}");
+    let line = |name: &str, value: u32| {
+        format!(
+            "<http://id.example/{name}> <http://p> _:{value} .\n_:{value} <http://q> \"{value}\" .\n"
+        )
+    };
+    let n_triples = "application/n-triples";
+    let (status, body) = push(&both, "text/plain", (line("a", 1) + &line("b", 2)).as_bytes());
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("\"recorded\":2"), "{body}");
+    let copy = place.path("copy");
+    let stated = |text: &str| descriptions(Syntax::NTriples, text);
+    assert_copy_of(&source, &copy, &stated(&(line("a", 1) + &line("b", 2))));
+    // Nothing of a request is recorded that is wrong in one place.
+    let graph = format!("graph=http%3A%2F%2F{}%2Fset%2Fsdshare", source.address);
+    for (query, content_type, body, expected) in [
+        (both.as_str(), n_triples, line("a", 7) + "<http://id.example/b> <http://p> \"x", 422),
+        (&both, n_triples, line("a", 7) + &line("c", 7), 422),
+        (&both, n_triples, line("a", 7) + "_:z <http://p> \"1\" .\n", 422),
+        (&both, "text/html", line("a", 7), 415),
+        (&both, "", line("a", 7), 415),
+        ("resource=a", n_triples, line("a", 7), 400),
+        ("resource=http%3A%2F%2Fid.example%2F%3E%20%7D", n_triples, String::new(), 400),
+        (&format!("{a}&graph=http://h/other"), n_triples, line("a", 7), 400),
+    ] {
+        let (status, answer) = push(query, content_type, body.as_bytes());
+        assert_eq!(status, expected, "{query} {answer}");
+    }
+    assert_copy_of(&source, &copy, &stated(&(line("a", 1) + &line("b", 2))));
+    let mut stream = TcpStream::connect(&source.address).unwrap();
+    let head = format!("POST /api/v1/sets/set/push?{a} HTTP/1.1\r\nHost: localhost\r\n");
+    let length = (16 << 20) + 1;
+    write!(stream, "{head}Content-Type: {n_triples}\r\nContent-Length: {length}\r\n\r\n").unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
+    // Of which nothing is stated is deleted; again, that is nothing new.
+    for expected in ["\"recorded\":2,\"unchanged\":0", "\"recorded\":0,\"unchanged\":2"] {
+        let (status, body) = push(&format!("{both}&{graph}"), n_triples, line("b", 3).as_bytes());
+        assert!(status == 200 && body.contains(expected), "{body}");
+    }
+    assert_copy_of(&source, &copy, &stated(&line("b", 3)));
+    let (status, body) = push(b, "", b"");
+    assert!(status == 200 && body.contains("\"recorded\":1"), "{body}");
+    // Where files decide, nothing is taken.
+    place.write("one.ttl", TURTLE);
+    let files = Source::start(&place.path("rdf"), 0, &["--origin", "rdf", "--api-write"]);
+    let target = format!("/api/v1/sets/set/push?{a}");
+    let headers = "Content-Type: application/n-triples\r\n";
+    let (status, body) =
+        send_with(&files.address, "POST", &target, headers, line("a", 7).as_bytes()).unwrap();
+    assert_eq!(status, 409, "{body}");
+}
+
+#[test]
+fn the_page_of_an_entity_shows_what_changed() {
+    let place = Place::new();
+    place.write("one.ttl", TURTLE);
+    let source = place.serve_with(0, &["--versions", "10"]);
+    let path = "/set/r/!iri/http%3A/!/id.example/a";
+    let page = || {
+        let page = source.get(&format!("{path}?syntax=html")).unwrap_or_default();
+        String::from_utf8(page).unwrap()
+    };
+    eventually("the entity is there", || page().contains("London"));
+    let change = TURTLE.replace("London", "Paris").replace("'Ada'@en", "'<Ada>'@en");
+    place.write("one.ttl", &change);
+    eventually("the change is shown", || page().contains("Paris"));
+    let page = page();
+    let changes = page.split_once("<h2>Changes</h2>").unwrap().1;
+    assert!(changes.contains("statements removed: 2, added: 2"), "{changes}");
+    let row = |sign: &str, value: &str| {
+        let rows = changes.split("<tr><td>").filter(|row| row.starts_with(sign));
+        rows.filter(|row| row.contains(value)).count()
+    };
+    assert_eq!((row("\u{2212}", "London"), row("+", "Paris")), (1, 1), "{changes}");
+    assert_eq!((row("\u{2212}", "Ada"), row("+", "&lt;Ada&gt;")), (1, 1), "{changes}");
 }
 
 #[test]

@@ -116,6 +116,7 @@ fn set_of<'p>(call: &Call<'p>) -> Option<&'p str> {
         | Call::ReadRecord(set)
         | Call::PutRecord(set)
         | Call::DeleteRecord(set)
+        | Call::Push(set)
         | Call::ReadContent(set, _)
         | Call::PutContent(set, _)
         | Call::DeleteContent(set, _) => Some(set),

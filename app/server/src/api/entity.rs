@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use std::sync::Arc;
 
 /// Largest document taken in, in bytes.
-const MAX_DOCUMENT: u64 = 16 << 20;
+pub(super) const MAX_DOCUMENT: u64 = 16 << 20;
 
 /// Puts the description of the entity with this IRI; `name` is the request's idempotency key.
 pub(super) async fn put(

@@ -15,6 +15,7 @@ mod intake;
 pub mod model;
 mod operations;
 mod problem;
+mod push;
 mod record;
 mod sets;
 mod tokens;
@@ -242,6 +243,7 @@ async fn run(
         Call::ReadRecord(slug) => record::read(context, slug, &request).await,
         Call::PutRecord(slug) => record::put(context, slug, request).await,
         Call::DeleteRecord(slug) => record::delete(context, slug, &request).await,
+        Call::Push(slug) => push::receive(context, slug, request).await,
         Call::ReadContent(slug, path) => content::read(context, slug, path, &request).await,
         Call::PutContent(slug, path) => content::put(context, slug, path, request).await,
         Call::DeleteContent(slug, path) => content::delete(context, slug, path, &request).await,

@@ -37,6 +37,7 @@ pub(crate) enum Call<'p> {
     ReadRecord(&'p str),
     PutRecord(&'p str),
     DeleteRecord(&'p str),
+    Push(&'p str),
     ReadContent(&'p str, &'p str),
     PutContent(&'p str, &'p str),
     DeleteContent(&'p str, &'p str),
@@ -56,7 +57,7 @@ const fn operation(
 }
 
 /// All of them.
-pub(crate) static OPERATIONS: [Operation; 20] = [
+pub(crate) static OPERATIONS: [Operation; 21] = [
     operation("GET", "/api/v1/openapi.json", None, &[200, 400]),
     operation("GET", "/api/v1/tokens", Some(Scope::Admin), &[200, 400, 401, 403]),
     operation("GET", "/api/v1/hub", READ, &[200, 400, 401, 403, 404, 500]),
@@ -90,6 +91,12 @@ pub(crate) static OPERATIONS: [Operation; 20] = [
         "/api/v1/sets/{set}/entities",
         WRITE,
         &[200, 400, 401, 403, 404, 408, 409, 413, 422, 500, 503],
+    ),
+    operation(
+        "POST",
+        "/api/v1/sets/{set}/push",
+        WRITE,
+        &[200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503],
     ),
     operation("GET", "/api/v1/sets/{set}/resource", READ, &[200, 400, 401, 403, 404, 500]),
     operation(
@@ -174,6 +181,9 @@ pub(crate) fn find<'p>(
         }
         ("sets", Some(set), Some("entities")) => {
             choose("/api/v1/sets/{set}/entities", &[("POST", Call::ImportEntities(set))])
+        }
+        ("sets", Some(set), Some("push")) => {
+            choose("/api/v1/sets/{set}/push", &[("POST", Call::Push(set))])
         }
         ("sets", Some(set), Some("resource")) => choose(
             "/api/v1/sets/{set}/resource",

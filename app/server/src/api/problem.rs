@@ -25,6 +25,7 @@ pub(crate) enum ProblemKind {
     Precondition,
     Conflict,
     TooLarge,
+    MediaType,
     TooSlow,
     KeyReused,
     Importing,
@@ -68,6 +69,9 @@ impl ProblemKind {
             ),
             Self::Conflict => ("conflict", StatusCode::CONFLICT, "The set does not allow this"),
             Self::TooLarge => ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
+            Self::MediaType => {
+                ("media-type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The media type is not taken")
+            }
             Self::TooSlow => {
                 ("too-slow", StatusCode::REQUEST_TIMEOUT, "The body did not come in time")
             }

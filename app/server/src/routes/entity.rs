@@ -41,7 +41,7 @@ pub(crate) async fn answer(
         };
         let Some(form) = form else { return Ok(Err(not_acceptable(&forms))) };
         let (iri, state, position) = (entity.iri.clone(), entity.state.clone(), entity.position);
-        let bytes = entity.render(set, form)?;
+        let bytes = entity.render(&*log, set, form)?;
         Ok(Ok(Found { iri, state, position, form, bytes, forms }))
     };
     let found = match tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?? {

@@ -6,7 +6,7 @@ use super::folder::{Effect, FolderSink};
 use super::lines::LinesSink;
 use super::options::SinkOptions;
 use super::rdf::nquads::NQuadsSink;
-use super::rdf::sparql::SparqlSink;
+use super::rdf::remote::{Remote, RemoteSink};
 use super::warc::WarcSink;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -75,9 +75,10 @@ impl Opening<'_> {
                 let sink = NQuadsSink::open(&options.folder, state, mirror, nquads, epoch)?;
                 Some(Arc::new(sink))
             }
-            SinkOptions::Sparql(sparql) => {
+            sink @ (SinkOptions::Sparql(_) | SinkOptions::GraphStore(_) | SinkOptions::Push(_)) => {
+                let Some(remote) = Remote::of(sink) else { return Ok(None) };
                 let net = options.net_options();
-                Some(Arc::new(SparqlSink::open(sparql, net, state, mirror, epoch)?))
+                Some(Arc::new(RemoteSink::open(&remote, net, state, mirror, epoch)?))
             }
         })
     }

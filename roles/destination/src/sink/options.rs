@@ -2,7 +2,7 @@
 
 use super::lines::LinesOptions;
 use super::rdf::nquads::NQuadsOptions;
-use super::rdf::sparql::SparqlOptions;
+use super::rdf::remote::{GraphStoreOptions, PushOptions, SparqlOptions};
 use super::warc::WarcOptions;
 use crate::path_map::NameRules;
 
@@ -24,6 +24,10 @@ pub enum SinkOptions {
     NQuads(NQuadsOptions),
     /// A SPARQL endpoint; the folder holds the state only.
     Sparql(SparqlOptions),
+    /// A graph store; the folder holds the state only.
+    GraphStore(GraphStoreOptions),
+    /// A receiver of SDShare Push; the folder holds the state only.
+    Push(PushOptions),
 }
 
 impl SinkOptions {
@@ -37,6 +41,8 @@ impl SinkOptions {
             Self::Lines(_) => "lines",
             Self::NQuads(_) => "nquads",
             Self::Sparql(_) => "sparql",
+            Self::GraphStore(_) => "graphstore",
+            Self::Push(_) => "push",
         }
     }
 

@@ -158,7 +158,9 @@ impl Copy {
         ran.result.unwrap()
     }
 
+    /// An audit; of what was pushed somewhere, only by the state.
     pub(crate) fn audit(&self, full: bool) -> AuditReport {
+        let full = full && !matches!(self.options.sink, SinkOptions::Push(_));
         let options = AuditOptions { sync: self.options.clone(), full };
         audit(&options, &Silent, &AtomicBool::new(false)).unwrap()
     }

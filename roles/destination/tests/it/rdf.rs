@@ -3,7 +3,9 @@
 use crate::contract::{Kept, contract_with, kills};
 use crate::copy::{Copy, Ran};
 use crate::source::Source;
-use abreast_destination::{Graph, NQuadsOptions, SinkOptions, SparqlOptions};
+use abreast_destination::{
+    Graph, GraphStoreOptions, NQuadsOptions, PushOptions, SinkOptions, SparqlOptions,
+};
 use abreast_testkit::endpoint::{Endpoint, Fault};
 use abreast_testkit::http::unused_address;
 use oxigraph::io::{RdfFormat, RdfParser};
@@ -28,7 +30,9 @@ fn as_documents(quads: impl IntoIterator<Item = Quad>, source: &Source) -> Kept 
     let mut kept = Kept::new();
     for quad in quads {
         let NamedOrBlankNode::NamedNode(subject) = &quad.subject else { panic!("{quad}") };
-        let path = subject.as_str().strip_prefix(&source.server.base).unwrap();
+        let base = source.server.base.as_str();
+        let path = subject.as_str().strip_prefix(base);
+        let path = path.or_else(|| subject.as_str().strip_prefix(&Source::iri_of(base))).unwrap();
         let line = format!("{} {} {} .\n", quad.subject, quad.predicate, quad.object);
         assert_eq!(kept.insert(path.to_owned(), line.into_bytes()), None, "{quad}");
     }
@@ -66,6 +70,29 @@ fn sparql(_: &Path) -> SinkOptions {
     sparql_in(&endpoint(), Graph::Default)
 }
 
+/// An empty graph store.
+fn graph_store(_: &Path) -> SinkOptions {
+    endpoint().store.clear().unwrap();
+    SinkOptions::GraphStore(GraphStoreOptions { url: endpoint().graph_store_url() })
+}
+
+/// A receiver that was sent nothing.
+fn receiver(_: &Path) -> SinkOptions {
+    endpoint().pushed.lock().unwrap().clear();
+    SinkOptions::Push(PushOptions { url: endpoint().push_url(), graph: None })
+}
+
+fn in_receiver(_: &Copy, source: &Source) -> Kept {
+    let pushed = endpoint().pushed.lock().unwrap().clone();
+    let quads = pushed.iter().flat_map(|(resource, body)| {
+        let parser = RdfParser::from_format(RdfFormat::NTriples);
+        let quads: Vec<Quad> = parser.for_slice(body).map(|quad| quad.unwrap()).collect();
+        assert!(quads.iter().all(|quad| quad.subject.to_string() == format!("<{resource}>")));
+        quads
+    });
+    as_documents(quads.collect::<Vec<_>>(), source)
+}
+
 fn in_endpoint(_: &Copy, source: &Source) -> Kept {
     as_documents(endpoint().store.iter().map(Result::unwrap), source)
 }
@@ -100,9 +127,36 @@ fn a_sparql_endpoint_keeps_the_contract() {
 
 #[test]
 fn a_sparql_endpoint_recovers_from_kills() {
-    kills::killed_with(Source::of_statements, &sparql, in_endpoint);
-    sparql(Path::new(""));
-    kills::killed_twice_with(Source::of_statements(), &sparql, in_endpoint);
+    for new in [Source::of_statements, Source::of_addresses] {
+        kills::killed_with(new, &sparql, in_endpoint);
+        sparql(Path::new(""));
+        kills::killed_twice_with(new(), &sparql, in_endpoint);
+    }
+}
+
+#[test]
+fn addresses_of_documents_keep_the_contract() {
+    contract_with(Source::of_addresses(), &nquads, in_files);
+    contract_with(Source::of_addresses(), &sparql, in_endpoint);
+    contract_with(Source::of_addresses(), &receiver, in_receiver);
+}
+
+#[test]
+fn graph_stores_and_receivers_keep_the_contract() {
+    contract_with(Source::of_statements(), &graph_store, in_endpoint);
+    contract_with(Source::of_statements(), &receiver, in_receiver);
+}
+
+#[test]
+fn graph_stores_and_receivers_recover_from_kills() {
+    kills::killed_with(Source::of_statements, &graph_store, in_endpoint);
+    graph_store(Path::new(""));
+    kills::killed_twice_with(Source::of_statements(), &graph_store, in_endpoint);
+    for new in [Source::of_statements, Source::of_addresses] {
+        kills::killed_with(new, &receiver, in_receiver);
+        receiver(Path::new(""));
+        kills::killed_twice_with(new(), &receiver, in_receiver);
+    }
 }
 
 /// The sinks, each empty.
@@ -313,21 +367,33 @@ fn statements_about_others_are_reported_and_not_stored() {
 /// As a set of entities is published by ResourceSync: the URI is an address.
 #[test]
 fn an_address_may_be_that_of_a_document_about_an_entity() {
+    let ada = |text: &str| {
+        format!("<http://id.example/ada> <{RESOURCE}p> _:x .\n_:x <{RESOURCE}p> \"{text}\" .\n")
+    };
     for (sink, what) in sinks() {
         let mut source = Source::new();
-        source.set("/ada.nt", "<http://id.example/ada> <http://ns.example/p> _:x .\n_:x <http://ns.example/p> \"1\" .\n");
+        source.set("/ada.nt", &ada("1"));
+        source.set("/other.nt", &format!("<http://id.example/other> <{RESOURCE}p> \"1\" .\n"));
         source.snapshot();
-        let is_local = matches!(sink, SinkOptions::NQuads(_));
         let copy = Copy::kept_in(&source, |_| sink);
-        let summary = copy.run();
-        // An endpoint has no name for what it would have to remove.
-        assert_eq!((summary.created, summary.skipped), if is_local { (1, 0) } else { (0, 1) });
-        if is_local {
-            assert_eq!(copied(&copy), published(&source), "{what}");
-            source.delete("/ada.nt");
+        let check = |source: &Source| {
             copy.run();
-            assert_eq!(copied(&copy), Vec::<String>::new(), "{what}");
-        }
+            assert_eq!(copied(&copy), published(source), "{what}");
+            assert_eq!(copy.audit(true).exit_code, 0, "{what}");
+        };
+        check(&source);
+        source.set("/ada.nt", &ada("2"));
+        check(&source);
+        // Another address of the same entity, and another entity at the same address.
+        source.set("/people/ada.nt", &ada("2"));
+        source.delete("/ada.nt");
+        source.set("/other.nt", &format!("<http://id.example/new> <{RESOURCE}p> \"1\" .\n"));
+        check(&source);
+        source.set("/people/ada.nt", &ada("3"));
+        check(&source);
+        source.delete("/people/ada.nt");
+        source.delete("/other.nt");
+        check(&source);
     }
 }
 
@@ -367,7 +433,7 @@ fn altered_files_of_nquads_are_found_and_repaired() {
     std::fs::write(&path, text.replacen("some text", "some tex!", 1)).unwrap();
     assert_eq!(copy.audit(false).exit_code, 0);
     let report = copy.audit(true);
-    assert_eq!((report.same, report.missing, report.exit_code), (8, 1, 1));
+    assert_eq!((report.same, report.updated, report.exit_code), (8, 1, 1));
     (copy.options.baseline, copy.options.full) = (true, true);
     let ran = copy.run();
     assert_eq!((ran.damaged, ran.updated), (1, 1));
@@ -494,6 +560,40 @@ fn what_others_stored_of_a_resource_is_replaced() {
     assert_eq!(copy.audit(false).exit_code, 0);
     let report = copy.audit(true);
     assert_eq!((report.missing, report.exit_code), (1, 1));
+}
+
+#[test]
+fn what_others_altered_is_found_by_audits_and_stored_again() {
+    type NewSink = fn(&Path) -> SinkOptions;
+    let alter: [(NewSink, &str); 2] = [
+        (sparql, "DELETE { ?s ?p ?o } INSERT { ?s ?p 7 } WHERE { ?s ?p ?o . FILTER(?o = 3) }"),
+        (
+            graph_store,
+            "DELETE { GRAPH ?g { ?s ?p ?o } } INSERT { GRAPH ?g { ?s ?p 7 } } WHERE { GRAPH ?g { ?s ?p ?o . FILTER(?o = 3) } }",
+        ),
+    ];
+    for (sink, update) in alter {
+        let mut source = Source::new();
+        for number in 0..9 {
+            let uri = source.server.url(&format!("/{number}.ttl"));
+            // Some have no blank nodes, and are read together.
+            let below = if number % 2 == 0 { "[ <http://h/q> (1 2 3 4 5) ]" } else { "3" };
+            let text = format!("<{uri}> <{RESOURCE}p> {below}, {} .", 100 + number);
+            source.set(&format!("/{number}.ttl"), &text);
+        }
+        source.snapshot();
+        let mut copy = Copy::kept_in(&source, sink);
+        copy.run();
+        assert_eq!(copy.audit(true).exit_code, 0);
+        let before = copied(&copy);
+        endpoint().update(update);
+        let report = copy.audit(true);
+        assert_eq!((report.same, report.updated, report.missing), (0, 9, 0));
+        (copy.options.baseline, copy.options.full) = (true, true);
+        assert_eq!(copy.run().damaged, 9);
+        assert_eq!(copied(&copy), before);
+        assert_eq!(copy.audit(true).exit_code, 0);
+    }
 }
 
 #[test]

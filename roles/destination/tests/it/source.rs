@@ -43,6 +43,19 @@ impl Source {
         Self { form, media_type: Some("application/n-triples"), ..Self::new() }
     }
 
+    /// A Source that lists addresses of documents, each about an entity with an IRI of its own.
+    pub(crate) fn of_addresses() -> Self {
+        let form = |uri: &str, text: &str| {
+            format!("<{}> <http://ns.example/text> \"{text}\" .\n", Self::iri_of(uri))
+        };
+        Self { form, ..Self::of_statements() }
+    }
+
+    /// The entity that a document of such a Source is about.
+    pub(crate) fn iri_of(uri: &str) -> String {
+        uri.replacen("http://", "http://id.example/", 1)
+    }
+
     /// Serves a resource, whatever is listed of it; the bytes that are served.
     pub(crate) fn serve(&self, path: &str, text: &str) -> String {
         let body = (self.form)(&self.server.url(path), text);

@@ -26,6 +26,8 @@ pub(super) struct Description {
     /// Canonical N-Triples.
     pub(super) lines: Vec<u8>,
     pub(super) digest: [u8; DIGEST_BYTES],
+    /// The entity that it is of, where that is not the resource with the listed URI.
+    pub(super) entity: Option<NamedNode>,
     /// How far its blank nodes reach.
     pub(super) reach: Reach,
     pub(super) notices: Vec<Notice>,
@@ -38,20 +40,18 @@ pub(super) fn digest_of(lines: &[u8]) -> [u8; DIGEST_BYTES] {
     digest
 }
 
-/// Reads what a document states about its resource. With `by_address`, a resource that is requested
-/// by its own URI, of which nothing is stated, may be the address of a document about one other
-/// entity.
+/// Reads what a document states about its resource. A resource that is requested by its own URI, of
+/// which nothing is stated, may be the address of a document about one other entity.
 pub(super) fn describe(
     task: &Task,
     body: &mut Body<'_>,
     graph: &Graph,
-    by_address: bool,
 ) -> Result<Description, Failure> {
     let item = &task.pending;
     let root = super::iri(&item.uri)?;
     let syntax = syntax_of(body.media_type.as_deref(), item.href(), &item.uri)?;
     let mut statements = Statements::new(graph, &root);
-    statements.by_address = by_address && item.href() == item.uri;
+    statements.by_address = item.href() == item.uri;
     if let Some(temporary) = &mut body.file {
         temporary.file.rewind()?;
         statements.read(syntax, BufReader::new(&temporary.file), item.href())?;
@@ -237,8 +237,10 @@ impl<'a> Statements<'a> {
     /// The canonical description. Statements about anything else are not kept: what a document states
     /// about one resource must not change another.
     fn describe(mut self) -> Result<Description, Failure> {
+        let mut entity = None;
         if !self.has_own && !self.has_several && self.by_address {
             let of_other = std::mem::take(&mut self.of_other);
+            entity = self.other.take();
             let count = memchr::memchr_iter(b'\n', &of_other).count();
             self.kept.extend(of_other);
             self.count += count;
@@ -271,13 +273,12 @@ impl<'a> Statements<'a> {
             .map_err(|error| Failure::new("rdf.syntax", error.to_string()))?;
         let lines = canonical.lines;
         let reach = if self.has_blank {
-            // Of another entity it is of no use: nothing is removed by its IRI.
-            Reach::of(&lines, self.root.as_str())
+            Reach::of(&lines, entity.as_ref().unwrap_or(self.root).as_str())
         } else {
             Ok(Reach::default())
         };
         let reach = reach.map_err(|error| Failure::new("rdf.syntax", error.to_string()))?;
-        Ok(Description { digest: digest_of(&lines), lines, reach, notices })
+        Ok(Description { digest: digest_of(&lines), lines, entity, reach, notices })
     }
 }
 

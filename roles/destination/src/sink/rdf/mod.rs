@@ -10,12 +10,12 @@
 //! | `document.rs` | the document of a resource, read, and its description in canonical N-Triples |
 //! | `labels.rs` | labels of blank nodes that are unique to a resource |
 //! | `nquads/` | files of N-Quads that any program can load |
-//! | `sparql/` | a SPARQL 1.1 endpoint |
+//! | `remote/` | a SPARQL 1.1 endpoint, a graph store, a receiver of SDShare Push |
 
 pub(crate) mod document;
 mod labels;
 pub(crate) mod nquads;
-pub(crate) mod sparql;
+pub(crate) mod remote;
 
 use super::outcome::Failure;
 use crate::error::{Error, ExitCode};

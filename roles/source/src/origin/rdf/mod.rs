@@ -24,7 +24,9 @@ pub use abreast_statements::{Bytes as RdfBytes, Input as RdfInput};
 pub use delta::{Delta, apply, each_row};
 pub use description::DescriptionOptions;
 pub use watch::{RdfFolder, RdfWatch};
-pub use writer::{Changing, EntityWriter, Import, NotDescription, read_description};
+pub use writer::{
+    Changing, Described, EntityWriter, Import, NotDescription, read_description, read_descriptions,
+};
 
 use crate::{DigestPolicy, Held};
 use abreast_contents::Contents;

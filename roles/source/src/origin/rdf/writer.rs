@@ -6,12 +6,16 @@ use abreast_contents::Contents;
 use abreast_core::{AppendDone, Appended, Change, ChangeLog, Clock as _, SetId, SystemClock};
 use abreast_rdf::{DescriptionLimits, Entities, ReadOptions, Syntax};
 use oxrdf::{Triple, TripleRef};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use thiserror::Error;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
+
+/// An entity and its description in canonical lines; nothing where it is gone.
+pub type Described = (String, Option<Vec<u8>>);
 
 /// Records descriptions of entities one at a time, or imports many; not both at once.
 pub struct EntityWriter {
@@ -113,27 +117,63 @@ impl EntityWriter {
         idempotency_key: Option<String>,
         done: AppendDone,
     ) -> Result<(), RdfError> {
+        self.record(vec![(iri.to_owned(), Some(lines.to_vec()))], idempotency_key, done)
+    }
+
+    /// Records descriptions, and deletions where there is none: all or nothing. What is so already is
+    /// not recorded.
+    ///
+    /// # Errors
+    /// A description cannot be kept, the log fails, or an import is running.
+    pub fn record(
+        &self,
+        entities: Vec<Described>,
+        idempotency_key: Option<String>,
+        done: AppendDone,
+    ) -> Result<(), RdfError> {
         let changing = self.change()?;
-        let id = abreast_contents::address_of(lines);
-        if let Some(known) = self.log.resource(self.set, iri)?
-            && known.state.content == Some(id)
-        {
+        let (mut changes, mut kept, mut unchanged) = (Vec::new(), Vec::new(), 0);
+        for (iri, lines) in entities {
+            let known = self.log.resource(self.set, &iri)?;
+            let Some(lines) = lines else {
+                if known.is_some() {
+                    changes.push(Change::delete(iri));
+                } else {
+                    unchanged += 1;
+                }
+                continue;
+            };
+            let id = abreast_contents::address_of(&lines);
+            if known.is_some_and(|known| known.state.content == Some(id)) {
+                unchanged += 1;
+                continue;
+            }
+            let content = self.contents.put_bytes(&lines)?;
+            let description = self.options.descriptions.summary(&iri, &lines);
+            let mut state =
+                state_of(&iri, &lines, self.options.digests, description, SystemClock.now());
+            state.content = Some(content.id());
+            kept.push(content);
+            changes.push(Change::put(iri, state));
+        }
+        if changes.is_empty() {
             let head = self.log.head(self.set)?.position;
-            done(Ok(Appended { head, recorded: 0, unchanged: 1 }));
+            done(Ok(Appended { head, recorded: 0, unchanged }));
             return Ok(());
         }
-        let kept = self.contents.put_bytes(lines)?;
-        self.contents.sync()?;
-        let description = self.options.descriptions.summary(iri, lines);
-        let mut state = state_of(iri, lines, self.options.digests, description, SystemClock.now());
-        state.content = Some(kept.id());
-        let mut change = Change::put(iri, state);
-        change.idempotency_key = idempotency_key;
-        let done = Box::new(move |result| {
+        if !kept.is_empty() {
+            self.contents.sync()?;
+        }
+        // One name stands for all of them.
+        changes[0].idempotency_key = idempotency_key;
+        let done = Box::new(move |result: Result<Appended, _>| {
             drop((kept, changing));
-            done(result);
+            done(result.map(|appended| Appended {
+                unchanged: appended.unchanged + unchanged,
+                ..appended
+            }));
         });
-        self.log.append_then(self.set, vec![change], done);
+        self.log.append_then(self.set, changes, done);
         Ok(())
     }
 }
@@ -148,24 +188,41 @@ pub fn read_description(
     syntax: Syntax,
     document: &[u8],
 ) -> Result<Vec<u8>, NotDescription> {
+    let mut found = read_descriptions(&[iri.to_owned()], syntax, document)?;
+    found.pop().and_then(|(_, lines)| lines).ok_or_else(|| NotDescription::Nothing(iri.to_owned()))
+}
+
+/// Reads a document that describes these entities, and nothing else: their descriptions in canonical
+/// lines, none of those about which nothing is stated. Relative IRIs are resolved against the first.
+///
+/// # Errors
+/// The document is wrong, or describes something else.
+pub fn read_descriptions(
+    iris: &[String],
+    syntax: Syntax,
+    document: &[u8],
+) -> Result<Vec<Described>, NotDescription> {
     let mut triples = Vec::new();
-    let options = ReadOptions::default().with_base(iri);
+    let mut options = ReadOptions::default();
+    if let Some(first) = iris.first() {
+        options = options.with_base(first);
+    }
     abreast_rdf::read(syntax, document, &options, &mut |quad| {
         triples.push(Triple::from(TripleRef::from(quad)));
         ControlFlow::Continue(())
     })?;
     let entities = Entities::new(triples.iter().map(Triple::as_ref));
-    let mut found = None;
+    let mut described: HashMap<&str, Option<Vec<u8>>> =
+        iris.iter().map(|iri| (iri.as_str(), None)).collect();
     for description in entities.descriptions(DescriptionLimits::default()) {
         let description = description?;
-        if description.entity != iri {
-            return Err(NotDescription::Other(description.entity));
+        match described.get_mut(description.entity.as_str()) {
+            Some(lines) => *lines = Some(description.canonical.lines),
+            None => return Err(NotDescription::Other(description.entity)),
         }
-        found = Some(description.canonical.lines);
     }
-    let lines = found.ok_or_else(|| NotDescription::Nothing(iri.to_owned()))?;
-    match entities.findings().unreached_count {
-        0 => Ok(lines),
-        count => Err(NotDescription::Unreached(count)),
+    if entities.findings().unreached_count > 0 {
+        return Err(NotDescription::Unreached(entities.findings().unreached_count));
     }
+    Ok(iris.iter().map(|iri| (iri.clone(), described.remove(iri.as_str()).flatten())).collect())
 }

@@ -1,16 +1,22 @@
 //! The page of one entity: its statements, its other forms, its changes.
 
 use super::about::{escaped, page};
-use crate::entities::{Entity, Form};
+use crate::entities::{Entity, EntityChange, Form};
 use crate::publish::PublishedSet;
 use abreast_rdf::{Statement, TermText, statements};
 use std::fmt::Write as _;
 
 /// Statements that a page shows.
 const SHOWN: usize = 1_000;
+/// Statements that are shown of one change.
+const SHOWN_OF_CHANGE: usize = 50;
 
 /// The page of an entity.
-pub(crate) fn entity_page(set: &PublishedSet, entity: &Entity) -> Vec<u8> {
+pub(crate) fn entity_page(
+    set: &PublishedSet,
+    entity: &Entity,
+    changes: &[EntityChange],
+) -> Vec<u8> {
     let description = entity.state.description.as_deref();
     let title = description.and_then(|found| found.label.as_deref()).unwrap_or(&entity.iri);
     let mut main =
@@ -46,17 +52,56 @@ pub(crate) fn entity_page(set: &PublishedSet, entity: &Entity) -> Vec<u8> {
     }
     main.push_str("</ul>\n");
     if let Some(urls) = &set.versions {
-        let _ = writeln!(
-            main,
-            "<h2>Changes</h2>\n<p><a href=\"{}\">Earlier descriptions</a></p>",
-            escaped(&urls.timemap(&entity.iri))
-        );
+        main.push_str("<h2>Changes</h2>\n");
+        for change in changes {
+            let (time, url) = (change.time, escaped(&urls.memento(&entity.iri, change.time)));
+            let _ = writeln!(main, "<h3><a href=\"{url}\"><time>{time}</time></a></h3>");
+            write_change(change, &mut main);
+        }
+        let all = escaped(&urls.timemap(&entity.iri));
+        let _ = writeln!(main, "<p><a href=\"{all}\">All kept descriptions</a></p>");
     }
     page(title, &links, &main).bytes
 }
 
+/// What a change removed and added.
+fn write_change(change: &EntityChange, out: &mut String) {
+    let what = match (change.was_there, change.is_there) {
+        (false, true) => "created",
+        (true, false) => "deleted",
+        _ => "changed",
+    };
+    let Some(difference) = &change.difference else {
+        let _ = writeln!(out, "<p>{what}; not both descriptions are kept, or they are long</p>");
+        return;
+    };
+    let (removed, added) = difference.counts();
+    let _ = writeln!(out, "<p>{what}; statements removed: {removed}, added: {added}</p>");
+    if what == "created" || removed + added == 0 {
+        return;
+    }
+    out.push_str("<table>\n<tbody>\n");
+    let signed = [("\u{2212}", &difference.removed), ("+", &difference.added)];
+    let all = signed
+        .into_iter()
+        .flat_map(|(sign, lines)| statements(lines).flatten().map(move |found| (sign, found)));
+    for (sign, statement) in all.take(SHOWN_OF_CHANGE) {
+        let _ = write!(out, "<tr><td>{sign}</td>");
+        cells(&statement, out);
+    }
+    out.push_str("</tbody>\n</table>\n");
+    if removed + added > SHOWN_OF_CHANGE {
+        let _ = writeln!(out, "<p>The first {SHOWN_OF_CHANGE} of them.</p>");
+    }
+}
+
 fn row(statement: &Statement<'_>, out: &mut String) {
     out.push_str("<tr>");
+    cells(statement, out);
+}
+
+/// The rest of a row.
+fn cells(statement: &Statement<'_>, out: &mut String) {
     for written in [statement.subject, statement.predicate, statement.object] {
         out.push_str("<td>");
         term(written, out);

@@ -6,7 +6,6 @@ use super::run::restore;
 use crate::error::Error;
 use crate::sink::kept::{Damage, DamageKind, ReadBack};
 use abreast_store::mirror::{Location, Mirror, Row};
-use abreast_webtypes::Digests;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -55,6 +54,10 @@ impl NQuadsKept {
 }
 
 impl ReadBack for NQuadsKept {
+    fn keeps_bytes(&self) -> bool {
+        false
+    }
+
     fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error> {
         let damage = |kind, message: &str| Ok(Some(Damage { kind, message: message.to_owned() }));
         let at = mirror.packed(&row.uri)?.map(|packed| packed.record).filter(|at| {
@@ -68,21 +71,5 @@ impl ReadBack for NQuadsKept {
             return damage(DamageKind::Digest, "its description was altered in the file");
         }
         Ok(None)
-    }
-
-    fn digests(
-        &mut self,
-        mirror: &Mirror,
-        row: &Row,
-        _: &Digests,
-    ) -> Result<Option<(Digests, u64)>, Error> {
-        let Some(packed) = mirror.packed(&row.uri)? else { return Ok(None) };
-        if !self.is_whole(&row.uri, packed.record) {
-            return Ok(None);
-        }
-        // The bytes that it was read from are not kept; their digests are.
-        let mut digests = Digests::default();
-        digests.set_from_bytes(&row.digests);
-        Ok(Some((digests, row.length)))
     }
 }

@@ -145,7 +145,7 @@ impl NQuadsWriter {
             return Ok(Outcome::Right { row: kept });
         }
         let graph = &self.sink.graph;
-        let description = describe(task, &mut body, graph, true)?;
+        let description = describe(task, &mut body, graph)?;
         let uri = task.pending.uri.as_str();
         self.run.clear();
         run::write(uri, graph.of(uri), &description.lines, &description.digest, &mut self.run);

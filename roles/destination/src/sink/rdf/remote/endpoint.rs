@@ -1,6 +1,6 @@
 //! Requests to a SPARQL 1.1 endpoint [SPARQL 1.1 Protocol].
 
-use super::SparqlOptions;
+use super::service::{Remote, Service, shown};
 use crate::error::{Error, ExitCode};
 use abreast_net::{Client, Post, Request, Response, StatusCode};
 use abreast_webtypes::visible;
@@ -54,8 +54,8 @@ struct Value {
 }
 
 impl Endpoint {
-    pub(super) fn new(client: Client, options: &SparqlOptions) -> Self {
-        Self { client, update: options.url.clone(), query: options.query_url().into_owned() }
+    pub(super) fn new(client: Client, remote: &Remote) -> Self {
+        Self { client, update: remote.url.clone(), query: remote.query_url.clone() }
     }
 
     /// Carries an update out. If that is tried again, the first one may have been carried out
@@ -124,21 +124,14 @@ impl Endpoint {
         });
         match result.await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err((status, message))) => Err(refusal(url, status, &message)),
-            Err(error) => {
-                let exit = if error.is_transient() { ExitCode::Retryable } else { ExitCode::Usage };
-                Err(Refusal::Endpoint(Error::new(
-                    "sparql.failed",
-                    exit,
-                    format!("cannot use the endpoint: {error}"),
-                )))
-            }
+            Ok(Err((status, message))) => Err(Service::Endpoint.refusal(url, status, &message)),
+            Err(error) => Err(Service::Endpoint.failed(&error)),
         }
     }
 }
 
 /// What the server states is wrong: the begin of its answer, on one line.
-async fn message_of(mut response: Response) -> String {
+pub(super) async fn message_of(mut response: Response) -> String {
     let mut bytes = Vec::new();
     // What came until it broke off is enough.
     let _ = response.read_to(&mut bytes, MESSAGE_BYTES).await;
@@ -147,33 +140,28 @@ async fn message_of(mut response: Response) -> String {
     visible(&line.chars().take(MESSAGE_CHARS).collect::<String>()).to_string()
 }
 
-fn refusal(url: &str, status: StatusCode, message: &str) -> Refusal {
-    let shown = super::shown(url);
-    let answer = if message.is_empty() { String::new() } else { format!(": {message}") };
-    let fatal = |code, exit, help: &str| {
-        let message = format!("the endpoint {shown} answered {status}{answer}");
-        Refusal::Endpoint(Error::new(code, exit, message).with_help(help.to_owned()))
-    };
-    match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => fatal(
-            "sparql.denied",
-            ExitCode::Auth,
-            "give credentials for this host, as `--netrc` or in the URL, that may update",
-        ),
-        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => fatal(
-            "sparql.url",
-            ExitCode::Usage,
-            "check the addresses of the endpoint: updates go to `sparql:URL`, queries to `--query-url`",
-        ),
-        _ => Refusal::Request(format!("the endpoint answered {status}{answer}")),
-    }
-}
-
 fn unreadable(url: &str, why: &dyn std::fmt::Display) -> Refusal {
     let message =
-        format!("the endpoint {} answered what is no result of a query: {why}", super::shown(url));
+        format!("the endpoint {} answered what is no result of a query: {why}", shown(url));
     Refusal::Endpoint(
         Error::new("sparql.url", ExitCode::Usage, message)
             .with_help("check the address for queries (`--query-url`)"),
     )
+}
+
+impl Refusal {
+    /// The error where no item is at fault.
+    pub(super) fn into_error(self) -> Error {
+        match self {
+            Self::Endpoint(error) => error,
+            Self::Request(message) => Error::new("sparql.failed", ExitCode::Retryable, message),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    /// The state cannot be used.
+    fn from(error: Error) -> Self {
+        Self::Endpoint(error)
+    }
 }

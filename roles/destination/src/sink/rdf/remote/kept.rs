@@ -1,0 +1,169 @@
+//! Reading a service back, for audits.
+
+use super::super::Graph;
+use super::super::document::digest_of;
+use super::endpoint::{Endpoint, Refusal};
+use super::service::{Remote, Service};
+use super::singly::Singly;
+use super::{reach_in, text};
+use crate::error::{Error, ExitCode};
+use crate::sink::kept::{Damage, DamageKind, ReadBack};
+use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
+use abreast_store::mirror::{Mirror, Row};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use tokio::runtime::Runtime;
+
+/// Descriptions without blank nodes that are read by one query, and bytes of them as they were sent.
+const TOGETHER: usize = 200;
+const TOGETHER_BYTES: u64 = 4 << 20;
+/// Steps over blank nodes that are read of what is not known.
+const STEPS: usize = 3;
+
+/// Reads descriptions back.
+pub(crate) struct RemoteKept {
+    service: Service,
+    endpoint: Endpoint,
+    singly: Singly,
+    graph: Graph,
+    runtime: Runtime,
+    /// What was read ahead: canonical lines by entity.
+    ahead: HashMap<String, Vec<u8>>,
+}
+
+/// What an endpoint has of a resource.
+enum Stored {
+    AsWritten,
+    Other,
+    Nothing,
+}
+
+impl RemoteKept {
+    pub(crate) fn open(
+        remote: &Remote,
+        net: abreast_net::Options,
+        mirror: &Mirror,
+    ) -> Result<Self, Error> {
+        remote.check(mirror)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
+            |cause| {
+                Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause)
+            },
+        )?;
+        let client = Remote::client(net);
+        Ok(Self {
+            service: remote.service,
+            singly: Singly::new(client.clone(), remote),
+            endpoint: Endpoint::new(client, remote),
+            graph: remote.graph.clone(),
+            runtime,
+            ahead: HashMap::new(),
+        })
+    }
+
+    /// The canonical lines of what is stored of an entity.
+    fn read(&self, entity: &str, steps: usize) -> Result<Vec<u8>, Error> {
+        if self.service == Service::Endpoint {
+            return canonical(&self.construct(text::description(entity, &self.graph, steps))?);
+        }
+        let answer = self.runtime.block_on(self.singly.get(entity));
+        canonical(&n_triples(&answer.map_err(Refusal::into_error)?)?)
+    }
+
+    fn construct(&self, query: String) -> Result<Vec<u8>, Error> {
+        let answer = self.runtime.block_on(self.endpoint.construct(query));
+        n_triples(&answer.map_err(Refusal::into_error)?)
+    }
+
+    /// Reads entities without blank nodes together.
+    fn read_together(&mut self, entities: &[String]) -> Result<(), Error> {
+        let names: Vec<&str> = entities.iter().map(String::as_str).collect();
+        let lines = self.construct(text::statements_of(&names, &self.graph))?;
+        let mut found: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let subject = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+            found.entry(subject.to_vec()).or_default().extend_from_slice(line);
+        }
+        for entity in entities {
+            let lines = found.remove(format!("<{entity}>").as_bytes()).unwrap_or_default();
+            self.ahead.insert(entity.clone(), canonical(&lines)?);
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, mirror: &Mirror, row: &Row) -> Result<Stored, Error> {
+        let expected = mirror.description(&row.uri)?.unwrap_or_default();
+        let entity = expected.entity.as_deref().unwrap_or(&row.uri);
+        let lines = match self.ahead.remove(entity) {
+            Some(lines) => lines,
+            None => self.read(entity, reach_in(Some(row)).map_or(STEPS, |reach| reach.steps))?,
+        };
+        Ok(if digest_of(&lines).as_slice() == expected.digest {
+            Stored::AsWritten
+        } else if lines.is_empty() {
+            Stored::Nothing
+        } else {
+            Stored::Other
+        })
+    }
+}
+
+/// An answer in N-Triples as lines.
+fn n_triples(answer: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut lines = Vec::new();
+    abreast_rdf::read(Syntax::NTriples, answer, &ReadOptions::default(), &mut |quad| {
+        write_statement(quad.into(), &mut lines);
+        ControlFlow::Continue(())
+    })
+    .map_err(|cause| odd(&cause))?;
+    Ok(lines)
+}
+
+fn canonical(lines: &[u8]) -> Result<Vec<u8>, Error> {
+    canonical_lines(lines).map(|canonical| canonical.lines).map_err(|cause| odd(&cause))
+}
+
+fn odd(cause: &dyn std::fmt::Display) -> Error {
+    let message = format!("what was answered is not N-Triples: {cause}");
+    Error::new("sparql.failed", ExitCode::Retryable, message)
+}
+
+impl ReadBack for RemoteKept {
+    fn keeps_bytes(&self) -> bool {
+        false
+    }
+
+    fn read_ahead(&mut self, mirror: &Mirror, uris: &[&str]) -> Result<(), Error> {
+        self.ahead.clear();
+        if self.service != Service::Endpoint || self.graph == Graph::OfResource {
+            return Ok(());
+        }
+        let (mut entities, mut bytes) = (Vec::new(), 0);
+        for uri in uris {
+            let Some(row) = mirror.row(uri)? else { continue };
+            if reach_in(Some(&row)).is_none_or(|reach| reach.steps > 0) {
+                continue;
+            }
+            let stored = mirror.description(uri)?.unwrap_or_default();
+            entities.push(stored.entity.unwrap_or(row.uri));
+            bytes += row.length;
+            if entities.len() >= TOGETHER || bytes >= TOGETHER_BYTES {
+                self.read_together(&std::mem::take(&mut entities))?;
+                bytes = 0;
+            }
+        }
+        if entities.is_empty() { Ok(()) } else { self.read_together(&entities) }
+    }
+
+    fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error> {
+        if !read {
+            return Ok(None);
+        }
+        let (kind, message) = match self.compare(mirror, row)? {
+            Stored::AsWritten => return Ok(None),
+            Stored::Nothing => (DamageKind::Missing, "nothing of it is stored"),
+            Stored::Other => (DamageKind::Digest, "other statements are stored than were sent"),
+        };
+        Ok(Some(Damage { kind, message: message.to_owned() }))
+    }
+}

@@ -1,0 +1,242 @@
+//! Services that store statements, as sinks: a SPARQL 1.1 endpoint, a graph store, a receiver of
+//! SDShare Push.
+//!
+//! Descriptions are collected by the connections and sent by a thread of their own. An endpoint gets
+//! many in one update, which it carries out as a whole or not at all; the others get one request
+//! for each entity, several at a time. Each removes exactly what is stored of a resource and adds what
+//! is stated now, so that it may be repeated: the state moves on after it, and a run that was killed
+//! in between does the same again.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `service.rs` | the services, and what their refusals mean |
+//! | `sender.rs` | the thread that sends |
+//! | `endpoint.rs` | requests to an endpoint |
+//! | `singly.rs` | requests about one entity |
+//! | `text.rs` | queries and updates |
+//! | `journal.rs` | what was sent before the state has it, and which entity is stored of a resource |
+//! | `kept.rs` | reading back, for audits |
+
+mod endpoint;
+mod journal;
+mod kept;
+mod sender;
+mod service;
+mod singly;
+mod text;
+
+pub(crate) use kept::RemoteKept;
+pub(crate) use service::Remote;
+pub use service::{GraphStoreOptions, PushOptions, SparqlOptions};
+
+use super::document::{Description, describe};
+use super::{Graph, iri, same_bytes};
+use crate::error::Error;
+use crate::partial::Partials;
+use crate::sink::kept::is_distrusted;
+use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
+use crate::state_folder::StateFolder;
+use abreast_folder::Dir;
+use abreast_rdf::sparql::Reach;
+use abreast_store::mirror::{Mirror, Row, Task};
+use abreast_webtypes::Digests;
+use journal::Journal;
+use sender::Sending;
+use std::sync::Arc;
+
+/// What is to be stored of a resource.
+#[derive(Debug)]
+struct Change {
+    uri: String,
+    /// Whether the copy has something of it.
+    is_kept: bool,
+    /// How far the blank nodes reach of what is stored; `None` where it must be asked for what is
+    /// stored.
+    old: Option<Reach>,
+    /// Nothing when the resource is gone.
+    new: Option<Description>,
+}
+
+impl Change {
+    /// The entity that its document is about.
+    fn entity(&self) -> &str {
+        let entity = self.new.as_ref().and_then(|new| new.entity.as_ref());
+        entity.map_or(&self.uri, |entity| entity.as_str())
+    }
+
+    fn bytes(&self) -> usize {
+        self.uri.len() + self.new.as_ref().map_or(0, |description| description.lines.len())
+    }
+}
+
+/// Bits of each number of a reach in a row. A description has no more statements than they count.
+const BITS: u32 = 20;
+/// What has this many paths, or more, has any number of them.
+const MOST: u64 = (1 << BITS) - 1;
+
+/// A reach as the row of a resource has it, in place of the time of a file.
+fn packed(reach: Reach) -> i64 {
+    let (steps, depth) = (reach.steps as u64, reach.depth as u64);
+    (steps << (2 * BITS) | depth << BITS | reach.paths.min(MOST)) as i64
+}
+
+fn unpacked(number: i64) -> Reach {
+    let part = |at: u32| (number as u64 >> (at * BITS)) & MOST;
+    let paths = if part(0) == MOST { u64::MAX } else { part(0) };
+    Reach { depth: part(1) as usize, paths, steps: part(2) as usize }
+}
+
+/// The reach of what is stored, if the row states it.
+fn reach_in(row: Option<&Row>) -> Option<Reach> {
+    row.filter(|row| !is_distrusted(row)).map(|row| unpacked(row.file_mtime))
+}
+
+/// A reach that is enough for either of two descriptions.
+fn either(one: Reach, other: Reach) -> Reach {
+    if one.depth == other.depth {
+        let (paths, steps) = (one.paths.max(other.paths), one.steps.max(other.steps));
+        return Reach { depth: one.depth, paths, steps };
+    }
+    Reach::of_depth(one.depth.max(other.depth))
+}
+
+/// A service as a sink.
+#[derive(Debug)]
+pub(crate) struct RemoteSink {
+    sending: Sending,
+    graph: Graph,
+    partials: Partials,
+    spill: Dir,
+    epoch: i64,
+}
+
+impl RemoteSink {
+    pub(crate) fn open(
+        remote: &Remote,
+        net: abreast_net::Options,
+        state: &StateFolder,
+        mirror: &Mirror,
+        epoch: i64,
+    ) -> Result<Self, Error> {
+        remote.check(mirror)?;
+        let (partials, spill) = crate::sink::spill_folder(state)?;
+        let journal = Journal::open(state, mirror, epoch)?;
+        let sending = Sending::start(remote, net, journal)?;
+        Ok(Self { sending, graph: remote.graph.clone(), partials, spill, epoch })
+    }
+}
+
+impl Sink for RemoteSink {
+    fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
+        Box::new(RemoteWriter { sink: self })
+    }
+
+    fn partials(&self) -> &Partials {
+        &self.partials
+    }
+
+    fn shown(&self, uri: &str, _leaf: bool) -> String {
+        uri.to_owned()
+    }
+
+    fn wants_head(&self) -> bool {
+        true
+    }
+
+    fn settles_items(&self) -> bool {
+        true
+    }
+
+    fn settle(&self, mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
+        let settled = self.sending.settle()?;
+        for (uri, stored) in settled.stored {
+            mirror.set_description(&uri, stored.as_ref())?;
+        }
+        Ok(settled.failed)
+    }
+
+    fn sweep(&self, uri: &str) {
+        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+    }
+}
+
+struct RemoteWriter {
+    sink: Arc<RemoteSink>,
+}
+
+impl SinkWriter for RemoteWriter {
+    fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
+        iri(&task.pending.uri)?;
+        if let Some(row) = &task.row
+            && crate::sink::is_right(task, row, listed)
+        {
+            let row = crate::sink::with_time(task, row.clone());
+            return Ok(Prepared::Done(Outcome::Right { row }));
+        }
+        Ok(Prepared::Wanted { dir: self.sink.spill.clone(), conditional: task.row.is_some() })
+    }
+
+    fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
+        Ok(crate::sink::with_time(task, task.row.clone().unwrap_or_default()))
+    }
+
+    fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {
+        Box::pin(self.store_later(task, body))
+    }
+
+    fn delete<'a>(&'a mut self, tasks: &'a [Task]) -> Deleting<'a> {
+        Box::pin(async move {
+            let mut results = Vec::with_capacity(tasks.len());
+            for task in tasks {
+                let gone = task.row.is_some();
+                if gone {
+                    let (uri, old) = (task.pending.uri.clone(), reach_in(task.row.as_ref()));
+                    let change = Change { uri, is_kept: true, old, new: None };
+                    if let Err(failure) = self.sink.sending.send(change).await {
+                        results.push(Err(failure));
+                        break;
+                    }
+                }
+                results.push(Ok(Deleted { gone, notices: Vec::new() }));
+            }
+            results
+        })
+    }
+}
+
+impl RemoteWriter {
+    async fn store_later(&mut self, task: &Task, mut body: Body<'_>) -> Result<Outcome, Failure> {
+        let mut row = body.row(task, self.sink.epoch);
+        if let Some(kept) = same_bytes(task, &row) {
+            return Ok(Outcome::Right { row: kept });
+        }
+        let mut description = describe(task, &mut body, &self.sink.graph)?;
+        let mut notices = body.notices;
+        notices.append(&mut description.notices);
+        row.file_mtime = packed(description.reach);
+        let (uri, old) = (task.pending.uri.clone(), reach_in(task.row.as_ref()));
+        let is_kept = task.row.is_some();
+        self.sink.sending.send(Change { uri, is_kept, old, new: Some(description) }).await?;
+        Ok(Outcome::Stored { created: task.row.is_none(), row, notices })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::kept::distrusted;
+
+    #[test]
+    fn a_row_states_how_far_blank_nodes_reach() {
+        for (depth, paths, steps) in
+            [(0, 0, 0), (1, 7, 1), (3, 0xf_fffe, 2), (100_000, u64::MAX, 12_500)]
+        {
+            let reach = Reach { depth, paths, steps };
+            let row = Row { file_mtime: packed(reach), ..Row::default() };
+            assert_eq!(reach_in(Some(&row)), Some(reach));
+            assert_eq!(reach_in(Some(&distrusted(&row))), None);
+        }
+        assert_eq!(reach_in(None), None);
+    }
+}

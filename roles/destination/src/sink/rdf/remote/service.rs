@@ -1,0 +1,241 @@
+//! The services that statements are sent to, and what their refusals mean.
+
+use super::super::Graph;
+use super::endpoint::Refusal;
+use crate::error::{Error, ExitCode};
+use crate::sink::options::SinkOptions;
+use abreast_net::{Client, Shared, StatusCode};
+use abreast_store::mirror::Mirror;
+use std::time::Duration;
+
+/// The service that the state knows.
+const STORE: &str = "sink-store";
+
+/// Which endpoint, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SparqlOptions {
+    /// The address that takes updates (`http` or `https`).
+    pub url: String,
+    /// The address that answers queries; by default what the usual servers have for this `url`.
+    pub query_url: Option<String>,
+    /// The graph that statements are in.
+    pub graph: Graph,
+}
+
+/// A graph store, in which each resource has a graph with its URI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphStoreOptions {
+    /// The address of the store (`http` or `https`), without `graph`.
+    pub url: String,
+}
+
+/// A receiver of SDShare Push.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushOptions {
+    /// The address of the receiver (`http` or `https`), without `resource`.
+    pub url: String,
+    /// The graph that the receiver is to keep the statements in, if one is named.
+    pub graph: Option<String>,
+}
+
+/// The protocol of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Service {
+    /// SPARQL 1.1 Update and Query.
+    Endpoint,
+    /// SPARQL 1.1 Graph Store HTTP Protocol.
+    GraphStore,
+    /// SDShare Push.
+    Receiver,
+}
+
+/// A service, as the user's options name it.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    pub(super) service: Service,
+    pub(super) url: String,
+    /// The address that answers queries, of an endpoint; else the same.
+    pub(super) query_url: String,
+    pub(super) graph: Graph,
+}
+
+impl Remote {
+    /// The service of a copy; `None` for copies of other kinds.
+    pub(crate) fn of(options: &SinkOptions) -> Option<Self> {
+        let (service, url, graph) = match options {
+            SinkOptions::Sparql(sparql) => (Service::Endpoint, &sparql.url, sparql.graph.clone()),
+            SinkOptions::GraphStore(store) => (Service::GraphStore, &store.url, Graph::OfResource),
+            SinkOptions::Push(push) => {
+                let graph = push.graph.clone().map_or(Graph::Default, Graph::Named);
+                (Service::Receiver, &push.url, graph)
+            }
+            _ => return None,
+        };
+        let query_url = match options {
+            SinkOptions::Sparql(sparql) => query_url(sparql),
+            _ => url.clone(),
+        };
+        Some(Self { service, url: url.clone(), query_url, graph })
+    }
+
+    /// A client for the service. What is asked of requests to the Source does not hold for it.
+    pub(super) fn client(net: abreast_net::Options) -> Client {
+        let (bandwidth, request_interval) = (None, Duration::ZERO);
+        Client::new(Shared::new(abreast_net::Options { bandwidth, request_interval, ..net }))
+    }
+
+    pub(super) fn check(&self, mirror: &Mirror) -> Result<(), Error> {
+        let Words { url: code, name, example, .. } = self.service.words();
+        for url in [&self.url, &self.query_url] {
+            abreast_net::check_url(url).map_err(|cause| {
+                let message = format!("cannot use {} as the {name}: {cause}", shown(url));
+                Error::new(code, ExitCode::Usage, message)
+                    .with_help(format!("give its address, like `{example}`"))
+            })?;
+        }
+        self.graph.check(mirror)?;
+        let asked = shown(&self.url);
+        match mirror.meta(STORE)? {
+            Some(known) if known != asked => {
+                let message = format!("the state is of the copy in {known}, not of one in {asked}");
+                Err(Error::new("sink.kind", ExitCode::Usage, message)
+                    .with_help("give each copy a state of its own (`--state`)"))
+            }
+            Some(_) => Ok(()),
+            None => Ok(mirror.set_meta(STORE, Some(&asked))?),
+        }
+    }
+}
+
+/// The address that answers queries: that of updates, but for servers that have two.
+fn query_url(options: &SparqlOptions) -> String {
+    if let Some(url) = &options.query_url {
+        return url.clone();
+    }
+    if let Some(begin) = options.url.strip_suffix("/update") {
+        return format!("{begin}/query");
+    }
+    // RDF4J and GraphDB.
+    options.url.strip_suffix("/statements").unwrap_or(&options.url).to_owned()
+}
+
+/// An address without user and password.
+pub(super) fn shown(url: &str) -> String {
+    let Some(mut parsed) = url::Url::parse(url).ok().filter(url::Url::has_host) else {
+        return "the address".to_owned();
+    };
+    let _ = parsed.set_username("");
+    let _ = parsed.set_password(None);
+    parsed.into()
+}
+
+/// What is reported about a service.
+struct Words {
+    name: &'static str,
+    example: &'static str,
+    /// The code where its address is wrong; the next where it refuses the credentials, cannot be
+    /// used, and refuses an item.
+    url: &'static str,
+    denied: &'static str,
+    failed: &'static str,
+    refused: &'static str,
+}
+
+impl Service {
+    const fn words(self) -> Words {
+        match self {
+            Self::Endpoint | Self::GraphStore => Words {
+                name: if matches!(self, Self::Endpoint) { "endpoint" } else { "graph store" },
+                example: match self {
+                    Self::Endpoint => "sparql:http://localhost:3030/ds/update",
+                    _ => "graphstore:http://localhost:3030/ds/data",
+                },
+                url: "sparql.url",
+                denied: "sparql.denied",
+                failed: "sparql.failed",
+                refused: "sparql.refused",
+            },
+            Self::Receiver => Words {
+                name: "receiver",
+                example: "push:http://localhost:8080/sdshare-push",
+                url: "receiver.url",
+                denied: "receiver.denied",
+                failed: "receiver.failed",
+                refused: "receiver.refused",
+            },
+        }
+    }
+
+    /// The code of an item that is refused.
+    pub(super) const fn refused(self) -> &'static str {
+        self.words().refused
+    }
+
+    /// The code and the sentence when nothing can be sent.
+    pub(super) const fn broken(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Endpoint => ("sparql.failed", "the endpoint takes no more updates"),
+            Self::GraphStore => ("sparql.failed", "the graph store takes no more requests"),
+            Self::Receiver => ("receiver.failed", "the receiver takes no more requests"),
+        }
+    }
+
+    /// A service that cannot be reached.
+    pub(super) fn failed(self, error: &abreast_net::Error) -> Refusal {
+        let exit = if error.is_transient() { ExitCode::Retryable } else { ExitCode::Usage };
+        let Words { failed, name, .. } = self.words();
+        Refusal::Endpoint(Error::new(failed, exit, format!("cannot use the {name}: {error}")))
+    }
+
+    /// What it means that a service answered with an error.
+    pub(super) fn refusal(self, url: &str, status: StatusCode, message: &str) -> Refusal {
+        let Words { url: code, denied, name, .. } = self.words();
+        let answer = if message.is_empty() { String::new() } else { format!(": {message}") };
+        let fatal = |code, exit, help: &str| {
+            let message = format!("the {name} {} answered {status}{answer}", shown(url));
+            Refusal::Endpoint(Error::new(code, exit, message).with_help(help.to_owned()))
+        };
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => fatal(
+                denied,
+                ExitCode::Auth,
+                "give credentials for this host, as `--netrc` or in the URL, that may update",
+            ),
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => fatal(
+                code,
+                ExitCode::Usage,
+                match self {
+                    Self::Endpoint => {
+                        "check the addresses of the endpoint: updates go to `sparql:URL`, queries to `--query-url`"
+                    }
+                    _ => "check the address",
+                },
+            ),
+            _ => Refusal::Request(format!("the {name} answered {status}{answer}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_go_where_the_usual_servers_take_them() {
+        let of = |url: &str, query_url: Option<&str>| {
+            let query_url = query_url.map(str::to_owned);
+            let options = SparqlOptions { url: url.to_owned(), query_url, graph: Graph::Default };
+            super::query_url(&options)
+        };
+        assert_eq!(of("http://h/ds/update", None), "http://h/ds/query");
+        assert_eq!(of("http://h/repositories/x/statements", None), "http://h/repositories/x");
+        assert_eq!(of("http://h/sparql", None), "http://h/sparql");
+        assert_eq!(of("http://h/sparql", Some("http://h/q")), "http://h/q");
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        assert_eq!(shown("https://me:secret@h/update"), "https://h/update");
+        assert!(!shown("me:secret@").contains("secret"));
+    }
+}

@@ -1,0 +1,134 @@
+//! Queries about resources, and updates of many.
+//!
+//! IRIs have been checked: none has a character that would end it.
+
+use super::super::Graph;
+use super::super::document::Description;
+use abreast_rdf::sparql::{Reach, Replacement, SparqlError, insert_into, replace};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+const REST: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#rest";
+
+/// A pattern in a graph that does not depend on the resource.
+fn within(graph: &Graph, pattern: &str) -> String {
+    match graph {
+        Graph::Named(iri) => format!("GRAPH <{iri}> {{ {pattern} }}"),
+        Graph::Default | Graph::OfResource => pattern.to_owned(),
+    }
+}
+
+/// Selects, as `?r`, those of the resources of which anything is stored.
+pub(super) fn stored(uris: &[&str], graph: &Graph) -> String {
+    let mut text = "SELECT DISTINCT ?r WHERE { VALUES ?r {".to_owned();
+    for uri in uris {
+        // Writing into memory cannot fail.
+        let _ = write!(text, " <{uri}>");
+    }
+    let pattern = match graph {
+        Graph::OfResource => "GRAPH ?r { ?s ?p ?o }".to_owned(),
+        _ => within(graph, "?r ?p ?o"),
+    };
+    let _ = write!(text, " }} {pattern} }}");
+    text
+}
+
+/// Constructs the description of an entity, with blank nodes up to so many steps away; a step may
+/// lead along a list. A list with an IRI in its middle is read too far.
+pub(super) fn description(entity: &str, graph: &Graph, steps: usize) -> String {
+    if *graph == Graph::OfResource {
+        return format!("CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{entity}> {{ ?s ?p ?o }} }}");
+    }
+    let mut branches = format!("{{ VALUES ?s {{ <{entity}> }} ?s ?p ?o }}");
+    for count in 1..=steps {
+        branches.push_str(" UNION { ");
+        let mut from = format!("<{entity}>");
+        for step in 1..=count {
+            let to = if step == count { "?s".to_owned() } else { format!("?b{step}") };
+            let _ = write!(
+                branches,
+                "{from} ?p{step} ?n{step} . FILTER(isBlank(?n{step})) ?n{step} <{REST}>* {to} . FILTER(isBlank({to})) "
+            );
+            from = to;
+        }
+        branches.push_str("?s ?p ?o }");
+    }
+    format!("CONSTRUCT {{ ?s ?p ?o }} WHERE {{ {} }}", within(graph, &branches))
+}
+
+/// Constructs the statements about entities, without blank nodes of their own.
+pub(super) fn statements_of(entities: &[&str], graph: &Graph) -> String {
+    let mut text = "CONSTRUCT { ?s ?p ?o } WHERE { VALUES ?s {".to_owned();
+    for entity in entities {
+        let _ = write!(text, " <{entity}>");
+    }
+    let _ = write!(text, " }} {} }}", within(graph, "?s ?p ?o"));
+    text
+}
+
+/// What is to be done about one entity.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'a> {
+    pub(super) entity: &'a str,
+    /// How far the blank nodes reach of what is stored; `None` where that must be asked for.
+    pub(super) old: Option<Reach>,
+    /// Nothing when it is only removed.
+    pub(super) new: Option<&'a Description>,
+}
+
+impl Step<'_> {
+    pub(super) fn lines(&self) -> &[u8] {
+        self.new.map_or(&[], |description| &description.lines)
+    }
+}
+
+/// One update that removes what is stored of entities and inserts what is stated now. `stored` has
+/// how far the blank nodes reach of each entity that is stored. Each graph of a resource is named by
+/// its `entity`.
+pub(super) fn update(
+    steps: &[Step<'_>],
+    stored: &HashMap<&str, Reach>,
+    graph: &Graph,
+) -> Result<String, SparqlError> {
+    if *graph == Graph::OfResource {
+        let mut text = String::new();
+        for step in steps.iter().filter(|step| stored.contains_key(step.entity)) {
+            let _ = writeln!(text, "DROP SILENT GRAPH <{}> ;", step.entity);
+        }
+        let graphs = steps.iter().map(|step| (Some(step.entity), step.lines()));
+        text.push_str(&insert_into(graphs)?);
+        return Ok(text);
+    }
+    let removed: Vec<Replacement<'_>> = steps
+        .iter()
+        .filter_map(|step| {
+            let old = *stored.get(step.entity)?;
+            Some(Replacement { entity: step.entity, old, new: b"" })
+        })
+        .collect();
+    let graph = graph.of("").filter(|graph| !graph.is_empty());
+    let inserted = steps.iter().map(|step| (graph, step.lines()));
+    // What is inserted is one operation: a label must not come in two.
+    Ok(replace(graph, &removed)? + &insert_into(inserted)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_name_the_graph() {
+        let named = Graph::Named("http://h/g".to_owned());
+        assert_eq!(
+            stored(&["http://h/a", "http://h/b"], &named),
+            "SELECT DISTINCT ?r WHERE { VALUES ?r { <http://h/a> <http://h/b> } GRAPH <http://h/g> { ?r ?p ?o } }"
+        );
+        assert_eq!(
+            description("http://h/a", &Graph::Default, 1),
+            format!(
+                "CONSTRUCT {{ ?s ?p ?o }} WHERE {{ {{ VALUES ?s {{ <http://h/a> }} ?s ?p ?o }} UNION \
+                 {{ <http://h/a> ?p1 ?n1 . FILTER(isBlank(?n1)) ?n1 <{REST}>* ?s . FILTER(isBlank(?s)) ?s ?p ?o }} }}"
+            )
+        );
+    }
+}
