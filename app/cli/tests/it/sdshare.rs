@@ -103,11 +103,11 @@ fn killed_sources_and_runs_leave_copies_that_are_completed() {
         let mut text = String::new();
         for entity in 0..=random.below(8) {
             let (name, value) = (number * 100 + entity, random.below(1_000_000));
-            write!(
+            writeln!(
                 text,
                 "<http://id.example/{name}> <http://ns.example/value> \"{value}\" ; \
                  <http://ns.example/part> [ <http://ns.example/of> {value} ; \
-                 <http://ns.example/next> [ <http://ns.example/of> \"{name}\" ] ] .\n"
+                 <http://ns.example/next> [ <http://ns.example/of> \"{name}\" ] ] ."
             )
             .unwrap();
         }

@@ -157,7 +157,7 @@ impl Service {
             },
             Self::Receiver => Words {
                 name: "receiver",
-                example: "push:http://localhost:8080/sdshare-push",
+                example: "push:http://localhost:8080/api/v1/sets/NAME/push",
                 url: "receiver.url",
                 denied: "receiver.denied",
                 failed: "receiver.failed",
