@@ -15,7 +15,8 @@ use oxrdf::{Graph, NamedOrBlankNode, Term, Triple, TripleRef};
 
 /// What separates a release from the one before it: most statements removed and added, over all
 /// entities. Of the last, 1,862 are those of entities that are new or gone, and 640 are lists in
-/// another order.
+/// another order. The best known pairing of old and new blank nodes, which names that come of one
+/// version cannot have, leaves 3,657; which blank node is which left aside, 2,915 remain.
 const RELEASES: [(&str, usize); 5] =
     [("1.1", usize::MAX), ("1.2", usize::MAX), ("1.3", usize::MAX), ("1.4", 9_300), ("1.5", 3_950)];
 
@@ -85,6 +86,9 @@ fn brick_releases_differ_by_few_statements() {
         let triples = release(&folder.join(name).join("Brick.ttl"));
         let entities = Entities::new(triples.iter().map(Triple::as_ref));
         assert_eq!(entities.findings().unreached_count, 0, "{name}");
+        if name >= "1.3" {
+            assert_eq!(entities.findings().shared_count, 0, "a statement counts once: {name}");
+        }
         let judge = Judge::new(&triples);
         let mut now = BTreeMap::new();
         for description in entities.descriptions(DescriptionLimits::default()) {
