@@ -47,7 +47,10 @@ impl Source {
         let log = log_path(&settings.folder, name)?;
         let mut command = Command::new(program);
         command.env("ABREAST_LOG_FORMAT", "text");
-        command.arg("serve").args(arguments).args(["--listen", "127.0.0.1:0"]);
+        command.arg("serve").args(arguments);
+        if !arguments.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
         let mut server = Server::start(&mut command, &log)?;
         let mut address = None;
         wait_until("starting abreast serve", Duration::from_secs(60), || {

@@ -55,11 +55,17 @@ impl Http {
 
     /// POSTs a body to a path; `header` is whole lines.
     pub(crate) fn post(&mut self, path: &str, header: &str, body: &[u8]) -> Result<Answer> {
-        self.ask(
-            &format!("POST {path}"),
-            &format!("{header}Content-Length: {}\r\n", body.len()),
-            body,
-        )
+        self.send("POST", path, header, body)
+    }
+
+    /// PUTs a body to a path; `header` is whole lines.
+    pub(crate) fn put(&mut self, path: &str, header: &str, body: &[u8]) -> Result<Answer> {
+        self.send("PUT", path, header, body)
+    }
+
+    fn send(&mut self, method: &str, path: &str, header: &str, body: &[u8]) -> Result<Answer> {
+        let header = format!("{header}Content-Length: {}\r\n", body.len());
+        self.ask(&format!("{method} {path}"), &header, body)
     }
 
     fn ask(&mut self, what: &str, header: &str, body: &[u8]) -> Result<Answer> {

@@ -16,6 +16,7 @@ mod same;
 mod samples;
 mod settings;
 mod static_site;
+mod thesaurus;
 mod tree;
 mod wrk;
 
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 16] = [
+const BENCHES: [(&str, &str, Bench); 18] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
@@ -43,6 +44,8 @@ const BENCHES: [(&str, &str, Bench); 16] = [
     ("contents", "Keeping a million small contents", benches::contents::run),
     ("index", "Documents of very large sets", benches::index::run),
     ("rdf", "Importing ten million statements", benches::rdf::run),
+    ("entities", "Serving a million entities", benches::entities::run),
+    ("rdf-copy", "Copies of entities", benches::rdf_copy::run),
     ("real", "Real collections, followed", benches::real::run),
 ];
 

@@ -4,26 +4,18 @@ use crate::report::Report;
 use crate::run::{Usage, log_path, settle, timed};
 use crate::samples::{Samples, number};
 use crate::settings::Settings;
-use anyhow::{Context as _, Result};
+use crate::thesaurus::{self, STATEMENTS};
+use anyhow::Result;
 use serde_json::json;
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-
-/// Statements about each entity.
-const STATEMENTS: usize = 10;
 
 pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let abreast = crate::abreast::binary(settings)?;
     let entities = settings.size(1_000_000, 20_000);
-    let folder = settings.folder.join("rdf");
-    std::fs::create_dir_all(&folder)?;
-    let states = [0, 1].map(|version| folder.join(format!("{entities}-{version}.nt")));
-    for (version, path) in states.iter().enumerate() {
-        if !path.exists() {
-            generate(path, entities, version)?;
-        }
-    }
+    let states = [
+        thesaurus::file(settings, entities, None)?,
+        thesaurus::file(settings, entities, Some(100))?,
+    ];
     let (mut limit, mut first, mut changed, mut same) =
         <(Samples, Samples, Samples, Samples)>::default();
     let mut memory = Samples::default();
@@ -72,7 +64,13 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn import(settings: &Settings, abreast: &Path, data: &Path, path: &Path) -> Result<Usage> {
+/// Makes the statements of a file the state of the set `data`.
+pub(super) fn import(
+    settings: &Settings,
+    abreast: &Path,
+    data: &Path,
+    path: &Path,
+) -> Result<Usage> {
     let (data, path) = (data.to_string_lossy(), path.to_string_lossy());
     let arguments = ["import", "data", &*path, "--data", &*data];
     Ok(timed(abreast, &arguments, &settings.folder, &log_path(&settings.folder, "import")?)?.0)
@@ -84,33 +82,4 @@ fn sort_and_read(settings: &Settings, path: &Path) -> Result<f64> {
     let log = log_path(&settings.folder, "sort")?;
     let shell = PathBuf::from("/bin/sh");
     Ok(timed(&shell, &["-c", &command], &settings.folder, &log)?.0.seconds)
-}
-
-/// A thesaurus in sorted N-Triples.
-fn generate(path: &Path, entities: usize, version: usize) -> Result<()> {
-    let part = path.with_extension("part");
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(&part)?);
-    for number in 0..entities {
-        let subject = format!("<http://id.example.org/authorities/sh{number:08}>");
-        let note = if version > 0 && number % 100 == 7 { "changed" } else { "note" };
-        let (day, broader, related) = (number % 28 + 1, number / 10, number * 7_919 % entities);
-        let agent = number % 5_000;
-        let terms = "http://purl.org/dc/terms/";
-        let skos = "http://www.w3.org/2004/02/skos/core#";
-        writeln!(
-            out,
-            "{subject} <{terms}created> \"2026-01-{day:02}\"^^<http://www.w3.org/2001/XMLSchema#date> .\n\
-             {subject} <{terms}creator> <http://id.example.org/agents/{agent}> .\n\
-             {subject} <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{skos}Concept> .\n\
-             {subject} <{skos}altLabel> \"Alternative {number} of a heading\"@en .\n\
-             {subject} <{skos}broader> <http://id.example.org/authorities/sh{broader:08}> .\n\
-             {subject} <{skos}inScheme> <http://id.example.org/authorities> .\n\
-             {subject} <{skos}notation> \"sh{number:08}\" .\n\
-             {subject} <{skos}note> \"A {note} about the heading number {number}, longer than the others\" .\n\
-             {subject} <{skos}prefLabel> \"Heading {number}\"@en .\n\
-             {subject} <{skos}related> <http://id.example.org/authorities/sh{related:08}> ."
-        )?;
-    }
-    out.into_inner().context("cannot write a file of statements")?;
-    Ok(std::fs::rename(part, path)?)
 }
