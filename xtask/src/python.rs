@@ -12,8 +12,9 @@ use crate::process::{find_program, is_set, run_quietly, target, with_retries};
 /// Packages of the environment. `resync` imports `distutils`, which Python 3.12 dropped and
 /// setuptools still brings, and `defusedxml`, which it does not declare. pywb brings warcio:
 /// programs of archives, which read packed copies. memento_client asks for versions by date.
-/// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery.
-const REQUIREMENTS: [&str; 7] = [
+/// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery. pyoxigraph judges whether
+/// two graphs are the same.
+const REQUIREMENTS: [&str; 8] = [
     "setuptools<81",
     "resync==2.0.1",
     "defusedxml",
@@ -21,6 +22,7 @@ const REQUIREMENTS: [&str; 7] = [
     "moto[server]==5.2.5",
     "memento_client==0.6.1",
     "Flask-WebSub[celery]==0.4.1",
+    "pyoxigraph==0.5.13",
 ];
 
 /// Interpreters in order of preference: the newest that still has `distutils` of its own first.

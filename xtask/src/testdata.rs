@@ -28,7 +28,7 @@ pub(crate) struct Collection {
 }
 
 /// Everything that is prepared.
-pub(crate) const COLLECTIONS: [Collection; 3] = [
+pub(crate) const COLLECTIONS: [Collection; 5] = [
     Collection {
         folder: "iso-codes",
         variable: "ABREAST_TEST_ISO_CODES_DIR",
@@ -52,6 +52,22 @@ pub(crate) const COLLECTIONS: [Collection; 3] = [
         inside: "rdflib-7.6.0",
         files_at_least: 8_000,
         fetch: |folder| unpack_python_package("rdflib==7.6.0", "--no-binary", folder),
+    },
+    Collection {
+        folder: "bioregistry-0.11.0",
+        variable: "ABREAST_TEST_BIOREGISTRY_OLD_DIR",
+        title: "the Bioregistry of April 2024, a record for each prefix",
+        inside: "bioregistry/data",
+        files_at_least: 1,
+        fetch: |folder| unpack_python_package("bioregistry==0.11.0", "--only-binary", folder),
+    },
+    Collection {
+        folder: "bioregistry-0.12.0",
+        variable: "ABREAST_TEST_BIOREGISTRY_NEW_DIR",
+        title: "the Bioregistry of February 2025",
+        inside: "bioregistry/data",
+        files_at_least: 1,
+        fetch: |folder| unpack_python_package("bioregistry==0.12.0", "--only-binary", folder),
     },
 ];
 

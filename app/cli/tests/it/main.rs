@@ -25,6 +25,7 @@ mod packed;
 mod push;
 mod rdf;
 mod real;
+mod real_rdf;
 mod sdshare;
 mod sdshare_server;
 mod selection;

@@ -1,0 +1,198 @@
+//! Real data sets of RDF as entities, over SDShare into files of N-Quads: after each release the
+//! copy is the source, as another library judges it.
+
+use crate::world::{Source, abreast};
+use abreast_testkit::{eventually_ok, provided, run};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whether the graphs of two groups of files are isomorphic; blank nodes belong to their file.
+const JUDGE: &str = r#"
+import sys
+import pyoxigraph as ox
+
+FORMATS = {"nt": ox.RdfFormat.N_TRIPLES, "nq": ox.RdfFormat.N_QUADS, "ttl": ox.RdfFormat.TURTLE}
+
+def graph(paths):
+    graph = ox.Dataset()
+    for number, path in enumerate(paths):
+        def own(term):
+            if isinstance(term, ox.BlankNode):
+                return ox.BlankNode(f"f{number}x{term.value}")
+            return term
+        format = FORMATS[path.rsplit(".", 1)[1]]
+        for quad in ox.parse(path=path, format=format, base_iri="http://base.example/"):
+            graph.add(ox.Quad(own(quad.subject), quad.predicate, own(quad.object)))
+    graph.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
+    return {str(quad) for quad in graph}
+
+split = sys.argv.index("--")
+source, copy = graph(sys.argv[1:split]), graph(sys.argv[split + 1:])
+lost, added = sorted(source - copy), sorted(copy - source)
+print(len(source), "statements;", len(lost), "lost;", len(added), "added", *lost[:3], *added[:3], sep="\n")
+sys.exit(1 if lost or added else 0)
+"#;
+
+/// Publishes one release after the other, and follows them. Each has its files' names and texts.
+fn follow(python: &Path, releases: &[Vec<(String, String)>]) {
+    let temporary = tempfile::tempdir().unwrap();
+    let (original, copy) = (temporary.path().join("data"), temporary.path().join("copy"));
+    fs::create_dir(&original).unwrap();
+    let source = Source::start(&original, 0, &["--origin", "rdf"]);
+    let (overview, target) =
+        (format!("{}sdshare", source.url()), format!("nquads:{}", copy.display()));
+    let with_ending = |folder: &Path, endings: &[&str]| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let has = |path: &PathBuf| {
+            path.extension().is_some_and(|end| endings.iter().any(|ending| end == *ending))
+        };
+        paths.filter(has).collect()
+    };
+    for release in releases {
+        for old in with_ending(&original, &["nt", "ttl"]) {
+            fs::remove_file(old).unwrap();
+        }
+        for (name, text) in release {
+            let aside = temporary.path().join("aside");
+            fs::write(&aside, text).unwrap();
+            fs::rename(aside, original.join(name)).unwrap();
+        }
+        eventually_ok("the copy is the release", || {
+            let mut sync = abreast();
+            sync.args(["sync", &overview, &target, "--quiet", "--max-delete", "100%"]);
+            let output = run(&mut sync);
+            if !output.status.success() {
+                return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+            }
+            let mut judge = Command::new(python);
+            judge.args(["-c", JUDGE]).args(with_ending(&original, &["nt", "ttl"])).arg("--");
+            let judged = run(judge.args(with_ending(&copy, &["nq"])));
+            let text = String::from_utf8_lossy(&judged.stdout).into_owned();
+            if judged.status.success() {
+                println!("{text}");
+                return Ok(());
+            }
+            Err(text + &String::from_utf8_lossy(&judged.stderr))
+        });
+    }
+    let audit = run(abreast().args(["audit", &overview, &target, "--full"]));
+    assert_eq!(audit.status.code(), Some(0), "{}", String::from_utf8_lossy(&audit.stdout));
+}
+
+#[test]
+fn five_releases_of_brick_arrive_as_entities() {
+    let name = "Brick as entities";
+    let Some(python) = provided(name, "ABREAST_TEST_PYTHON") else { return };
+    let Some(folder) = provided(name, "ABREAST_TEST_BRICK_DIR") else { return };
+    let releases = ["1.1", "1.2", "1.3", "1.4", "1.5"].map(|release| {
+        let text = fs::read_to_string(folder.join(release).join("Brick.ttl")).unwrap();
+        vec![("Brick.ttl".to_owned(), text)]
+    });
+    follow(&python, &releases);
+}
+
+#[test]
+fn two_releases_of_the_bioregistry_arrive_as_entities() {
+    let name = "Bioregistry as entities";
+    let Some(python) = provided(name, "ABREAST_TEST_PYTHON") else { return };
+    let Some(old) = provided(name, "ABREAST_TEST_BIOREGISTRY_OLD_DIR") else { return };
+    let Some(new) = provided(name, "ABREAST_TEST_BIOREGISTRY_NEW_DIR") else { return };
+    let release = |folder: &Path| {
+        let text = fs::read_to_string(folder.join("bioregistry.json")).unwrap();
+        vec![("bioregistry.nt".to_owned(), bioregistry(&serde_json::from_str(&text).unwrap()))]
+    };
+    follow(&python, &[release(&old), release(&new), release(&old)]);
+}
+
+#[test]
+fn the_iso_codes_arrive_as_concepts() {
+    let name = "iso-codes as concepts";
+    let Some(python) = provided(name, "ABREAST_TEST_PYTHON") else { return };
+    let Some(folder) = provided(name, "ABREAST_TEST_ISO_CODES_DIR") else { return };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder.join("iso-codes/json")).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        if !name.starts_with("schema") {
+            let text = fs::read_to_string(entry.path()).unwrap();
+            files.push((
+                name.replace("json", "ttl"),
+                concepts(&serde_json::from_str(&text).unwrap()),
+            ));
+        }
+    }
+    let few = files[..files.len() / 2].to_vec();
+    follow(&python, &[few, files]);
+}
+
+/// The Bioregistry as N-Triples: a resource for each prefix, with a property for each key; an
+/// object of JSON is a blank node, a list several values.
+fn bioregistry(records: &Value) -> String {
+    fn put(out: &mut String, blanks: &mut usize, subject: &str, key: &str, value: &Value) {
+        let predicate = format!("<https://bioregistry.example/schema#{}>", encoded(key));
+        match value {
+            Value::Array(values) => {
+                values.iter().for_each(|value| put(out, blanks, subject, key, value));
+            }
+            Value::Object(fields) => {
+                *blanks += 1;
+                let node = format!("_:b{blanks}");
+                writeln!(out, "{subject} {predicate} {node} .").unwrap();
+                fields.iter().for_each(|(key, value)| put(out, blanks, &node, key, value));
+            }
+            Value::String(text) => {
+                writeln!(out, "{subject} {predicate} {} .", literal(text)).unwrap();
+            }
+            other => writeln!(out, "{subject} {predicate} \"{other}\" .").unwrap(),
+        }
+    }
+    let (mut out, mut blanks) = (String::new(), 0);
+    for (prefix, fields) in records.as_object().unwrap() {
+        let subject = format!("<https://bioregistry.example/registry/{}>", encoded(prefix));
+        for (key, value) in fields.as_object().unwrap() {
+            put(&mut out, &mut blanks, &subject, key, value);
+        }
+    }
+    out
+}
+
+/// Codes as SKOS: a scheme for each list, a concept for each code, names as labels.
+fn concepts(lists: &Value) -> String {
+    const SKOS: &str = "http://www.w3.org/2004/02/skos/core#";
+    let mut out = format!("@prefix skos: <{SKOS}> .\n");
+    for (list, codes) in lists.as_object().unwrap() {
+        let scheme = format!("https://iso.example/{list}");
+        writeln!(out, "<{scheme}> a skos:ConceptScheme .").unwrap();
+        for code in codes.as_array().unwrap() {
+            let keys = ["alpha_3", "code", "alpha_4", "alpha_2"];
+            let name = keys.iter().find_map(|key| code[*key].as_str()).unwrap();
+            let concept = format!("<{scheme}/{}>", encoded(name));
+            writeln!(out, "{concept} a skos:Concept ; skos:inScheme <{scheme}> .").unwrap();
+            for (key, value) in code.as_object().unwrap() {
+                let text = literal(value.as_str().unwrap());
+                match key.as_str() {
+                    "name" => writeln!(out, "{concept} skos:prefLabel {text}@en ."),
+                    "common_name" | "official_name" => {
+                        writeln!(out, "{concept} skos:altLabel {text}@en .")
+                    }
+                    _ => writeln!(out, "{concept} <https://iso.example/schema#{key}> {text} ."),
+                }
+                .unwrap();
+            }
+        }
+    }
+    out
+}
+
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    abreast_webtypes::encode_segment(text.as_bytes(), &mut out);
+    out
+}
+
+fn literal(text: &str) -> String {
+    oxrdf::Literal::new_simple_literal(text).to_string()
+}
