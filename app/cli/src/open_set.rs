@@ -174,6 +174,7 @@ impl SetOpener<'_> {
         let representations = self.kept(Representations::elsewhere());
         let mut options = RdfOptions::new(crate::rdf::temporary_folder(self.stores)?);
         options.digests = origin.digests;
+        options.hold_deletions = origin.hold_deletions;
         options.skolemize.clone_from(&origin.skolemize);
         options.sort.graphs.clone_from(&origin.graphs);
         let record = Some(crate::rdf::record_of_files(&options, slug));

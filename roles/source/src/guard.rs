@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 const MANY: u64 = 1_000;
 /// A set of at least this size that becomes smaller by more than half is held.
 const FEW: u64 = 10;
+/// How long deletions are held, unless the user wants it otherwise.
+pub(crate) const HOLD: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Deletions that follow each other within this time are judged together.
 const LATELY: Duration = Duration::from_secs(600);
 

@@ -54,7 +54,7 @@ impl WatchOptions {
             events: true,
             follow_links: false,
             filter: Arc::default(),
-            hold_deletions: Duration::from_secs(7 * 24 * 3_600),
+            hold_deletions: crate::guard::HOLD,
             confirm_deletions: false,
         }
     }

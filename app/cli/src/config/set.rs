@@ -77,6 +77,7 @@ pub(crate) struct RdfOrigin {
     pub(crate) graphs: Vec<String>,
     pub(crate) namespace: String,
     pub(crate) digests: abreast_source::DigestPolicy,
+    pub(crate) hold_deletions: Duration,
 }
 
 /// Where descriptions of entities come from.
@@ -203,6 +204,7 @@ pub(super) fn check_set(
             graphs: set.graphs,
             namespace,
             digests,
+            hold_deletions,
         })
     } else {
         Origin::Folder(FolderOrigin {

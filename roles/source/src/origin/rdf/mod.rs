@@ -37,6 +37,7 @@ use abreast_webtypes::Timestamp;
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The media type of an entity's bytes.
 pub const MEDIA_TYPE: &str = "application/n-triples";
@@ -52,6 +53,9 @@ pub struct RdfOptions {
     pub sort: SortOptions,
     /// Record deletions however many there are.
     pub confirm_deletions: bool,
+    /// How long a watch holds deletions that are more than the guard allows ([`crate::Deletions`]);
+    /// zero for not at all.
+    pub hold_deletions: Duration,
     /// The beginning of the IRIs that blank nodes get which are the object of several subjects, or
     /// of none; `None`: they have copies, and are not published.
     pub skolemize: Option<String>,
@@ -65,6 +69,7 @@ impl RdfOptions {
             descriptions: DescriptionOptions::default(),
             sort: SortOptions::new(temporary),
             confirm_deletions: false,
+            hold_deletions: crate::guard::HOLD,
             skolemize: None,
         }
     }

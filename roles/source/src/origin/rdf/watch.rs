@@ -13,7 +13,7 @@ use abreast_core::{ChangeLog, Clock as _, ErrorKind, SetId, SystemClock};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -104,6 +104,8 @@ struct Shared {
     stopping: Arc<AtomicBool>,
     lock: Mutex<()>,
     changed: Condvar,
+    /// Since when deletions are held.
+    held: Mutex<Option<Instant>>,
 }
 
 impl RdfWatch {
@@ -176,7 +178,8 @@ impl Shared {
                 }
                 Ok(files) => {
                     let pause = (begun.elapsed() * SHARE).clamp(PAUSE.0, PAUSE.1);
-                    let confirmed = self.status.is_confirmed();
+                    let confirmed =
+                        self.status.is_confirmed() || self.hold_is_over(&folder.options);
                     // What is new must stay as it is for a moment; at the start it is taken as it is.
                     let settled = read.is_none() || last.as_ref() == Some(&files);
                     if read.is_none()
@@ -206,7 +209,8 @@ impl Shared {
     /// Makes the files the complete state of the set.
     fn read(&self, folder: &mut RdfFolder, files: &[Seen]) -> Result<(), RdfError> {
         self.status.set(WatchState::Scanning);
-        folder.options.confirm_deletions = self.status.take_confirmed();
+        folder.options.confirm_deletions =
+            self.status.take_confirmed() || self.may_delete(&folder.options);
         let result = folder.replace(files);
         self.report(&folder.path.display(), &result);
         result.map(drop)
@@ -217,7 +221,7 @@ impl Shared {
         while !self.is_stopping() {
             self.status.set(WatchState::Scanning);
             let confirmed = self.status.take_confirmed();
-            set.options.confirm_deletions = confirmed;
+            set.options.confirm_deletions = confirmed || self.may_delete(&set.options);
             let result = set.read();
             self.report(&set.sparql.url, &result);
             let failed = result.is_err_and(|error| !matches!(error, RdfError::Deletions { .. }));
@@ -245,6 +249,7 @@ impl Shared {
                 self.status
                     .set_blank_nodes(report.shared_blank_nodes, report.unreached_blank_nodes);
                 self.status.set_held(None);
+                *self.held() = None;
                 self.status.scanned(now, 0);
                 self.status.set(WatchState::Watching);
             }
@@ -257,6 +262,7 @@ impl Shared {
                     held.of
                 );
                 self.status.set_held(Some(*held));
+                self.held().get_or_insert_with(Instant::now);
                 self.status.scanned(now, 0);
                 self.status.set(WatchState::Watching);
             }
@@ -278,6 +284,20 @@ impl Shared {
                 self.status.set(WatchState::Watching);
             }
         }
+    }
+
+    /// Whether deletions have been held for as long as they are to be.
+    fn hold_is_over(&self, options: &RdfOptions) -> bool {
+        self.held().is_some_and(|since| since.elapsed() >= options.hold_deletions)
+    }
+
+    /// Whether deletions are recorded, however many they are.
+    fn may_delete(&self, options: &RdfOptions) -> bool {
+        options.hold_deletions.is_zero() || self.hold_is_over(options)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_stopping(&self) -> bool {
@@ -324,6 +344,21 @@ mod tests {
         shared.wait(Duration::from_secs(600), true);
         shared.wait(time, false);
         assert!(begun.elapsed() >= time);
+    }
+
+    #[test]
+    fn deletions_are_held_for_as_long_as_is_wanted() {
+        let (shared, mut options) = (Shared::default(), RdfOptions::new("."));
+        assert!(!shared.may_delete(&options));
+        *shared.held() = Some(Instant::now());
+        assert!(!shared.may_delete(&options));
+        options.hold_deletions = Duration::from_millis(1);
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(shared.may_delete(&options));
+        *shared.held() = None;
+        assert!(!shared.may_delete(&options));
+        options.hold_deletions = Duration::ZERO;
+        assert!(shared.may_delete(&options));
     }
 
     #[test]
