@@ -11,16 +11,18 @@ use std::process::Command;
 
 /// Whether the graphs of two groups of files are isomorphic; blank nodes belong to their file.
 const JUDGE: &str = r#"
+import collections
 import sys
 import pyoxigraph as ox
 
 FORMATS = {"nt": ox.RdfFormat.N_TRIPLES, "nq": ox.RdfFormat.N_QUADS, "ttl": ox.RdfFormat.TURTLE}
-
 # Blank nodes of several entities, or of none, are published with an IRI [rdf11-concepts §3.5].
 SKOLEM = "https://id.example/.well-known/genid/"
 
-def graph(paths):
-    graph = ox.Dataset()
+# The statements without blank nodes, and each group of connected blank nodes with its statements
+# in a canonical form: two graphs are isomorphic if these are the same.
+def parts(paths):
+    ground, of_node = set(), collections.defaultdict(set)
     for number, path in enumerate(paths):
         def own(term):
             if isinstance(term, ox.NamedNode) and term.value.startswith(SKOLEM):
@@ -30,15 +32,36 @@ def graph(paths):
             return term
         format = FORMATS[path.rsplit(".", 1)[1]]
         for quad in ox.parse(path=path, format=format, base_iri="http://base.example/"):
-            graph.add(ox.Quad(own(quad.subject), quad.predicate, own(quad.object)))
-    graph.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
-    return {str(quad) for quad in graph}
+            statement = (own(quad.subject), quad.predicate, own(quad.object))
+            nodes = [term for term in statement if isinstance(term, ox.BlankNode)]
+            for node in nodes:
+                of_node[node].add(statement)
+            if not nodes:
+                ground.add(statement)
+    groups, seen = collections.Counter(), set()
+    for first in of_node:
+        waiting, group = [first], ox.Dataset()
+        while waiting:
+            node = waiting.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            for statement in of_node[node]:
+                group.add(ox.Quad(*statement))
+                waiting += [term for term in statement if isinstance(term, ox.BlankNode)]
+        if len(group):
+            group.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
+            groups["\n".join(sorted(str(quad) for quad in group))] += 1
+    return ground, groups
 
 split = sys.argv.index("--")
-source, copy = graph(sys.argv[1:split]), graph(sys.argv[split + 1:])
-lost, added = sorted(source - copy), sorted(copy - source)
-print(len(source), "statements;", len(lost), "lost;", len(added), "added", *lost[:3], *added[:3], sep="\n")
-sys.exit(1 if lost or added else 0)
+source, copy = parts(sys.argv[1:split]), parts(sys.argv[split + 1:])
+lost, added = source[0] - copy[0], copy[0] - source[0]
+lost_groups, added_groups = source[1] - copy[1], copy[1] - source[1]
+print(len(source[0]), "statements;", sum(source[1].values()), "groups of blank nodes")
+print("lost:", len(lost), lost_groups.total(), "added:", len(added), added_groups.total())
+print(*list(lost)[:3], *list(added)[:3], *list(lost_groups)[:1], *list(added_groups)[:1], sep="\n")
+sys.exit(1 if lost or added or lost_groups or added_groups else 0)
 "#;
 
 /// Publishes one release after the other, and follows them. Each has its files' names and texts.
