@@ -275,8 +275,10 @@ impl Shared {
                 self.status.set(WatchState::Failed(error.to_string()));
             }
             Err(error) => {
-                let cause = std::error::Error::source(error)
-                    .map_or(String::new(), |cause| format!(": {cause}"));
+                // Most errors have their cause in their own text.
+                let cause = std::error::Error::source(error).map(ToString::to_string);
+                let cause = cause.filter(|cause| !error.to_string().contains(cause));
+                let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
                 tracing::error!(
                     "cannot read {name}: {error}{cause}; what was published stays until that is changed"
                 );
