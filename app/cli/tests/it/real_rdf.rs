@@ -72,10 +72,10 @@ fn follow(python: &Path, releases: &[Vec<(String, String)>]) {
     // Releases take away more than the guards of both sides let pass.
     let config = temporary.path().join("abreast.toml");
     let text = format!(
-        "data = {:?}\n[[set]]\nname = \"set\"\norigin = \"rdf\"\nfolder = {:?}\nhold_deletions = \"0s\"\n\
+        "data = \"{}\"\n[[set]]\nname = \"set\"\norigin = \"rdf\"\nfolder = \"{}\"\nhold_deletions = \"0s\"\n\
          skolemize = \"https://id.example\"\n",
-        temporary.path().join("data"),
-        original
+        temporary.path().join("data").display(),
+        original.display()
     );
     fs::write(&config, text).unwrap();
     let source = Source::start_config(config.to_str().unwrap());
@@ -109,11 +109,8 @@ fn follow(python: &Path, releases: &[Vec<(String, String)>]) {
             judge.args(["-c", JUDGE]).args(with_ending(&original, &["nt", "ttl"])).arg("--");
             let judged = run(judge.args(with_ending(&copy, &["nq"])));
             let text = String::from_utf8_lossy(&judged.stdout).into_owned();
-            if judged.status.success() {
-                println!("{text}");
-                return Ok(());
-            }
-            Err(text + &String::from_utf8_lossy(&judged.stderr))
+            let errors = String::from_utf8_lossy(&judged.stderr);
+            if judged.status.success() { Ok(()) } else { Err(text + &errors) }
         });
     }
     let audit = run(abreast().args(["audit", &overview, &target, "--full"]));
@@ -174,13 +171,17 @@ fn bioregistry(records: &Value) -> String {
         let predicate = format!("<https://bioregistry.example/schema#{}>", encoded(key));
         match value {
             Value::Array(values) => {
-                values.iter().for_each(|value| put(out, blanks, subject, key, value));
+                for value in values {
+                    put(out, blanks, subject, key, value);
+                }
             }
             Value::Object(fields) => {
                 *blanks += 1;
                 let node = format!("_:b{blanks}");
                 writeln!(out, "{subject} {predicate} {node} .").unwrap();
-                fields.iter().for_each(|(key, value)| put(out, blanks, &node, key, value));
+                for (key, value) in fields {
+                    put(out, blanks, &node, key, value);
+                }
             }
             Value::String(text) => {
                 writeln!(out, "{subject} {predicate} {} .", literal(text)).unwrap();
