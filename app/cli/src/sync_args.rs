@@ -105,7 +105,7 @@ pub(crate) struct SyncArgs {
     /// Print the effect of the filters on each resource, and the deciding rule; change nothing
     #[arg(long, conflicts_with_all = ["follow", "dry_run"])]
     pub(crate) test_filter: bool,
-    /// Compare the copy with the whole Resource List, and restore missing or altered files
+    /// Compare the copy with all that the Source lists, and restore missing or altered files
     #[arg(long)]
     pub(crate) baseline: bool,
     /// With --baseline: compare the digests of all files, not only lengths and times

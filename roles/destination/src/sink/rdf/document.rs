@@ -49,6 +49,9 @@ pub(super) fn describe(
 ) -> Result<Description, Failure> {
     let item = &task.pending;
     let root = super::iri(&item.uri)?;
+    if is_description(item, body) {
+        return described(&root, body.bytes);
+    }
     let syntax = syntax_of(body.media_type.as_deref(), item.href(), &item.uri)?;
     let mut statements = Statements::new(graph, &root);
     statements.by_address = item.href() == item.uri;
@@ -59,6 +62,22 @@ pub(super) fn describe(
         statements.read(syntax, body.bytes, item.href())?;
     }
     statements.describe()
+}
+
+/// Whether the bytes are the description as [`describe`] makes it: they came with a list, or were
+/// made of an answer.
+fn is_description(item: &Pending, body: &Body<'_>) -> bool {
+    let is_lines = body.media_type.as_deref() == Some(Syntax::NTriples.media_type());
+    body.file.is_none() && is_lines && (item.body.is_some() || item.describes())
+}
+
+/// The description that canonical lines are.
+fn described(root: &NamedNode, lines: &[u8]) -> Result<Description, Failure> {
+    let has_blank = memchr::memmem::find(lines, b" _:").is_some();
+    let reach = if has_blank { Reach::of(lines, root.as_str()) } else { Ok(Reach::default()) };
+    let reach = reach.map_err(|error| Failure::new("rdf.syntax", error.to_string()))?;
+    let (digest, lines) = (digest_of(lines), lines.to_vec());
+    Ok(Description { lines, digest, entity: None, reach, notices: Vec::new() })
 }
 
 /// The syntax of an answer: by the media type that was sent, or where that is vague, by the one
