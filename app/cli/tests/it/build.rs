@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Kills while a site is written.
 const KILLS: u64 = 40;
@@ -184,6 +184,9 @@ fn killed_build_leaves_a_site_without_dangling_names() {
     let places = places();
     let (kills, mut random) = (kills(KILLS), Random::new(seed(7)));
     let more = ["--copy", "--gzip", "--changes-per-list", "7"];
+    let begun = Instant::now();
+    build(&places.original, &places.site, base, &more);
+    let whole = begun.elapsed().as_micros() as u64;
     let mut killed = 0;
     for round in 0..kills {
         for _ in 0..12 {
@@ -200,7 +203,7 @@ fn killed_build_leaves_a_site_without_dangling_names() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_micros(random.below(160_000)));
+        std::thread::sleep(Duration::from_micros(random.below(whole * 5 / 4)));
         killed += u64::from(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
