@@ -24,13 +24,12 @@ pub enum Error {
     #[error(transparent)]
     TooLarge(#[from] abreast_rdf::TooLarge),
     /// An input cannot be read, or is wrong.
-    #[error("{name}: {source}")]
+    #[error("{name}: {cause}")]
     Input {
         /// Its name.
         name: String,
         /// What is wrong.
-        #[source]
-        source: abreast_rdf::ReadError,
+        cause: abreast_rdf::ReadError,
     },
     /// Blank nodes cannot get IRIs.
     #[error("{0}")]

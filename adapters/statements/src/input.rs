@@ -134,7 +134,7 @@ pub fn sorted(
                 }
             }
         })
-        .map_err(|source| Error::Input { name, source })?;
+        .map_err(|cause| Error::Input { name, cause })?;
         if let Some(error) = failed {
             return Err(error.into());
         }

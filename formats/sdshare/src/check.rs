@@ -36,7 +36,8 @@ pub(crate) fn check_entry(entry: &Entry, seen: Seen, tally: &mut Tally, findings
     }
     let alternates = || entry.links.iter().filter(|link| link.relation == Relation::Alternate);
     if !seen.content && alternates().next().is_none() {
-        let message = "an entry without content has a link `alternate` [rfc4287 §4.1.2]";
+        let message =
+            "an entry without content has no link `alternate`, which it needs [rfc4287 §4.1.2]";
         add("atom.alternate", message.to_owned());
     }
     for (number, link) in entry.links.iter().enumerate() {

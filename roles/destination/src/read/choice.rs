@@ -117,13 +117,28 @@ fn choose(
     if others.is_empty() {
         return Ok(fallback);
     }
-    if let Some(protocol) = known.map(|mirror| of_copy(protocols, mirror)).transpose()?.flatten() {
+    let begun = known.map(|mirror| of_copy(protocols, mirror)).transpose()?.flatten();
+    let source = known.map(|mirror| mirror.meta(key::SOURCE_URL)).transpose()?.flatten();
+    let is_known = source.is_none_or(|source| source == options.url);
+    if let Some(protocol) = begun.filter(|_| is_known) {
         return Ok(protocol);
     }
-    requests.open(&options.url, HEAD_BYTES, |answer| {
-        let head = AnswerHead { bytes: answer.map_or(&[][..], |begun| &begun.begin) };
-        protocols.iter().find(|protocol| (protocol.recognises)(&head)).unwrap_or(fallback)
-    })
+    requests
+        .open(&options.url, HEAD_BYTES, |answer| {
+            let head = AnswerHead { bytes: answer.map_or(&[][..], |begun| &begun.begin) };
+            protocols.iter().find(|protocol| (protocol.recognises)(&head)).unwrap_or(fallback)
+        })
+        .and_then(|found| match begun {
+            Some(begun) if begun.name != found.name => {
+                let message = format!(
+                    "the copy was begun over {}, and {} is an address of {}",
+                    begun.name, options.url, found.name
+                );
+                Err(Error::new("folder.source", ExitCode::Usage, message)
+                    .with_help("give an address of the same protocol, or use another place"))
+            }
+            _ => Ok(found),
+        })
 }
 
 /// The protocol that a copy was begun with.

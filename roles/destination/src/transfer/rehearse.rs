@@ -70,6 +70,7 @@ impl Transfer<'_> {
         task: &Task,
     ) -> Result<Result<Outcome, Failure>, Error> {
         if let Some(robots) = self.rules.robots.as_ref().map(Arc::clone)
+            && task.pending.body.is_none()
             && let Err(failure) = self.requests.run(robots.check(
                 &self.requests.client,
                 task.pending.href(),

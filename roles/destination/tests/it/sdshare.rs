@@ -479,3 +479,50 @@ fn iris_that_differ_in_the_fragment_have_files_of_their_own() {
     assert_eq!(canonical(parsed(&all)), canonical(parsed(&source.statements())));
     assert_eq!(copy.audit(true).exit_code, 0);
 }
+
+#[test]
+fn a_snapshot_without_a_time_is_used() {
+    let source = with_numbers(Habits { page: 100, ..Habits::default() }, 4);
+    source.make_snapshot();
+    source.put_number(2, "second");
+    let feed = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><entry>\
+                <link rel=\"http://www.sdshare.org/2012/core/snapshot\" type=\"text/plain\" href=\"/snapshot\"/>\
+                </entry></feed>";
+    source.answer_first(move |target, _| (target == "/snapshots").then(|| Answer::ok(feed)));
+    let copy = copy_of(&source);
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.summary().created), (0, 4), "{:?}", ran.reported);
+    assert_same(&copy, &source);
+    source.delete_number(3);
+    copy.run();
+    assert_same(&copy, &source);
+}
+
+#[test]
+fn a_dry_run_asks_no_host_that_iris_name() {
+    let source = with_numbers(Habits::default(), 3);
+    source.make_snapshot();
+    let mut copy = copy_of(&source);
+    copy.options.ignore_robots = false;
+    copy.options.dry_run = true;
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.summary().created), (0, 3), "{:?}", ran.reported);
+}
+
+#[test]
+fn a_copy_is_continued_over_its_own_protocol_only() {
+    let source = with_numbers(Habits::default(), 3);
+    source.make_snapshot();
+    source.answer_first(|target, _| {
+        let list = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"/>";
+        (target == "/list.xml").then(|| Answer::ok(list))
+    });
+    let mut copy = copy_of(&source);
+    copy.run();
+    copy.options.url = source.server.url("/list.xml");
+    let ran = copy.try_run();
+    assert_eq!(ran.code(), "folder.source", "{:?}", ran.result);
+    copy.options.url = source.server.url("/collection");
+    copy.run();
+    assert_same(&copy, &source);
+}

@@ -46,6 +46,7 @@ impl Feeds<'_> {
             hosts: &self.hosts,
             most: FRAGMENT_BYTES.min(self.options.max_file_bytes),
             accepts: &self.accepts,
+            has_files: reading.has_files,
             fetched: AtomicU64::new(0),
         };
         let read = sampler.all(&entries, self.options.connections);
@@ -79,6 +80,8 @@ struct Sampler<'a> {
     hosts: &'a Hosts,
     most: u64,
     accepts: &'a AtomicU64,
+    /// Files are not judged as descriptions.
+    has_files: bool,
     fetched: AtomicU64,
 }
 
@@ -144,7 +147,7 @@ impl Sampler<'_> {
             let Some(bytes) = self.fragment(client, link, &mut forms.faults).await? else {
                 continue;
             };
-            let Some(syntax) = syntax else { continue };
+            let Some(syntax) = syntax.filter(|_| !self.has_files) else { continue };
             let triples = match graph::triples(syntax, &bytes, &link.href, 0) {
                 Ok(triples) => triples,
                 Err(message) => {

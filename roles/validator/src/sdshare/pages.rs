@@ -78,6 +78,7 @@ impl Feeds<'_> {
             feed.entries += page.entries;
             feed.bytes += page.bytes;
             let Page { head, kind, entries, mut found, is_complete, .. } = page;
+            reading.has_files |= head.has_files;
             if feed.facts.pages == 1 {
                 if is_url(&url) {
                     self.answers(&url, &facts, page.bytes, &mut found).await;

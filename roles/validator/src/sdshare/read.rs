@@ -36,6 +36,8 @@ pub(super) struct Reading {
     /// Entries of this page that no earlier page has.
     pub(super) fresh: u64,
     pub(super) is_complete: bool,
+    /// Whether its fragments are files, not descriptions.
+    pub(super) has_files: bool,
 }
 
 impl Reading {
@@ -52,6 +54,7 @@ impl Reading {
             ids: HashMap::new(),
             fresh: 0,
             is_complete: false,
+            has_files: false,
         }
     }
 

@@ -53,13 +53,13 @@ impl SdShare {
         }
     }
 
-    /// Hands over everything in the newest snapshot; the time up to which changes are in it.
+    /// Hands over everything in the newest snapshot, if there is one.
     fn each_listed(
         &self,
         requests: &Requests<'_>,
         options: &SyncOptions,
         each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
-    ) -> Result<Option<Timestamp>, Error> {
+    ) -> Result<Option<Snapshot>, Error> {
         let Some(snapshot) = self.newest(requests)? else { return Ok(None) };
         let folder = tempfile::tempdir().map_err(no_temporary)?;
         let downloads = Downloads::new(StateFolder::at(folder.path())?);
@@ -68,7 +68,7 @@ impl SdShare {
         each_description(name, &sorted, &mut |described| {
             each(&listed(name, described.iri, described.lines.len(), &described.digests, 0))
         })?;
-        Ok(Some(snapshot.updated))
+        Ok(Some(snapshot))
     }
 
     /// Hands over the resources that fragments since a time are about; of each feed the latest.
@@ -120,7 +120,7 @@ fn plan_snapshot(run: &mut PlanContext<'_, '_>, snapshot: &Snapshot) -> Result<(
         run.conclude(name, &mut comparison, true)?;
         let mirror = run.planner.mirror;
         run.planner.bodies.keep(mirror, bodies)?;
-        keep_seen(mirror, Some(snapshot.updated))?;
+        keep_seen(mirror, snapshot.updated)?;
         if blanks.unreached > 0 {
             let message = format!(
                 "blank nodes that belong to no resource and are not kept: {}",
@@ -248,7 +248,8 @@ impl Reader for SdShare {
         options: &SyncOptions,
         to: &mut dyn Expecting,
     ) -> Result<(), Error> {
-        let since = self.each_listed(requests, options, &mut |listed| to.listed(listed))?;
+        let snapshot = self.each_listed(requests, options, &mut |listed| to.listed(listed))?;
+        let since = snapshot.and_then(|snapshot| snapshot.updated);
         self.each_fragment(requests, options, since, &mut |listed, time| to.changed(listed, time))
     }
 
@@ -266,7 +267,7 @@ impl Reader for SdShare {
                 run.report.summary.mode = Mode::Incremental;
                 return Ok(());
             };
-            let message = format!("{why}; comparing with the newest snapshot");
+            let message = format!("{why}; comparing with all that the Source has now");
             run.report.notice("gap", &feed, &message);
         }
         let snapshot = self.newest(run.requests)?;
@@ -283,11 +284,12 @@ impl Reader for SdShare {
             return keep_selection(run);
         };
         let is_only = self.feeds.fragments.is_none();
-        if is_only && known >= Some(snapshot.updated) && !run.planner.options.baseline {
+        let is_known = snapshot.updated.is_some() && known >= snapshot.updated;
+        if is_only && is_known && !run.planner.options.baseline {
             return Ok(());
         }
         plan_snapshot(run, &snapshot)?;
-        self.follow(run, Some(snapshot.updated))?;
+        self.follow(run, snapshot.updated)?;
         Ok(())
     }
 

@@ -31,8 +31,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// A snapshot that a feed lists.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
-    /// The time up to which changes are in it.
-    pub(super) updated: Timestamp,
+    /// The time up to which changes are in it, if that is stated.
+    pub(super) updated: Option<Timestamp>,
     /// The feed of its chunks.
     chunks: Option<String>,
     /// Its one file.
@@ -57,9 +57,9 @@ pub(super) fn newest(requests: &Requests<'_>, feed: &str) -> Result<Option<Snaps
         }
         Ok(Go::On)
     })?;
-    if let Some(newest) = &mut newest {
+    if let Some(Snapshot { updated: Some(updated), .. }) = &mut newest {
         // Fragments from then on are read: a clock that is ahead must not hide any.
-        newest.updated = newest.updated.min(read.answered.date.plus_micros(1_000_000));
+        *updated = (*updated).min(read.answered.date.plus_micros(1_000_000));
     }
     Ok(newest)
 }
@@ -70,7 +70,7 @@ impl Snapshot {
         let chunks = chunks.map(|link| link.href.clone());
         let whole = readable(entry, &Relation::Snapshot).cloned();
         let has_any = chunks.is_some() || whole.is_some();
-        Some(Self { updated: entry.updated?, chunks, whole }).filter(|_| has_any)
+        has_any.then_some(Self { updated: entry.updated, chunks, whole })
     }
 
     /// The name of the snapshot in messages.
@@ -224,8 +224,8 @@ fn unreadable(name: &str, error: abreast_statements::Error) -> Error {
         abreast_statements::Error::TooLarge(_) => ("rdf.size", ExitCode::Limit),
         abreast_statements::Error::Io(_) => ("io", ExitCode::Io),
         abreast_statements::Error::Stopped => return Error::cancelled(),
-        abreast_statements::Error::Input { source, .. } => {
-            (source.syntax().map_or("body.read", |fault| fault.code()), ExitCode::SourceInvalid)
+        abreast_statements::Error::Input { cause, .. } => {
+            (cause.syntax().map_or("body.read", |fault| fault.code()), ExitCode::SourceInvalid)
         }
         _ => ("rdf.syntax", ExitCode::SourceInvalid),
     };

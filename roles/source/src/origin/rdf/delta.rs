@@ -142,7 +142,7 @@ pub fn each_row(
         Some(row) => abreast_rdf::read(input.syntax, bytes, &options, &mut |quad| take(row, quad)),
         None => abreast_rdf::read_patch(BufReader::new(bytes), &options, &mut take),
     };
-    read.map_err(|source| Error::Input { name: input.name, source })?;
+    read.map_err(|cause| Error::Input { name: input.name, cause })?;
     failed.map_or(Ok(()), Err)
 }
 
