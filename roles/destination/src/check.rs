@@ -12,7 +12,7 @@ use crate::state::{DATABASE, LOCK, folder_of, state_elsewhere};
 use crate::state_folder::make_folder;
 use abreast_folder::{Folder, Locked};
 use abreast_store::integrity::{Findings, check_mirror};
-use abreast_store::mirror::{Mirror, Row};
+use abreast_store::mirror::{Mirror, Row, Segment};
 use abreast_webtypes::count;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -201,13 +201,20 @@ pub fn repair_copy(
             steps.push(format!("remove {} that killed runs left", count(leftovers, "file")));
         }
     }
-    if !dry_run && !bad.is_empty() {
+    let cut = if kind == "nquads" { short_segments(folder, &mirror)? } else { Vec::new() };
+    if !dry_run && !(bad.is_empty() && cut.is_empty()) {
         mirror.begin()?;
         for row in &bad {
             plan_again(&mirror, row)?;
         }
+        for (segment, length) in &cut {
+            mirror.cut_segment(segment.number, *length)?;
+        }
         mirror.commit()?;
     }
+    steps.extend(cut.iter().map(|(segment, length)| {
+        format!("forget what {} has lost beyond {length} bytes", segment.name)
+    }));
     steps.extend(
         bad.iter().map(|row| format!("fetch {} again with the next `abreast sync`", row.uri)),
     );
@@ -270,6 +277,16 @@ fn each_row(
             visit(row)?;
         }
     }
+}
+
+/// Files that have lost their end, or are missing, and the bytes that they have.
+fn short_segments(folder: &Path, mirror: &Mirror) -> Result<Vec<(Segment, u64)>, Error> {
+    let with_length = |segment: Segment| {
+        let length = std::fs::metadata(folder.join(&segment.name));
+        let length = length.map_or(0, |metadata| metadata.len());
+        (length < segment.length).then_some((segment, length))
+    };
+    Ok(mirror.segments()?.into_iter().filter_map(with_length).collect())
 }
 
 /// Checks the lengths of the files that resources are packed into.

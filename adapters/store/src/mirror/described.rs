@@ -134,6 +134,40 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
+    /// Forgets all records that reach beyond so many bytes of a segment, whose file has no more; the
+    /// segment ends with the last record that is left, and is forgotten when there is none.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn cut_segment(&self, number: i64, bytes: u64) -> Result<(), LogError> {
+        let write = || -> rusqlite::Result<()> {
+            let (end, place) = ("offset + length", params![number, bytes as i64]);
+            for table in ["packed", "superseded"] {
+                let sql = format!("DELETE FROM {table} WHERE segment = ?1 AND {end} > ?2");
+                self.connection.execute(&sql, place)?;
+            }
+            let sql = format!("SELECT max({end}) FROM packed WHERE segment = ?1");
+            match self.connection.query_row(&sql, [number], |row| row.get::<_, Option<i64>>(0))? {
+                Some(end) => self.connection.execute(
+                    "UPDATE segment SET length = ?2, dead = min(dead, ?2) WHERE number = ?1",
+                    [number, end],
+                )?,
+                None => {
+                    let sql = "DELETE FROM superseded WHERE segment = ?1";
+                    self.connection.execute(sql, [number])?;
+                    self.connection.execute("DELETE FROM segment WHERE number = ?1", [number])?
+                }
+            };
+            self.connection.execute(
+                "DELETE FROM superseded WHERE segment = ?1 AND offset >=
+                 (SELECT length FROM segment WHERE number = ?1)",
+                [number],
+            )?;
+            Ok(())
+        };
+        write().map_err(failed(WRITE))
+    }
+
     /// Forgets a segment, whose file is removed.
     ///
     /// # Errors

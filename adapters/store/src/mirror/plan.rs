@@ -248,6 +248,17 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
+    /// Whether anything is to be fetched whose bytes are not in the file of planned bytes and that
+    /// has no address but its URI.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn has_unaddressed(&self) -> Result<bool, LogError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM pending p WHERE p.action = 0 AND p.body IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM access a WHERE a.uri = p.uri))";
+        self.connection.query_row(sql, [], |row| row.get(0)).map_err(failed(READ))
+    }
+
     /// Makes everything due again that failed, was held or waited in an earlier run.
     ///
     /// # Errors

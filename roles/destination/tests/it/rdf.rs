@@ -3,6 +3,7 @@
 use crate::contract::{Kept, contract_with, kills};
 use crate::copy::{Copy, Ran};
 use crate::source::Source;
+use abreast_destination::check::{CopyPlace, repair_copy};
 use abreast_destination::{
     Graph, GraphStoreOptions, NQuadsOptions, PushOptions, SinkOptions, SparqlOptions,
 };
@@ -12,6 +13,7 @@ use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::model::dataset::CanonicalizationAlgorithm;
 use oxigraph::model::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 const RESOURCE: &str = "http://ns.example/";
 
@@ -438,8 +440,28 @@ fn altered_files_of_nquads_are_found_and_repaired() {
     let ran = copy.run();
     assert_eq!((ran.damaged, ran.updated), (1, 1));
     assert_eq!(in_files(&copy, &source), source.kept);
-    std::fs::write(&path, &text[..text.len() / 2]).unwrap();
-    assert_eq!(copy.try_run().code(), "nquads.damaged");
+    (copy.options.baseline, copy.options.full) = (false, false);
+    let repaired = |copy: &Copy| {
+        assert_eq!(copy.try_run().code(), "nquads.damaged");
+        let (place, cancel) = (CopyPlace::find(copy.folder()).unwrap(), AtomicBool::new(false));
+        let repair = |is_dry| repair_copy(&place, &|_| true, is_dry, &cancel).unwrap();
+        assert_eq!(repair(true), repair(false));
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), copy.audit(true).exit_code), (0, 0), "{:?}", ran.reported);
+        assert_eq!(in_files(copy, &source), source.kept);
+        assert_eq!(repair(false), [""; 0]);
+    };
+    let text = std::fs::read_to_string(&path).unwrap();
+    for cut in [text.len() - 1, text.len() / 2, 1] {
+        std::fs::write(&path, &std::fs::read_to_string(&path).unwrap()[..cut]).unwrap();
+        repaired(&copy);
+    }
+    for file in std::fs::read_dir(copy.folder()).unwrap().flatten() {
+        if file.path().extension().is_some_and(|end| end == "nq") {
+            std::fs::remove_file(file.path()).unwrap();
+        }
+    }
+    repaired(&copy);
 }
 
 #[test]

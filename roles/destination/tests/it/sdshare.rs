@@ -3,10 +3,12 @@
 use crate::copy::Copy;
 use crate::rdf::{canonical, quads};
 use crate::sdshare_source::{Habits, SdSource};
+use abreast_destination::check::{CopyPlace, repair_copy};
 use abreast_destination::{ItemAction, MaxDelete, NQuadsOptions, SinkOptions};
 use abreast_testkit::pages::{Answer, Server};
 use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::model::Quad;
+use std::sync::atomic::AtomicBool;
 
 /// A copy in files of N-Quads.
 fn copy_of(source: &SdSource) -> Copy {
@@ -496,6 +498,28 @@ fn a_snapshot_without_a_time_is_used() {
     source.delete_number(3);
     copy.run();
     assert_same(&copy, &source);
+}
+
+#[test]
+fn a_repaired_copy_is_completed_by_the_next_run() {
+    let source = with_numbers(Habits::default(), 8);
+    source.make_snapshot();
+    let copy = copy_of(&source);
+    copy.run();
+    source.put_number(2, "second");
+    copy.run();
+    let path = copy.folder().join("abreast-00000001.nq");
+    let text = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() / 3]).unwrap();
+    let (place, cancel) = (CopyPlace::find(copy.folder()).unwrap(), AtomicBool::new(false));
+    let steps = repair_copy(&place, &|_| true, false, &cancel).unwrap();
+    assert!(steps.len() > 4, "{steps:?}");
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_same(&copy, &source);
+    source.server.take_log();
+    copy.run();
+    assert_eq!(source.server.take_log().len(), 1, "changes are followed again");
 }
 
 #[test]

@@ -259,8 +259,10 @@ impl Reader for SdShare {
             run.planner.polling.is_postponed = true;
             return Ok(());
         }
+        // A repair plans resources again that came with a snapshot: they have no address of their own.
         if !run.planner.options.baseline
             && !run.planner.selection.has_changed()
+            && !run.planner.mirror.has_unaddressed()?
             && let (Some(known), Some(feed)) = (known, self.feeds.fragments.clone())
         {
             let Followed::Gap(why) = self.follow(run, Some(known))? else {

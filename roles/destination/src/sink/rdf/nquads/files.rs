@@ -155,7 +155,7 @@ impl Files {
             let path = self.folder.join(&segment.name);
             let damaged = |why: &str| {
                 Error::new("nquads.damaged", ExitCode::Io, format!("{} {why}", path.display()))
-                    .with_help("restore the file; or remove the folder and run again")
+                    .with_help("restore the file; or run `abreast repair` on the folder, then `abreast sync` again")
             };
             let length = match std::fs::metadata(&path) {
                 Ok(metadata) => metadata.len(),
