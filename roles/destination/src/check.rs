@@ -202,7 +202,8 @@ pub fn repair_copy(
         }
     }
     let cut = if kind == "nquads" { short_segments(folder, &mirror)? } else { Vec::new() };
-    if !dry_run && !(bad.is_empty() && cut.is_empty()) {
+    let faults = !bad.is_empty() || !cut.is_empty();
+    if faults && !dry_run {
         mirror.begin()?;
         for row in &bad {
             plan_again(&mirror, row)?;

@@ -147,21 +147,20 @@ impl Mirror {
                 self.connection.execute(&sql, place)?;
             }
             let sql = format!("SELECT max({end}) FROM packed WHERE segment = ?1");
-            match self.connection.query_row(&sql, [number], |row| row.get::<_, Option<i64>>(0))? {
-                Some(end) => self.connection.execute(
-                    "UPDATE segment SET length = ?2, dead = min(dead, ?2) WHERE number = ?1",
-                    [number, end],
-                )?,
-                None => {
-                    let sql = "DELETE FROM superseded WHERE segment = ?1";
-                    self.connection.execute(sql, [number])?;
-                    self.connection.execute("DELETE FROM segment WHERE number = ?1", [number])?
-                }
+            let end: Option<i64> = self.connection.query_row(&sql, [number], |row| row.get(0))?;
+            let Some(end) = end else {
+                let sql = "DELETE FROM superseded WHERE segment = ?1";
+                self.connection.execute(sql, [number])?;
+                self.connection.execute("DELETE FROM segment WHERE number = ?1", [number])?;
+                return Ok(());
             };
             self.connection.execute(
-                "DELETE FROM superseded WHERE segment = ?1 AND offset >=
-                 (SELECT length FROM segment WHERE number = ?1)",
-                [number],
+                "UPDATE segment SET length = ?2, dead = min(dead, ?2) WHERE number = ?1",
+                [number, end],
+            )?;
+            self.connection.execute(
+                "DELETE FROM superseded WHERE segment = ?1 AND offset >= ?2",
+                [number, end],
             )?;
             Ok(())
         };
