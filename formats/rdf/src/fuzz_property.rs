@@ -3,7 +3,8 @@
 use crate::sparql::{Reach, Replacement, replace};
 use crate::statement::split_lines;
 use crate::{
-    Naming, Statement, canonical_lines, difference, skolemize, statements, summary, unskolemize,
+    EntityPatch, Naming, PatchBlankNodes, Statement, apply_entity_patch, canonical_lines,
+    difference, skolemize, statements, summary, unskolemize,
 };
 
 /// Statements that are made of one input.
@@ -44,6 +45,57 @@ pub fn canonical(bytes: &[u8]) {
     let [old, new] =
         [old, new].map(|half| canonical_lines(&graph(half, 0)).expect("statements").lines);
     assert_eq!(difference(&old, &new).apply(&old).as_ref(), Ok(&new));
+}
+
+/// Two descriptions of few nodes, made of three bytes for each statement; those with an even first
+/// byte are in the earlier one, all others and every fourth in the later one. A patch, with each form of
+/// blank nodes, leads from one to the other, and its reverse back.
+///
+/// # Panics
+/// When that is not so.
+pub fn entity_patch(bytes: &[u8]) {
+    let edges =
+        || bytes.chunks_exact(3).take(MAX_STATEMENTS).map(|edge| [edge[0], edge[1], edge[2]]);
+    let version = |is_part: fn(u8) -> bool| {
+        let edges = edges().filter(|edge| is_part(edge[1] >> 4));
+        // The subject is the entity or a blank node.
+        let lines: Vec<u8> = edges
+            .flat_map(|[subject, predicate, object]| {
+                let subject = if subject % 16 == 1 { 0 } else { subject };
+                line([subject, predicate, object], 0).into_bytes()
+            })
+            .collect();
+        canonical_lines(&lines).expect("statements")
+    };
+    let (old, new) =
+        (version(|part| part % 2 == 0), version(|part| part % 2 == 1 || part % 4 == 0));
+    if old.naming == Naming::Arbitrary || new.naming == Naming::Arbitrary {
+        return;
+    }
+    let entity = "http://e/0";
+    for blank_nodes in [
+        PatchBlankNodes::Skolem("https://example.org"),
+        PatchBlankNodes::Labels,
+        PatchBlankNodes::Subtrees,
+    ] {
+        let change = EntityPatch {
+            entity,
+            old: &old.lines,
+            new: &new.lines,
+            id: "uuid:2",
+            prev: Some("uuid:1"),
+            entity_prev: None,
+            blank_nodes,
+        };
+        let mut text = Vec::new();
+        change.write(&mut text).expect("statements");
+        let patch = rdf_patch::Patch::from_slice(&text).expect("a strict patch");
+        let applied = apply_entity_patch(entity, &old.lines, &patch).expect("the same version");
+        assert_eq!(applied.description.lines, new.lines);
+        let back = patch.reversed().expect("no prefixes");
+        let applied = apply_entity_patch(entity, &new.lines, &back).expect("the same version");
+        assert_eq!(applied.description.lines, old.lines);
+    }
 }
 
 /// Subjects are IRIs for the least numbers, objects are literals for the greatest.

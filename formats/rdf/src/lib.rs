@@ -6,6 +6,7 @@ mod canonical;
 mod closure;
 mod contexts;
 mod diff;
+mod entity_patch;
 mod json_ld;
 mod lines;
 mod nesting;
@@ -30,6 +31,10 @@ pub use closure::{
 };
 pub use contexts::Contexts;
 pub use diff::{Difference, OtherVersion, difference};
+pub use entity_patch::{
+    AppliedPatch, ApplyError, EntityPatch, EntityPatchError, PatchBlankNodes, PatchRows,
+    apply_entity_patch, digest_text,
+};
 pub use patch::{PatchRow, read_patch};
 pub use read::{ReadLimits, ReadOptions, Visit, read};
 pub use read_error::ReadError;

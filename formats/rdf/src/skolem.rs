@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use oxrdf::NamedNode;
 
 use crate::canonical::{Canonical, MAX_WORK, canonical_statements, content_hashes, hash_part};
+use crate::entity_patch::ANY_LABEL;
 use crate::statement::{Statement, StatementError, is_blank, statements};
 
-const PATH: &str = "/.well-known/genid/";
+pub(crate) const PATH: &str = "/.well-known/genid/";
 
 /// Why blank nodes and IRIs cannot be exchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,23 +42,41 @@ pub enum SkolemError {
 pub fn skolemize(lines: &[u8], base: &str, salt: Option<&str>) -> Result<Vec<u8>, SkolemError> {
     let prefix = prefix(base)?;
     let all: Result<Vec<Statement<'_>>, StatementError> = statements(lines).collect();
-    let mut all = all?;
-    let hashes: BTreeMap<&[u8], [u8; 32]> = match salt {
-        Some(salt) => {
-            let terms = all.iter().flat_map(|statement| [statement.subject, statement.object]);
-            terms.filter(|term| is_blank(term)).map(|term| (term, salted(salt, term))).collect()
-        }
+    let all = all?;
+    let hashes = match salt {
+        Some(salt) => salted_hashes(&all, salt),
         None => content_hashes(all.clone()),
     };
+    Ok(replaced(all, &hashes, &prefix))
+}
+
+/// As [`skolemize`] with a salt, where `prefix` is the beginning of the terms, with `<`.
+pub(crate) fn name_by_prefix(
+    lines: &[u8],
+    prefix: &str,
+    salt: &str,
+) -> Result<Vec<u8>, StatementError> {
+    let all: Result<Vec<Statement<'_>>, StatementError> = statements(lines).collect();
+    let all = all?;
+    let hashes = salted_hashes(&all, salt);
+    Ok(replaced(all, &hashes, prefix))
+}
+
+fn salted_hashes<'a>(all: &[Statement<'a>], salt: &str) -> BTreeMap<&'a [u8], [u8; 32]> {
+    let terms = all.iter().flat_map(|statement| [statement.subject, statement.object]);
+    terms.filter(|term| is_blank(term)).map(|term| (term, salted(salt, term))).collect()
+}
+
+fn replaced(all: Vec<Statement<'_>>, hashes: &BTreeMap<&[u8], [u8; 32]>, prefix: &str) -> Vec<u8> {
     let iris: BTreeMap<&[u8], Vec<u8>> =
-        hashes.into_iter().map(|(term, hash)| (term, skolem_iri(&prefix, hash))).collect();
+        hashes.iter().map(|(term, hash)| (*term, skolem_iri(prefix, *hash))).collect();
     let iri = |term| iris.get(term).map_or(term, Vec::as_slice);
     let mut renamed: Vec<Statement<'_>> = Vec::with_capacity(all.len());
-    for statement in all.drain(..) {
+    for statement in all {
         let (subject, object) = (iri(statement.subject), iri(statement.object));
         renamed.push(Statement { subject, object, ..statement });
     }
-    Ok(canonical_statements(renamed, MAX_WORK).lines)
+    canonical_statements(renamed, MAX_WORK).lines
 }
 
 /// Replaces the IRIs that [`skolemize`] makes with this base by blank nodes. Other IRIs are kept,
@@ -66,12 +85,17 @@ pub fn skolemize(lines: &[u8], base: &str, salt: Option<&str>) -> Result<Vec<u8>
 /// # Errors
 /// As [`skolemize`].
 pub fn unskolemize(lines: &[u8], base: &str) -> Result<Canonical, SkolemError> {
-    let prefix = prefix(base)?;
+    Ok(blank_by_prefix(lines, &prefix(base)?)?)
+}
+
+/// As [`unskolemize`], where `prefix` is the beginning of the terms, with `<`.
+pub(crate) fn blank_by_prefix(lines: &[u8], prefix: &str) -> Result<Canonical, StatementError> {
     let statements: Result<Vec<Statement<'_>>, StatementError> = statements(lines).collect();
     let statements = statements?;
     let label = |term: &[u8]| {
         let name = term.strip_prefix(prefix.as_bytes())?.strip_suffix(b">")?;
-        let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_alphanumeric);
+        let is_name =
+            prefix == ANY_LABEL || (!name.is_empty() && name.iter().all(u8::is_ascii_alphanumeric));
         is_name.then(|| [b"_:", name].concat())
     };
     let names: Vec<[Option<Vec<u8>>; 2]> = statements
@@ -87,7 +111,7 @@ pub fn unskolemize(lines: &[u8], base: &str) -> Result<Canonical, SkolemError> {
 }
 
 /// `<BASE/.well-known/genid/`.
-fn prefix(base: &str) -> Result<String, SkolemError> {
+pub(crate) fn prefix(base: &str) -> Result<String, SkolemError> {
     let base = base.strip_suffix('/').unwrap_or(base);
     let iri = format!("{base}{PATH}");
     match NamedNode::new(iri.as_str()) {

@@ -1,0 +1,113 @@
+//! The header of a patch: words and terms.
+
+use std::fmt::Write as _;
+
+use oxrdf::{NamedNode, Term};
+
+/// The word of the patch's own identifier, an IRI.
+pub const ID: &str = "id";
+/// The word of the identifier of the patch before this one.
+pub const PREV: &str = "prev";
+/// The word of the identifier of the patch before this one that is about the same entity. An
+/// extension.
+pub const ENTITY_PREV: &str = "entityPrev";
+/// The word of the digest of what the patch applies to. An extension.
+pub const BEFORE: &str = "before";
+/// The word of the digest of what results. An extension.
+pub const AFTER: &str = "after";
+/// The word of the IRI that the IRIs in place of blank nodes begin with. An extension.
+pub const SKOLEM: &str = "skolem";
+
+/// The words that the lenient reader accepts in any letter case.
+pub(crate) const WORDS: [&str; 2] = [ID, PREV];
+
+/// The header of a patch, in the order of its rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    rows: Vec<(String, Term)>,
+}
+
+impl Header {
+    /// A header with the identifiers of this patch and of the one before it.
+    pub fn new(id: NamedNode, prev: Option<NamedNode>) -> Self {
+        let mut header = Self::default();
+        header.push(ID, id);
+        if let Some(prev) = prev {
+            header.push(PREV, prev);
+        }
+        header
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, word: impl Into<String>, value: impl Into<Term>) {
+        self.rows.push((word.into(), value.into()));
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[(String, Term)] {
+        &self.rows
+    }
+
+    /// The first term with this word.
+    pub fn get(&self, word: &str) -> Option<&Term> {
+        self.rows.iter().find(|(known, _)| known == word).map(|(_, value)| value)
+    }
+
+    /// The first term with this word, if it is an IRI.
+    pub fn iri(&self, word: &str) -> Option<&str> {
+        match self.get(word)? {
+            Term::NamedNode(node) => Some(node.as_str()),
+            _ => None,
+        }
+    }
+
+    /// The first term with this word, if it is a string.
+    pub fn text(&self, word: &str) -> Option<&str> {
+        match self.get(word)? {
+            Term::Literal(literal) => Some(literal.value()),
+            _ => None,
+        }
+    }
+
+    /// The patch's own identifier.
+    pub fn id(&self) -> Option<&str> {
+        self.iri(ID)
+    }
+
+    /// The identifier of the patch before this one.
+    pub fn prev(&self) -> Option<&str> {
+        self.iri(PREV)
+    }
+
+    /// The header of the reversed patch: `id` and `prev` are exchanged, and so are `before` and
+    /// `after`; the patch before it about the same entity is not known.
+    pub(crate) fn reversed(&self) -> Self {
+        let rows = self.rows.iter().filter(|(word, _)| word != ENTITY_PREV);
+        let reversed = |word: &String| match word.as_str() {
+            ID => PREV.to_owned(),
+            PREV => ID.to_owned(),
+            BEFORE => AFTER.to_owned(),
+            AFTER => BEFORE.to_owned(),
+            other => other.to_owned(),
+        };
+        let mut rows: Vec<_> = rows.map(|(word, value)| (reversed(word), value.clone())).collect();
+        // `id` before `prev`, and the others in their order.
+        rows.sort_by_key(|(word, _)| (word != ID, word != PREV));
+        Self { rows }
+    }
+}
+
+/// A UUID of version 8 made of 128 bits, such as a hash, as the IRI that RDF Delta expects:
+/// `uuid:…`.
+pub fn uuid_iri(mut bits: [u8; 16]) -> String {
+    bits[6] = bits[6] & 0x0F | 0x80;
+    bits[8] = bits[8] & 0x3F | 0x80;
+    let mut iri = String::from("uuid:");
+    for (at, byte) in bits.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            iri.push('-');
+        }
+        let _ = write!(iri, "{byte:02x}");
+    }
+    iri
+}
