@@ -350,6 +350,13 @@ pub trait ChangeLog: Send + Sync + 'static {
         visit: Visit<'_, ChangeRecord>,
     ) -> Result<(), LogError>;
 
+    /// The last position before this one whose change is the latest of its resource: the other
+    /// direction of [`Self::latest`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn latest_before(&self, set: SetId, position: Position) -> Result<Option<Position>, LogError>;
+
     /// The position of the last change that is not after `time`. Where there is none, the position
     /// where the log begins when `time` is not before its beginning ([`Head::created`]), and 0
     /// otherwise.

@@ -272,23 +272,21 @@ impl ChangeLog for MemoryLog {
     ) -> Result<(), LogError> {
         let start = usize::try_from(after.0).unwrap_or(usize::MAX);
         let changes: Vec<_> = self.with(set, |set| {
-            let tables = &set.tables;
-            let is_latest = |change: &&Arc<ChangeRecord>| {
-                let live = tables.resources.get(&change.key).map(|resource| resource.position);
-                live.or_else(|| tables.tombstones.get(&change.key).copied())
-                    == Some(change.position)
-            };
-            tables
-                .changes
-                .get(start..)
-                .unwrap_or_default()
-                .iter()
-                .filter(is_latest)
-                .map(Arc::clone)
-                .collect()
+            let changes = set.tables.changes.get(start..).unwrap_or_default();
+            changes.iter().filter(|change| set.tables.is_latest(change)).map(Arc::clone).collect()
         })?;
         let _ = changes.iter().try_for_each(|change| visit(change));
         Ok(())
+    }
+
+    fn latest_before(&self, set: SetId, position: Position) -> Result<Option<Position>, LogError> {
+        self.with(set, |set| {
+            let changes = set.tables.changes.iter().rev();
+            changes
+                .filter(|change| change.position < position && set.tables.is_latest(change))
+                .map(|change| change.position)
+                .next()
+        })
     }
 
     fn position_at(&self, set: SetId, time: Timestamp) -> Result<Position, LogError> {

@@ -40,6 +40,12 @@ pub(crate) struct MemoryTables {
 }
 
 impl MemoryTables {
+    /// Whether a change is the latest of its resource.
+    pub(crate) fn is_latest(&self, change: &ChangeRecord) -> bool {
+        let live = self.resources.get(&change.key).map(|resource| resource.position);
+        live.or_else(|| self.tombstones.get(&change.key).copied()) == Some(change.position)
+    }
+
     /// Resources of a range.
     pub(crate) fn range<'t>(
         &'t self,

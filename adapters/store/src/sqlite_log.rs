@@ -316,6 +316,21 @@ impl ChangeLog for SqliteLog {
         self.read_pages(LATEST, set, after, visit)
     }
 
+    fn latest_before(&self, set: SetId, position: Position) -> Result<Option<Position>, LogError> {
+        self.head(set)?;
+        self.readers.with("cannot read the log", |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT max(position) FROM (\
+                 SELECT max(position) AS position FROM resources WHERE set_id = ?1 AND position > 0 AND position < ?2 \
+                 UNION ALL SELECT max(position) FROM tombstones WHERE set_id = ?1 AND position < ?2)",
+            )?;
+            let before = position.0 as i64;
+            let found: Option<i64> =
+                statement.query_row(params![set.0, before], |row| row.get(0))?;
+            Ok(found.map(|found| Position(found as u64)))
+        })
+    }
+
     fn position_at(&self, set: SetId, time: Timestamp) -> Result<Position, LogError> {
         // Times increase with positions, so no index by time is needed.
         let head = self.head(set)?;

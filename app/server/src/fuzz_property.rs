@@ -256,6 +256,9 @@ impl ChangeLog for NoLog {
     fn latest(&self, _: SetId, _: Position, _: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
         never()
     }
+    fn latest_before(&self, _: SetId, _: Position) -> Result<Option<Position>, LogError> {
+        never()
+    }
     fn position_at(&self, _: SetId, _: Timestamp) -> Result<Position, LogError> {
         never()
     }

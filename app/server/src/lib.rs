@@ -8,6 +8,7 @@ mod conditional;
 pub mod fuzz_property;
 mod heads;
 mod lines;
+mod negotiate;
 mod range;
 mod respond;
 mod route;

@@ -5,6 +5,7 @@
 //! caller then stops the watches and closes the store.
 
 use crate::api;
+use crate::body::ResponseBody;
 use crate::heads::Heads;
 use crate::respond::{Answer, problem};
 use crate::route::{Route, route};
@@ -14,7 +15,10 @@ use crate::routes::{
 use crate::site::Site;
 use crate::stream::ClientStream;
 use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};
-use http::header::{ALLOW, CONNECTION, HOST};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONNECTION, HOST,
+};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
@@ -224,6 +228,9 @@ async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer 
 }
 
 async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Result<Answer> {
+    if *request.method() == Method::OPTIONS {
+        return Ok(preflight());
+    }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer =
             problem(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
@@ -234,7 +241,12 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         return Ok(answer);
     }
     let site = &shared.site;
-    match route(request.uri().path(), |slug| site.sets.find(slug)) {
+    let route = route(request.uri().path(), |slug| site.sets.find(slug));
+    let is_published = !matches!(
+        route,
+        Route::Live | Route::Ready | Route::Metrics | Route::HubEvents | Route::NotFound
+    );
+    let mut answer = match route {
         Route::Live => Ok(health::live()),
         Route::Ready => {
             let stopping = shared.stopping.load(Ordering::Relaxed);
@@ -273,7 +285,30 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
                 .await)
         }
         Route::NotFound => Ok(nothing()),
+    }?;
+    if is_published {
+        allow_browsers(answer.headers_mut());
     }
+    Ok(answer)
+}
+
+/// Scripts of any page may read what is published: it is the same for everybody [fetch §3.3].
+fn allow_browsers(headers: &mut HeaderMap) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
+}
+
+/// The answer to the question of a browser whether a script may send a request [fetch §3.3.2].
+fn preflight() -> Answer {
+    let mut answer = Answer::new(ResponseBody::empty());
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+    let headers = answer.headers_mut();
+    allow_browsers(headers);
+    headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD"));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+    answer
 }
 
 /// The document, file or topic that a projection has at a path.

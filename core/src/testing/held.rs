@@ -132,6 +132,10 @@ impl ChangeLog for HeldLog {
         self.log.latest(set, after, visit)
     }
 
+    fn latest_before(&self, set: SetId, position: Position) -> Result<Option<Position>, LogError> {
+        self.log.latest_before(set, position)
+    }
+
     fn position_at(&self, set: SetId, time: Timestamp) -> Result<Position, LogError> {
         self.log.position_at(set, time)
     }

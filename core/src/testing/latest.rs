@@ -45,6 +45,12 @@ pub(super) fn latest_changes_leave_out_superseded(stores: &mut dyn Stores) {
         assert_eq!(all[4].state, Some(state(13)), "whole records");
         assert_eq!(named(&latest(log, set, 5)), expected[2..]);
         assert_eq!(named(&latest(log, set, 10)), []);
+        let before = |position| log.latest_before(set, Position(position)).expect("read");
+        assert_eq!(before(4), None, "all before it are superseded");
+        assert_eq!(
+            [before(5), before(8), before(100)].map(|at| at.map(|at| at.0)),
+            [Some(4), Some(5), Some(10)]
+        );
         let mut seen = 0;
         let mut first = |_: &ChangeRecord| {
             seen += 1;

@@ -40,7 +40,7 @@ pub use read::{ReadLimits, ReadOptions, Visit, read};
 pub use read_error::ReadError;
 pub use skolem::{SkolemError, skolemize, unskolemize};
 pub use statement::{Statement, StatementError, TermText, is_iri, statements, write_statement};
-pub use summary::{MAX_CLASSES, MAX_LABEL_LENGTH, Summary, summary};
+pub use summary::{MAX_CLASSES, MAX_LABEL_LENGTH, Summary, labels, summary};
 pub use syntax::{FileSyntax, Syntax};
 pub use write::{
     CannotWrite, InvalidPrefix, Prefixes, WriteError, WriteOptions, Writer, can_write, write,

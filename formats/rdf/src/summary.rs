@@ -68,6 +68,22 @@ pub fn summary(lines: &[u8], root: &str, languages: &[&str]) -> Summary {
     summary
 }
 
+/// The statements of `iri` that label it, as they are written: those with these predicates, or
+/// those of which [`summary`] takes one if there are none.
+pub fn labels<'l>(lines: &'l [u8], iri: &str, predicates: &[String]) -> Vec<&'l [u8]> {
+    let start = format!("<{iri}> ");
+    let is_label = |line: &&[u8]| {
+        let Some(rest) = line.strip_prefix(start.as_bytes()) else { return false };
+        let is = |predicate: &[u8]| rest.strip_prefix(predicate).is_some_and(starts_with_space);
+        if predicates.is_empty() {
+            LABELS.into_iter().any(is)
+        } else {
+            predicates.iter().any(|predicate| is(format!("<{predicate}>").as_bytes()))
+        }
+    };
+    split_lines(lines).filter(is_label).collect()
+}
+
 fn starts_with_space(rest: &[u8]) -> bool {
     rest.first() == Some(&b' ')
 }

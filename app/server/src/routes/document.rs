@@ -1,6 +1,7 @@
 //! Every published document: from memory at once, else rendered on a blocking thread.
 
 use crate::conditional::seconds;
+use crate::negotiate;
 use crate::respond::{Answer, Content, Representation, problem, text, try_later};
 use crate::site::Site;
 use abreast_core::Clock as _;
@@ -9,7 +10,7 @@ use abreast_source::publish::{Body, Document, Freshness, PublishError};
 use abreast_webtypes::Timestamp;
 use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, IF_MODIFIED_SINCE,
-    LINK, RETRY_AFTER, VARY,
+    LINK, LOCATION, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::collections::HashMap;
@@ -130,8 +131,10 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
     let Ready { document, body, gzip } = ready;
     let modified = modified_of(document, abreast_core::SystemClock.now());
     let since = headers.get(IF_MODIFIED_SINCE).and_then(|date| seconds(date.to_str().ok()?));
+    let chosen = choose_media_type(document.media_types, headers);
+    let vary = if chosen.is_some() { "Accept, Accept-Encoding" } else { "Accept-Encoding" };
     let mut more = vec![
-        (VARY, HeaderValue::from_static("Accept-Encoding")),
+        (VARY, HeaderValue::from_static(vary)),
         (
             CACHE_CONTROL,
             HeaderValue::from_static(match document.freshness {
@@ -145,6 +148,8 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
     }
     let sets = document.introduces.iter().filter_map(|set| site.sets.find(&set.slug));
     more.extend(sets.map(|set| (LINK, set.link.clone())));
+    let topic = document.topic.as_deref().and_then(|topic| HeaderValue::from_str(topic).ok());
+    more.extend(topic.map(|topic| (LINK, topic)));
     if document.content_type == abreast_source::publish::HTML {
         let policy = HeaderValue::from_static(abreast_source::publish::CONTENT_SECURITY_POLICY);
         more.push((CONTENT_SECURITY_POLICY, policy));
@@ -161,13 +166,31 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
     Ok(Representation {
         content,
         length,
-        tag: format!("\"{}{}\"", document.tag, if *gzip { "-gz" } else { "" }),
+        tag: {
+            let gzip = if *gzip { "-gz" } else { "" };
+            match chosen {
+                None | Some(0) => format!("\"{}{gzip}\"", document.tag),
+                // The same bytes of another type are another representation [rfc9110 §8.8.3].
+                Some(other) => format!("\"{}-{other}{gzip}\"", document.tag),
+            }
+        },
         modified,
-        content_type: HeaderValue::from_static(document.content_type),
+        content_type: HeaderValue::from_static(
+            chosen.map_or(document.content_type, |chosen| document.media_types[chosen]),
+        ),
         // Only the date that was sent with these bytes proves that the client has them.
         coarse_time: document.freshness == Freshness::Revalidate && since != modified,
         more,
     })
+}
+
+/// The media type for a client, of those as which a document may be sent; the usual one if the
+/// client accepts none of them, since all of them are JSON. `None` if there is no choice.
+fn choose_media_type(offered: &[&str], headers: &HeaderMap) -> Option<usize> {
+    if offered.is_empty() {
+        return None;
+    }
+    Some(negotiate::choose(headers, offered).unwrap_or(0))
 }
 
 /// Last-Modified of a document, in seconds since 1970. A document that may change has none in the
@@ -175,6 +198,15 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
 fn modified_of(document: &Document, now: Timestamp) -> Option<i64> {
     let seconds = document.modified?.as_seconds();
     (document.freshness == Freshness::Immutable || seconds < now.as_seconds()).then_some(seconds)
+}
+
+/// 307: the answer is at another URL for now.
+fn redirect(url: &str) -> Answer {
+    let mut answer = problem(StatusCode::TEMPORARY_REDIRECT, &format!("this is at {url}"));
+    let headers = answer.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.extend(HeaderValue::from_str(url).ok().map(|url| (LOCATION, url)));
+    answer
 }
 
 /// Asked again after so long while a dump is made.
@@ -205,6 +237,7 @@ fn refusal(error: &PublishError) -> Answer {
         PublishError::Gone => problem(StatusCode::GONE, &error.to_string()),
         PublishError::Importing => try_later(&error.to_string(), 2),
         PublishError::BadQuery(detail) => problem(StatusCode::BAD_REQUEST, detail),
+        PublishError::Elsewhere(url) => redirect(url),
         PublishError::Making => making(&error.to_string(), RETRY),
         _ => {
             tracing::error!("cannot make a document: {error}");

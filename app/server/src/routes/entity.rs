@@ -3,10 +3,11 @@
 //! `Accept` chooses [rfc9110 §12.5.1]; `?syntax=ttl` in the address does, too. Without either it is
 //! canonical N-Triples: the bytes whose length and digest the lists state.
 
+use crate::negotiate::accept_of;
 use crate::respond::{Answer, Content, Representation, problem};
 use crate::site::{ServedSet, Site};
 use abreast_source::entities::{Entity, Form};
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK, VARY};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::io;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(crate) async fn answer(
             None => return Ok(nothing()),
         },
     };
-    let accept = accept_in(headers);
+    let accept = accept_of(headers);
     let (log, served) = (Arc::clone(site.publisher.log()), Arc::clone(set));
     let read = move || -> io::Result<Result<Found, Answer>> {
         let set = &served.published;
@@ -97,13 +98,6 @@ fn represent(set: &ServedSet, found: Found) -> Representation {
 
 fn form_of(name: &str) -> Option<Form> {
     Form::ALL.into_iter().find(|form| form.name() == name)
-}
-
-/// What the client accepts; several headers count as one.
-fn accept_in(headers: &HeaderMap) -> Option<String> {
-    let values: Vec<&str> =
-        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    (!values.is_empty()).then(|| values.join(", "))
 }
 
 fn nothing() -> Answer {

@@ -5,13 +5,14 @@
 //! address at which these bytes stay.
 
 use super::document::{accepts_gzip, making};
+use crate::negotiate;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_folder::Stat;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
 use abreast_source::publish::Freshness;
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LOCATION, CONTENT_SECURITY_POLICY, LINK, VARY,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LOCATION, CONTENT_SECURITY_POLICY, LINK, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::io;
@@ -27,7 +28,9 @@ pub(crate) async fn answer(
     let (open, query) = (Arc::clone(site), query.map(str::to_owned));
     let opened = move || open.publisher.file(&path, query.as_deref());
     match tokio::task::spawn_blocking(opened).await.map_err(io::Error::other)? {
-        Ok(file) if file.negotiated && !accepts(headers, &file.content_type) => {
+        Ok(file)
+            if file.negotiated && negotiate::choose(headers, &[&*file.content_type]).is_none() =>
+        {
             Ok(not_acceptable(&file.content_type))
         }
         Ok(mut file) => {
@@ -107,14 +110,6 @@ fn represent(
             more,
         },
     })
-}
-
-/// Whether a client takes this type [rfc9110 §12.5.1].
-fn accepts(headers: &HeaderMap, content_type: &str) -> bool {
-    let fields: Vec<_> =
-        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    let accept = (!fields.is_empty()).then(|| fields.join(", "));
-    abreast_rdf::choose(accept.as_deref(), &[content_type]).is_some()
 }
 
 fn not_acceptable(content_type: &str) -> Answer {

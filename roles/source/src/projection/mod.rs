@@ -4,6 +4,7 @@
 //! The [`Publisher`] asks its projections in turn, keeps what they render and answers by path. The
 //! server, the static site and the notifier know paths, topics and positions, and no protocol.
 
+pub mod emm;
 mod files;
 mod head_reader;
 mod news;
@@ -154,6 +155,17 @@ pub trait ResolvedDocument: Send + Sync {
     /// # Errors
     /// When there is no such document, or the log fails.
     fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError>;
+
+    /// The media types as which its bytes may be sent, the usual one first; empty if there is only
+    /// that which it is rendered with.
+    fn media_types(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The topic that notifies of its changes, if there is one: answers name the topic and its hubs.
+    fn topic(&self) -> Option<String> {
+        None
+    }
 
     /// The sets to which answers with this document link.
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {

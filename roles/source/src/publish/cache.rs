@@ -11,6 +11,7 @@ use super::lanes::{Lanes, Turn};
 use super::{PublishError, PublishedSet};
 use crate::projection::{HeadReader, LogState, Output, ResolvedDocument, Version};
 use abreast_core::{Clock as _, SystemClock};
+use abreast_websub::topic_links;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
@@ -89,8 +90,13 @@ pub struct Document {
     pub modified: Option<Timestamp>,
     /// How long clients may keep it.
     pub freshness: Freshness,
+    /// The media types as which its bytes may be sent, the usual one first; empty if there is only
+    /// the one.
+    pub media_types: &'static [&'static str],
     /// The sets to which an answer with it links.
     pub introduces: Vec<Arc<PublishedSet>>,
+    /// The topic that notifies of its changes, and its hubs, as a `Link` header.
+    pub topic: Option<String>,
     plain: Body,
     gzip: OnceLock<Body>,
     /// Held by the one that compresses it.
@@ -250,6 +256,13 @@ impl DocumentCache {
         let freshness =
             if version.immutable { Freshness::Immutable } else { Freshness::Revalidate };
         Ok(Document {
+            topic: resolved.topic().map(|topic| {
+                let sets = resolved.introduces();
+                let hubs = sets.iter().filter_map(|set| set.notifications.as_ref());
+                let hubs = hubs.flat_map(|notifications| &notifications.hubs);
+                topic_links(hubs.map(String::as_str), &topic, "")
+            }),
+            media_types: resolved.media_types(),
             introduces: resolved.introduces(),
             content_type: rendered.content_type,
             tag,

@@ -56,6 +56,12 @@ pub enum PublishError {
     /// The Resource Dump or a snapshot is being made.
     #[error("this is being made; retry when it is complete")]
     Making,
+    /// The document is at another URL.
+    #[error("this is at {0}")]
+    Elsewhere(String),
+    /// A kept description cannot be read.
+    #[error("a kept description cannot be read")]
+    Contents(#[source] io::Error),
     /// The query of the request cannot be answered; the text is for the client.
     #[error("{0}")]
     BadQuery(String),

@@ -5,6 +5,7 @@ use super::{About, Notifications, SetUrls};
 use crate::Representations;
 use crate::archive::Archive;
 use crate::links::PublishedLinks;
+use crate::projection::emm::FeedOptions;
 use crate::projection::resourcesync::dumps::SetDumps;
 use crate::projection::sdshare::SetSnapshots;
 use crate::versions::VersionUrls;
@@ -34,6 +35,8 @@ pub struct PublishedSet {
     pub dumps: Option<Arc<SetDumps>>,
     /// Its snapshots, if it is a set of entities.
     pub snapshots: Option<Arc<SetSnapshots>>,
+    /// What its change feeds state beyond its log.
+    pub feeds: FeedOptions,
     /// Its hubs and channels, if it has notifications.
     pub notifications: Option<Notifications>,
 }
@@ -52,6 +55,7 @@ impl PublishedSet {
             archive: None,
             dumps: None,
             snapshots: None,
+            feeds: FeedOptions::default(),
             notifications: None,
         }
     }

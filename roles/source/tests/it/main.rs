@@ -7,6 +7,7 @@ mod csv;
 mod deletions;
 mod deposit;
 mod dumps;
+mod emm;
 mod follow_links;
 mod large;
 mod notify;

@@ -251,6 +251,24 @@ fn listed(set: &PublishedSet) -> Vec<Listed> {
     one.map(Listed::Package).collect()
 }
 
+/// The newest snapshot of descriptions that is complete: the time of the last change which it
+/// includes, and its files with their media types.
+pub(in crate::projection) fn newest_snapshot(
+    set: &PublishedSet,
+) -> Option<(Timestamp, Vec<(String, &'static str)>)> {
+    let all = set.snapshots.as_ref()?.listed().into_iter();
+    let (name, found) = all.filter_map(|(name, found)| Some((name, found?))).next()?;
+    let forms = Form::ALL.into_iter().filter(|form| match form {
+        Form::RdfXml => found.has_rdf_xml,
+        // The same bytes as N-Triples, mostly.
+        Form::PlainText => false,
+        Form::NTriples | Form::Turtle => true,
+    });
+    let url = snapshot(set, name);
+    let files = forms.map(|form| (format!("{url}.{}", form.name()), form.media_type()));
+    Some((name.time(), files.collect()))
+}
+
 fn newest_time(set: &PublishedSet) -> Timestamp {
     listed(set).first().map(Listed::time).unwrap_or_default()
 }

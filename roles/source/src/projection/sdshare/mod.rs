@@ -24,6 +24,7 @@ use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
 pub use check::{check_snapshots, remove_damaged_snapshots};
 use feeds::SmallFeed;
+pub(super) use feeds::newest_snapshot;
 pub use fragments::ENTRIES_PER_PAGE;
 use fragments::FragmentsPage;
 use paths::{FeedPath, FragmentPath, FragmentsQuery, SnapshotPath};

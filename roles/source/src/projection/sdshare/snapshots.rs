@@ -256,7 +256,7 @@ impl SetSnapshots {
     }
 
     /// Makes a snapshot in the background if one is due. Reads no store and no disk.
-    pub(super) fn ask(self: &Arc<Self>, head: &Head) {
+    pub(in crate::projection) fn ask(self: &Arc<Self>, head: &Head) {
         let mut state = self.lock();
         // Of a log that was begun again after them: their changes are not in it.
         let is_older = |snapshot: &Arc<Snapshot>| snapshot.created != head.created.as_micros();

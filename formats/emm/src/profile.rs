@@ -1,0 +1,87 @@
+//! The three specifications, and the types of activities.
+
+/// A specification of change feeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// Entity Metadata Management API 0.1: the draft that has Entity Patches and activities with
+    /// documents of their own [emm-0.1].
+    Emm01,
+    /// Entity Metadata Management API 1.0 [emm-1.0].
+    #[default]
+    Emm10,
+    /// IIIF Change Discovery API 1.0, level 2 [iiif-discovery].
+    Iiif1,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Emm01, Self::Emm10, Self::Iiif1];
+
+    /// Its name, as `abreast validate` and the documentation use it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Emm01 => "emm-0.1",
+            Self::Emm10 => "emm-1.0",
+            Self::Iiif1 => "iiif-1",
+        }
+    }
+
+    /// The contexts of its documents [emm-0.1 §3.1, emm-1.0 §2.2, iiif-discovery §3.2].
+    pub const fn contexts(self) -> &'static [&'static str] {
+        match self {
+            Self::Emm01 => &["https://ld4.github.io/entity_metadata_management/0.1/context.json"],
+            Self::Emm10 => {
+                &["https://www.w3.org/ns/activitystreams", "https://emm-spec.org/1.0/context.json"]
+            }
+            Self::Iiif1 => &["http://iiif.io/api/discovery/1/context.json"],
+        }
+    }
+
+    /// The media types that its documents have, the first for clients that ask for none.
+    pub const fn media_types(self) -> &'static [&'static str] {
+        match self {
+            Self::Emm01 | Self::Emm10 => &[
+                "application/activity+json",
+                "application/ld+json; profile=\"https://www.w3.org/ns/activitystreams\"",
+                "application/json",
+            ],
+            Self::Iiif1 => &[
+                "application/ld+json; profile=\"http://iiif.io/api/discovery/1/context.json\"",
+                "application/json",
+                "application/activity+json",
+            ],
+        }
+    }
+}
+
+/// The type of a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ActivityType {
+    /// New.
+    Create,
+    /// Known elsewhere before, new in the feed.
+    Add,
+    /// Changed.
+    #[default]
+    Update,
+    /// Still there, no longer to be used.
+    Deprecate,
+    /// Left the feed, exists elsewhere.
+    Remove,
+    /// Gone.
+    Delete,
+}
+
+impl ActivityType {
+    /// Its name in a profile. IIIF has no deprecation: it is an update of the resource.
+    pub const fn name(self, profile: Profile) -> &'static str {
+        match self {
+            Self::Create => "Create",
+            Self::Add => "Add",
+            Self::Deprecate if !matches!(profile, Profile::Iiif1) => "Deprecate",
+            Self::Update | Self::Deprecate => "Update",
+            Self::Remove => "Remove",
+            Self::Delete => "Delete",
+        }
+    }
+}

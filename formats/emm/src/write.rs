@@ -1,0 +1,393 @@
+//! Entry Points, Change Sets, activities and Entity Patches, written.
+
+use crate::{ActivityType, Profile};
+use abreast_webtypes::Timestamp;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+
+/// An Entry Point [emm-1.0 §3.1, iiif-discovery §3.1].
+#[derive(Clone, Debug, Default)]
+pub struct EntryPoint<'a> {
+    /// Its URL.
+    pub id: &'a str,
+    /// Distinguishes it from other Entry Points of the same set.
+    pub summary: &'a str,
+    /// Full downloads, and pages that describe them.
+    pub downloads: &'a [LinkTo],
+    /// The URL of its first page.
+    pub first: &'a str,
+    /// The URL of its last page.
+    pub last: &'a str,
+    /// Activities on all pages, if they are counted.
+    pub total_items: Option<u64>,
+    /// Larger Entry Points of which it is a part.
+    pub part_of: Option<&'a str>,
+}
+
+/// A Change Set, without its activities [emm-1.0 §3.2, iiif-discovery §3.2].
+#[derive(Clone, Debug, Default)]
+pub struct Page<'a> {
+    /// Its URL.
+    pub id: &'a str,
+    /// The URL of its Entry Point.
+    pub part_of: &'a str,
+    /// The URL of the page before it.
+    pub prev: Option<&'a str>,
+    /// The URL of the page that follows.
+    pub next: Option<&'a str>,
+}
+
+/// One change of one entity [emm-1.0 §3.3, iiif-discovery §3.3].
+#[derive(Clone, Debug, Default)]
+pub struct Activity<'a> {
+    /// Its URL.
+    pub id: &'a str,
+    /// The type of change.
+    pub kind: ActivityType,
+    /// A sentence for people.
+    pub summary: Option<&'a str>,
+    /// When it was published.
+    pub time: Timestamp,
+    /// The entity.
+    pub object: Object<'a>,
+    /// The URL of the Entry Point to which an added entity was added, or from which a removed one
+    /// was removed.
+    pub collection: Option<&'a str>,
+    /// The differences that the change made to the description.
+    pub instrument: Option<Instrument<'a>>,
+    /// The URL of the page on which it is, in a document of its own.
+    pub part_of: Option<&'a str>,
+}
+
+/// The entity of a change.
+#[derive(Clone, Debug, Default)]
+pub struct Object<'a> {
+    /// Its IRI.
+    pub id: &'a str,
+    /// Its types: IRIs, or terms of the context.
+    pub types: &'a [&'a str],
+    /// When it changed.
+    pub updated: Option<Timestamp>,
+    /// The media type of a resource that is a file.
+    pub media_type: Option<&'a str>,
+    /// Where its representations are.
+    pub links: &'a [LinkTo],
+}
+
+/// The Entity Patch of a change [emm-0.1 §4.2].
+#[derive(Clone, Debug, Default)]
+pub struct Instrument<'a> {
+    /// Its URL.
+    pub id: &'a str,
+    /// Its text, if it is inline.
+    pub content: Option<&'a str>,
+}
+
+/// A link to a representation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkTo {
+    /// Its URL.
+    pub href: String,
+    /// Its media type.
+    pub media_type: &'static str,
+    /// The state that it has: that after the last change at this time.
+    pub updated: Option<Timestamp>,
+    /// The number of that change in the log, written as `urn:abreast:position`.
+    pub position: Option<u64>,
+}
+
+/// The types of collections.
+#[derive(Clone, Copy, Debug)]
+pub enum Collection {
+    /// An Entry Point.
+    Ordered,
+    /// A Change Set.
+    Page,
+}
+
+impl Collection {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ordered => "OrderedCollection",
+            Self::Page => "OrderedCollectionPage",
+        }
+    }
+}
+
+/// The media type of an Entity Patch as it is.
+const PATCH: &str = "application/rdf-patch";
+
+/// Writes an Entry Point.
+pub fn write_entry_point(profile: Profile, entry: &EntryPoint<'_>) -> Vec<u8> {
+    document(profile, |map| {
+        map.serialize_entry("type", Collection::Ordered.name())?;
+        map.serialize_entry("id", entry.id)?;
+        if !entry.summary.is_empty() {
+            map.serialize_entry("summary", entry.summary)?;
+        }
+        match entry.downloads {
+            [] => {}
+            [only] => map.serialize_entry("url", only)?,
+            all => map.serialize_entry("url", all)?,
+        }
+        if let Some(whole) = entry.part_of {
+            map.serialize_entry("partOf", &[Reference(Collection::Ordered, whole)])?;
+        }
+        map.serialize_entry("first", &Reference(Collection::Page, entry.first))?;
+        map.serialize_entry("last", &Reference(Collection::Page, entry.last))?;
+        if let Some(total) = entry.total_items {
+            map.serialize_entry("totalItems", &total)?;
+        }
+        Ok(())
+    })
+}
+
+/// Writes a Change Set: its activities one after the other.
+#[derive(Debug)]
+pub struct PageWriter {
+    profile: Profile,
+    bytes: Vec<u8>,
+    drained: bool,
+    items: u64,
+}
+
+impl PageWriter {
+    /// Begins a Change Set.
+    pub fn new(profile: Profile, page: &Page<'_>) -> Self {
+        let mut bytes = document(profile, |map| {
+            map.serialize_entry("type", Collection::Page.name())?;
+            map.serialize_entry("id", page.id)?;
+            map.serialize_entry("partOf", &Reference(Collection::Ordered, page.part_of))?;
+            for (name, url) in [("prev", page.prev), ("next", page.next)] {
+                if let Some(url) = url {
+                    map.serialize_entry(name, &Reference(Collection::Page, url))?;
+                }
+            }
+            Ok(())
+        });
+        // The members that follow are written here.
+        bytes.truncate(bytes.len() - 2);
+        bytes.extend_from_slice(b",\n\"orderedItems\":[");
+        Self { profile, bytes, drained: false, items: 0 }
+    }
+
+    /// Writes an activity.
+    pub fn write(&mut self, activity: &Activity<'_>) {
+        self.bytes.extend_from_slice(if self.items == 0 { b"\n" } else { b",\n" });
+        self.items += 1;
+        let item = Profiled { profile: self.profile, activity };
+        serde_json::to_writer(&mut self.bytes, &item).expect(INTO_MEMORY);
+    }
+
+    /// Activities that were written.
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// The bytes so far, of which any number may be taken.
+    pub fn bytes(&mut self) -> &mut Vec<u8> {
+        self.drained = true;
+        &mut self.bytes
+    }
+
+    /// Ends the Change Set; all bytes that were not taken.
+    pub fn finish(mut self) -> Vec<u8> {
+        // IIIF has no such member on pages, and Activity Streams another meaning: the number in the
+        // whole collection. In the Entity Metadata Management API it is that of the page
+        // [emm-1.0 §3.2].
+        let total = match self.profile {
+            Profile::Iiif1 => String::new(),
+            Profile::Emm01 | Profile::Emm10 => format!(",\n\"totalItems\":{}", self.items),
+        };
+        self.bytes.extend_from_slice(format!("\n]{total}}}\n").as_bytes());
+        self.bytes
+    }
+}
+
+/// Writes an activity as a document of its own [emm-0.1 §4.1].
+pub fn write_activity(profile: Profile, activity: &Activity<'_>) -> Vec<u8> {
+    document(profile, |map| members(profile, activity, map))
+}
+
+/// Writes an Entity Patch as a document [emm-0.1 §4.2]: its text, and the activity whose changes
+/// it has.
+pub fn write_patch(profile: Profile, activity: &Activity<'_>, id: &str, text: &str) -> Vec<u8> {
+    document(profile, |map| {
+        if let Some(summary) = activity.summary {
+            map.serialize_entry("summary", summary)?;
+        }
+        map.serialize_entry("type", "rdf_patch")?;
+        map.serialize_entry("id", id)?;
+        map.serialize_entry("partOf", &Part(activity.kind.name(profile), activity.id))?;
+        map.serialize_entry("content", text)
+    })
+}
+
+const INTO_MEMORY: &str = "JSON of texts and numbers can be written into memory";
+
+type Members<'s, 'b> =
+    serde_json::ser::Compound<'s, &'b mut Vec<u8>, serde_json::ser::CompactFormatter>;
+
+/// A document: an object with its context, and a line feed at the end.
+fn document(
+    profile: Profile,
+    members: impl FnOnce(&mut Members<'_, '_>) -> serde_json::Result<()>,
+) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(1_024);
+    let write = || {
+        let mut serializer = serde_json::Serializer::new(&mut bytes);
+        let mut map = serializer.serialize_map(None)?;
+        match profile.contexts() {
+            [one] => map.serialize_entry("@context", one)?,
+            several => map.serialize_entry("@context", several)?,
+        }
+        members(&mut map)?;
+        map.end()
+    };
+    write().expect(INTO_MEMORY);
+    bytes.push(b'\n');
+    bytes
+}
+
+fn members<M: serde::ser::SerializeMap>(
+    profile: Profile,
+    activity: &Activity<'_>,
+    map: &mut M,
+) -> Result<(), M::Error> {
+    map.serialize_entry("type", activity.kind.name(profile))?;
+    map.serialize_entry("id", activity.id)?;
+    if let Some(summary) = activity.summary {
+        map.serialize_entry("summary", summary)?;
+    }
+    if let Some(page) = activity.part_of {
+        // A string [emm-0.1 §4.1].
+        map.serialize_entry("partOf", page)?;
+    }
+    if profile != Profile::Iiif1 {
+        map.serialize_entry("published", &Time(activity.time))?;
+    }
+    if profile != Profile::Emm01 {
+        map.serialize_entry("endTime", &Time(activity.time))?;
+    }
+    map.serialize_entry("object", &activity.object)?;
+    if let Some(collection) = activity.collection {
+        match activity.kind {
+            ActivityType::Add => {
+                map.serialize_entry("target", &Reference(Collection::Ordered, collection))?;
+            }
+            ActivityType::Remove => {
+                map.serialize_entry("origin", &Reference(Collection::Ordered, collection))?;
+            }
+            _ => {}
+        }
+    }
+    if let Some(instrument) = &activity.instrument {
+        map.serialize_entry("instrument", &ProfiledPatch { profile, instrument })?;
+    }
+    Ok(())
+}
+
+struct Profiled<'a> {
+    profile: Profile,
+    activity: &'a Activity<'a>,
+}
+
+impl Serialize for Profiled<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        members(self.profile, self.activity, &mut map)?;
+        map.end()
+    }
+}
+
+struct ProfiledPatch<'a> {
+    profile: Profile,
+    instrument: &'a Instrument<'a>,
+}
+
+impl Serialize for ProfiledPatch<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Instrument { id, content } = self.instrument;
+        let mut map = serializer.serialize_map(None)?;
+        // The term is of version 0.1 only.
+        if self.profile == Profile::Emm01 {
+            map.serialize_entry("type", "rdf_patch")?;
+        } else {
+            map.serialize_entry("type", "Document")?;
+            map.serialize_entry("mediaType", PATCH)?;
+        }
+        map.serialize_entry("id", id)?;
+        if let Some(content) = content {
+            map.serialize_entry("content", content)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", self.id)?;
+        match self.types {
+            [] => {}
+            [only] => map.serialize_entry("type", only)?,
+            several => map.serialize_entry("type", several)?,
+        }
+        if let Some(updated) = self.updated {
+            map.serialize_entry("updated", &Time(updated))?;
+        }
+        if let Some(media_type) = self.media_type {
+            map.serialize_entry("mediaType", media_type)?;
+        }
+        match self.links {
+            [] => {}
+            [only] => map.serialize_entry("url", only)?,
+            several => map.serialize_entry("url", several)?,
+        }
+        map.end()
+    }
+}
+
+impl Serialize for LinkTo {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", "Link")?;
+        map.serialize_entry("href", &self.href)?;
+        map.serialize_entry("mediaType", self.media_type)?;
+        if let Some(updated) = self.updated {
+            map.serialize_entry("updated", &Time(updated))?;
+        }
+        if let Some(position) = self.position {
+            map.serialize_entry("urn:abreast:position", &position)?;
+        }
+        map.end()
+    }
+}
+
+/// Another collection: an object, since many readers take no string.
+struct Reference<'a>(Collection, &'a str);
+
+impl Serialize for Reference<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Part(self.0.name(), self.1).serialize(serializer)
+    }
+}
+
+struct Part<'a>(&'a str, &'a str);
+
+impl Serialize for Part<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("type", self.0)?;
+        map.serialize_entry("id", self.1)?;
+        map.end()
+    }
+}
+
+struct Time(Timestamp);
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}

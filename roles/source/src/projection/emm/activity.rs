@@ -1,0 +1,155 @@
+//! A change of the log as an activity [emm-1.0 §4, iiif-discovery §2.1].
+
+use super::paths::Feed;
+use crate::Naming;
+use abreast_core::{ChangeRecord, Kind};
+use abreast_emm::{Activity, ActivityType, Instrument, LinkTo, Object, PageWriter, Profile};
+use abreast_rdf::Syntax;
+
+/// The type of an entity about which none is stated.
+const RESOURCE: &str = "http://www.w3.org/2000/01/rdf-schema#Resource";
+
+/// The syntaxes in which every description can be served.
+const SYNTAXES: [Syntax; 3] = [Syntax::NTriples, Syntax::Turtle, Syntax::JsonLd];
+
+/// Makes activities of the changes of a feed.
+pub(super) struct Activities<'f> {
+    feed: &'f Feed<'f>,
+    naming: Naming,
+    /// The address of the Entry Point.
+    url: String,
+    activities: String,
+    id: String,
+    instrument: String,
+    summary: String,
+    object: String,
+    links: Vec<LinkTo>,
+}
+
+impl<'f> Activities<'f> {
+    pub(super) fn new(feed: &'f Feed<'f>) -> Self {
+        Self {
+            feed,
+            naming: feed.set.urls.naming(),
+            url: feed.url(),
+            activities: feed.activities(),
+            id: String::new(),
+            instrument: String::new(),
+            summary: String::new(),
+            object: String::new(),
+            links: Vec::new(),
+        }
+    }
+
+    /// Adds a change to a page, with its Entity Patch inline if there is one.
+    pub(super) fn write(
+        &mut self,
+        page: &mut PageWriter,
+        record: &ChangeRecord,
+        patch: Option<&str>,
+    ) {
+        self.with(record, None, patch, |activity| page.write(activity));
+    }
+
+    /// Calls `take` with the activity of a change; `page` is the address of its page, in a document
+    /// of its own.
+    pub(super) fn with<T>(
+        &mut self,
+        record: &ChangeRecord,
+        page: Option<&str>,
+        patch: Option<&str>,
+        take: impl FnOnce(&Activity<'_>) -> T,
+    ) -> T {
+        let profile = self.feed.profile;
+        let kind = match record.kind {
+            Kind::Create => ActivityType::Create,
+            Kind::Add => ActivityType::Add,
+            Kind::Deprecate => ActivityType::Deprecate,
+            Kind::Remove => ActivityType::Remove,
+            Kind::Delete => ActivityType::Delete,
+            _ => ActivityType::Update,
+        };
+        self.id.clear();
+        self.id.push_str(&self.activities);
+        self.id.push_str(&record.position.to_string());
+        let is_entity = self.naming.names_entities();
+        if is_entity {
+            self.object.clone_from(&record.key);
+            self.instrument.clone_from(&self.id);
+            self.instrument.push_str("/instrument/1");
+            self.address_links(record);
+        } else {
+            self.naming.write_uri(&record.key, &mut self.object);
+        }
+        let description = record.description();
+        let label = description.and_then(|description| description.label.as_deref());
+        self.summary.clear();
+        match &record.summary {
+            Some(summary) => self.summary.push_str(summary),
+            None => {
+                self.summary.push_str(kind.name(profile));
+                self.summary.push(' ');
+                let label = label.filter(|label| !label.trim().is_empty());
+                self.summary.push_str(label.unwrap_or(&self.object));
+            }
+        }
+        let state = record.state.as_ref();
+        let types: Vec<&str> = match description {
+            Some(description) if !description.types.is_empty() => {
+                description.types.iter().map(String::as_str).collect()
+            }
+            _ if is_entity => vec![RESOURCE],
+            _ => vec![self.type_of_file(state.and_then(|state| state.media_type.as_deref()))],
+        };
+        // Patches are of version 0.1 [emm-0.1 §4.2]; in others where they are asked for.
+        let has_instrument = is_entity && (profile == Profile::Emm01 || patch.is_some());
+        let instrument =
+            has_instrument.then(|| Instrument { id: &self.instrument, content: patch });
+        take(&Activity {
+            id: &self.id,
+            kind,
+            summary: Some(&self.summary),
+            time: record.time,
+            object: Object {
+                id: &self.object,
+                types: &types,
+                updated: Some(state.map_or(record.time, |state| state.modified)),
+                media_type: state
+                    .filter(|_| !is_entity)
+                    .and_then(|state| state.media_type.as_deref()),
+                links: &self.links,
+            },
+            collection: Some(&self.url),
+            instrument,
+            part_of: page,
+        })
+    }
+
+    /// Links to the description at its address here, which is not the IRI of the entity.
+    fn address_links(&mut self, record: &ChangeRecord) {
+        self.links.clear();
+        if record.state.is_none() {
+            return;
+        }
+        let mut address = String::new();
+        self.naming.write_uri(&record.key, &mut address);
+        self.links.extend(SYNTAXES.into_iter().map(|syntax| LinkTo {
+            href: format!("{address}?syntax={}", syntax.extension()),
+            media_type: syntax.media_type(),
+            ..LinkTo::default()
+        }));
+    }
+
+    /// The type of a file, in the terms of Activity Streams.
+    fn type_of_file(&self, media_type: Option<&str>) -> &'f str {
+        if let Some(kind) = &self.feed.set.feeds.object_type {
+            return kind;
+        }
+        match media_type.and_then(|media_type| media_type.split('/').next()) {
+            Some("image") => "Image",
+            Some("audio") => "Audio",
+            Some("video") => "Video",
+            _ => "Document",
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Entry Points, Change Sets, single activities and Entity Patches.
+
+use super::activity::Activities;
+use super::pages::Pages;
+use super::paths::{Feed, FeedPath, View};
+use crate::projection::sdshare::newest_snapshot;
+use crate::projection::{HeadReader, LogState, Output, Rendered, ResolvedDocument, Version};
+use crate::publish::{PublishError, PublishedSet, Publisher};
+use abreast_core::{ChangeLog, ChangeRecord, Position};
+use abreast_emm::{EntryPoint, LinkTo, Page, PageWriter, write_activity, write_entry_point};
+use abreast_webtypes::{Timestamp, W3cDatetime, decode_segment};
+use std::sync::Arc;
+
+/// Bytes of an activity, about.
+const ACTIVITY_BYTES: u64 = 900;
+
+/// A document of a change feed.
+pub(super) struct FeedDocument<'p> {
+    pub(super) publisher: &'p Publisher,
+    pub(super) path: FeedPath<'p>,
+    /// Of `skip-to`.
+    pub(super) query: Option<String>,
+}
+
+impl ResolvedDocument for FeedDocument<'_> {
+    fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
+        let feed = self.path.feed();
+        let LogState { created, position } =
+            LogState::of(heads, feed.set).ok_or(PublishError::Importing)?;
+        let created = created.as_micros() as u64;
+        let changing = |position: u64| Version { of: [created, position], immutable: false };
+        Ok(match &self.path {
+            FeedPath::EntryPoint(_) => {
+                let download = newest_download(feed.set).map_or(0, |time| time.as_micros() as u64);
+                changing(position.0 ^ download.rotate_left(24))
+            }
+            FeedPath::Page(_, number) => {
+                if *number == 0 || *number > feed.page_of(position.max(Position(1))) {
+                    return Err(PublishError::NotFound);
+                }
+                // A change behind it is recorded, so the page that follows is known as well.
+                let is_closed = number.saturating_mul(feed.per_page) < position.0;
+                match feed.view {
+                    View::Latest => changing(position.0),
+                    _ if !is_closed => changing(position.0),
+                    // These read earlier descriptions, which are not kept for ever.
+                    View::Labels | View::Patches => changing(0),
+                    View::History | View::Newest | View::Type(_) => {
+                        Version { of: [created, 0], immutable: true }
+                    }
+                }
+            }
+            FeedPath::SkipTo(_) => changing(position.0),
+            FeedPath::Activity(_, at) | FeedPath::Patch(_, at) => {
+                if *at > position {
+                    return Err(PublishError::NotFound);
+                }
+                changing(0)
+            }
+        })
+    }
+
+    fn introduces(&self) -> Vec<Arc<PublishedSet>> {
+        vec![Arc::clone(self.path.feed().set)]
+    }
+
+    fn media_types(&self) -> &'static [&'static str] {
+        self.path.feed().profile.media_types()
+    }
+
+    fn topic(&self) -> Option<String> {
+        super::topic(&self.path.feed().history()).map(|topic| topic.url)
+    }
+
+    fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError> {
+        let log = &**self.publisher.log();
+        let feed = self.path.feed();
+        let pages = Pages::new(feed, log)?;
+        let bytes = match &self.path {
+            FeedPath::EntryPoint(_) => entry_point(feed, &pages, log)?,
+            FeedPath::Page(_, number) => page(feed, &pages, *number, output)?,
+            FeedPath::SkipTo(_) => {
+                let time = self.datetime()?;
+                return Err(PublishError::Elsewhere(feed.page(pages.at(time)?)));
+            }
+            FeedPath::Activity(_, position) => {
+                let change = pages.change(*position)?.ok_or(PublishError::NotFound)?;
+                let page = feed.page(feed.page_of(*position));
+                Activities::new(feed).with(&change, Some(&page), None, |activity| {
+                    write_activity(feed.profile, activity)
+                })
+            }
+            FeedPath::Patch(_, position) => {
+                let change = pages.change(*position)?.ok_or(PublishError::NotFound)?;
+                return super::patches::document(feed, log, &change);
+            }
+        };
+        Ok(Rendered { bytes, modified: None, content_type: feed.profile.media_types()[0] })
+    }
+}
+
+impl FeedDocument<'_> {
+    /// The time that was asked for.
+    fn datetime(&self) -> Result<Timestamp, PublishError> {
+        let bad = |problem: &str| {
+            let example = "for example `skip-to?datetime=2026-05-01T00:00:00Z`";
+            PublishError::BadQuery(format!("{problem}; give a date and time, {example}"))
+        };
+        let query = self.query.as_deref().unwrap_or_default();
+        let value = query.split('&').find_map(|pair| pair.strip_prefix("datetime="));
+        let value = value.ok_or_else(|| bad("`datetime` is missing"))?;
+        let time = W3cDatetime::parse(&decode_segment(value.as_bytes()));
+        Ok(time.map_err(|_| bad("`datetime` is not a time"))?.instant)
+    }
+}
+
+fn entry_point(
+    feed: &Feed<'_>,
+    pages: &Pages<'_, '_>,
+    log: &dyn ChangeLog,
+) -> Result<Vec<u8>, PublishError> {
+    let set = feed.set;
+    let (oldest, newest) = pages.ends()?;
+    let (first, last) = if feed.view == View::Newest { (newest, oldest) } else { (oldest, newest) };
+    let title = if set.about.title.is_empty() { &set.slug } else { &set.about.title };
+    let (url, history) = (feed.url(), feed.history().url());
+    Ok(write_entry_point(
+        feed.profile,
+        &EntryPoint {
+            id: &url,
+            summary: &format!("{title}: {}", feed.view.summary()),
+            downloads: &downloads(set, log, pages)?,
+            first: &feed.page(first),
+            last: &feed.page(last),
+            total_items: pages.count(),
+            part_of: (feed.view != View::History).then_some(&*history),
+        },
+    ))
+}
+
+/// Whole copies of the set, with the last change that each includes, and the page about them for
+/// people [emm-1.0 §A.2]. Of a set whose history begins with a list of what it had, and that has no
+/// dump, it is that list.
+fn downloads(
+    set: &PublishedSet,
+    log: &dyn ChangeLog,
+    pages: &Pages<'_, '_>,
+) -> Result<Vec<LinkTo>, PublishError> {
+    let mut links = Vec::new();
+    let link = |href, media_type| LinkTo { href, media_type, ..LinkTo::default() };
+    if let Some(snapshots) = &set.snapshots {
+        snapshots.ask(pages.head());
+        if let Some((time, files)) = newest_snapshot(set) {
+            let position = Some(log.position_at(set.id, time)?.0);
+            let updated = Some(time);
+            let files = files.into_iter().map(|(href, media_type)| link(href, media_type));
+            links.extend(files.map(|link| LinkTo { updated, position, ..link }));
+        }
+    } else if let Some(dump) = newest_dump(set) {
+        let position = Some(log.position_at(set.id, dump.begin)?.0);
+        links.extend(dump.packages.iter().map(|package| LinkTo {
+            updated: Some(dump.begin),
+            position,
+            ..link(set.urls.package(&package.stem), "application/zip")
+        }));
+    } else {
+        links.push(link(set.urls.resource_list(), "application/xml"));
+    }
+    links.push(link(set.urls.page(), "text/html"));
+    Ok(links)
+}
+
+fn newest_dump(set: &PublishedSet) -> Option<Arc<crate::projection::resourcesync::dumps::Dump>> {
+    set.dumps.as_ref()?.resources().last().cloned()
+}
+
+/// The time of the newest full download.
+fn newest_download(set: &PublishedSet) -> Option<Timestamp> {
+    match &set.snapshots {
+        Some(_) => newest_snapshot(set).map(|(time, _)| time),
+        None => newest_dump(set).map(|dump| dump.begin),
+    }
+}
+
+fn page(
+    feed: &Feed<'_>,
+    pages: &Pages<'_, '_>,
+    number: u64,
+    output: &mut dyn Output,
+) -> Result<Vec<u8>, PublishError> {
+    output.expect(feed.per_page * ACTIVITY_BYTES);
+    let mut changes = pages.changes(number)?;
+    let (earlier, later) = (pages.earlier(number)?, pages.later(number)?);
+    let is_last = later.is_none() && (number == feed.page_of(pages.head().position) || number == 1);
+    if changes.is_empty() && !is_last && feed.view == View::History {
+        // The positions of a gap.
+        return Err(PublishError::NotFound);
+    }
+    let [mut prev, mut next] = [earlier, later].map(|page| page.map(|page| feed.page(page)));
+    if feed.view == View::Newest {
+        changes.reverse();
+        std::mem::swap(&mut prev, &mut next);
+    }
+    write(feed, pages, &changes, &feed.page(number), [prev, next], output)
+}
+
+fn write(
+    feed: &Feed<'_>,
+    pages: &Pages<'_, '_>,
+    changes: &[ChangeRecord],
+    id: &str,
+    [prev, next]: [Option<String>; 2],
+    output: &mut dyn Output,
+) -> Result<Vec<u8>, PublishError> {
+    let url = feed.url();
+    let page = Page { id, part_of: &url, prev: prev.as_deref(), next: next.as_deref() };
+    let mut writer = PageWriter::new(feed.profile, &page);
+    let mut activities = Activities::new(feed);
+    for change in changes {
+        let patch = match feed.view {
+            View::Patches => pages.patch(change)?,
+            _ => None,
+        };
+        activities.write(&mut writer, change, patch.as_deref());
+        output.drain(writer.bytes());
+    }
+    Ok(writer.finish())
+}
+
+/// The notification of a range of the log: a Change Set with these changes, under the address of
+/// the page that has the last of them. The same range is the same bytes.
+pub(super) fn notification(
+    publisher: &Publisher,
+    feed: &Feed<'_>,
+    after: Position,
+    last: Position,
+) -> Result<Vec<u8>, PublishError> {
+    let pages = Pages::new(feed, &**publisher.log())?;
+    let changes = pages.range(after, last)?;
+    let id = feed.page(feed.page_of(last));
+    write(feed, &pages, &changes, &id, [None, None], &mut crate::projection::Whole)
+}

@@ -1,0 +1,137 @@
+//! Change feeds in Activity Streams: Entity Metadata Management 0.1 and 1.0, and IIIF Change
+//! Discovery, as views of one log.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `paths.rs` | paths and addresses |
+//! | `feeds.rs` | Entry Points, Change Sets and single activities |
+//! | `pages.rs` | which pages a feed has, and what is on them |
+//! | `activity.rs` | a change of the log as an activity |
+//!
+//! A page is a range of positions, so it never changes once a change behind it is recorded, and
+//! costs what it lists. The feed of the latest changes has the same pages without what was
+//! superseded.
+
+mod activity;
+mod feeds;
+mod pages;
+mod patches;
+mod paths;
+
+use super::{Projection, ResolvedDocument, SiteDocument, Topic, TopicContent};
+use crate::publish::{PublishError, PublishedSet, Publisher};
+use abreast_core::Position;
+use abreast_emm::Profile;
+use feeds::FeedDocument;
+pub use paths::POSITIONS_PER_PAGE;
+use paths::{Feed, FeedPath, View};
+use std::sync::Arc;
+
+/// The projection of Entity Metadata Management and IIIF Change Discovery.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangeFeeds {
+    per_page: u64,
+}
+
+impl Default for ChangeFeeds {
+    fn default() -> Self {
+        Self { per_page: POSITIONS_PER_PAGE }
+    }
+}
+
+impl ChangeFeeds {
+    /// With pages of that many positions of the log, at least one: another number gives the pages
+    /// other contents.
+    #[must_use]
+    pub fn with_positions_per_page(self, positions: u64) -> Self {
+        Self { per_page: positions.max(1) }
+    }
+
+    fn parse<'p>(self, publisher: &'p Publisher, path: &str) -> Option<FeedPath<'p>> {
+        FeedPath::parse(path, self.per_page, |slug| publisher.find_set(slug))
+    }
+
+    /// The feeds of all changes of a set.
+    fn histories(self, set: &Arc<PublishedSet>) -> impl Iterator<Item = Feed<'_>> {
+        let feed =
+            move |profile| Feed { set, profile, view: View::History, per_page: self.per_page };
+        Profile::ALL.into_iter().map(feed)
+    }
+}
+
+/// What a set's change feeds state beyond its log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeedOptions {
+    /// The type of resources that are files, such as `Manifest`; by their media types if not given.
+    pub object_type: Option<String>,
+    /// The predicates of labels, as IRIs; the common ones if empty.
+    pub label_predicates: Vec<String>,
+}
+
+impl Projection for ChangeFeeds {
+    fn resolve<'p>(
+        &'p self,
+        publisher: &'p Publisher,
+        path: &str,
+    ) -> Option<Box<dyn ResolvedDocument + 'p>> {
+        let path = self.parse(publisher, path)?;
+        Some(Box::new(FeedDocument { publisher, path, query: None }))
+    }
+
+    fn resolve_query<'p>(
+        &'p self,
+        publisher: &'p Publisher,
+        path: &str,
+        query: &str,
+    ) -> Option<Result<Box<dyn ResolvedDocument + 'p>, PublishError>> {
+        let path = self.parse(publisher, path)?;
+        let FeedPath::SkipTo(_) = path else { return None };
+        let document = FeedDocument { publisher, path, query: Some(query.to_owned()) };
+        Some(Ok(Box::new(document)))
+    }
+
+    /// None: `…/emm/1.0` would be a file and a folder.
+    fn site(&self, _: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
+        Ok(Vec::new())
+    }
+
+    fn topics(&self, publisher: &Publisher) -> Vec<Topic> {
+        let sets = publisher.sets().iter();
+        sets.flat_map(|set| self.histories(set).filter_map(|feed| topic(&feed))).collect()
+    }
+
+    fn topic(&self, publisher: &Publisher, path: &str) -> Option<Topic> {
+        match self.parse(publisher, path)? {
+            FeedPath::EntryPoint(feed) if feed.view == View::History => topic(&feed),
+            _ => None,
+        }
+    }
+
+    fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
+        Profile::ALL.map(|profile| paths::entry_point(set, profile)).into()
+    }
+
+    fn notification(
+        &self,
+        publisher: &Publisher,
+        topic: &Topic,
+        after: Position,
+        last: Position,
+    ) -> Result<Vec<u8>, PublishError> {
+        let feed = self.histories(&topic.set).find(|feed| feed.url() == topic.url);
+        feeds::notification(publisher, &feed.ok_or(PublishError::NotFound)?, after, last)
+    }
+}
+
+/// The topic of a feed of all changes, if they are notified.
+fn topic(feed: &Feed<'_>) -> Option<Topic> {
+    feed.set.notifications.as_ref().filter(|notifications| notifications.changes)?;
+    Some(Topic {
+        url: feed.url(),
+        set: Arc::clone(feed.set),
+        record: format!("{}/{}", feed.set.slug, feed.profile.name()),
+        content: TopicContent::Changes,
+        media_type: feed.profile.media_types()[0],
+        links: String::new(),
+    })
+}

@@ -1,0 +1,220 @@
+//! The pages of a feed: which there are, and the changes on them.
+
+use super::paths::{Feed, View};
+use crate::publish::{PublishError, PublishedSet};
+use abreast_core::{ChangeLog, ChangeRecord, Head, Kind, Order, Position};
+use abreast_rdf::labels;
+use abreast_webtypes::Timestamp;
+use std::io::{self, Read as _};
+use std::ops::ControlFlow;
+
+/// Changes of other types that are read to find the page that follows; it may have none then.
+const MAX_SCANNED: u64 = 10_000;
+
+/// A feed and its log.
+pub(super) struct Pages<'f, 'p> {
+    feed: &'f Feed<'p>,
+    log: &'f dyn ChangeLog,
+    head: Head,
+    /// Where the log begins: a log that was begun again has changes of the one before it.
+    begin: Position,
+}
+
+impl<'f, 'p> Pages<'f, 'p> {
+    pub(super) fn new(feed: &'f Feed<'p>, log: &'f dyn ChangeLog) -> Result<Self, PublishError> {
+        let head = log.head(feed.set.id)?;
+        if head.importing {
+            return Err(PublishError::Importing);
+        }
+        let begin = log.position_at(feed.set.id, head.created)?;
+        Ok(Self { feed, log, head, begin })
+    }
+
+    pub(super) fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Changes on all pages, where they are the whole log.
+    pub(super) fn count(&self) -> Option<u64> {
+        matches!(self.feed.view, View::History | View::Newest | View::Patches)
+            .then(|| self.head.position.0 - self.begin.0)
+    }
+
+    /// The numbers of the pages with the oldest and the newest change, which are the same while
+    /// there is none.
+    pub(super) fn ends(&self) -> Result<(u64, u64), PublishError> {
+        let last = self.feed.page_of(self.head.position.max(self.begin.next()));
+        let first = self.after(self.begin)?.unwrap_or(last);
+        Ok((first, last))
+    }
+
+    /// The page of the first change behind a position.
+    fn after(&self, position: Position) -> Result<Option<u64>, PublishError> {
+        let mut found = None;
+        let most = position.0 + MAX_SCANNED;
+        let mut visit = |record: &ChangeRecord| {
+            if !self.is_of_type(record) && record.position.0 < most {
+                return ControlFlow::Continue(());
+            }
+            found = Some(self.feed.page_of(record.position));
+            ControlFlow::Break(())
+        };
+        if self.feed.view == View::Latest {
+            self.log.latest(self.feed.set.id, position, &mut visit)?;
+        } else {
+            self.log.read(self.feed.set.id, position, &mut visit)?;
+        }
+        Ok(found)
+    }
+
+    /// The page that ends a feed or follows this one, in the order of time.
+    pub(super) fn later(&self, page: u64) -> Result<Option<u64>, PublishError> {
+        self.after(Position(page * self.feed.per_page))
+    }
+
+    /// The page before this one, in the order of time.
+    pub(super) fn earlier(&self, page: u64) -> Result<Option<u64>, PublishError> {
+        let start = Position((page - 1) * self.feed.per_page);
+        if start <= self.begin {
+            return Ok(None);
+        }
+        let before = if self.feed.view == View::Latest {
+            self.log.latest_before(self.feed.set.id, start.next())?
+        } else {
+            // Positions have a gap where a log was restarted.
+            let mut time = self.head.time.next();
+            self.log.read(self.feed.set.id, start, &mut |record| {
+                time = record.time;
+                ControlFlow::Break(())
+            })?;
+            Some(self.log.position_at(self.feed.set.id, time.plus_micros(-1))?)
+        };
+        Ok(before
+            .filter(|position| *position > self.begin)
+            .map(|position| self.feed.page_of(position)))
+    }
+
+    /// The page of the first change at or after a time; the last page if there is none.
+    pub(super) fn at(&self, time: Timestamp) -> Result<u64, PublishError> {
+        let before = self.log.position_at(self.feed.set.id, time.plus_micros(-1))?;
+        let found = self.after(before.max(self.begin))?;
+        found.map_or_else(|| self.ends().map(|(_, last)| last), Ok)
+    }
+
+    /// The changes on a page, the oldest first.
+    pub(super) fn changes(&self, page: u64) -> Result<Vec<ChangeRecord>, PublishError> {
+        let (start, end) = (
+            Position((page - 1) * self.feed.per_page).max(self.begin),
+            Position(page * self.feed.per_page),
+        );
+        self.range(start, end)
+    }
+
+    /// The changes behind a position up to another.
+    pub(super) fn range(
+        &self,
+        after: Position,
+        last: Position,
+    ) -> Result<Vec<ChangeRecord>, PublishError> {
+        let mut changes = Vec::new();
+        let mut visit = |record: &ChangeRecord| {
+            if record.position > last {
+                return ControlFlow::Break(());
+            }
+            if self.is_of_type(record) {
+                changes.push(record.clone());
+            }
+            ControlFlow::Continue(())
+        };
+        if self.feed.view == View::Latest {
+            self.log.latest(self.feed.set.id, after, &mut visit)?;
+        } else {
+            self.log.read(self.feed.set.id, after, &mut visit)?;
+        }
+        if self.feed.view == View::Labels {
+            let mut failed = None;
+            changes.retain(|record| match self.changes_labels(record) {
+                Ok(changes) => changes,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    true
+                }
+            });
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+        Ok(changes)
+    }
+
+    /// The change at a position.
+    pub(super) fn change(&self, position: Position) -> Result<Option<ChangeRecord>, PublishError> {
+        if position <= self.begin {
+            return Ok(None);
+        }
+        let mut found = None;
+        self.log.read(self.feed.set.id, Position(position.0 - 1), &mut |record| {
+            found = (record.position == position).then(|| record.clone());
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
+
+    /// The Entity Patch of a change; `None` when the description before it is no longer kept.
+    pub(super) fn patch(&self, _record: &ChangeRecord) -> Result<Option<String>, PublishError> {
+        Ok(None)
+    }
+
+    fn is_of_type(&self, record: &ChangeRecord) -> bool {
+        let View::Type(name) = &self.feed.view else { return true };
+        let types = record.description().map(|description| &description.types);
+        types.into_iter().flatten().any(|iri| last_part(iri) == name)
+    }
+
+    /// Whether a change adds, removes or alters a label; true as well where the description before
+    /// it is no longer kept.
+    fn changes_labels(&self, record: &ChangeRecord) -> Result<bool, PublishError> {
+        if record.kind != Kind::Update {
+            return Ok(true);
+        }
+        let set = self.feed.set;
+        let Some((before, after)) = descriptions(self.log, set, record)? else { return Ok(true) };
+        let predicates = &set.feeds.label_predicates;
+        Ok(labels(&before, &record.key, predicates) != labels(&after, &record.key, predicates))
+    }
+}
+
+/// The last part of an IRI, behind `#`, `/` or `:`.
+fn last_part(iri: &str) -> &str {
+    iri.rsplit(['#', '/', ':']).find(|part| !part.is_empty()).unwrap_or(iri)
+}
+
+/// The descriptions before and after a change, empty where there was none; `None` when one is no
+/// longer kept.
+pub(super) fn descriptions(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    record: &ChangeRecord,
+) -> Result<Option<(Vec<u8>, Vec<u8>)>, PublishError> {
+    let read = |state: Option<&abreast_core::State>| -> io::Result<Option<Vec<u8>>> {
+        let Some(state) = state else { return Ok(Some(Vec::new())) };
+        let Some(mut kept) = set.representations.open_kept(state)? else { return Ok(None) };
+        let mut lines = Vec::with_capacity(state.length.unwrap_or_default() as usize);
+        kept.read_to_end(&mut lines)?;
+        Ok(Some(lines))
+    };
+    // What the set did not have before.
+    let is_first = matches!(record.kind, Kind::Create | Kind::Add);
+    let versions = log.versions(set.id, &record.key, record.time, Order::NewestFirst, 2)?;
+    let of_change = versions.first().filter(|version| version.time == record.time);
+    let Some(of_change) = of_change else { return Ok(None) };
+    let former = match versions.get(1) {
+        Some(former) => former.state.as_ref(),
+        None if is_first => None,
+        None => return Ok(None),
+    };
+    let failed = |error: io::Error| PublishError::Contents(error);
+    let Some(before) = read(former).map_err(failed)? else { return Ok(None) };
+    let Some(after) = read(of_change.state.as_ref()).map_err(failed)? else { return Ok(None) };
+    Ok(Some((before, after)))
+}

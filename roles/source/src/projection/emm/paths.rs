@@ -1,0 +1,223 @@
+//! The paths of change feeds, and the addresses made of them.
+//!
+//! | path below that of an Entry Point | |
+//! |---|---|
+//! | | all changes, the oldest first |
+//! | `/newest` | all changes, the newest first |
+//! | `/latest` | the latest change of each resource |
+//! | `/patches` | all changes, each with its Entity Patch |
+//! | `/labels` | changes of labels |
+//! | `/type/{name}` | changes of entities of a type, by the last part of its IRI |
+//! | `…/page/{number}` | a page of any of these |
+//! | `…/skip-to?datetime=` | the page on which the first change at or after a time is |
+//! | `/activity/{position}` | one change |
+//! | `/activity/{position}/instrument/1` | the Entity Patch of it |
+
+use crate::projection::plain_number;
+use crate::publish::PublishedSet;
+use abreast_core::Position;
+use abreast_emm::Profile;
+use abreast_webtypes::{decode_segment, encode_segment};
+use std::sync::Arc;
+
+/// Positions of the log that a page has, whether they are listed on it or not.
+pub const POSITIONS_PER_PAGE: u64 = 1_000;
+
+/// The changes that an Entry Point has, and their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    History,
+    Newest,
+    Latest,
+    Patches,
+    Labels,
+    /// By the last part of the IRI of the type.
+    Type(String),
+}
+
+impl View {
+    /// Whether a set has it, in a profile.
+    fn is_offered(&self, set: &PublishedSet, profile: Profile) -> bool {
+        match self {
+            Self::History | Self::Latest => true,
+            // Oldest first is the one order of IIIF, and a page has an item [iiif-discovery §3.1,
+            // §3.2].
+            _ if profile == Profile::Iiif1 => false,
+            Self::Newest => true,
+            Self::Patches | Self::Labels | Self::Type(_) => set.urls.naming().names_entities(),
+        }
+    }
+
+    fn parse(path: &str) -> Option<Self> {
+        Some(match path {
+            "newest" => Self::Newest,
+            "latest" => Self::Latest,
+            "patches" => Self::Patches,
+            "labels" => Self::Labels,
+            _ => {
+                let name = path.strip_prefix("type/")?;
+                let name = String::from_utf8(decode_segment(name.as_bytes())).ok()?;
+                if name.is_empty() || path.matches('/').count() > 1 {
+                    return None;
+                }
+                Self::Type(name)
+            }
+        })
+    }
+
+    /// Its path below that of the Entry Point of the profile.
+    fn write(&self, url: &mut String) {
+        match self {
+            Self::History => {}
+            Self::Newest => url.push_str("/newest"),
+            Self::Latest => url.push_str("/latest"),
+            Self::Patches => url.push_str("/patches"),
+            Self::Labels => url.push_str("/labels"),
+            Self::Type(name) => {
+                url.push_str("/type/");
+                encode_segment(name.as_bytes(), url);
+            }
+        }
+    }
+
+    /// What it has, for people.
+    pub(super) fn summary(&self) -> String {
+        match self {
+            Self::History => "all changes".to_owned(),
+            Self::Newest => "all changes, the newest first".to_owned(),
+            Self::Latest => "the latest change of each entity".to_owned(),
+            Self::Patches => "all changes, with what each added and deleted".to_owned(),
+            Self::Labels => "changes of labels".to_owned(),
+            Self::Type(name) => format!("changes of entities of the type {name}"),
+        }
+    }
+}
+
+/// An Entry Point of a set.
+#[derive(Clone, Debug)]
+pub(super) struct Feed<'p> {
+    pub(super) set: &'p Arc<PublishedSet>,
+    pub(super) profile: Profile,
+    pub(super) view: View,
+    /// Positions of a page.
+    pub(super) per_page: u64,
+}
+
+impl Feed<'_> {
+    /// The feed of all changes, with which activities have their addresses.
+    pub(super) fn history(&self) -> Self {
+        Self { view: View::History, ..self.clone() }
+    }
+
+    /// Its address.
+    pub(super) fn url(&self) -> String {
+        let mut url = format!("{}{}", self.set.urls.base(), root(self.profile));
+        self.view.write(&mut url);
+        url
+    }
+
+    /// The address of a page.
+    pub(super) fn page(&self, number: u64) -> String {
+        format!("{}/page/{number}", self.url())
+    }
+
+    /// The number of the page with a position.
+    pub(super) fn page_of(&self, position: Position) -> u64 {
+        position.0.saturating_sub(1) / self.per_page + 1
+    }
+
+    /// What the addresses of activities begin with.
+    pub(super) fn activities(&self) -> String {
+        format!("{}{}/activity/", self.set.urls.base(), root(self.profile))
+    }
+}
+
+/// The address of the Entry Point of all changes.
+pub(super) fn entry_point(set: &PublishedSet, profile: Profile) -> String {
+    format!("{}{}", set.urls.base(), root(profile))
+}
+
+/// The path of the Entry Point of all changes, below that of the set.
+const fn root(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Emm01 => "emm/0.1",
+        Profile::Emm10 => "emm/1.0",
+        Profile::Iiif1 => "iiif",
+    }
+}
+
+/// A document of a change feed.
+#[derive(Clone, Debug)]
+pub(super) enum FeedPath<'p> {
+    EntryPoint(Feed<'p>),
+    Page(Feed<'p>, u64),
+    SkipTo(Feed<'p>),
+    Activity(Feed<'p>, Position),
+    Patch(Feed<'p>, Position),
+}
+
+impl<'p> FeedPath<'p> {
+    /// The document at a path below the public base; `find` finds a set by its name.
+    pub(super) fn parse(
+        path: &str,
+        per_page: u64,
+        find: impl FnOnce(&str) -> Option<&'p Arc<PublishedSet>>,
+    ) -> Option<Self> {
+        let (slug, rest) = path.split_once('/')?;
+        let (profile, rest) = Profile::ALL.into_iter().find_map(|profile| {
+            let rest = rest.strip_prefix(root(profile))?;
+            (rest.is_empty() || rest.starts_with('/')).then_some((profile, rest))
+        })?;
+        let feed = |view| Some(Feed { set: find(slug)?, profile, view, per_page });
+        let Some(rest) = rest.strip_prefix('/') else {
+            return feed(View::History).map(Self::EntryPoint);
+        };
+        if let Some(activity) = rest.strip_prefix("activity/") {
+            let (number, is_patch) = match activity.strip_suffix("/instrument/1") {
+                Some(number) => (number, true),
+                None => (activity, false),
+            };
+            let position = Position(plain_number(number)?);
+            let feed = feed(View::History)?;
+            return if is_patch {
+                View::Patches.is_offered(feed.set, profile).then_some(Self::Patch(feed, position))
+            } else {
+                Some(Self::Activity(feed, position))
+            };
+        }
+        let (view, part) = match rest.rsplit_once('/') {
+            _ if rest == "skip-to" => ("", Part::SkipTo),
+            Some((view, "skip-to")) => (view, Part::SkipTo),
+            Some(("page", number)) => ("", Part::Page(plain_number(number)?)),
+            Some((before, number)) if before.ends_with("/page") => {
+                (before.strip_suffix("/page")?, Part::Page(plain_number(number)?))
+            }
+            _ => (rest, Part::EntryPoint),
+        };
+        let is_whole = matches!(part, Part::EntryPoint);
+        let view = if view.is_empty() && !is_whole { View::History } else { View::parse(view)? };
+        let feed = feed(view)?;
+        feed.view.is_offered(feed.set, profile).then(|| match part {
+            Part::EntryPoint => Self::EntryPoint(feed),
+            Part::Page(number) => Self::Page(feed, number),
+            Part::SkipTo => Self::SkipTo(feed),
+        })
+    }
+
+    /// The feed to which it belongs.
+    pub(super) fn feed(&self) -> &Feed<'p> {
+        match self {
+            Self::EntryPoint(feed)
+            | Self::Page(feed, _)
+            | Self::SkipTo(feed)
+            | Self::Activity(feed, _)
+            | Self::Patch(feed, _) => feed,
+        }
+    }
+}
+
+enum Part {
+    EntryPoint,
+    Page(u64),
+    SkipTo,
+}

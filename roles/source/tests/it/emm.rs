@@ -1,0 +1,407 @@
+//! Change feeds in Activity Streams: which pages there are, and what is on them.
+
+use crate::world::{BASE, World, body};
+use abreast_contents::Contents;
+use abreast_core::{
+    Beginning, Change, ChangeLog, ChangeRecord, Description, Kind, NewSet, Position, SetId, State,
+    SystemClock, append,
+};
+use abreast_source::projection::emm::{ChangeFeeds, FeedOptions};
+use abreast_source::publish::{
+    Freshness, Notifications, PublishError, PublishedSet, Publisher, SourceUrls,
+};
+use abreast_source::{OpenKept, Representations};
+use abreast_store::MemoryLog;
+use abreast_webtypes::Timestamp;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+const CONCEPT: &str = "http://www.w3.org/2004/02/skos/core#Concept";
+const PERSON: &str = "http://xmlns.com/foaf/0.1/Person";
+
+/// A set of entities.
+struct Place {
+    temporary: tempfile::TempDir,
+    log: Arc<dyn ChangeLog>,
+    set: SetId,
+    contents: Contents,
+}
+
+impl Place {
+    fn new() -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+        let new = NewSet { slug: "set".into(), beginning: Beginning::Log, ..NewSet::default() };
+        let set = log.open_set(&new).unwrap().id;
+        log.keep_versions(set, true).unwrap();
+        let contents = Contents::open(&temporary.path().join("contents")).unwrap();
+        Self { temporary, log, set, contents }
+    }
+
+    fn state(&self, iri: &str, label: &str, note: &str, class: &str) -> State {
+        let lines = format!(
+            "<{iri}> <http://www.w3.org/2000/01/rdf-schema#comment> \"{note}\" .\n\
+             <{iri}> <http://www.w3.org/2000/01/rdf-schema#label> \"{label}\" .\n"
+        );
+        let kept = self.contents.put_bytes(lines.as_bytes()).unwrap();
+        let description =
+            Description { types: vec![class.to_owned()], label: Some(label.to_owned()) };
+        State {
+            modified: Timestamp::from_seconds(self.records().len() as i64),
+            length: Some(lines.len() as u64),
+            media_type: Some("application/n-triples".to_owned()),
+            description: Some(Box::new(description)),
+            content: Some(kept.id()),
+            ..State::default()
+        }
+    }
+
+    fn put(&self, name: &str, label: &str, note: &str) {
+        let iri = iri(name);
+        let class = if name.starts_with('p') { PERSON } else { CONCEPT };
+        self.append(Change::put(&iri, self.state(&iri, label, note, class)));
+    }
+
+    fn append(&self, change: Change) {
+        append(&*self.log, self.set, vec![change]).unwrap();
+    }
+
+    fn published(&self) -> PublishedSet {
+        let contents = self.contents.clone();
+        let open: OpenKept = Arc::new(move |id| contents.open_read(id).map_err(Into::into));
+        let urls = SourceUrls::new(BASE).set("set").of_entities("http://id.example/");
+        PublishedSet {
+            representations: Representations::elsewhere().with_kept(Some(open)),
+            ..PublishedSet::new(self.set, "set", urls)
+        }
+    }
+
+    fn publisher(&self, per_page: u64) -> Publisher {
+        self.publisher_of(self.published(), per_page)
+    }
+
+    fn publisher_of(&self, set: PublishedSet, per_page: u64) -> Publisher {
+        let folder = self.temporary.path().join("documents");
+        Publisher::new(Arc::clone(&self.log), SourceUrls::new(BASE), [set], folder)
+            .unwrap()
+            .with_projection(ChangeFeeds::default().with_positions_per_page(per_page))
+    }
+
+    fn records(&self) -> Vec<ChangeRecord> {
+        let mut records = Vec::new();
+        let mut visit = |record: &ChangeRecord| {
+            records.push(record.clone());
+            ControlFlow::Continue(())
+        };
+        self.log.read(self.set, Position(0), &mut visit).unwrap();
+        records
+    }
+}
+
+fn iri(name: &str) -> String {
+    format!("http://id.example/{name}")
+}
+
+fn read(publisher: &Publisher, url: &str) -> Value {
+    let path = url.strip_prefix(BASE).unwrap_or_else(|| panic!("{url} is not of this server"));
+    let document = publisher.document(path).unwrap_or_else(|error| panic!("{url}: {error}"));
+    let read: Value = serde_json::from_slice(&body(document.plain())).unwrap();
+    assert_eq!(read["id"], url, "a document is at its address");
+    read
+}
+
+/// The pages from `begin` of an Entry Point on, along links of a name.
+fn walk(publisher: &Publisher, entry: &str, begin: &str, link: &str) -> Vec<Value> {
+    let (mut pages, mut seen) = (Vec::new(), HashSet::new());
+    let entry = read(publisher, entry);
+    let mut url = entry[begin]["id"].as_str().map(str::to_owned);
+    while let Some(at) = url {
+        assert!(seen.insert(at.clone()), "{at} twice");
+        let page = read(publisher, &at);
+        assert_eq!(page["type"], "OrderedCollectionPage");
+        assert_eq!(page["partOf"]["id"], entry["id"]);
+        url = page[link]["id"].as_str().map(str::to_owned);
+        pages.push(page);
+    }
+    pages
+}
+
+fn items(page: &Value) -> &Vec<Value> {
+    page["orderedItems"].as_array().unwrap()
+}
+
+/// The numbers of all activities of a feed.
+fn numbers(pages: &[Value]) -> Vec<u64> {
+    let id = |item: &Value| item["id"].as_str().unwrap().rsplit('/').next().unwrap().parse();
+    pages.iter().flat_map(items).map(|item| id(item).unwrap()).collect()
+}
+
+fn url(path: &str) -> String {
+    format!("{BASE}set/{path}")
+}
+
+/// `a` to `g`, three changes of `a`, one of `pb`, one deletion, one removal, one deprecation.
+fn changed() -> Place {
+    let place = Place::new();
+    for name in ["a", "pb", "c", "d", "e", "f", "g"] {
+        place.put(name, name, "first");
+    }
+    place.put("a", "a", "second");
+    place.put("a", "A", "second");
+    place.put("pb", "pb", "second");
+    place.append(Change::delete(iri("c")));
+    place.append(Change::remove(iri("d")));
+    place.append(Change::deprecate(iri("e"), vec![iri("f")]));
+    place.put("a", "A", "third");
+    place
+}
+
+#[test]
+fn every_walk_of_a_feed_finds_its_changes_in_order() {
+    let place = changed();
+    let records = place.records();
+    let all: Vec<u64> = records.iter().map(|record| record.position.0).collect();
+    let mut latest: Vec<u64> = Vec::new();
+    place
+        .log
+        .latest(place.set, Position(0), &mut |record| {
+            latest.push(record.position.0);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let persons = records.iter().filter(|record| record.key.ends_with("pb"));
+    let persons: Vec<u64> = persons.map(|record| record.position.0).collect();
+    // Without those that leave the label as it was.
+    let labels: Vec<u64> = all.iter().copied().filter(|at| ![8, 10, 14].contains(at)).collect();
+    for per_page in 1..=all.len() as u64 + 1 {
+        let publisher = place.publisher(per_page);
+        let check = |path: &str, expected: &[u64], begin, link| {
+            let pages = walk(&publisher, &url(path), begin, link);
+            assert_eq!(numbers(&pages), expected, "{path}, {per_page} positions per page");
+            let totals = pages.iter().filter(|page| page.get("totalItems").is_some());
+            let right = |page: &Value| page["totalItems"] == items(page).len();
+            assert!(totals.clone().all(right));
+            assert_eq!(totals.count() == 0, path.starts_with("iiif"));
+        };
+        let backwards = |path: &str, expected: &[u64]| {
+            let mut pages = walk(&publisher, &url(path), "last", "prev");
+            pages.reverse();
+            assert_eq!(numbers(&pages), expected, "{path} from its end");
+        };
+        for profile in ["emm/0.1", "emm/1.0", "iiif"] {
+            check(profile, &all, "first", "next");
+            backwards(profile, &all);
+            check(&format!("{profile}/latest"), &latest, "first", "next");
+            backwards(&format!("{profile}/latest"), &latest);
+        }
+        let newest: Vec<u64> = all.iter().rev().copied().collect();
+        check("emm/1.0/newest", &newest, "first", "next");
+        backwards("emm/0.1/newest", &newest);
+        check("emm/1.0/labels", &labels, "first", "next");
+        check("emm/1.0/type/Person", &persons, "first", "next");
+        backwards("emm/0.1/type/Person", &persons);
+    }
+}
+
+#[test]
+fn activities_say_what_happened() {
+    let place = changed();
+    let publisher = place.publisher(100);
+    let records = place.records();
+    for (profile, path) in [("emm-0.1", "emm/0.1"), ("emm-1.0", "emm/1.0"), ("iiif", "iiif")] {
+        let page = read(&publisher, &url(&format!("{path}/page/1")));
+        for (item, record) in items(&page).iter().zip(&records) {
+            let kind = match record.kind {
+                Kind::Create => "Create",
+                Kind::Deprecate if profile != "iiif" => "Deprecate",
+                Kind::Update | Kind::Deprecate => "Update",
+                Kind::Remove => "Remove",
+                Kind::Delete => "Delete",
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(item["type"], kind, "{item}");
+            assert_eq!(item["object"]["id"], record.key);
+            let of_person = record.key.ends_with("pb");
+            assert_eq!(item["object"]["type"], if of_person { PERSON } else { CONCEPT });
+            let time = Value::from(record.time.to_string());
+            let missing = Value::Null;
+            assert_eq!(item["published"], if profile == "iiif" { &missing } else { &time }.clone());
+            assert_eq!(item["endTime"], if profile == "emm-0.1" { missing } else { time });
+            assert!(item["summary"].as_str().unwrap().starts_with(kind));
+            let origin = &item["origin"]["id"];
+            assert_eq!(origin == &url(path), record.kind == Kind::Remove);
+            assert_eq!(item.get("instrument").is_some(), profile == "emm-0.1");
+            // Where its description is, as long as there is one.
+            let links = item["object"]["url"].as_array();
+            assert_eq!(links.is_some(), record.state.is_some());
+            if let Some(links) = links {
+                let href = links[0]["href"].as_str().unwrap();
+                assert_eq!(href, format!("{}r/{}?syntax=nt", url(""), &record.key[18..]));
+            }
+            // The document of the activity alone is the same.
+            let mut alone = read(&publisher, item["id"].as_str().unwrap());
+            let alone = alone.as_object_mut().unwrap();
+            assert_eq!(alone.remove("@context"), Some(page["@context"].clone()));
+            assert_eq!(alone.remove("partOf"), Some(url(&format!("{path}/page/1")).into()));
+            assert_eq!(Some(&*alone), item.as_object());
+        }
+    }
+}
+
+#[test]
+fn closed_pages_stay_as_they_are() {
+    let place = changed();
+    let publisher = place.publisher(4);
+    let document = |path: &str| publisher.document(&format!("set/{path}")).unwrap();
+    let closed: Vec<_> = ["emm/1.0/page/1", "emm/1.0/newest/page/3", "iiif/page/2"]
+        .map(|path| (path, document(path)))
+        .into();
+    assert!(closed.iter().all(|(_, document)| document.freshness == Freshness::Immutable));
+    let open = document("emm/1.0/page/4");
+    assert_eq!(open.freshness, Freshness::Revalidate);
+    for round in 0..5 {
+        place.put("g", "g", &format!("change {round}"));
+    }
+    // Made anew, they are the same.
+    let again = place.publisher(4);
+    for (path, document) in closed {
+        let after = again.document(&format!("set/{path}")).unwrap();
+        assert_eq!(body(after.plain()), body(document.plain()), "{path}");
+        assert_eq!(after.tag, document.tag);
+    }
+    let after = again.document("set/emm/1.0/page/4").unwrap();
+    assert_ne!(body(after.plain()), body(open.plain()));
+    assert_eq!(after.freshness, Freshness::Immutable);
+}
+
+#[test]
+fn a_full_page_is_closed_by_the_change_behind_it() {
+    let place = Place::new();
+    let publisher = place.publisher(2);
+    let entry = read(&publisher, &url("emm/0.1"));
+    assert_eq!(entry["first"]["id"], url("emm/0.1/page/1"), "there is a page without changes");
+    assert_eq!(entry["last"], entry["first"]);
+    assert_eq!(items(&read(&publisher, &url("emm/0.1/page/1"))).len(), 0);
+    place.put("a", "a", "");
+    place.put("b", "b", "");
+    let page = read(&publisher, &url("emm/1.0/page/1"));
+    assert_eq!((items(&page).len(), page.get("next")), (2, None));
+    assert!(matches!(publisher.document("set/emm/1.0/page/2"), Err(PublishError::NotFound)));
+    place.put("c", "c", "");
+    let page = read(&publisher, &url("emm/1.0/page/1"));
+    assert_eq!(page["next"]["id"], url("emm/1.0/page/2"));
+    assert_eq!(read(&publisher, &url("emm/1.0/page/2"))["prev"]["id"], url("emm/1.0/page/1"));
+}
+
+#[test]
+fn a_time_leads_to_the_page_of_the_first_change_since() {
+    let place = changed();
+    let publisher = place.publisher(3);
+    let target = |query: &str| match publisher.queried("set/emm/1.0/skip-to", query) {
+        Err(PublishError::Elsewhere(url)) => url,
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("no document"),
+    };
+    for record in place.records() {
+        let page = (record.position.0 - 1) / 3 + 1;
+        let time = record.time.to_string().replace(':', "%3A");
+        assert_eq!(target(&format!("datetime={time}")), url(&format!("emm/1.0/page/{page}")));
+    }
+    assert_eq!(target("datetime=1999"), url("emm/1.0/page/1"), "the first page");
+    assert_eq!(target("datetime=2999-01-01"), url("emm/1.0/page/5"), "the last page");
+    assert!(target("datetime=yesterday").starts_with("`datetime` is not a time"));
+    assert!(target("date=2026-05-01").starts_with("`datetime` is missing"));
+}
+
+#[test]
+fn notifications_are_change_sets_of_the_new_changes() {
+    let place = changed();
+    let notifications = Notifications::at(["https://hub.example/"]);
+    let set = PublishedSet { notifications: Some(notifications), ..place.published() };
+    let publisher = place.publisher_of(set, 100);
+    for path in ["emm/0.1", "emm/1.0", "iiif"] {
+        let topic = publisher.topic_at(&format!("set/{path}")).unwrap();
+        let bytes = publisher.notification(&topic.url, Position(9), Position(11)).unwrap();
+        let page: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(numbers(&[page]), [10, 11]);
+        let links = publisher.document(&format!("set/{path}/page/1")).unwrap().topic.clone();
+        let links = links.unwrap();
+        assert!(links.contains("rel=\"hub\"") && links.contains(&topic.url), "{links}");
+    }
+    assert!(publisher.topic_at("set/emm/1.0/latest").is_none());
+}
+
+#[test]
+fn feeds_of_files_lead_to_the_list_of_what_was_there_first() {
+    let world = World::new();
+    world.write("old.json", "{}");
+    world.scan();
+    world.log.complete_import(world.set).unwrap();
+    world.write("new.json", "{}");
+    world.write("photo.jpg", "");
+    world.scan();
+    let publisher = |object_type: Option<&str>| {
+        let feeds =
+            FeedOptions { object_type: object_type.map(str::to_owned), ..FeedOptions::default() };
+        let set = PublishedSet { feeds, ..world.published() };
+        world.publisher_of(set).with_projection(ChangeFeeds::default())
+    };
+    let plain = publisher(None);
+    let entry = read(&plain, &url("iiif"));
+    assert_eq!(entry["url"][0]["href"], url("resourcelist.xml"));
+    let objects = |publisher: &Publisher| {
+        let page = read(publisher, &url("iiif/page/1"));
+        items(&page).iter().map(|item| item["object"].clone()).collect::<Vec<_>>()
+    };
+    let found = objects(&plain);
+    assert_eq!(found[0]["id"], url("r/new.json"));
+    assert_eq!(found[0]["mediaType"], "application/json");
+    assert_eq!((&found[0]["type"], &found[1]["type"]), (&"Document".into(), &"Image".into()));
+    assert!(objects(&publisher(Some("Manifest"))).iter().all(|it| it["type"] == "Manifest"));
+    for path in
+        ["emm/0.1/patches", "emm/1.0/labels", "emm/1.0/type/x", "emm/0.1/activity/1/instrument/1"]
+    {
+        assert!(!plain.is_document(&format!("set/{path}")), "{path}");
+    }
+}
+
+#[test]
+fn other_paths_are_no_documents() {
+    let place = changed();
+    let publisher = place.publisher(2);
+    for path in [
+        "emm",
+        "emm/",
+        "emm/1.1",
+        "emm/1.0/",
+        "emm/1.0/page",
+        "emm/1.0/page/",
+        "emm/1.0/page/01",
+        "emm/1.0/page/x",
+        "emm/1.0/oldest",
+        "emm/1.0/type",
+        "emm/1.0/type/",
+        "emm/1.0/type/a/b",
+        "emm/1.0/activity/",
+        "emm/1.0/activity/1/instrument/2",
+        "iiif/newest",
+        "iiif/patches",
+        "iiif/page/1/",
+        "iiifx",
+    ] {
+        assert!(!publisher.is_document(&format!("set/{path}")), "{path}");
+    }
+    for path in [
+        "page/0",
+        "page/8",
+        "page/18446744073709551615",
+        "latest/page/9",
+        "activity/0",
+        "activity/15",
+    ] {
+        let found = publisher.document(&format!("set/emm/1.0/{path}"));
+        assert!(matches!(found, Err(PublishError::NotFound)), "{path}");
+    }
+}
