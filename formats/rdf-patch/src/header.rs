@@ -111,3 +111,44 @@ pub fn uuid_iri(mut bits: [u8; 16]) -> String {
     }
     iri
 }
+
+/// The bits of a UUID: alone, or behind `uuid:` or `urn:uuid:`.
+pub fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    let text = text.strip_prefix("urn:").unwrap_or(text);
+    let text = text.strip_prefix("uuid:").unwrap_or(text).as_bytes();
+    let is_hyphen = |at: usize| matches!(at, 8 | 13 | 18 | 23);
+    let mut bits = [0; 16];
+    let mut digits = 0;
+    for (at, byte) in text.iter().enumerate() {
+        if is_hyphen(at) {
+            if *byte != b'-' {
+                return None;
+            }
+            continue;
+        }
+        let digit = char::from(*byte).to_digit(16)? as u8;
+        *bits.get_mut(digits / 2)? |= if digits % 2 == 0 { digit << 4 } else { digit };
+        digits += 1;
+    }
+    (digits == 32).then_some(bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuid_is_read_as_it_is_written() {
+        let bits = *b"0123456789abcdef";
+        let iri = uuid_iri(bits);
+        let parsed = parse_uuid(&iri).unwrap();
+        assert_eq!(uuid_iri(parsed), iri);
+        assert_eq!(parse_uuid(&iri[5..].to_uppercase()), Some(parsed));
+        assert_eq!(parse_uuid(&format!("urn:{iri}")), Some(parsed));
+        for wrong in
+            ["", "uuid:", &iri[..iri.len() - 1], &format!("{iri}0"), &iri.replace('-', "+")]
+        {
+            assert_eq!(parse_uuid(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -14,7 +14,7 @@ mod writer;
 
 pub use apply::{QuadSet, apply, between};
 pub use chain::{Chain, ChainError};
-pub use header::{AFTER, BEFORE, ENTITY_PREV, Header, ID, PREV, SKOLEM, uuid_iri};
+pub use header::{AFTER, BEFORE, ENTITY_PREV, Header, ID, PREV, SKOLEM, parse_uuid, uuid_iri};
 pub use patch::{CannotReverse, Patch};
 pub use read_error::{Finding, ReadError};
 pub use reader::{MAX_FINDINGS, ReadLimits, ReadOptions, Reader};

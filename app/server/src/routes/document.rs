@@ -234,7 +234,7 @@ async fn blocking<T: Send + 'static>(
 fn refusal(error: &PublishError) -> Answer {
     match error {
         PublishError::NotFound => problem(StatusCode::NOT_FOUND, "there is no such document"),
-        PublishError::Gone => problem(StatusCode::GONE, &error.to_string()),
+        PublishError::Gone | PublishError::NotKept => problem(StatusCode::GONE, &error.to_string()),
         PublishError::Importing => try_later(&error.to_string(), 2),
         PublishError::BadQuery(detail) => problem(StatusCode::BAD_REQUEST, detail),
         PublishError::Elsewhere(url) => redirect(url),

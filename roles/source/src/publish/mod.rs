@@ -56,6 +56,9 @@ pub enum PublishError {
     /// The Resource Dump or a snapshot is being made.
     #[error("this is being made; retry when it is complete")]
     Making,
+    /// What it is made of is no longer kept.
+    #[error("the description before this change is no longer kept; read the entity as it is now")]
+    NotKept,
     /// The document is at another URL.
     #[error("this is at {0}")]
     Elsewhere(String),

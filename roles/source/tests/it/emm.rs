@@ -4,7 +4,7 @@ use crate::world::{BASE, World, body};
 use abreast_contents::Contents;
 use abreast_core::{
     Beginning, Change, ChangeLog, ChangeRecord, Description, Kind, NewSet, Position, SetId, State,
-    SystemClock, append,
+    SystemClock, VersionPolicy, append,
 };
 use abreast_source::projection::emm::{ChangeFeeds, FeedOptions};
 use abreast_source::publish::{
@@ -13,8 +13,10 @@ use abreast_source::publish::{
 use abreast_source::{OpenKept, Representations};
 use abreast_store::MemoryLog;
 use abreast_webtypes::Timestamp;
+use rdf_patch::Patch;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -404,4 +406,78 @@ fn other_paths_are_no_documents() {
         let found = publisher.document(&format!("set/emm/1.0/{path}"));
         assert!(matches!(found, Err(PublishError::NotFound)), "{path}");
     }
+}
+
+/// The bytes of a document, and its media type.
+fn raw(publisher: &Publisher, path: &str) -> (String, &'static str) {
+    let document = publisher.document(&format!("set/{path}")).unwrap();
+    (String::from_utf8(body(document.plain())).unwrap(), document.content_type)
+}
+
+#[test]
+fn patches_lead_from_each_description_to_the_next() {
+    let place = changed();
+    let publisher = place.publisher(5);
+    let inline = walk(&publisher, &url("emm/0.1/patches"), "first", "next");
+    let mut inline = inline.iter().flat_map(items);
+    let (mut copies, mut chain) = (BTreeMap::<String, Vec<u8>>::new(), rdf_patch::Chain::new(None));
+    for record in place.records() {
+        let at = record.position;
+        let path = format!("emm/0.1/activity/{at}/instrument/1");
+        let document = read(&publisher, &url(&path));
+        assert_eq!(document["type"], "rdf_patch");
+        assert_eq!(document["partOf"]["id"], url(&format!("emm/0.1/activity/{at}")));
+        let text = document["content"].as_str().unwrap();
+        assert_eq!(inline.next().unwrap()["instrument"]["content"], text);
+        for path in [format!("{path}.rdfp"), path.replace("0.1", "1.0")] {
+            assert_eq!(raw(&publisher, &path), (text.to_owned(), "application/rdf-patch"));
+        }
+        // The log has the same, with its identifier and that of the patch before it.
+        let (of_log, _) = raw(&publisher, &format!("patch/{at}"));
+        let patch = Patch::from_slice(of_log.as_bytes()).unwrap();
+        chain.append(&patch.header).unwrap();
+        let id = patch.header.id().unwrap();
+        assert_eq!(raw(&publisher, &format!("patch/{}", &id[5..])).0, of_log);
+        assert_eq!(raw(&publisher, &format!("patch/{id}")).0, of_log);
+
+        let copy = copies.entry(record.key.clone()).or_default();
+        let patch = Patch::from_slice(text.as_bytes()).unwrap();
+        assert_eq!(patch.header.id(), Some(id));
+        let applied = abreast_rdf::apply_entity_patch(&record.key, copy, &patch).unwrap();
+        assert!(applied.is_verified);
+        *copy = applied.description.lines;
+        let now = record.state.as_ref().map_or(Vec::new(), |state| {
+            let kept = place.published().representations.open_kept(state).unwrap();
+            let mut lines = Vec::new();
+            kept.unwrap().read_to_end(&mut lines).unwrap();
+            lines
+        });
+        assert_eq!(*copy, now);
+    }
+    let elsewhere = |path: &str| match publisher.document(&format!("set/{path}")) {
+        Err(PublishError::Elsewhere(url)) => url,
+        _ => panic!("{path} is elsewhere"),
+    };
+    assert_eq!(elsewhere("current"), url("patch/14"));
+    assert!(matches!(publisher.document("set/patch/15"), Err(PublishError::NotFound)));
+    let other = "set/patch/00000000-0000-8000-8000-000000000001";
+    assert!(matches!(publisher.document(other), Err(PublishError::NotFound)));
+}
+
+#[test]
+fn a_change_whose_description_is_not_kept_has_no_patch() {
+    let place = changed();
+    let policy = VersionPolicy { count: Some(1), ..VersionPolicy::default() };
+    while !place.log.collect_versions(place.set, &policy, 100).unwrap().complete {}
+    let publisher = place.publisher(100);
+    let page = read(&publisher, &url("emm/0.1/patches/page/1"));
+    let of = |position: usize| items(&page)[position - 1]["instrument"].clone();
+    assert_eq!(of(9).get("content"), None, "the description before it is gone");
+    assert!(of(9)["id"].is_string());
+    assert!(of(6)["content"].is_string(), "the only change of `f`");
+    let found = publisher.document("set/emm/0.1/activity/9/instrument/1");
+    assert!(matches!(found, Err(PublishError::NotKept)));
+    // What cannot be compared counts as a change of labels.
+    let labels = walk(&publisher, &url("emm/1.0/labels"), "first", "next");
+    assert!(numbers(&labels).contains(&8));
 }

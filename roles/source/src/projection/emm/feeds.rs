@@ -2,12 +2,16 @@
 
 use super::activity::Activities;
 use super::pages::Pages;
+use super::patches::{self, skolem_base};
 use super::paths::{Feed, FeedPath, View};
 use crate::projection::sdshare::newest_snapshot;
 use crate::projection::{HeadReader, LogState, Output, Rendered, ResolvedDocument, Version};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::{ChangeLog, ChangeRecord, Position};
-use abreast_emm::{EntryPoint, LinkTo, Page, PageWriter, write_activity, write_entry_point};
+use abreast_emm::{
+    EntryPoint, LinkTo, Page, PageWriter, Profile, write_activity, write_entry_point,
+};
+use abreast_rdf::PatchBlankNodes;
 use abreast_webtypes::{Timestamp, W3cDatetime, decode_segment};
 use std::sync::Arc;
 
@@ -50,8 +54,8 @@ impl ResolvedDocument for FeedDocument<'_> {
                     }
                 }
             }
-            FeedPath::SkipTo(_) => changing(position.0),
-            FeedPath::Activity(_, at) | FeedPath::Patch(_, at) => {
+            FeedPath::SkipTo(_) | FeedPath::Log(..) => changing(position.0),
+            FeedPath::Activity(_, at) | FeedPath::Patch(_, at, _) => {
                 if *at > position {
                     return Err(PublishError::NotFound);
                 }
@@ -65,7 +69,11 @@ impl ResolvedDocument for FeedDocument<'_> {
     }
 
     fn media_types(&self) -> &'static [&'static str] {
-        self.path.feed().profile.media_types()
+        match &self.path {
+            FeedPath::Patch(feed, _, raw) if *raw || feed.profile != Profile::Emm01 => &[],
+            FeedPath::Log(..) => &[],
+            path => path.feed().profile.media_types(),
+        }
     }
 
     fn topic(&self) -> Option<String> {
@@ -90,10 +98,11 @@ impl ResolvedDocument for FeedDocument<'_> {
                     write_activity(feed.profile, activity)
                 })
             }
-            FeedPath::Patch(_, position) => {
+            FeedPath::Patch(_, position, raw) => {
                 let change = pages.change(*position)?.ok_or(PublishError::NotFound)?;
-                return super::patches::document(feed, log, &change);
+                return patches::document(feed, &pages, &change, *raw);
             }
+            FeedPath::Log(_, patch) => return patches::of_log(feed, log, &pages, *patch),
         };
         Ok(Rendered { bytes, modified: None, content_type: feed.profile.media_types()[0] })
     }
@@ -218,7 +227,7 @@ fn write(
     let mut activities = Activities::new(feed);
     for change in changes {
         let patch = match feed.view {
-            View::Patches => pages.patch(change)?,
+            View::Patches => pages.patch(change, PatchBlankNodes::Skolem(skolem_base(feed.set)))?,
             _ => None,
         };
         activities.write(&mut writer, change, patch.as_deref());

@@ -2,7 +2,7 @@
 
 use super::paths::{Feed, View};
 use crate::publish::{PublishError, PublishedSet};
-use abreast_core::{ChangeLog, ChangeRecord, Head, Kind, Order, Position};
+use abreast_core::{ChangeLog, ChangeRecord, Head, Kind, Order, Position, State};
 use abreast_rdf::labels;
 use abreast_webtypes::Timestamp;
 use std::io::{self, Read as _};
@@ -32,6 +32,20 @@ impl<'f, 'p> Pages<'f, 'p> {
 
     pub(super) fn head(&self) -> &Head {
         &self.head
+    }
+
+    pub(super) fn feed(&self) -> &'f Feed<'p> {
+        self.feed
+    }
+
+    pub(super) fn log(&self) -> &'f dyn ChangeLog {
+        self.log
+    }
+
+    /// The last change before a time.
+    pub(super) fn before(&self, time: Timestamp) -> Result<Option<Position>, PublishError> {
+        let found = self.log.position_at(self.feed.set.id, time.plus_micros(-1))?;
+        Ok(Some(found).filter(|found| *found > self.begin))
     }
 
     /// Changes on all pages, where they are the whole log.
@@ -87,7 +101,7 @@ impl<'f, 'p> Pages<'f, 'p> {
                 time = record.time;
                 ControlFlow::Break(())
             })?;
-            Some(self.log.position_at(self.feed.set.id, time.plus_micros(-1))?)
+            self.before(time)?
         };
         Ok(before
             .filter(|position| *position > self.begin)
@@ -160,11 +174,6 @@ impl<'f, 'p> Pages<'f, 'p> {
         Ok(found)
     }
 
-    /// The Entity Patch of a change; `None` when the description before it is no longer kept.
-    pub(super) fn patch(&self, _record: &ChangeRecord) -> Result<Option<String>, PublishError> {
-        Ok(None)
-    }
-
     fn is_of_type(&self, record: &ChangeRecord) -> bool {
         let View::Type(name) = &self.feed.view else { return true };
         let types = record.description().map(|description| &description.types);
@@ -178,7 +187,9 @@ impl<'f, 'p> Pages<'f, 'p> {
             return Ok(true);
         }
         let set = self.feed.set;
-        let Some((before, after)) = descriptions(self.log, set, record)? else { return Ok(true) };
+        let Some(Descriptions { before, after, .. }) = descriptions(self.log, set, record)? else {
+            return Ok(true);
+        };
         let predicates = &set.feeds.label_predicates;
         Ok(labels(&before, &record.key, predicates) != labels(&after, &record.key, predicates))
     }
@@ -189,32 +200,40 @@ fn last_part(iri: &str) -> &str {
     iri.rsplit(['#', '/', ':']).find(|part| !part.is_empty()).unwrap_or(iri)
 }
 
-/// The descriptions before and after a change, empty where there was none; `None` when one is no
-/// longer kept.
+/// The descriptions before and after a change, empty where there was none.
+pub(super) struct Descriptions {
+    /// When the entity changed before, if it did.
+    pub(super) former: Option<Timestamp>,
+    pub(super) before: Vec<u8>,
+    pub(super) after: Vec<u8>,
+}
+
+/// The descriptions before and after a change; `None` when one is no longer kept.
 pub(super) fn descriptions(
     log: &dyn ChangeLog,
     set: &PublishedSet,
     record: &ChangeRecord,
-) -> Result<Option<(Vec<u8>, Vec<u8>)>, PublishError> {
-    let read = |state: Option<&abreast_core::State>| -> io::Result<Option<Vec<u8>>> {
+) -> Result<Option<Descriptions>, PublishError> {
+    let versions = log.versions(set.id, &record.key, record.time, Order::NewestFirst, 2)?;
+    let Some(of_change) = versions.first().filter(|version| version.time == record.time) else {
+        return Ok(None);
+    };
+    let former = versions.get(1);
+    // What the set has for the first time has no version before.
+    if former.is_none() && !matches!(record.kind, Kind::Create | Kind::Add) {
+        return Ok(None);
+    }
+    let read = |state: Option<&State>| -> io::Result<Option<Vec<u8>>> {
         let Some(state) = state else { return Ok(Some(Vec::new())) };
         let Some(mut kept) = set.representations.open_kept(state)? else { return Ok(None) };
         let mut lines = Vec::with_capacity(state.length.unwrap_or_default() as usize);
         kept.read_to_end(&mut lines)?;
         Ok(Some(lines))
     };
-    // What the set did not have before.
-    let is_first = matches!(record.kind, Kind::Create | Kind::Add);
-    let versions = log.versions(set.id, &record.key, record.time, Order::NewestFirst, 2)?;
-    let of_change = versions.first().filter(|version| version.time == record.time);
-    let Some(of_change) = of_change else { return Ok(None) };
-    let former = match versions.get(1) {
-        Some(former) => former.state.as_ref(),
-        None if is_first => None,
-        None => return Ok(None),
-    };
-    let failed = |error: io::Error| PublishError::Contents(error);
-    let Some(before) = read(former).map_err(failed)? else { return Ok(None) };
-    let Some(after) = read(of_change.state.as_ref()).map_err(failed)? else { return Ok(None) };
-    Ok(Some((before, after)))
+    let before = read(former.and_then(|former| former.state.as_ref()));
+    let after = read(of_change.state.as_ref());
+    let (before, after) =
+        (before.map_err(PublishError::Contents)?, after.map_err(PublishError::Contents)?);
+    let former = former.map(|former| former.time);
+    Ok(before.zip(after).map(|(before, after)| Descriptions { former, before, after }))
 }

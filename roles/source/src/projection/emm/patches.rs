@@ -1,14 +1,148 @@
-//! Entity Patches.
+//! Entity Patches [emm-0.1 §4.2], and the log of all of them as RDF Delta serves logs.
 
+use super::activity::Activities;
+use super::pages::{Pages, descriptions};
 use super::paths::Feed;
 use crate::projection::Rendered;
-use crate::publish::PublishError;
-use abreast_core::{ChangeLog, ChangeRecord};
+use crate::projection::sdshare::newest_snapshot;
+use crate::publish::{PublishError, PublishedSet};
+use abreast_core::{ChangeLog, ChangeRecord, Head, Position};
+use abreast_emm::{Profile, write_patch};
+use abreast_rdf::{EntityPatch, PatchBlankNodes};
+use md5::{Digest as _, Md5};
 
+/// A patch of the log of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LogPatch {
+    /// That of the first state: a full download.
+    Init,
+    /// That of the last change.
+    Current,
+    At(Position),
+    Id([u8; 16]),
+}
+
+/// The ids of a set's patches: a UUID has the log and the position.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PatchIds([u8; 8]);
+
+impl PatchIds {
+    pub(super) fn new(set: &PublishedSet, head: &Head) -> Self {
+        let log = format!("{} {}", set.urls.base(), head.created.as_micros());
+        let hash: [u8; 16] = Md5::digest(log).into();
+        let mut half = [0; 8];
+        half.copy_from_slice(&hash[..8]);
+        Self(half)
+    }
+
+    /// The id of the patch at a position, as an IRI.
+    fn iri(self, position: Position) -> String {
+        let mut bits = [0; 16];
+        bits[..8].copy_from_slice(&self.0);
+        bits[8..].copy_from_slice(&position.0.to_be_bytes());
+        rdf_patch::uuid_iri(bits)
+    }
+
+    /// The position of the patch with an id.
+    pub(super) fn position(self, id: [u8; 16]) -> Option<Position> {
+        let mut half = [0; 8];
+        half.copy_from_slice(&id[8..]);
+        // The two highest bits are those of the variant of UUIDs.
+        let position = Position(u64::from_be_bytes(half) & (u64::MAX >> 2));
+        (rdf_patch::parse_uuid(&self.iri(position)) == Some(id)).then_some(position)
+    }
+}
+
+impl Pages<'_, '_> {
+    /// The patch of a change, with this in place of blank nodes; `None` when the description before
+    /// it is no longer kept.
+    pub(super) fn patch(
+        &self,
+        record: &ChangeRecord,
+        blank_nodes: PatchBlankNodes<'_>,
+    ) -> Result<Option<String>, PublishError> {
+        let set = self.feed().set;
+        let Some(found) = descriptions(self.log(), set, record)? else { return Ok(None) };
+        let ids = PatchIds::new(set, self.head());
+        let before = |time| self.before(time).map(|found| found.map(|at| ids.iri(at)));
+        let prev = before(record.time)?;
+        let entity_prev = found.former.map(|time| before(time.next())).transpose()?.flatten();
+        let mut text = Vec::new();
+        EntityPatch {
+            entity: &record.key,
+            old: &found.before,
+            new: &found.after,
+            id: &ids.iri(record.position),
+            prev: prev.as_deref(),
+            entity_prev: entity_prev.as_deref(),
+            blank_nodes,
+        }
+        .write(&mut text)
+        .map_err(|error| PublishError::Contents(std::io::Error::other(error)))?;
+        // Kept descriptions are text, and so are the identifiers.
+        Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+    }
+}
+
+/// The beginning of the IRIs in place of blank nodes: the server's own.
+pub(super) fn skolem_base(set: &PublishedSet) -> &str {
+    let base = set.urls.base();
+    let host = base.find("://").map_or(0, |scheme| scheme + 3);
+    base[host..].find('/').map_or(base, |path| &base[..host + path])
+}
+
+/// The Entity Patch of a change: in version 0.1 as a document of its own, unless it is wanted as it
+/// is.
 pub(super) fn document(
-    _feed: &Feed<'_>,
-    _log: &dyn ChangeLog,
-    _record: &ChangeRecord,
+    feed: &Feed<'_>,
+    pages: &Pages<'_, '_>,
+    record: &ChangeRecord,
+    raw: bool,
 ) -> Result<Rendered, PublishError> {
-    Err(PublishError::NotFound)
+    let blank_nodes = PatchBlankNodes::Skolem(skolem_base(feed.set));
+    let text = pages.patch(record, blank_nodes)?.ok_or(PublishError::NotKept)?;
+    if raw || feed.profile != Profile::Emm01 {
+        return Ok(as_it_is(text));
+    }
+    let id = format!("{}{}/instrument/1", feed.activities(), record.position);
+    let bytes = Activities::new(feed)
+        .with(record, None, None, |activity| write_patch(feed.profile, activity, &id, &text));
+    Ok(Rendered { bytes, modified: None, content_type: feed.profile.media_types()[0] })
+}
+
+/// A patch of the log of a set, with labels of blank nodes: stores that follow such logs keep them.
+pub(super) fn of_log(
+    feed: &Feed<'_>,
+    log: &dyn ChangeLog,
+    pages: &Pages<'_, '_>,
+    patch: LogPatch,
+) -> Result<Rendered, PublishError> {
+    let set = feed.set;
+    let position = match patch {
+        LogPatch::Init => {
+            if let Some(snapshots) = &set.snapshots {
+                snapshots.ask(pages.head());
+            }
+            let (_, files) = newest_snapshot(set).ok_or(PublishError::Making)?;
+            let lines = files.into_iter().find(|(_, media_type)| media_type.ends_with("triples"));
+            return Err(
+                lines.map_or(PublishError::NotFound, |(url, _)| PublishError::Elsewhere(url))
+            );
+        }
+        LogPatch::Current => {
+            let last = pages.head().position;
+            return Err(PublishError::Elsewhere(format!("{}patch/{last}", set.urls.base())));
+        }
+        LogPatch::At(position) => position,
+        LogPatch::Id(id) => {
+            PatchIds::new(set, &log.head(set.id)?).position(id).ok_or(PublishError::NotFound)?
+        }
+    };
+    let record = pages.change(position)?.ok_or(PublishError::NotFound)?;
+    let text = pages.patch(&record, PatchBlankNodes::Labels)?.ok_or(PublishError::NotKept)?;
+    Ok(as_it_is(text))
+}
+
+fn as_it_is(text: String) -> Rendered {
+    Rendered { bytes: text.into_bytes(), modified: None, content_type: rdf_patch::MEDIA_TYPE }
 }

@@ -11,8 +11,12 @@
 //! | `…/page/{number}` | a page of any of these |
 //! | `…/skip-to?datetime=` | the page on which the first change at or after a time is |
 //! | `/activity/{position}` | one change |
-//! | `/activity/{position}/instrument/1` | the Entity Patch of it |
+//! | `/activity/{position}/instrument/1` | the Entity Patch of it, with `.rdfp` as it is |
+//!
+//! The log of patches is at `/{set}/patch/{position or UUID}`, `/{set}/current` and `/{set}/init`,
+//! where followers of RDF Delta expect it.
 
+use super::patches::LogPatch;
 use crate::projection::plain_number;
 use crate::publish::PublishedSet;
 use abreast_core::Position;
@@ -153,7 +157,9 @@ pub(super) enum FeedPath<'p> {
     Page(Feed<'p>, u64),
     SkipTo(Feed<'p>),
     Activity(Feed<'p>, Position),
-    Patch(Feed<'p>, Position),
+    /// Whether as it is.
+    Patch(Feed<'p>, Position, bool),
+    Log(Feed<'p>, LogPatch),
 }
 
 impl<'p> FeedPath<'p> {
@@ -164,6 +170,11 @@ impl<'p> FeedPath<'p> {
         find: impl FnOnce(&str) -> Option<&'p Arc<PublishedSet>>,
     ) -> Option<Self> {
         let (slug, rest) = path.split_once('/')?;
+        if let Some(patch) = log_patch(rest) {
+            let (set, profile) = (find(slug)?, Profile::Emm01);
+            let feed = Feed { set, profile, view: View::Patches, per_page };
+            return feed.view.is_offered(set, profile).then_some(Self::Log(feed, patch));
+        }
         let (profile, rest) = Profile::ALL.into_iter().find_map(|profile| {
             let rest = rest.strip_prefix(root(profile))?;
             (rest.is_empty() || rest.starts_with('/')).then_some((profile, rest))
@@ -173,16 +184,19 @@ impl<'p> FeedPath<'p> {
             return feed(View::History).map(Self::EntryPoint);
         };
         if let Some(activity) = rest.strip_prefix("activity/") {
-            let (number, is_patch) = match activity.strip_suffix("/instrument/1") {
-                Some(number) => (number, true),
-                None => (activity, false),
+            let (number, raw) = match activity.split_once('/') {
+                None => (activity, None),
+                Some((number, "instrument/1")) => (number, Some(false)),
+                Some((number, "instrument/1.rdfp")) => (number, Some(true)),
+                Some(_) => return None,
             };
             let position = Position(plain_number(number)?);
             let feed = feed(View::History)?;
-            return if is_patch {
-                View::Patches.is_offered(feed.set, profile).then_some(Self::Patch(feed, position))
-            } else {
-                Some(Self::Activity(feed, position))
+            return match raw {
+                None => Some(Self::Activity(feed, position)),
+                Some(raw) => View::Patches
+                    .is_offered(feed.set, profile)
+                    .then_some(Self::Patch(feed, position, raw)),
             };
         }
         let (view, part) = match rest.rsplit_once('/') {
@@ -211,7 +225,23 @@ impl<'p> FeedPath<'p> {
             | Self::Page(feed, _)
             | Self::SkipTo(feed)
             | Self::Activity(feed, _)
-            | Self::Patch(feed, _) => feed,
+            | Self::Patch(feed, _, _)
+            | Self::Log(feed, _) => feed,
+        }
+    }
+}
+
+/// The patch of the log at a path below that of the set.
+fn log_patch(path: &str) -> Option<LogPatch> {
+    match path {
+        "init" => Some(LogPatch::Init),
+        "current" => Some(LogPatch::Current),
+        _ => {
+            let name = path.strip_prefix("patch/")?;
+            match plain_number(name) {
+                Some(position) => Some(LogPatch::At(Position(position))),
+                None => rdf_patch::parse_uuid(name).map(LogPatch::Id),
+            }
         }
     }
 }
