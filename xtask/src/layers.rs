@@ -42,7 +42,15 @@ const LOG_IMPLEMENTATIONS: [&str; 3] = ["SqliteLog", "PostgresLog", "MemoryLog"]
 
 /// Module of a format, and the files and folders of roles and apps that may name it: its readers
 /// and projections.
-const PROTOCOLS: [(&str, &[&str]); 2] = [
+const PROTOCOLS: [(&str, &[&str]); 3] = [
+    (
+        "abreast_emm",
+        &[
+            "roles/destination/src/read/emm/",
+            "roles/source/src/projection/emm/",
+            "roles/validator/",
+        ],
+    ),
     (
         "v1_1",
         &[

@@ -55,9 +55,8 @@ pub(crate) struct OpenSet {
 /// The log fails.
 pub(crate) fn open_log(log: &dyn ChangeLog, set: &SetConfig) -> Result<SetId> {
     let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
-    let beginning = set.origin.beginning();
     let opened = log
-        .open_set(&NewSet { slug: set.slug.clone(), page_rule, beginning })
+        .open_set(&NewSet { slug: set.slug.clone(), page_rule, beginning: set.beginning })
         .with_context(|| format!("cannot open the set `{}`", set.slug))?;
     Ok(opened.id)
 }
@@ -100,6 +99,7 @@ pub(crate) fn publish(
         representations,
         links: set.links.published()?,
         about: set.about.clone(),
+        feeds: set.feeds.clone(),
         archive: set.archives.map(open_archive).transpose()?,
         ..PublishedSet::new(id, set.slug.clone(), urls)
     })

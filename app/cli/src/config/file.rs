@@ -112,6 +112,15 @@ pub(crate) struct SetFile {
     pub(crate) archives: Option<ArchivesFile>,
     /// Changes in one Change List, 1 to 50000; default 5000.
     pub(crate) changes_per_list: Option<u32>,
+    /// Record what the set has at first as changes, so that its change feeds alone are the whole
+    /// history. Default false: a list of what there was is the beginning. Fixed once the set exists.
+    pub(crate) initial_changes: Option<bool>,
+    /// The type of files in change feeds, such as `Manifest`. Default: by their media types.
+    pub(crate) object_type: Option<String>,
+    /// Of sets of entities: the IRIs of the predicates of labels, for the feed of changes of labels.
+    /// Default: the common ones.
+    #[serde(default)]
+    pub(crate) label_predicates: Vec<String>,
     /// Dumps: packages of all resources, and of changes. Default none.
     pub(crate) dumps: Option<crate::dumps::DumpsFile>,
     /// Earlier versions to keep: a number, or bounds on count, age and size. Default none.

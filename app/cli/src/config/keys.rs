@@ -36,6 +36,9 @@ pub(crate) const SET_KEYS: &[&str] = &[
     "reread",
     "events",
     "changes_per_list",
+    "initial_changes",
+    "object_type",
+    "label_predicates",
     "dumps",
     "versions",
 ];
@@ -56,11 +59,10 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
             let old = set.get("records").and_then(toml::Value::as_bool) == Some(true);
             Some(if old { "records" } else { "folder" }.into())
         }
-        "wait_for_quiet" | "follow_links" => Some(false.into()),
+        "wait_for_quiet" | "follow_links" | "initial_changes" => Some(false.into()),
         "events" => Some(true.into()),
-        "links" | "set_links" | "graphs" | "include" | "exclude" | "filter" | "filter_from" => {
-            Some(toml::Value::Array(Vec::new()))
-        }
+        "links" | "set_links" | "graphs" | "label_predicates" | "include" | "exclude"
+        | "filter" | "filter_from" => Some(toml::Value::Array(Vec::new())),
         "digests" => Some("md5".into()),
         "debounce" => time(watch.debounce),
         "hold_deletions" => time(watch.hold_deletions),

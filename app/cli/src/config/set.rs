@@ -3,6 +3,7 @@
 use super::file::SetFile;
 use abreast_core::Beginning;
 use abreast_core::filter::Filter;
+use abreast_source::projection::emm::FeedOptions;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(crate) struct SetConfig {
     pub(crate) links: crate::api::LinksConfig,
     pub(crate) archives: Option<abreast_source::archive::ArchiveRule>,
     pub(crate) changes_per_list: u32,
+    pub(crate) beginning: Beginning,
+    pub(crate) feeds: FeedOptions,
     pub(crate) dumps: Option<abreast_source::dump::DumpOptions>,
     pub(crate) versions: Option<abreast_core::VersionPolicy>,
 }
@@ -50,14 +53,6 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// Where the history of such a set begins.
-    pub(crate) const fn beginning(&self) -> Beginning {
-        match self {
-            Self::Folder(_) | Self::Records => Beginning::Base,
-            Self::Rdf(_) => Beginning::Log,
-        }
-    }
-
     /// The folder, if there is one.
     pub(crate) fn folder(&self) -> Option<&FolderOrigin> {
         match self {
@@ -117,6 +112,7 @@ pub(super) fn check_set(
     let namespace = check_namespace(&set, problems);
     check_skolemize(&set, problems);
     check_graphs(&set, problems);
+    let feeds = check_feeds(&set, problems);
     let filter = crate::rule_args::check(&set, records || rdf, problems);
     let folder = check_folder(&set, problems);
     let slug = set.name.unwrap_or_else(|| slug_of(&folder));
@@ -220,7 +216,56 @@ pub(super) fn check_set(
             filter,
         })
     };
-    SetConfig { slug, title, about, origin, links, archives, changes_per_list, dumps, versions }
+    let in_log = rdf || set.initial_changes == Some(true);
+    let beginning = if in_log { Beginning::Log } else { Beginning::Base };
+    SetConfig {
+        slug,
+        title,
+        about,
+        origin,
+        links,
+        archives,
+        changes_per_list,
+        beginning,
+        feeds,
+        dumps,
+        versions,
+    }
+}
+
+/// Checks `initial_changes`, `object_type` and `label_predicates`.
+fn check_feeds(set: &SetFile, problems: &mut Vec<String>) -> FeedOptions {
+    let rdf = set.is_rdf();
+    if rdf && set.initial_changes == Some(false) {
+        problems.push(
+            "`initial_changes`: entities are recorded as changes from the first one on (help: leave it out)"
+                .to_owned(),
+        );
+    }
+    if set.object_type.is_some() && rdf {
+        problems.push(
+            "`object_type`: entities have the types that are stated about them (help: leave it out)"
+                .to_owned(),
+        );
+    }
+    if !set.label_predicates.is_empty() && !rdf {
+        problems.push(
+            "`label_predicates`: only entities have labels (help: leave it out, or set `origin = \"rdf\"`)"
+                .to_owned(),
+        );
+    }
+    for iri in &set.label_predicates {
+        if !abreast_rdf::is_iri(iri) {
+            problems.push(format!(
+                "`label_predicates`: `{iri}` is not an IRI (help: for example \
+                 \"http://www.w3.org/2004/02/skos/core#prefLabel\")"
+            ));
+        }
+    }
+    FeedOptions {
+        object_type: set.object_type.clone(),
+        label_predicates: set.label_predicates.clone(),
+    }
 }
 
 /// Checks `origin` and the older `records`.

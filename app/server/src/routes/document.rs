@@ -200,7 +200,7 @@ fn modified_of(document: &Document, now: Timestamp) -> Option<i64> {
     (document.freshness == Freshness::Immutable || seconds < now.as_seconds()).then_some(seconds)
 }
 
-/// 307: the answer is at another URL for now.
+/// 307: the answer is at another URL temporarily.
 fn redirect(url: &str) -> Answer {
     let mut answer = problem(StatusCode::TEMPORARY_REDIRECT, &format!("this is at {url}"));
     let headers = answer.headers_mut();

@@ -10,6 +10,7 @@ use abreast_source::projection::emm::{ChangeFeeds, FeedOptions};
 use abreast_source::publish::{
     Freshness, Notifications, PublishError, PublishedSet, Publisher, SourceUrls,
 };
+use abreast_source::versions::VersionUrls;
 use abreast_source::{OpenKept, Representations};
 use abreast_store::MemoryLog;
 use abreast_webtypes::Timestamp;
@@ -73,8 +74,10 @@ impl Place {
     fn published(&self) -> PublishedSet {
         let contents = self.contents.clone();
         let open: OpenKept = Arc::new(move |id| contents.open_read(id).map_err(Into::into));
-        let urls = SourceUrls::new(BASE).set("set").of_entities("http://id.example/");
+        let source = SourceUrls::new(BASE);
+        let urls = source.set("set").of_entities("http://id.example/");
         PublishedSet {
+            versions: Some(VersionUrls::new(&source, "set", urls.naming())),
             representations: Representations::elsewhere().with_kept(Some(open)),
             ..PublishedSet::new(self.set, "set", urls)
         }

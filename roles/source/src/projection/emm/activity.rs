@@ -102,7 +102,8 @@ impl<'f> Activities<'f> {
             _ => vec![self.type_of_file(state.and_then(|state| state.media_type.as_deref()))],
         };
         // Patches are of version 0.1 [emm-0.1 §4.2]; in others where they are asked for.
-        let has_instrument = is_entity && (profile == Profile::Emm01 || patch.is_some());
+        let has_versions = is_entity && self.feed.set.versions.is_some();
+        let has_instrument = has_versions && (profile == Profile::Emm01 || patch.is_some());
         let instrument =
             has_instrument.then(|| Instrument { id: &self.instrument, content: patch });
         take(&Activity {

@@ -47,7 +47,7 @@ impl ResolvedDocument for FeedDocument<'_> {
                 match feed.view {
                     View::Latest => changing(position.0),
                     _ if !is_closed => changing(position.0),
-                    // These read earlier descriptions, which are not kept for ever.
+                    // These read earlier descriptions, which are not kept permanently.
                     View::Labels | View::Patches => changing(0),
                     View::History | View::Newest | View::Type(_) => {
                         Version { of: [created, 0], immutable: true }

@@ -48,7 +48,11 @@ impl View {
             // §3.2].
             _ if profile == Profile::Iiif1 => false,
             Self::Newest => true,
-            Self::Patches | Self::Labels | Self::Type(_) => set.urls.naming().names_entities(),
+            Self::Type(_) => set.urls.naming().names_entities(),
+            // Made of earlier descriptions.
+            Self::Patches | Self::Labels => {
+                set.urls.naming().names_entities() && set.versions.is_some()
+            }
         }
     }
 
