@@ -18,7 +18,8 @@ pub(super) struct Activities<'f> {
     naming: Naming,
     /// The address of the Entry Point.
     url: String,
-    activities: String,
+    /// What the addresses of activities begin with.
+    base: String,
     id: String,
     instrument: String,
     summary: String,
@@ -32,7 +33,7 @@ impl<'f> Activities<'f> {
             feed,
             naming: feed.set.urls.naming(),
             url: feed.url(),
-            activities: feed.activities(),
+            base: feed.activities(),
             id: String::new(),
             instrument: String::new(),
             summary: String::new(),
@@ -70,7 +71,7 @@ impl<'f> Activities<'f> {
             _ => ActivityType::Update,
         };
         self.id.clear();
-        self.id.push_str(&self.activities);
+        self.id.push_str(&self.base);
         self.id.push_str(&record.position.to_string());
         let is_entity = self.naming.names_entities();
         if is_entity {
@@ -84,14 +85,13 @@ impl<'f> Activities<'f> {
         let description = record.description();
         let label = description.and_then(|description| description.label.as_deref());
         self.summary.clear();
-        match &record.summary {
-            Some(summary) => self.summary.push_str(summary),
-            None => {
-                self.summary.push_str(kind.name(profile));
-                self.summary.push(' ');
-                let label = label.filter(|label| !label.trim().is_empty());
-                self.summary.push_str(label.unwrap_or(&self.object));
-            }
+        if let Some(summary) = &record.summary {
+            self.summary.push_str(summary);
+        } else {
+            self.summary.push_str(kind.name(profile));
+            self.summary.push(' ');
+            let label = label.filter(|label| !label.trim().is_empty());
+            self.summary.push_str(label.unwrap_or(&self.object));
         }
         let state = record.state.as_ref();
         let types: Vec<&str> = match description {

@@ -215,7 +215,10 @@ impl<'p> FeedPath<'p> {
         let is_whole = matches!(part, Part::EntryPoint);
         let view = if view.is_empty() && !is_whole { View::History } else { View::parse(view)? };
         let feed = feed(view)?;
-        feed.view.is_offered(feed.set, profile).then(|| match part {
+        if !feed.view.is_offered(feed.set, profile) {
+            return None;
+        }
+        Some(match part {
             Part::EntryPoint => Self::EntryPoint(feed),
             Part::Page(number) => Self::Page(feed, number),
             Part::SkipTo => Self::SkipTo(feed),

@@ -5,6 +5,7 @@
 //! HTML link discovery begins here as well [rs-core §6.3.2].
 
 use crate::projection::Rendered;
+use crate::projection::sdshare::newest_snapshot;
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Head;
 use std::fmt::Write as _;
@@ -116,6 +117,15 @@ pub(super) fn set_page(
     {
         let url = escaped(&url);
         let _ = writeln!(main, "<li>{name}: <a href=\"{url}\">{url}</a></li>");
+    }
+    if let Some((time, files)) = newest_snapshot(set) {
+        for (url, media_type) in files {
+            let url = escaped(&url);
+            let _ = writeln!(
+                main,
+                "<li>Full download with all changes until <time>{time}</time>, {media_type}: <a href=\"{url}\">{url}</a></li>"
+            );
+        }
     }
     let _ = write!(
         main,

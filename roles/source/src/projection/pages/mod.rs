@@ -6,6 +6,7 @@ mod entity;
 mod paths;
 mod sitemap;
 
+use super::sdshare::newest_snapshot;
 use super::{HeadReader, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Version};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
@@ -95,7 +96,9 @@ impl ResolvedDocument for Resolved<'_> {
                 let head = heads.of(set)?;
                 let has_dumps = set.has_dumps();
                 let [resources, changes] = [has_dumps.resources, has_dumps.changes].map(u64::from);
-                [u64::from(head.importing) | resources << 1 | changes << 2, head.position.0]
+                let snapshot = newest_snapshot(set).map_or(0, |(time, _)| time.as_micros() as u64);
+                let parts = u64::from(head.importing) | resources << 1 | changes << 2;
+                [parts ^ snapshot << 3, head.position.0]
             }
             PagePath::SitemapIndex => {
                 let mut sum = [0, 0];

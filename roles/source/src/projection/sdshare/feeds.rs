@@ -256,8 +256,8 @@ fn listed(set: &PublishedSet) -> Vec<Listed> {
 pub(in crate::projection) fn newest_snapshot(
     set: &PublishedSet,
 ) -> Option<(Timestamp, Vec<(String, &'static str)>)> {
-    let all = set.snapshots.as_ref()?.listed().into_iter();
-    let (name, found) = all.filter_map(|(name, found)| Some((name, found?))).next()?;
+    let mut all = set.snapshots.as_ref()?.listed().into_iter();
+    let (name, found) = all.find_map(|(name, found)| Some((name, found?)))?;
     let forms = Form::ALL.into_iter().filter(|form| match form {
         Form::RdfXml => found.has_rdf_xml,
         // The same bytes as N-Triples, mostly.
