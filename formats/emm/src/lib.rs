@@ -1,9 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+mod flexible;
 mod profile;
+mod read;
 mod write;
 
 pub use profile::{ActivityType, Profile};
+pub use read::{Action, Document, DocumentKind, Item, Link, Object as ReadObject, ReadError};
 pub use write::{
     Activity, Collection, EntryPoint, Instrument, LinkTo, Object, Page, PageWriter, write_activity,
     write_entry_point, write_patch,

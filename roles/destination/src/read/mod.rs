@@ -6,6 +6,7 @@
 //! state, in the transaction that keeps the plan, and only shows it to people.
 
 pub(crate) mod choice;
+pub(crate) mod descriptions;
 pub(crate) mod pieces;
 pub(crate) mod resourcesync;
 mod sdshare;

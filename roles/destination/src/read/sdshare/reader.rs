@@ -2,16 +2,16 @@
 
 use super::find::{self, Feeds};
 use super::fragments::{Fragment, Pages, keep_seen, plan_fragments, seen};
-use super::snapshots::{Snapshot, each_description, newest};
+use super::snapshots::{Snapshot, newest};
 use crate::error::{Error, ExitCode};
 use crate::events::{Mode, Observer};
 use crate::options::SyncOptions;
 use crate::package::download::Downloads;
 use crate::plan::changes::Followed;
-use crate::plan::comparison::Baseline;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::push::Topic;
+use crate::read::descriptions::{each_description, no_temporary, plan_descriptions};
 use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
 use crate::requests::Requests;
 use crate::state::key;
@@ -19,7 +19,7 @@ use crate::state_folder::StateFolder;
 use abreast_sdshare::{Document, Entry, Feed, Limits, Relation};
 use abreast_store::mirror::Mirror;
 use abreast_websub::MAX_HUBS;
-use abreast_webtypes::{Digests, SyntaxError, Timestamp};
+use abreast_webtypes::{SyntaxError, Timestamp};
 
 /// A collection.
 #[derive(Debug, Default)]
@@ -65,9 +65,7 @@ impl SdShare {
         let downloads = Downloads::new(StateFolder::at(folder.path())?);
         let sorted = snapshot.read(requests, options, &downloads)?;
         let name = snapshot.name();
-        each_description(name, &sorted, &mut |described| {
-            each(&listed(name, described.iri, described.lines.len(), &described.digests, 0))
-        })?;
+        each_description(name, &sorted, &mut |described| each(&described.listed(name, 0)))?;
         Ok(Some(snapshot))
     }
 
@@ -94,85 +92,11 @@ impl SdShare {
 
 /// Plans what makes the copy equal to a snapshot.
 fn plan_snapshot(run: &mut PlanContext<'_, '_>, snapshot: &Snapshot) -> Result<(), Error> {
-    let (options, name) = (run.planner.options, snapshot.name());
-    // A dry run leaves nothing in the state.
-    let elsewhere = options.dry_run.then(tempfile::tempdir).transpose().map_err(no_temporary)?;
-    let downloads = match &elsewhere {
-        Some(folder) => Downloads::new(StateFolder::at(folder.path())?),
-        None => run.planner.downloads.clone(),
-    };
-    let sorted = snapshot.read(run.requests, options, &downloads)?;
-    run.plan_snapshot(name, &mut |run| {
-        let mut comparison = run.begin_comparison(name)?;
-        let mut bodies = run.planner.bodies.begin(run.planner.mirror, options.dry_run)?;
-        comparison.begin_document();
-        let blanks = each_description(name, &sorted, &mut |described| {
-            run.requests.check_cancelled()?;
-            let lines = described.lines;
-            let at = bodies.next();
-            let listed = listed(name, described.iri, lines.len(), &described.digests, at);
-            if comparison.entry(run, &listed)? {
-                bodies.append(lines)?;
-            }
-            run.report.status(comparison.entries, 0, 0);
-            Ok(())
-        })?;
-        run.conclude(name, &mut comparison, true)?;
-        let mirror = run.planner.mirror;
-        run.planner.bodies.keep(mirror, bodies)?;
-        keep_seen(mirror, snapshot.updated)?;
-        if blanks.unreached > 0 {
-            let message = format!(
-                "blank nodes that belong to no resource and are not kept: {}",
-                blanks.unreached
-            );
-            run.report.notice("rdf.blank", name, &message);
-        }
-        if blanks.shared > 0 {
-            let message = format!(
-                "blank nodes that belong to several resources, each of which has a copy: {}",
-                blanks.shared
-            );
-            run.report.notice("rdf.blank", name, &message);
-        }
-        Ok(Some(Baseline { unchanged: false, whole: true, at: None }))
-    })?;
-    Ok(())
-}
-
-/// A description in a snapshot, as a resource.
-fn listed<'l>(
-    document: &'l str,
-    iri: &'l str,
-    length: usize,
-    digests: &'l Digests,
-    body: u64,
-) -> Listed<'l> {
-    Listed {
-        uri: iri,
-        href: None,
-        accept: None,
-        describes: false,
-        body: Some(body),
-        document,
-        modified: None,
-        modified_is_change: false,
-        length: Some(length as u64),
-        media_type: Some(abreast_rdf::Syntax::NTriples.media_type()),
-        digests,
-        change: None,
-        changed: None,
-        replaced_by: &[],
-        patches: Vec::new(),
-        links: Vec::new(),
-    }
-}
-
-fn no_temporary(cause: std::io::Error) -> Error {
-    let message = format!("cannot make a temporary folder: {cause}");
-    Error::new("io", ExitCode::Io, message)
-        .with_help("set TMPDIR to a folder with room for the snapshot")
-        .with_cause(cause)
+    let (requests, options) = (run.requests, run.planner.options);
+    let mut fetch = |downloads: &Downloads| snapshot.read(requests, options, downloads);
+    plan_descriptions(run, snapshot.name(), &mut fetch, &mut |mirror| {
+        keep_seen(mirror, snapshot.updated)
+    })
 }
 
 impl Reader for SdShare {

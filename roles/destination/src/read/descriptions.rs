@@ -1,0 +1,274 @@
+//! Whole copies of a set of descriptions, as files in RDF: what is common to the protocols that have
+//! such files.
+//!
+//! All files are sorted together, in bounded memory, so that each description is found whole
+//! whatever the order of its statements is.
+
+use crate::error::{Error, ExitCode};
+use crate::package::download::Downloads;
+use crate::package::listing::ListedPackage;
+use crate::plan::comparison::Baseline;
+use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
+use crate::requests::Requests;
+use crate::state_folder::StateFolder;
+use abreast_rdf::Syntax;
+use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements};
+use abreast_store::mirror::Mirror;
+use abreast_webtypes::{Digests, md5_lanes};
+use std::fs::File;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+/// Memory for sorting.
+const SORT_BYTES: usize = 16 << 20;
+/// Files that wait to be sorted while others are fetched.
+const AHEAD: usize = 4;
+/// Bytes of descriptions that are digested together, about.
+const TOGETHER_BYTES: usize = 64 << 10;
+/// How soon a stop is noticed.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A file of descriptions.
+#[derive(Clone, Debug)]
+pub(crate) struct DescriptionFile {
+    pub(crate) url: String,
+    /// To ask for it.
+    pub(crate) media_type: Option<String>,
+    pub(crate) syntax: Syntax,
+}
+
+/// Fetches the files of a whole copy and sorts their statements: what is here already while the rest
+/// is fetched.
+pub(crate) fn fetch_sorted(
+    requests: &Requests<'_>,
+    name: &str,
+    files: &[DescriptionFile],
+    downloads: &Downloads,
+) -> Result<SortedStatements, Error> {
+    let package = |file: &DescriptionFile| ListedPackage {
+        url: file.url.clone(),
+        ..ListedPackage::default()
+    };
+    let sort = SortOptions { memory: SORT_BYTES, ..SortOptions::new(downloads.path()) };
+    let stop = sort.stop.clone();
+    let (fetched, waiting) = sync_channel::<(&DescriptionFile, File)>(AHEAD);
+    let (ended, end) = sync_channel::<()>(0);
+    let (done, sorted) = std::thread::scope(|scope| {
+        let sort = &sort;
+        let sorting = scope.spawn(move || {
+            let _ended = ended;
+            let inputs = waiting.into_iter().map(|(file, bytes)| Input {
+                name: file.url.clone(),
+                syntax: file.syntax,
+                base: Some(file.url.clone()),
+                bytes: Bytes::File(bytes),
+            });
+            abreast_statements::sorted(sort, inputs)
+        });
+        let fetch = || {
+            for file in files {
+                let media_type = file.media_type.as_deref();
+                let bytes = downloads.fetch_any(requests, &package(file), media_type)?;
+                // Nothing takes more files when one is wrong.
+                if fetched.send((file, bytes)).is_err() {
+                    break;
+                }
+            }
+            Ok::<_, Error>(())
+        };
+        let done = fetch();
+        drop(fetched);
+        while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            if done.is_err() || requests.is_cancelled() || requests.allowance.check().is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        (done, sorting.join())
+    });
+    let sorted = sorted.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    done?;
+    requests.check_cancelled()?;
+    requests.allowance.check()?;
+    for file in files {
+        downloads.discard(&package(file));
+    }
+    sorted.map_err(|error| unreadable(name, error))
+}
+
+/// Plans what makes the copy equal to the descriptions that `fetch` gives; `keep` keeps in the state
+/// how far that is.
+pub(crate) fn plan_descriptions(
+    run: &mut PlanContext<'_, '_>,
+    name: &str,
+    fetch: &mut dyn FnMut(&Downloads) -> Result<SortedStatements, Error>,
+    keep: &mut dyn FnMut(&Mirror) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let dry_run = run.planner.options.dry_run;
+    // A dry run leaves nothing in the state.
+    let elsewhere = dry_run.then(tempfile::tempdir).transpose().map_err(no_temporary)?;
+    let sorted = match &elsewhere {
+        Some(folder) => fetch(&Downloads::new(StateFolder::at(folder.path())?))?,
+        None => fetch(&run.planner.downloads.clone())?,
+    };
+    run.plan_snapshot(name, &mut |run| {
+        let mut comparison = run.begin_comparison(name)?;
+        let mut bodies = run.planner.bodies.begin(run.planner.mirror, dry_run)?;
+        comparison.begin_document();
+        let blanks = each_description(name, &sorted, &mut |described| {
+            run.requests.check_cancelled()?;
+            if comparison.entry(run, &described.listed(name, bodies.next()))? {
+                bodies.append(described.lines)?;
+            }
+            run.report.status(comparison.entries, 0, 0);
+            Ok(())
+        })?;
+        run.conclude(name, &mut comparison, true)?;
+        let mirror = run.planner.mirror;
+        run.planner.bodies.keep(mirror, bodies)?;
+        keep(mirror)?;
+        blanks.report(run, name);
+        Ok(Some(Baseline { unchanged: false, whole: true, at: None }))
+    })?;
+    Ok(())
+}
+
+/// A description in such a file.
+pub(crate) struct Described<'d> {
+    pub(crate) iri: &'d str,
+    /// Canonical N-Triples.
+    pub(crate) lines: &'d [u8],
+    pub(crate) digests: Digests,
+}
+
+impl<'d> Described<'d> {
+    /// The description as a resource; `body` is where it will be in the file of planned bytes.
+    pub(crate) fn listed(&'d self, document: &'d str, body: u64) -> Listed<'d> {
+        Listed {
+            uri: self.iri,
+            href: None,
+            accept: None,
+            describes: false,
+            body: Some(body),
+            document,
+            modified: None,
+            modified_is_change: false,
+            length: Some(self.lines.len() as u64),
+            media_type: Some(Syntax::NTriples.media_type()),
+            digests: &self.digests,
+            change: None,
+            changed: None,
+            replaced_by: &[],
+            patches: Vec::new(),
+            links: Vec::new(),
+        }
+    }
+}
+
+/// Descriptions that are digested together, which takes half the time.
+#[derive(Default)]
+struct Together {
+    iris: String,
+    lines: Vec<u8>,
+    /// The ends of each IRI and its lines.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Together {
+    fn add(&mut self, iri: &str, lines: &[u8]) {
+        self.iris.push_str(iri);
+        self.lines.extend_from_slice(lines);
+        self.ends.push((self.iris.len(), self.lines.len()));
+    }
+
+    fn hand_over(
+        &mut self,
+        each: &mut dyn FnMut(&Described<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let begins = [(0, 0)].into_iter().chain(self.ends.iter().copied());
+        let places = begins.zip(&self.ends);
+        let all: Vec<(&str, &[u8])> = places
+            .map(|(begin, end)| (&self.iris[begin.0..end.0], &self.lines[begin.1..end.1]))
+            .collect();
+        let sums = md5_lanes::digests(&all.iter().map(|(_, lines)| *lines).collect::<Vec<_>>());
+        for ((iri, lines), md5) in all.into_iter().zip(sums) {
+            let digests = Digests { md5: Some(md5), ..Digests::default() };
+            each(&Described { iri, lines, digests })?;
+        }
+        self.iris.clear();
+        self.lines.clear();
+        self.ends.clear();
+        Ok(())
+    }
+}
+
+/// Blank nodes that descriptions do not have as the file has them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Blanks {
+    pub(crate) shared: u64,
+    pub(crate) unreached: u64,
+}
+
+impl Blanks {
+    fn report(self, run: &mut PlanContext<'_, '_>, name: &str) {
+        if self.unreached > 0 {
+            let message = format!(
+                "blank nodes that belong to no resource and are not kept: {}",
+                self.unreached
+            );
+            run.report.notice("rdf.blank", name, &message);
+        }
+        if self.shared > 0 {
+            let message = format!(
+                "blank nodes that belong to several resources, each of which has a copy: {}",
+                self.shared
+            );
+            run.report.notice("rdf.blank", name, &message);
+        }
+    }
+}
+
+/// Hands over each description.
+pub(crate) fn each_description(
+    name: &str,
+    sorted: &SortedStatements,
+    each: &mut dyn FnMut(&Described<'_>) -> Result<(), Error>,
+) -> Result<Blanks, Error> {
+    let odd = |error| unreadable(name, error);
+    let mut blanks = sorted.blank_nodes().map_err(odd)?;
+    let mut groups = sorted.entities().map_err(odd)?;
+    let mut describer = Describer::new(sorted.canonical_lines());
+    let mut together = Together::default();
+    while groups.advance().map_err(odd)? {
+        let Some(group) = groups.current() else { break };
+        let gathered = describer.gather(&group, &mut blanks).map_err(odd)?;
+        together.add(group.iri, &describer.canonical(gathered).map_err(odd)?);
+        if together.lines.len() >= TOGETHER_BYTES {
+            together.hand_over(each)?;
+        }
+    }
+    together.hand_over(each)?;
+    let (shared, unreached) = blanks.shared_and_unreached();
+    Ok(Blanks { shared, unreached })
+}
+
+pub(crate) fn no_temporary(cause: std::io::Error) -> Error {
+    let message = format!("cannot make a temporary folder: {cause}");
+    Error::new("io", ExitCode::Io, message)
+        .with_help("set TMPDIR to a folder with room for the snapshot")
+        .with_cause(cause)
+}
+
+fn unreadable(name: &str, error: abreast_statements::Error) -> Error {
+    let (code, exit) = match &error {
+        abreast_statements::Error::TooLarge(_) => ("rdf.size", ExitCode::Limit),
+        abreast_statements::Error::Io(_) => ("io", ExitCode::Io),
+        abreast_statements::Error::Stopped => return Error::cancelled(),
+        abreast_statements::Error::Input { cause, .. } => {
+            (cause.syntax().map_or("body.read", |fault| fault.code()), ExitCode::SourceInvalid)
+        }
+        _ => ("rdf.syntax", ExitCode::SourceInvalid),
+    };
+    Error::new(code, exit, format!("cannot use the snapshot {name}: {error}")).with_cause(error)
+}
