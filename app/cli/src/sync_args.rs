@@ -34,7 +34,7 @@ connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not aut
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MirrorArgs {
     /// Any address of the Source and the copy: a folder, warc:DIR for WARC files,
-    /// s3://BUCKET/PREFIX, nquads:DIR for files of N-Quads, sparql:URL for a SPARQL endpoint,
+    /// s3://BUCKET/PREFIX, nquads:DIR for files of N-Quads, oxigraph:DIR for a store of Oxigraph, sparql:URL for a SPARQL endpoint,
     /// graphstore:URL for a graph store, push:URL for a receiver of SDShare Push, set:NAME for the folder of a set in the configuration of `abreast serve`, to be published
     /// again, or - for lines on standard output; with --config, names of jobs
     #[arg(value_name = "URL FOLDER | JOB", required_unless_present_any = ["config", "all"])]

@@ -2,8 +2,8 @@
 
 use crate::config::{File, UsageError};
 use abreast_destination::{
-    Graph, GraphStoreOptions, LinesOptions, NQuadsOptions, Output, PushOptions, SinkOptions,
-    SparqlOptions, SyncOptions, WarcOptions,
+    Graph, GraphStoreOptions, LinesOptions, NQuadsOptions, Output, OxigraphOptions, PushOptions,
+    SinkOptions, SparqlOptions, SyncOptions, WarcOptions,
 };
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -15,7 +15,7 @@ const CONTENT_MAX: u64 = 1 << 20;
 /// Options of copies other than folders of files.
 #[derive(Clone, Debug, Args)]
 #[command(
-    next_help_heading = "Packed copies (warc:DIR), streams (-) and RDF (nquads:DIR, sparql:URL, graphstore:URL, push:URL)"
+    next_help_heading = "Packed copies (warc:DIR), streams (-) and RDF (nquads:DIR, oxigraph:DIR, sparql:URL, graphstore:URL, push:URL)"
 )]
 pub(crate) struct TargetArgs {
     /// Start another file after this many bytes [default: 1G for WARC, 64M for N-Quads]
@@ -96,6 +96,20 @@ impl TargetArgs {
                 graph: self.graph(),
                 file_bytes: self.segment_size.unwrap_or(defaults.file_bytes),
             });
+        } else if let Some(folder) = target.strip_prefix("oxigraph:") {
+            if cfg!(not(feature = "oxigraph")) {
+                bail!(UsageError(format!(
+                    "cannot keep a copy in {target}: this program was built without Oxigraph (help: cargo install --locked abreast --features oxigraph)"
+                )));
+            }
+            if folder.is_empty() {
+                bail!(UsageError(
+                    "`oxigraph:` needs a folder (help: abreast sync URL oxigraph:DIR)".to_owned()
+                ));
+            }
+            options.folder = PathBuf::from(folder);
+            options.sink =
+                SinkOptions::Oxigraph(OxigraphOptions { graph: self.graph(), store: None });
         } else if let Some(url) = target.strip_prefix("sparql:") {
             self.keep_state_apart(options, "a SPARQL endpoint")?;
             options.sink = SinkOptions::Sparql(SparqlOptions {
@@ -168,7 +182,7 @@ impl TargetArgs {
 
 /// The folder of a copy, without the word for its kind.
 pub(crate) fn folder_of(target: &str) -> &Path {
-    let kinds = ["warc:", "nquads:"];
+    let kinds = ["warc:", "nquads:", "oxigraph:"];
     Path::new(kinds.iter().find_map(|kind| target.strip_prefix(kind)).unwrap_or(target))
 }
 
@@ -229,6 +243,15 @@ mod tests {
         assert_eq!(nquads.folder, PathBuf::from("./graph"));
         let expected = NQuadsOptions { graph: Graph::OfResource, ..NQuadsOptions::default() };
         assert_eq!(nquads.sink, SinkOptions::NQuads(expected));
+        let oxigraph = applied(&["--graph", "http://h/g"], "oxigraph:./store", None);
+        if cfg!(feature = "oxigraph") {
+            let graph = Graph::Named("http://h/g".to_owned());
+            let expected = SinkOptions::Oxigraph(OxigraphOptions { graph, store: None });
+            assert_eq!(oxigraph.unwrap().sink, expected);
+        } else {
+            let text = oxigraph.unwrap_err().to_string();
+            assert!(text.contains("--features oxigraph"), "{text}");
+        }
         let words = ["--graph", "http://h/g", "--query-url", "http://h/query"];
         let sparql = applied(&words, "sparql:http://h/update", Some("./state")).unwrap();
         let expected = SparqlOptions {
@@ -253,6 +276,7 @@ mod tests {
             (&["--content", "2M"], "-"),
             (&[], "warc:"),
             (&[], "nquads:"),
+            (&[], "oxigraph:"),
             (&[], "sparql:http://h/update"),
             (&[], "graphstore:http://h/data"),
             (&["--graph", "http://h/g"], "graphstore:http://h/data"),

@@ -129,9 +129,12 @@ pub(crate) fn audit_with(
             return Err(Error::new("sink.stream", ExitCode::Usage, message)
                 .with_help("without `--full`, what it accepted is compared with the lists"));
         }
-        sink @ (SinkOptions::Sparql(_) | SinkOptions::GraphStore(_) | SinkOptions::Push(_)) => {
+        sink @ (SinkOptions::Oxigraph(_)
+        | SinkOptions::Sparql(_)
+        | SinkOptions::GraphStore(_)
+        | SinkOptions::Push(_)) => {
             let mirror = known_state(options)?;
-            let remote = Remote::of(sink).ok_or_else(|| no_copy(options))?;
+            let remote = Remote::of(sink, &sync.folder).ok_or_else(|| no_copy(options))?;
             let kept = RemoteKept::open(&remote, sync.net_options(), &mirror)?;
             Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
                 .compare(&expected)?

@@ -174,10 +174,10 @@ fn whole_copy(mirror: &Mirror, options: &SyncOptions) -> Result<Option<Box<dyn R
             super::sink::objects::ObjectsKept::of_copy(objects, mirror)
                 .map(|kept| kept.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
         }
-        sink @ (SinkOptions::Sparql(_) | SinkOptions::GraphStore(_))
+        sink @ (SinkOptions::Oxigraph(_) | SinkOptions::Sparql(_) | SinkOptions::GraphStore(_))
             if options.baseline && options.full =>
         {
-            let Some(remote) = Remote::of(sink) else { return Ok(None) };
+            let Some(remote) = Remote::of(sink, &options.folder) else { return Ok(None) };
             let kept = RemoteKept::open(&remote, options.net_options(), mirror)?;
             Ok(Some(Box::new(kept)))
         }

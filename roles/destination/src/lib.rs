@@ -61,7 +61,9 @@ pub use sink::objects::ObjectsOptions;
 pub use sink::options::SinkOptions;
 pub use sink::rdf::Graph;
 pub use sink::rdf::nquads::NQuadsOptions;
-pub use sink::rdf::remote::{GraphStoreOptions, PushOptions, SparqlOptions};
+pub use sink::rdf::remote::{
+    GraphStoreOptions, OpenStore, OxigraphOptions, PushOptions, SparqlOptions,
+};
 pub use sink::warc::WarcOptions;
 pub use state::{SETS_RECORD, check_places, lock};
 

@@ -21,6 +21,8 @@ mod interop;
 mod maintenance;
 mod many;
 mod old_backups;
+#[cfg(feature = "oxigraph")]
+mod oxigraph;
 mod packed;
 mod push;
 mod rdf;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const KILLS: u64 = 40;
 
 /// The statements of each resource, sorted, without labels of blank nodes and graphs.
-type Statements = BTreeMap<String, Vec<String>>;
+pub(crate) type Statements = BTreeMap<String, Vec<String>>;
 
 fn without_labels(line: &str) -> String {
     let word = |word: &str| if word.starts_with("_:") { "_:".to_owned() } else { word.to_owned() };
@@ -39,17 +39,18 @@ fn published(folder: &Path) -> Statements {
 
 /// What is in the files, read as any program would.
 fn copied(folder: &Path) -> Statements {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = entries.filter(|path| path.extension().is_some_and(|end| end == "nq"));
+    by_graph(&files.map(|path| fs::read_to_string(path).unwrap()).collect::<String>())
+}
+
+/// N-Quads by the name at the end of the graph.
+pub(crate) fn by_graph(text: &str) -> Statements {
     let mut all = Statements::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.path().extension().is_none_or(|end| end != "nq") {
-            continue;
-        }
-        let text = fs::read_to_string(entry.path()).unwrap();
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let (statement, graph) = line.strip_suffix("> .").unwrap().rsplit_once(" <").unwrap();
-            let (_, name) = graph.rsplit_once('/').unwrap();
-            all.entry(name.to_owned()).or_default().push(without_labels(statement) + " .");
-        }
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (statement, graph) = line.strip_suffix("> .").unwrap().rsplit_once(" <").unwrap();
+        let (_, name) = graph.rsplit_once('/').unwrap();
+        all.entry(name.to_owned()).or_default().push(without_labels(statement) + " .");
     }
     for lines in all.values_mut() {
         lines.sort();
@@ -57,19 +58,28 @@ fn copied(folder: &Path) -> Statements {
     all
 }
 
-fn sync(url: &str, copy: &Path) -> Command {
+fn sync(url: &str, target: &str) -> Command {
     let mut command = abreast();
-    command
-        .args(["sync", url, &format!("nquads:{}", copy.display()), "--graph", "resource"])
-        .args(["--quiet", "--max-delete", "100%", "--segment-size", "20K"]);
+    command.args(["sync", url, target, "--graph", "resource"]).args([
+        "--quiet",
+        "--max-delete",
+        "100%",
+        "--segment-size",
+        "20K",
+    ]);
     command
 }
 
 #[test]
 fn killed_runs_leave_files_of_nquads_that_are_completed() {
+    killed_runs_are_completed("nquads", copied);
+}
+
+pub(crate) fn killed_runs_are_completed(kind: &str, copied: fn(&Path) -> Statements) {
     let (kills, seed) = (kills(KILLS), seed(1));
     let place = tempfile::tempdir().unwrap();
     let (original, copy) = (place.path().join("original"), place.path().join("copy"));
+    let target = format!("{kind}:{}", copy.display());
     fs::create_dir_all(&original).unwrap();
     let mut random = Random::new(seed);
     let write = |random: &mut Random, number: u64| {
@@ -103,8 +113,11 @@ fn killed_runs_leave_files_of_nquads_that_are_completed() {
                 write(&mut random, number);
             }
         }
-        let mut child =
-            sync(&source.url(), &copy).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = sync(&source.url(), &target)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let until = Instant::now() + Duration::from_millis(random.below(120));
         while Instant::now() < until && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(1));
@@ -115,9 +128,9 @@ fn killed_runs_leave_files_of_nquads_that_are_completed() {
         }
         child.wait().unwrap();
     }
-    println!("{killed} kills in {round} runs");
+    eprintln!("{killed} kills in {round} runs");
     eventually_ok("the copy catches up", || {
-        let output = run(&mut sync(&source.url(), &copy));
+        let output = run(&mut sync(&source.url(), &target));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let (published, copied) = (published(&original), copied(&copy));
         match published.iter().find(|(name, lines)| copied.get(*name) != Some(lines)) {
@@ -126,7 +139,6 @@ fn killed_runs_leave_files_of_nquads_that_are_completed() {
             None => Ok(()),
         }
     });
-    let target = format!("nquads:{}", copy.display());
     let audit = run(abreast().args(["audit", &source.url(), &target, "--full"]));
     assert_eq!(audit.status.code(), Some(0), "{}", String::from_utf8_lossy(&audit.stdout));
 }

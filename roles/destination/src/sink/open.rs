@@ -75,8 +75,11 @@ impl Opening<'_> {
                 let sink = NQuadsSink::open(&options.folder, state, mirror, nquads, epoch)?;
                 Some(Arc::new(sink))
             }
-            sink @ (SinkOptions::Sparql(_) | SinkOptions::GraphStore(_) | SinkOptions::Push(_)) => {
-                let Some(remote) = Remote::of(sink) else { return Ok(None) };
+            sink @ (SinkOptions::Oxigraph(_)
+            | SinkOptions::Sparql(_)
+            | SinkOptions::GraphStore(_)
+            | SinkOptions::Push(_)) => {
+                let Some(remote) = Remote::of(sink, &options.folder) else { return Ok(None) };
                 let net = options.net_options();
                 Some(Arc::new(RemoteSink::open(&remote, net, state, mirror, epoch)?))
             }

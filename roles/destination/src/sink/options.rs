@@ -2,7 +2,7 @@
 
 use super::lines::LinesOptions;
 use super::rdf::nquads::NQuadsOptions;
-use super::rdf::remote::{GraphStoreOptions, PushOptions, SparqlOptions};
+use super::rdf::remote::{GraphStoreOptions, OxigraphOptions, PushOptions, SparqlOptions};
 use super::warc::WarcOptions;
 use crate::path_map::NameRules;
 
@@ -22,6 +22,8 @@ pub enum SinkOptions {
     Lines(LinesOptions),
     /// Files of N-Quads in the copy's folder.
     NQuads(NQuadsOptions),
+    /// A store of Oxigraph in the copy's folder, or one that is open.
+    Oxigraph(OxigraphOptions),
     /// A SPARQL endpoint; the folder holds the state only.
     Sparql(SparqlOptions),
     /// A graph store; the folder holds the state only.
@@ -40,6 +42,7 @@ impl SinkOptions {
             Self::Objects(_) => "objects",
             Self::Lines(_) => "lines",
             Self::NQuads(_) => "nquads",
+            Self::Oxigraph(_) => "oxigraph",
             Self::Sparql(_) => "sparql",
             Self::GraphStore(_) => "graphstore",
             Self::Push(_) => "push",
@@ -61,7 +64,7 @@ impl SinkOptions {
 
     /// Whether the copy's folder holds more than its state.
     pub const fn is_local(&self) -> bool {
-        matches!(self, Self::Folder | Self::Warc(_) | Self::NQuads(_))
+        matches!(self, Self::Folder | Self::Warc(_) | Self::NQuads(_) | Self::Oxigraph(_))
     }
 
     /// Whether files of resources are in the copy's folder, where other programs may touch them.

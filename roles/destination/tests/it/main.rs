@@ -28,6 +28,8 @@ mod names;
 #[cfg(feature = "s3")]
 mod objects;
 mod own_files;
+#[cfg(feature = "rocksdb")]
+mod oxigraph;
 mod packages;
 mod planted;
 mod push;

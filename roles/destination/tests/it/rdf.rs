@@ -1,11 +1,12 @@
-//! Copies that store triples: files of N-Quads, and a SPARQL endpoint.
+//! Copies that store triples: files of N-Quads, a SPARQL endpoint, a store of Oxigraph.
 
 use crate::contract::{Kept, contract_with, kills};
 use crate::copy::{Copy, Ran};
 use crate::source::Source;
 use abreast_destination::check::{CopyPlace, repair_copy};
 use abreast_destination::{
-    Graph, GraphStoreOptions, NQuadsOptions, PushOptions, SinkOptions, SparqlOptions,
+    Graph, GraphStoreOptions, NQuadsOptions, OpenStore, OxigraphOptions, PushOptions, SinkOptions,
+    SparqlOptions,
 };
 use abreast_testkit::endpoint::{Endpoint, Fault};
 use abreast_testkit::http::unused_address;
@@ -28,7 +29,7 @@ pub(crate) fn quads(folder: &Path) -> Vec<Quad> {
 }
 
 /// The literals of entities with one statement, as their documents.
-fn as_documents(quads: impl IntoIterator<Item = Quad>, source: &Source) -> Kept {
+pub(crate) fn as_documents(quads: impl IntoIterator<Item = Quad>, source: &Source) -> Kept {
     let mut kept = Kept::new();
     for quad in quads {
         let NamedOrBlankNode::NamedNode(subject) = &quad.subject else { panic!("{quad}") };
@@ -70,6 +71,17 @@ fn endpoint() -> Endpoint {
 fn sparql(_: &Path) -> SinkOptions {
     endpoint().store.clear().unwrap();
     sparql_in(&endpoint(), Graph::Default)
+}
+
+fn oxigraph_in(endpoint: &Endpoint, graph: Graph) -> SinkOptions {
+    let store = Some(OpenStore::new(endpoint.store.clone()));
+    SinkOptions::Oxigraph(OxigraphOptions { graph, store })
+}
+
+/// An empty store.
+fn oxigraph(_: &Path) -> SinkOptions {
+    endpoint().store.clear().unwrap();
+    oxigraph_in(&endpoint(), Graph::Default)
 }
 
 /// An empty graph store.
@@ -137,7 +149,30 @@ fn a_sparql_endpoint_recovers_from_kills() {
 }
 
 #[test]
+fn a_store_of_oxigraph_keeps_the_contract() {
+    contract_with(Source::of_statements(), &oxigraph, in_endpoint);
+    for graph in [Graph::Named("http://ns.example/graph".to_owned()), Graph::OfResource] {
+        let sink = move |_: &Path| {
+            endpoint().store.clear().unwrap();
+            oxigraph_in(&endpoint(), graph.clone())
+        };
+        contract_with(Source::of_statements(), &sink, in_endpoint);
+    }
+    assert_eq!(endpoint().store.named_graphs().count(), endpoint().store.len().unwrap());
+}
+
+#[test]
+fn a_store_of_oxigraph_recovers_from_kills() {
+    for new in [Source::of_statements, Source::of_addresses] {
+        kills::killed_with(new, &oxigraph, in_endpoint);
+        oxigraph(Path::new(""));
+        kills::killed_twice_with(new(), &oxigraph, in_endpoint);
+    }
+}
+
+#[test]
 fn addresses_of_documents_keep_the_contract() {
+    contract_with(Source::of_addresses(), &oxigraph, in_endpoint);
     contract_with(Source::of_addresses(), &nquads, in_files);
     contract_with(Source::of_addresses(), &sparql, in_endpoint);
     contract_with(Source::of_addresses(), &receiver, in_receiver);
@@ -168,7 +203,9 @@ fn sinks() -> impl Iterator<Item = (SinkOptions, &'static str)> {
         (nquads_in(Graph::Default, 64 << 20), "files"),
         (nquads_in(named.clone(), 500), "small files"),
         (sparql_in(&endpoint(), Graph::Default), "endpoint"),
-        (sparql_in(&endpoint(), named), "graph of the endpoint"),
+        (sparql_in(&endpoint(), named.clone()), "graph of the endpoint"),
+        (oxigraph_in(&endpoint(), Graph::Default), "store"),
+        (oxigraph_in(&endpoint(), named), "graph of the store"),
     ];
     sinks.into_iter().inspect(|_| endpoint().store.clear().unwrap())
 }
@@ -566,15 +603,21 @@ fn an_endpoint_that_cannot_be_used_ends_the_run() {
 
 #[test]
 fn what_others_stored_of_a_resource_is_replaced() {
-    sparql(Path::new(""));
+    for sink in [sparql, oxigraph] {
+        others_are_replaced(sink);
+    }
+}
+
+fn others_are_replaced(sink: fn(&Path) -> SinkOptions) {
     let mut source = Source::new();
+    let sink = sink(Path::new(""));
     let uri = source.server.url("/a.ttl");
     endpoint().update(&format!(
         "INSERT DATA {{ <{uri}> <{RESOURCE}p> (1 2 3 4 5), \"old\" . <{RESOURCE}other> <{RESOURCE}p> [ <{RESOURCE}p> <{uri}> ] }}"
     ));
     source.set("/a.ttl", &format!("<{uri}> <{RESOURCE}p> \"new\" ."));
     source.snapshot();
-    let copy = Copy::kept_in(&source, |_| sparql_in(&endpoint(), Graph::Default));
+    let copy = Copy::kept_in(&source, |_| sink);
     copy.run();
     let left: Vec<Quad> = endpoint().store.iter().map(Result::unwrap).collect();
     assert_eq!(left.len(), 3, "{left:?}");
@@ -587,7 +630,8 @@ fn what_others_stored_of_a_resource_is_replaced() {
 #[test]
 fn what_others_altered_is_found_by_audits_and_stored_again() {
     type NewSink = fn(&Path) -> SinkOptions;
-    let alter: [(NewSink, &str); 2] = [
+    let alter: [(NewSink, &str); 3] = [
+        (oxigraph, "DELETE { ?s ?p ?o } INSERT { ?s ?p 7 } WHERE { ?s ?p ?o . FILTER(?o = 3) }"),
         (sparql, "DELETE { ?s ?p ?o } INSERT { ?s ?p 7 } WHERE { ?s ?p ?o . FILTER(?o = 3) }"),
         (
             graph_store,
@@ -616,6 +660,50 @@ fn what_others_altered_is_found_by_audits_and_stored_again() {
         assert_eq!(copied(&copy), before);
         assert_eq!(copy.audit(true).exit_code, 0);
     }
+}
+
+#[test]
+fn numbers_are_compared_as_a_store_keeps_them() {
+    let mut source = Source::new();
+    let uri = source.server.url("/a.ttl");
+    let text = |more: &str| {
+        format!("<{uri}> <{RESOURCE}p> 1.0, 1.00, 007, true, [ <{RESOURCE}p> 1e0, {more} ] .")
+    };
+    source.set("/a.ttl", &text("2.50"));
+    source.snapshot();
+    let mut copy = Copy::kept_in(&source, oxigraph);
+    copy.run();
+    assert_eq!(endpoint().store.len().unwrap(), 6);
+    assert_eq!(copy.audit(true).exit_code, 0);
+    source.set("/a.ttl", &text("2.5"));
+    copy.run();
+    assert_eq!((endpoint().store.len().unwrap(), copy.audit(true).exit_code), (6, 0));
+    (copy.options.baseline, copy.options.full) = (true, true);
+    assert_eq!(copy.run().damaged, 0);
+}
+
+#[test]
+fn what_is_stored_of_a_resource_has_a_limit() {
+    let mut source = Source::of_statements();
+    source.set("/a", "text");
+    source.set("/b", "text");
+    source.snapshot();
+    let copy = Copy::kept_in(&source, oxigraph);
+    let entity = source.server.url("/a");
+    let (many, p) = (200_001, oxigraph::model::NamedNode::new(format!("{RESOURCE}p")).unwrap());
+    let subject = oxigraph::model::NamedNode::new(&entity).unwrap();
+    let number = |n: i32| {
+        Quad::new(
+            subject.clone(),
+            p.clone(),
+            oxigraph::model::Literal::from(n),
+            GraphName::DefaultGraph,
+        )
+    };
+    endpoint().store.extend((0..many).map(number)).unwrap();
+    let ran = copy.try_run();
+    assert_eq!(ran.codes, ["oxigraph.refused"]);
+    assert_eq!((ran.result.unwrap().created, endpoint().store.len().unwrap()), (1, 200_002));
 }
 
 #[test]

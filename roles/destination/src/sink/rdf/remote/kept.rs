@@ -5,6 +5,7 @@ use super::super::document::digest_of;
 use super::endpoint::{Endpoint, Refusal};
 use super::service::{Remote, Service};
 use super::singly::Singly;
+use super::store::Database;
 use super::{reach_in, text};
 use crate::error::{Error, ExitCode};
 use crate::sink::kept::{Damage, DamageKind, ReadBack};
@@ -25,6 +26,7 @@ pub(crate) struct RemoteKept {
     service: Service,
     endpoint: Endpoint,
     singly: Singly,
+    store: Option<Database>,
     graph: Graph,
     runtime: Runtime,
     /// What was read ahead: canonical lines by entity.
@@ -55,6 +57,7 @@ impl RemoteKept {
             service: remote.service,
             singly: Singly::new(client.clone(), remote),
             endpoint: Endpoint::new(client, remote),
+            store: remote.open_store(mirror)?,
             graph: remote.graph.clone(),
             runtime,
             ahead: HashMap::new(),
@@ -63,6 +66,10 @@ impl RemoteKept {
 
     /// The canonical lines of what is stored of an entity.
     fn read(&self, entity: &str, steps: usize) -> Result<Vec<u8>, Error> {
+        if let Some(store) = &self.store {
+            let lines = store.lines_of(entity, &self.graph).map_err(Refusal::into_error)?;
+            return canonical(&lines);
+        }
         if self.service == Service::Endpoint {
             return canonical(&self.construct(text::description(entity, &self.graph, steps))?);
         }

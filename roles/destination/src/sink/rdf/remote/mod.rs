@@ -1,9 +1,9 @@
 //! Services that store statements, as sinks: a SPARQL 1.1 endpoint, a graph store, a receiver of
-//! SDShare Push.
+//! SDShare Push, and a store of Oxigraph in this process.
 //!
 //! Descriptions are collected by the connections and sent by a thread of their own. An endpoint gets
-//! many in one update, which it carries out as a whole or not at all; the others get one request
-//! for each entity, several at a time. Each removes exactly what is stored of a resource and adds what
+//! many in one update, which it carries out as a whole or not at all, and a store of Oxigraph many in
+//! one transaction; the others get one request for each entity, several at a time. Each removes exactly what is stored of a resource and adds what
 //! is stated now, so that it may be repeated: the state moves on after it, and a run that was killed
 //! in between does the same again.
 //!
@@ -13,6 +13,7 @@
 //! | `sender.rs` | the thread that sends |
 //! | `endpoint.rs` | requests to an endpoint |
 //! | `singly.rs` | requests about one entity |
+//! | `store.rs` | transactions on a store of Oxigraph |
 //! | `text.rs` | queries and updates |
 //! | `journal.rs` | what was sent before the state has it, and which entity is stored of a resource |
 //! | `kept.rs` | reading back, for audits |
@@ -23,11 +24,13 @@ mod kept;
 mod sender;
 mod service;
 mod singly;
+mod store;
 mod text;
 
 pub(crate) use kept::RemoteKept;
 pub(crate) use service::Remote;
 pub use service::{GraphStoreOptions, PushOptions, SparqlOptions};
+pub use store::{OpenStore, OxigraphOptions};
 
 use super::document::{Description, describe};
 use super::{Graph, iri, same_bytes};
@@ -44,6 +47,7 @@ use abreast_webtypes::Digests;
 use journal::Journal;
 use sender::Sending;
 use std::sync::Arc;
+use store::Database;
 
 /// What is to be stored of a resource.
 #[derive(Debug)]
@@ -101,11 +105,15 @@ fn either(one: Reach, other: Reach) -> Reach {
     Reach::of_depth(one.depth.max(other.depth))
 }
 
+/// Items whose new state is kept in one transaction, where a flush to the disk comes before it.
+const STORE_BATCH: u64 = 5_000;
+
 /// A service as a sink.
 #[derive(Debug)]
 pub(crate) struct RemoteSink {
     sending: Sending,
     graph: Graph,
+    store: Option<Database>,
     partials: Partials,
     spill: Dir,
     epoch: i64,
@@ -120,10 +128,11 @@ impl RemoteSink {
         epoch: i64,
     ) -> Result<Self, Error> {
         remote.check(mirror)?;
+        let store = remote.open_store(mirror)?;
         let (partials, spill) = crate::sink::spill_folder(state)?;
         let journal = Journal::open(state, mirror, epoch)?;
-        let sending = Sending::start(remote, net, journal)?;
-        Ok(Self { sending, graph: remote.graph.clone(), partials, spill, epoch })
+        let sending = Sending::start(remote, net, store.clone(), journal)?;
+        Ok(Self { sending, graph: remote.graph.clone(), store, partials, spill, epoch })
     }
 }
 
@@ -146,6 +155,10 @@ impl Sink for RemoteSink {
 
     fn settles_items(&self) -> bool {
         true
+    }
+
+    fn batch_items(&self) -> u64 {
+        if self.store.is_some() { STORE_BATCH } else { 1_000 }
     }
 
     fn settle(&self, mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
@@ -214,6 +227,11 @@ impl RemoteWriter {
         let mut description = describe(task, &mut body, &self.sink.graph)?;
         let mut notices = body.notices;
         notices.append(&mut description.notices);
+        if self.sink.store.is_some() {
+            let entity = description.entity.as_ref().map_or(&*task.pending.uri, |iri| iri.as_str());
+            let entity = entity.to_owned();
+            Database::as_stored(&mut description, &entity)?;
+        }
         row.file_mtime = packed(description.reach);
         let (uri, old) = (task.pending.uri.clone(), reach_in(task.row.as_ref()));
         let is_kept = task.row.is_some();

@@ -5,6 +5,7 @@ use super::endpoint::{Endpoint, Refusal};
 use super::journal::Journal;
 use super::service::{Remote, Service};
 use super::singly::Singly;
+use super::store::Database;
 use super::text::Step;
 use super::{Change, either, text};
 use crate::error::{Error, ExitCode};
@@ -69,6 +70,7 @@ impl Sending {
     pub(super) fn start(
         remote: &Remote,
         net: abreast_net::Options,
+        store: Option<Database>,
         journal: Journal,
     ) -> Result<Self, Error> {
         let cannot = |cause| {
@@ -82,6 +84,7 @@ impl Sending {
         let sender = Sender {
             singly: Singly::new(client.clone(), remote),
             endpoint: Endpoint::new(client, remote),
+            store,
             service,
             graph: remote.graph.clone(),
             journal,
@@ -137,6 +140,7 @@ struct Sender {
     endpoint: Endpoint,
     /// Where it is no endpoint.
     singly: Singly,
+    store: Option<Database>,
     graph: Graph,
     journal: Journal,
     settled: Settled,
@@ -169,7 +173,7 @@ impl Sender {
                 Message::Settle(answer) => {
                     self.send(&mut batch).await;
                     let settled = std::mem::take(&mut self.settled);
-                    let noted = self.journal.settled();
+                    let noted = self.flush().and_then(|()| self.journal.settled());
                     let _ = answer.send(self.fatal.take().map_or(noted.map(|()| settled), Err));
                 }
             }
@@ -199,6 +203,9 @@ impl Sender {
             let result = match self.service {
                 Service::Endpoint => {
                     self.apply(changes).await.and_then(|()| Ok(self.keep(changes)?))
+                }
+                Service::Store => {
+                    self.apply_in_store(changes).and_then(|()| Ok(self.keep(changes)?))
                 }
                 _ => self.apply_singly(changes).await,
             };
@@ -320,6 +327,24 @@ impl Sender {
             text::update(&steps, &stored, &self.graph).unwrap_or_default()
         };
         self.endpoint.update(text, &again).await
+    }
+
+    /// Carries changes out in one transaction.
+    fn apply_in_store(&mut self, changes: &[&Change]) -> Result<(), Refusal> {
+        let Some(store) = &self.store else { return Ok(()) };
+        self.journal.note(changes.iter().map(|change| (*change, Reach::default())))?;
+        let owned: Vec<_> =
+            changes.iter().map(|change| self.journal.entities(change)).collect::<Result<_, _>>()?;
+        let mut steps = Vec::with_capacity(changes.len());
+        for (change, owned) in changes.iter().zip(&owned) {
+            steps.extend(self.steps(change, owned)?);
+        }
+        store.apply(&steps, &self.graph)
+    }
+
+    /// What was committed is on the disk before the state has it.
+    fn flush(&self) -> Result<(), Error> {
+        self.store.as_ref().map_or(Ok(()), Database::flush).map_err(Refusal::into_error)
     }
 
     /// Carries changes out by a request for each entity, several at a time. Changes of one resource

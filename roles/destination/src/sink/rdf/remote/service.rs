@@ -2,10 +2,12 @@
 
 use super::super::Graph;
 use super::endpoint::Refusal;
+use super::store::{Database, Place};
 use crate::error::{Error, ExitCode};
 use crate::sink::options::SinkOptions;
 use abreast_net::{Client, Shared, StatusCode};
 use abreast_store::mirror::Mirror;
+use std::path::Path;
 use std::time::Duration;
 
 /// The service that the state knows.
@@ -47,6 +49,8 @@ pub(super) enum Service {
     GraphStore,
     /// SDShare Push.
     Receiver,
+    /// A store of Oxigraph in this process.
+    Store,
 }
 
 /// A service, as the user's options name it.
@@ -57,11 +61,14 @@ pub(crate) struct Remote {
     /// The address that answers queries, of an endpoint; else the same.
     pub(super) query_url: String,
     pub(super) graph: Graph,
+    /// Where the store is, if it is one.
+    store: Option<Place>,
 }
 
 impl Remote {
-    /// The service of a copy; `None` for copies of other kinds.
-    pub(crate) fn of(options: &SinkOptions) -> Option<Self> {
+    /// The service of a copy in this folder; `None` for copies of other kinds.
+    pub(crate) fn of(options: &SinkOptions, folder: &Path) -> Option<Self> {
+        let nowhere = String::new();
         let (service, url, graph) = match options {
             SinkOptions::Sparql(sparql) => (Service::Endpoint, &sparql.url, sparql.graph.clone()),
             SinkOptions::GraphStore(store) => (Service::GraphStore, &store.url, Graph::OfResource),
@@ -69,13 +76,18 @@ impl Remote {
                 let graph = push.graph.clone().map_or(Graph::Default, Graph::Named);
                 (Service::Receiver, &push.url, graph)
             }
+            SinkOptions::Oxigraph(store) => (Service::Store, &nowhere, store.graph.clone()),
             _ => return None,
         };
         let query_url = match options {
             SinkOptions::Sparql(sparql) => query_url(sparql),
             _ => url.clone(),
         };
-        Some(Self { service, url: url.clone(), query_url, graph })
+        let store = match options {
+            SinkOptions::Oxigraph(store) => Some(Place::new(folder, store)),
+            _ => None,
+        };
+        Some(Self { service, url: url.clone(), query_url, graph, store })
     }
 
     /// A client for the service. What is asked of requests to the Source does not hold for it.
@@ -84,7 +96,21 @@ impl Remote {
         Client::new(Shared::new(abreast_net::Options { bandwidth, request_interval, ..net }))
     }
 
+    /// Opens the store, if it is one.
+    pub(super) fn open_store(&self, mirror: &Mirror) -> Result<Option<Database>, Error> {
+        let Some(place) = &self.store else { return Ok(None) };
+        let is_known = mirror.meta(STORE)?.is_some();
+        let store = place.open(is_known)?;
+        if !is_known {
+            mirror.set_meta(STORE, Some(Service::Store.words().name))?;
+        }
+        Ok(Some(store))
+    }
+
     pub(super) fn check(&self, mirror: &Mirror) -> Result<(), Error> {
+        if self.service == Service::Store {
+            return self.graph.check(mirror);
+        }
         let Words { url: code, name, example, .. } = self.service.words();
         for url in [&self.url, &self.query_url] {
             abreast_net::check_url(url).map_err(|cause| {
@@ -163,6 +189,14 @@ impl Service {
                 failed: "receiver.failed",
                 refused: "receiver.refused",
             },
+            Self::Store => Words {
+                name: "store",
+                example: "oxigraph:DIR",
+                url: "oxigraph.folder",
+                denied: "oxigraph.locked",
+                failed: "oxigraph.failed",
+                refused: "oxigraph.refused",
+            },
         }
     }
 
@@ -177,6 +211,7 @@ impl Service {
             Self::Endpoint => ("sparql.failed", "the endpoint takes no more updates"),
             Self::GraphStore => ("sparql.failed", "the graph store takes no more requests"),
             Self::Receiver => ("receiver.failed", "the receiver takes no more requests"),
+            Self::Store => ("oxigraph.failed", "the store takes no more transactions"),
         }
     }
 

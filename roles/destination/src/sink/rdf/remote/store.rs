@@ -1,0 +1,87 @@
+//! A store of Oxigraph in this process, in the folder of the copy or opened by the caller.
+//!
+//! Each batch of changes is one transaction, which reads what is stored of its entities and removes
+//! exactly that, so that nothing has to be known of how far blank nodes reach. RocksDB hands what is
+//! committed to the system at once: it outlives a killed process, but not a loss of power. So it is
+//! flushed to the disk before the state records it.
+//!
+//! Without the feature `oxigraph` no store can be opened; without `rocksdb`, only one that the caller
+//! opened.
+
+use super::super::Graph;
+use super::endpoint::Refusal;
+use crate::error::{Error, ExitCode};
+use std::path::{Path, PathBuf};
+
+#[cfg(feature = "oxigraph")]
+mod database;
+#[cfg(feature = "rocksdb")]
+mod folder;
+#[cfg(not(feature = "oxigraph"))]
+mod none;
+#[cfg(feature = "oxigraph")]
+pub(super) use database::Database;
+#[cfg(feature = "oxigraph")]
+pub use database::OpenStore;
+#[cfg(not(feature = "oxigraph"))]
+pub(super) use none::Database;
+#[cfg(not(feature = "oxigraph"))]
+pub use none::OpenStore;
+
+/// A store of Oxigraph, and where in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OxigraphOptions {
+    /// The graph that statements are in.
+    pub graph: Graph,
+    /// A store that the caller has opened; else the one in the copy's folder is opened.
+    pub store: Option<OpenStore>,
+}
+
+/// Where a store is.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
+    pub(super) opened: Option<OpenStore>,
+}
+
+impl Place {
+    pub(super) fn new(folder: &Path, options: &OxigraphOptions) -> Self {
+        Self { folder: folder.to_owned(), opened: options.store.clone() }
+    }
+
+    /// Opens the store; `is_known` when the copy was begun before.
+    pub(super) fn open(&self, is_known: bool) -> Result<Database, Error> {
+        if let Some(opened) = &self.opened {
+            return Ok(Database::of(opened));
+        }
+        #[cfg(feature = "rocksdb")]
+        return folder::open(&self.folder, is_known).map(|store| Database::of(&store));
+        #[cfg(not(feature = "rocksdb"))]
+        {
+            let _ = is_known;
+            let message = format!(
+                "cannot keep a copy in oxigraph:{}: this program was built without Oxigraph",
+                self.folder.display()
+            );
+            Err(Error::new("oxigraph.missing", ExitCode::Usage, message)
+                .with_help("build it with `--features oxigraph`, or use nquads:DIR"))
+        }
+    }
+}
+
+/// A store that no longer reads or writes.
+#[cfg_attr(not(feature = "oxigraph"), expect(dead_code, reason = "no store without it"))]
+fn broken(cause: std::io::Error) -> Refusal {
+    let is_full =
+        matches!(cause.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
+    let (code, help) = if is_full {
+        ("disk.full", "free space, then run the same command again")
+    } else {
+        ("oxigraph.failed", "check the disk, then run the same command again")
+    };
+    Refusal::Endpoint(
+        Error::new(code, ExitCode::Io, "the store cannot be used")
+            .with_cause(cause)
+            .with_help(help),
+    )
+}

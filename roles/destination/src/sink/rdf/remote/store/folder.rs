@@ -1,0 +1,74 @@
+//! Opening the store in a folder.
+
+use super::OpenStore;
+use crate::error::{Error, ExitCode};
+use crate::path_map::STATE_FOLDER;
+use oxigraph::store::{StorageError, Store, StoreOptions};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The file of RocksDB that names the current state of a store.
+const CURRENT: &str = "CURRENT";
+/// Files of a store that are open at a time.
+const OPEN_FILES: u32 = 256;
+
+/// The stores that are open: RocksDB opens each only once, and a run that compares a copy also reads
+/// it.
+static OPEN: Mutex<BTreeMap<PathBuf, Weak<Store>>> = Mutex::new(BTreeMap::new());
+
+/// Opens the store in a folder. What is there and is no store of Oxigraph stays alone.
+pub(super) fn open(folder: &Path, is_known: bool) -> Result<OpenStore, Error> {
+    let unusable = |cause: std::io::Error| {
+        Error::new("io", ExitCode::Io, format!("cannot read {}", folder.display()))
+            .with_cause(cause)
+    };
+    let path = folder.canonicalize().map_err(unusable)?;
+    let mut all = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|_, store| store.strong_count() > 0);
+    if let Some(store) = all.get(&path).and_then(Weak::upgrade) {
+        return Ok(OpenStore::shared(store));
+    }
+    if !path.join(CURRENT).exists() {
+        if is_known {
+            let message = format!("the store in {} is missing", folder.display());
+            let help = format!(
+                "restore it, or remove {} and run again: everything is fetched again",
+                folder.join(STATE_FOLDER).display()
+            );
+            return Err(Error::new("oxigraph.damaged", ExitCode::Io, message).with_help(help));
+        }
+        let mut entries = std::fs::read_dir(&path).map_err(unusable)?.flatten();
+        if let Some(other) = entries.find(|entry| entry.file_name() != STATE_FOLDER) {
+            let message = format!(
+                "{} has other files, such as {}, and no store",
+                folder.display(),
+                other.file_name().display()
+            );
+            return Err(Error::new("oxigraph.folder", ExitCode::Usage, message)
+                .with_help("name an empty folder, or one that has a store of Oxigraph"));
+        }
+    }
+    let options = StoreOptions::default().with_max_open_files(OPEN_FILES);
+    let store = Store::open_with_options(&path, options);
+    let store = Arc::new(store.map_err(|cause| cannot_open(folder, cause))?);
+    all.insert(path, Arc::downgrade(&store));
+    Ok(OpenStore::shared(store))
+}
+
+fn cannot_open(folder: &Path, cause: StorageError) -> Error {
+    let text = cause.to_string();
+    let message = format!("cannot open the store in {}", folder.display());
+    if text.contains("LOCK") {
+        let message = format!("another program has opened the store in {}", folder.display());
+        return Error::new("oxigraph.locked", ExitCode::Locked, message)
+            .with_cause(cause)
+            .with_help("stop it; `oxigraph serve-read-only` does not keep others from writing");
+    }
+    if std::io::Error::from(cause).kind() == std::io::ErrorKind::StorageFull {
+        return Error::new("disk.full", ExitCode::Io, format!("{message}: {text}"))
+            .with_help("free space, then run the same command again");
+    }
+    Error::new("oxigraph.damaged", ExitCode::Io, format!("{message}: {text}"))
+        .with_help("check that it was written by a version of Oxigraph that is not newer")
+}

@@ -1,0 +1,38 @@
+//! No store: this program was built without one.
+
+use super::super::endpoint::Refusal;
+use super::super::text::Step;
+use super::Graph;
+use crate::sink::outcome::Failure;
+use crate::sink::rdf::document::Description;
+use std::convert::Infallible;
+
+/// A store that is open: there is none without the feature `oxigraph`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenStore(Infallible);
+
+#[derive(Clone, Debug)]
+pub(in super::super) struct Database(Infallible);
+
+impl Database {
+    pub(super) fn of(opened: &OpenStore) -> Self {
+        match opened.0 {}
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
+    pub(in super::super) fn as_stored(_: &mut Description, _: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    pub(in super::super) fn apply(&self, _: &[Step<'_>], _: &Graph) -> Result<(), Refusal> {
+        match self.0 {}
+    }
+
+    pub(in super::super) fn lines_of(&self, _: &str, _: &Graph) -> Result<Vec<u8>, Refusal> {
+        match self.0 {}
+    }
+
+    pub(in super::super) fn flush(&self) -> Result<(), Refusal> {
+        match self.0 {}
+    }
+}
