@@ -215,6 +215,7 @@ impl<'a> Run<'a> {
             robots: self.robots.clone(),
             admission,
             alternates: Arc::clone(&self.planner.alternates),
+            is_gone_if_empty: reader.is_gone_if_empty(),
             bodies: Arc::clone(&self.planner.bodies),
             epoch: self.epoch,
         });

@@ -3,7 +3,7 @@
 //!
 //! The address is requested once: the chosen reader continues the answer by which it was chosen.
 
-use super::{Reader, resourcesync, sdshare};
+use super::{Reader, emm, resourcesync, sdshare};
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::requests::Requests;
@@ -25,7 +25,7 @@ pub(crate) struct Protocol {
 
 /// Every protocol, in the order in which they are tried. The last reads everything that no other
 /// recognises, since it has discovery, and the copies of versions that knew no other.
-const PROTOCOLS: &[Protocol] = &[sdshare::PROTOCOL, resourcesync::PROTOCOL];
+const PROTOCOLS: &[Protocol] = &[sdshare::PROTOCOL, emm::PROTOCOL, resourcesync::PROTOCOL];
 
 /// The begin of what an address answers.
 #[derive(Clone, Copy, Debug)]

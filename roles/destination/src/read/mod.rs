@@ -7,6 +7,7 @@
 
 pub(crate) mod choice;
 pub(crate) mod descriptions;
+mod emm;
 pub(crate) mod pieces;
 pub(crate) mod resourcesync;
 mod sdshare;
@@ -180,6 +181,11 @@ pub(crate) trait Reader {
     /// may be more to do.
     fn plan_rest(&mut self, _run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
         Ok(false)
+    }
+
+    /// Whether a resource about which nothing is stated any more is gone.
+    fn is_gone_if_empty(&self) -> bool {
+        true
     }
 
     /// Plans what changed while the plan was carried out; `false` when nothing more is known.

@@ -21,6 +21,8 @@ mod deletion;
 mod discovery;
 mod dry_run;
 mod dump_source;
+mod emm;
+mod emm_source;
 mod fixity;
 mod held;
 mod interrupted;

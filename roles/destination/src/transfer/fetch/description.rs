@@ -2,7 +2,8 @@
 //!
 //! What is kept of an answer in RDF is the description of the resource as canonical N-Triples,
 //! whatever the syntax: so the same description has the same digest wherever it comes from. An
-//! answer that states nothing means that there is no such resource.
+//! answer that states nothing means that there is no such resource, in protocols that have no other
+//! sign of it.
 
 use super::{Fetched, Fetcher, Part, Place, Target};
 use crate::sink::outcome::{Failure, Notice, Outcome};
@@ -57,16 +58,14 @@ impl Fetcher {
         };
         let Part { mut incoming, facts } = got.part;
         if incoming.length == 0 {
-            return Ok(Fetched::Done(Outcome::Gone));
+            return self.nothing_stated();
         }
         let Some(syntax) = syntax_of_answer(facts.media_type.as_deref(), accept) else {
             return self.store(task, listed, Part { incoming, facts }, true).await;
         };
         let file = incoming.file.as_mut().map(|temporary| &mut temporary.file);
         let described = describe_answer(item, syntax, &self.storer.bytes, file)?;
-        let Some((lines, notices)) = described else {
-            return Ok(Fetched::Done(Outcome::Gone));
-        };
+        let Some((lines, notices)) = described else { return self.nothing_stated() };
         self.storer.bytes = lines;
         let part = self.lines(listed, facts);
         // Those that are reported do not wait.
@@ -75,6 +74,16 @@ impl Fetcher {
             all.extend::<Vec<Notice>>(notices);
         }
         stored
+    }
+
+    /// Nothing is stated about the resource.
+    fn nothing_stated(&self) -> Result<Fetched, Failure> {
+        if self.storer.rules.is_gone_if_empty {
+            return Ok(Fetched::Done(Outcome::Gone));
+        }
+        let message =
+            "nothing is stated about it, and the feed has no deletion of it; what is here is kept";
+        Err(Failure::new("rdf.nothing", message))
     }
 
     /// The canonical N-Triples in memory, as if they had been sent.

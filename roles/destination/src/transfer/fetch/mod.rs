@@ -40,6 +40,8 @@ pub(crate) struct Rules {
     pub(crate) admission: Admission,
     /// Mirrors and patches that lists name.
     pub(crate) alternates: Arc<Alternates>,
+    /// Whether a resource about which nothing is stated any more is gone.
+    pub(crate) is_gone_if_empty: bool,
     /// The bytes that came with a list.
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) epoch: i64,

@@ -1,0 +1,65 @@
+//! One Entry Point or page, read whole, within limits.
+
+use crate::diagnostics::Remark;
+use crate::error::{Error, ExitCode};
+use crate::read::pieces::{Answered, Pieces, read_pieces};
+use crate::requests::Requests;
+use abreast_emm::Document;
+
+/// Longest document.
+const BYTES_MAX: usize = 64 << 20;
+
+/// The types of documents, and what servers send in their place.
+const ACCEPT: &str = "application/activity+json, application/ld+json, application/json;q=0.9";
+
+/// A document, and where it was found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Read {
+    pub(super) document: Document,
+    /// The URL that was asked for.
+    pub(super) url: String,
+    pub(super) answered: Answered,
+}
+
+/// Reads a document.
+pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
+    requests.check_cancelled()?;
+    let mut bytes = Whole { url, bytes: Vec::new() };
+    let answered = read_pieces(requests, url, ACCEPT, BYTES_MAX as u64, &mut bytes)?;
+    let document = Document::from_slice(&bytes.bytes, &answered.url).map_err(|error| {
+        let code =
+            if matches!(error, abreast_emm::ReadError::Json(_)) { "emm.json" } else { "emm.type" };
+        Error::new(code, ExitCode::SourceInvalid, format!("cannot use {url}: {error}"))
+    })?;
+    if document.unreadable > 0 {
+        let message = "members of `orderedItems` that are no activities are left out".to_owned();
+        let count = document.unreadable;
+        requests.diagnostics.note(url, Remark { code: "emm.item", line: 1, message, count });
+    }
+    Ok(Read { document, url: url.to_owned(), answered })
+}
+
+struct Whole<'u> {
+    url: &'u str,
+    bytes: Vec<u8>,
+}
+
+impl Pieces for Whole<'_> {
+    fn begin(&mut self, _: &Answered) -> Result<(), Error> {
+        self.bytes.clear();
+        Ok(())
+    }
+
+    fn piece(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        if self.bytes.len() + bytes.len() > BYTES_MAX {
+            let message = format!("{} is larger than {} MiB", self.url, BYTES_MAX >> 20);
+            return Err(Error::new("limit.size", ExitCode::Limit, message));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(true)
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}

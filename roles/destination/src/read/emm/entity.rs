@@ -1,0 +1,107 @@
+//! An activity as a change of a resource.
+
+use crate::plan::listed::Listed;
+use abreast_core::Kind;
+use abreast_emm::{Action, Document, Item, Link, ReadObject};
+use abreast_rdf::Syntax;
+use abreast_webtypes::Digests;
+use std::sync::LazyLock;
+
+/// What an entity is asked for in, where its feed names no representation.
+const ACCEPT: &str = "application/n-triples, text/turtle;q=0.9, application/rdf+xml;q=0.8, \
+                      application/ld+json;q=0.7";
+
+/// Types of objects that are files and no entities, as Activity Streams and IIIF name them.
+const FILES: [&str; 9] =
+    ["Document", "Image", "Audio", "Video", "Page", "Manifest", "Collection", "Canvas", "Range"];
+
+static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
+
+/// Hands over the changes of resources that an activity has; `url` is that of the page.
+pub(super) fn each_change<E>(
+    page: &Document,
+    url: &str,
+    item: &Item,
+    each: &mut dyn FnMut(&Listed<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let change = match item.action {
+        Action::Put => Kind::Update,
+        Action::Deprecate => Kind::Deprecate,
+        Action::Remove => Kind::Remove,
+        Action::Delete | Action::Move => Kind::Delete,
+        Action::Refresh | Action::Other => return Ok(()),
+    };
+    for object in &item.objects {
+        each(&listed(page, url, item, object, change))?;
+    }
+    if item.action == Action::Move {
+        for target in &item.target {
+            let object = ReadObject { id: target.clone(), ..ReadObject::default() };
+            // It has the types of what was moved.
+            let types = item.objects.first().map(|object| object.types.clone());
+            let object = ReadObject { types: types.unwrap_or_default(), ..object };
+            each(&listed(page, url, item, &object, Kind::Update))?;
+        }
+    }
+    Ok(())
+}
+
+fn listed<'l>(
+    page: &'l Document,
+    url: &'l str,
+    item: &'l Item,
+    object: &'l ReadObject,
+    change: Kind,
+) -> Listed<'l> {
+    let link = object
+        .links
+        .iter()
+        .filter(|link| syntax_of(link).is_some())
+        .min_by_key(|link| cost(syntax_of(link)));
+    let is_file = link.is_none()
+        && (page.is_iiif || object.types.iter().any(|kind| FILES.contains(&last_part(kind))));
+    Listed {
+        uri: &object.id,
+        href: link.map(|link| link.href.as_str()),
+        accept: match link {
+            Some(link) => link.media_type.as_deref(),
+            None => (!is_file).then_some(ACCEPT),
+        },
+        describes: !is_file,
+        body: None,
+        document: url,
+        // The entity that is deprecated has another description as well.
+        modified: item.time.filter(|_| change == Kind::Deprecate).map(|time| time.as_micros()),
+        modified_is_change: true,
+        length: None,
+        media_type: link.and_then(|link| link.media_type.as_deref()),
+        digests: &NO_DIGESTS,
+        change: Some(change),
+        changed: item.time,
+        replaced_by: &[],
+        patches: Vec::new(),
+        links: Vec::new(),
+    }
+}
+
+/// The syntax of what a link leads to; a profile of JSON-LD is no other syntax.
+pub(super) fn syntax_of(link: &Link) -> Option<Syntax> {
+    let essence = link.media_type.as_deref()?.split(';').next()?.trim();
+    Syntax::of_media_type(essence)
+}
+
+/// How dear it is to read.
+pub(super) fn cost(syntax: Option<Syntax>) -> u8 {
+    match syntax {
+        Some(Syntax::NTriples) => 0,
+        Some(Syntax::Turtle) => 1,
+        Some(Syntax::NQuads | Syntax::TriG) => 2,
+        Some(Syntax::RdfXml) => 3,
+        Some(Syntax::JsonLd) => 4,
+        _ => 5,
+    }
+}
+
+fn last_part(iri: &str) -> &str {
+    iri.rsplit([':', '#', '/']).next().unwrap_or(iri)
+}

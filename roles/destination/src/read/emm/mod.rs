@@ -1,0 +1,33 @@
+//! Change feeds in Activity Streams: Entity Metadata Management 0.1 and 1.0, IIIF Change Discovery,
+//! and what is published in their likeness: the only place of this crate that knows them.
+//!
+//! | file | what it reads |
+//! |---|---|
+//! | `reader.rs` | all of it, in the order of a run |
+//! | `document.rs` | one Entry Point or page, within limits |
+//! | `find.rs` | the way from an address to its Entry Point |
+//! | `walk.rs` | the pages of a feed, from the newest change back |
+//! | `entity.rs` | an activity as a change of a resource |
+
+mod document;
+mod entity;
+mod find;
+mod reader;
+mod walk;
+
+use super::choice::{AnswerHead, Protocol};
+
+/// Activity Streams.
+pub(super) const PROTOCOL: Protocol =
+    Protocol { name: "EMM", recognises, reader: || Box::<reader::Emm>::default() };
+
+/// A collection of activities, in JSON.
+fn recognises(head: &AnswerHead<'_>) -> bool {
+    let text = head.bytes.trim_ascii_start();
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+    text.starts_with(b"{")
+        && MARKS.iter().any(|mark| text.windows(mark.len()).any(|window| window == *mark))
+}
+
+/// One of these is near the begin of each such document.
+const MARKS: [&[u8]; 3] = [b"OrderedCollection", b"ns/activitystreams", b"orderedItems"];

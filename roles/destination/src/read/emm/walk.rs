@@ -1,0 +1,239 @@
+//! The pages of a feed: from the newest change back to what is known, or from the oldest on where
+//! pages have no way back.
+//!
+//! Which end is the newest is seen from the data: from the times on a page, else from those of
+//! another one.
+
+use super::document::{Read, read};
+use super::find::check_host;
+use crate::diagnostics::Remark;
+use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
+use crate::requests::Requests;
+use abreast_emm::{Action, Document, DocumentKind, Item};
+use abreast_webtypes::Timestamp;
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+
+/// Most pages of one feed: ten times those of the largest that is known.
+const PAGES_MAX: usize = 1_000_000;
+
+/// The way through the pages.
+#[derive(Clone, Debug)]
+pub(super) enum Way {
+    /// From the newest page to older ones.
+    Back { newest: Read, link: PageLink },
+    /// From the oldest page to newer ones.
+    On { oldest: Read },
+}
+
+/// The link from a page to an older one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageLink {
+    Next,
+    Prev,
+}
+
+impl PageLink {
+    fn of(self, page: &Document) -> Option<&String> {
+        match self {
+            Self::Next => page.next.as_ref(),
+            Self::Prev => page.prev.as_ref(),
+        }
+    }
+}
+
+/// What was seen on the way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// The newest time of an activity.
+    pub(super) newest: Option<Timestamp>,
+    /// The server's clock when the first page was asked for.
+    pub(super) began: Option<Timestamp>,
+    /// The pages led back to one that was read before: what is behind it is not known.
+    pub(super) is_cut: bool,
+}
+
+/// The activities of a page that count, the oldest first.
+pub(super) struct PageOfItems<'p> {
+    pub(super) url: &'p str,
+    pub(super) document: &'p Document,
+    pub(super) items: Vec<&'p Item>,
+    /// Pages come from the newest to the oldest.
+    pub(super) is_back: bool,
+}
+
+/// Finds the way through the pages of a feed.
+pub(super) fn way(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    entry: &Read,
+) -> Result<Way, Error> {
+    let fetch = |url: &str| -> Result<Read, Error> {
+        check_host(options, &entry.url, url)?;
+        read(requests, url)
+    };
+    let document = &entry.document;
+    let is_page = document.kind == DocumentKind::Page;
+    let last = document.last.as_ref().map(|url| fetch(url)).transpose()?;
+    if let Some(last) = &last
+        && order_of(&last.document) == Some(Ordering::Less)
+        && (last.document.prev.is_some() || document.first == document.last)
+    {
+        return Ok(Way::Back { newest: last.clone(), link: PageLink::Prev });
+    }
+    let first = match &document.first {
+        _ if is_page => entry.clone(),
+        Some(url) if last.as_ref().is_some_and(|last| last.url == *url) => {
+            last.clone().unwrap_or_default()
+        }
+        Some(url) => fetch(url)?,
+        None => match last {
+            // Only the end is known.
+            Some(last) => return Ok(Way::Back { newest: last, link: PageLink::Prev }),
+            None => {
+                let message = format!("{} has neither pages nor activities", entry.url);
+                return Err(Error::new("emm.empty", ExitCode::SourceInvalid, message)
+                    .with_help("give the address of an Entry Point"));
+            }
+        },
+    };
+    let mut order = order_of(&first.document);
+    if order.is_none_or(|order| order == Ordering::Equal) {
+        // All times on it are the same: another page has others.
+        let other = match (&last, &first.document.next) {
+            (Some(last), _) if last.url != first.url => Some(last.clone()),
+            (_, Some(next)) => Some(fetch(next)?),
+            _ => None,
+        };
+        order = match other {
+            None => Some(Ordering::Greater),
+            Some(other) => newest_of(&first.document)
+                .zip(newest_of(&other.document))
+                .map(|(first, other)| first.cmp(&other)),
+        };
+    }
+    Ok(match (order, last) {
+        (Some(Ordering::Greater), _) => Way::Back { newest: first, link: PageLink::Next },
+        (Some(Ordering::Less), Some(last))
+            if last.document.prev.is_some() || last.url == first.url =>
+        {
+            Way::Back { newest: last, link: PageLink::Prev }
+        }
+        _ => Way::On { oldest: first },
+    })
+}
+
+/// How the first time on a page compares with the last one.
+fn order_of(page: &Document) -> Option<Ordering> {
+    let mut times = page.items.iter().filter_map(|item| item.time);
+    let first = times.next()?;
+    let last = times.next_back()?;
+    Some(first.cmp(&last))
+}
+
+fn newest_of(page: &Document) -> Option<Timestamp> {
+    page.items.iter().filter_map(|item| item.time).max()
+}
+
+impl Way {
+    /// Hands over the pages with changes since `cursor`, or all pages.
+    pub(super) fn walk(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        cursor: Option<Timestamp>,
+        each: &mut dyn FnMut(&PageOfItems<'_>) -> Result<(), Error>,
+    ) -> Result<Seen, Error> {
+        let (begin, link) = match self {
+            Self::Back { newest, link } => (newest, Some(*link)),
+            Self::On { oldest } => (oldest, None),
+        };
+        let mut seen = Seen { began: Some(begin.answered.date), ..Seen::default() };
+        // Hashes: there may be very many pages.
+        let (hasher, mut visited) = (RandomState::new(), HashSet::new());
+        let (mut page, mut only_deletions) = (begin.clone(), false);
+        loop {
+            visited.insert(hasher.hash_one(&page.url));
+            seen.newest = seen.newest.max(newest_of(&page.document));
+            let is_back = link.is_some();
+            let (items, refreshed) = counted(&page.document, is_back, &mut only_deletions);
+            let (url, document) = (page.url.as_str(), &page.document);
+            each(&PageOfItems { url, document, items, is_back })?;
+            // Before a refresh there is nothing for those who begin.
+            if refreshed && cursor.is_none() && is_back {
+                return Ok(seen);
+            }
+            if is_back && cursor.is_some_and(|cursor| ends_before(&page.document, cursor)) {
+                return Ok(seen);
+            }
+            let next = link.unwrap_or(PageLink::Next).of(&page.document);
+            let Some(next) = next.cloned() else { return Ok(seen) };
+            if visited.contains(&hasher.hash_one(&next)) {
+                let message = "its pages lead back to one that was read already".to_owned();
+                let (code, line) = ("emm.paging-loop", 1);
+                requests.diagnostics.note(&page.url, Remark { code, line, message, count: 1 });
+                // Behind the newest page there may be changes that nothing leads to.
+                seen.is_cut = is_back && cursor.is_some();
+                return Ok(seen);
+            }
+            if visited.len() == PAGES_MAX {
+                let message = format!("{} has more than {PAGES_MAX} pages", begin.url);
+                return Err(Error::new("limit.pages", ExitCode::Limit, message));
+            }
+            check_host(options, &page.url, &next)?;
+            page = read(requests, &next)?;
+        }
+    }
+
+    /// The page with the newest changes as it is now, if pages move while they are read: those of a
+    /// feed that begins with the newest change do.
+    pub(super) fn renewed(&self, requests: &Requests<'_>) -> Result<Option<Self>, Error> {
+        let Self::Back { newest, link } = self else { return Ok(None) };
+        let now = read(requests, &newest.url)?;
+        let is_same = now.document.items.len() == newest.document.items.len()
+            && now.document.items.iter().zip(&newest.document.items).all(|(now, before)| {
+                now.time == before.time
+                    && now
+                        .objects
+                        .iter()
+                        .map(|object| &object.id)
+                        .eq(before.objects.iter().map(|object| &object.id))
+            });
+        Ok((!is_same).then_some(Self::Back { newest: now, link: *link }))
+    }
+}
+
+/// Whether the oldest activity of a page is from before a time.
+fn ends_before(page: &Document, cursor: Timestamp) -> bool {
+    // Single activities may be out of order; the last one in the direction of the walk decides.
+    let ends = [page.items.first(), page.items.last()];
+    ends.into_iter().flatten().filter_map(|item| item.time).min().is_some_and(|end| end < cursor)
+}
+
+/// The activities of a page that count, the oldest first; and whether everything is listed again
+/// from one of them on [iiif-discovery §3.5].
+fn counted<'p>(
+    page: &'p Document,
+    is_back: bool,
+    only_deletions: &mut bool,
+) -> (Vec<&'p Item>, bool) {
+    let is_descending = order_of(page) == Some(Ordering::Greater);
+    let mut items: Vec<&Item> = page.items.iter().collect();
+    if !is_descending {
+        items.reverse();
+    }
+    let mut refreshed = false;
+    // From the newest on.
+    items.retain(|item| {
+        if item.action == Action::Refresh {
+            refreshed = true;
+            *only_deletions |= is_back;
+        }
+        !*only_deletions || matches!(item.action, Action::Delete | Action::Remove)
+    });
+    items.reverse();
+    (items, refreshed)
+}

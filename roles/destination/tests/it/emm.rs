@@ -1,0 +1,269 @@
+//! Copies of change feeds in Activity Streams, from servers as others write them.
+
+use crate::copy::Copy;
+use crate::emm_source::{EmmSource, Habits};
+use crate::rdf::{canonical, quads};
+use abreast_destination::{NQuadsOptions, SinkOptions};
+use abreast_testkit::pages::Answer;
+use oxigraph::io::{RdfFormat, RdfParser};
+use oxigraph::model::Quad;
+use serde_json::json;
+
+/// A copy in files of N-Quads.
+fn copy_of(source: &EmmSource) -> Copy {
+    let mut copy = Copy::of(source.url());
+    copy.options.sink = SinkOptions::NQuads(NQuadsOptions::default());
+    copy
+}
+
+/// The copy is the source, but for the names of blank nodes.
+#[track_caller]
+fn assert_same(copy: &Copy, source: &EmmSource) {
+    let all: Vec<Quad> = RdfParser::from_format(RdfFormat::NTriples)
+        .for_slice(source.statements().as_bytes())
+        .map(|quad| quad.unwrap())
+        .collect();
+    assert_eq!(canonical(quads(copy.folder())), canonical(all));
+}
+
+fn with_numbers(habits: Habits, count: usize) -> EmmSource {
+    let source = EmmSource::start(habits);
+    for number in 0..count {
+        source.put(number, "first");
+    }
+    source
+}
+
+/// Follows a source through every kind of change.
+fn follow(habits: Habits) {
+    let source = with_numbers(habits.clone(), 11);
+    source.put(3, "second");
+    source.delete(4);
+    let copy = copy_of(&source);
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_same(&copy, &source);
+
+    for round in 0..3 {
+        // The days of changes are over before the next ones come.
+        source.wait_days(2);
+        source.put(3, &format!("round {round}"));
+        source.put(20 + round, "first");
+        if round == 1 {
+            source.delete(5);
+            source.put(4, "again");
+            source.put(3, "twice in a round");
+        }
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+        assert_same(&copy, &source);
+    }
+    source.server.take_log();
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{:?} {:?}", ran.reported, ran.items);
+}
+
+#[test]
+fn feeds_of_every_known_shape_are_followed() {
+    for page in [1, 3, 100] {
+        for habits in [
+            Habits::default(),
+            Habits::of_congress(),
+            Habits::of_getty(),
+            Habits::of_blue_core(),
+            Habits::of_iiif(),
+            Habits::of_marva(),
+            Habits { newest_first: true, ..Habits::default() },
+            Habits { has_prev: false, ..Habits::default() },
+            Habits { date: "created", listed_types: true, ..Habits::default() },
+        ] {
+            follow(Habits { page, ..habits });
+        }
+    }
+}
+
+#[test]
+fn a_feed_whose_end_leads_to_itself_is_read_once() {
+    follow(Habits::of_libris());
+}
+
+#[test]
+fn a_full_download_is_read_first() {
+    let source = with_numbers(Habits::default(), 9);
+    source.make_download();
+    source.put(2, "second");
+    source.delete(3);
+    let copy = copy_of(&source);
+    source.server.take_log();
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_same(&copy, &source);
+    let asked: Vec<String> = source.server.take_log();
+    let entities = asked.iter().filter(|line| line.contains("/id/")).count();
+    // Of whole seconds, the last change in the download is read again.
+    assert_eq!(entities, 2, "only what changed since is asked for: {asked:?}");
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.items.len()), (0, 0));
+}
+
+#[test]
+fn an_incremental_run_reads_the_newest_pages_only() {
+    let source = with_numbers(Habits::default(), 100);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    source.put(7, "second");
+    source.server.take_log();
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+    let asked = source.server.take_log();
+    let pages = asked.iter().filter(|line| line.contains("/feed/")).count();
+    assert!(pages <= 4, "{asked:?}");
+}
+
+#[test]
+fn a_page_is_an_address_of_its_feed() {
+    for habits in [Habits::default(), Habits::of_congress(), Habits::of_blue_core()] {
+        let source = with_numbers(habits, 8);
+        let mut copy = copy_of(&source);
+        copy.options.url = source.server.url("/feed/1");
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+        assert_same(&copy, &source);
+        source.wait_days(2);
+        source.put(1, "second");
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_same(&copy, &source);
+    }
+}
+
+#[test]
+fn an_entity_that_cannot_be_had_is_kept() {
+    let source = with_numbers(Habits::default(), 4);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    let before = quads(copy.folder());
+    for (number, status) in [(0, 404), (1, 410), (2, 403)] {
+        source.put(number, "second");
+        source.answer_first(move |target, _| {
+            let is_gone = target.starts_with(&format!("/id/{number}"));
+            is_gone.then(|| Answer::status(status))
+        });
+        assert_ne!(copy.try_run().exit(), 0);
+        assert_eq!(canonical(quads(copy.folder())), canonical(before.clone()), "{status}");
+        source.answer_first(|_, _| None);
+        source.data().entities.insert(9, String::new());
+        // It is asked for again.
+        let only = source.data().entities[&number].clone();
+        assert!(only.contains("second"));
+        assert_eq!(copy.try_run().exit(), 0);
+        source.put(number, "first");
+        assert_eq!(copy.try_run().exit(), 0);
+    }
+    // An answer without statements is no deletion either.
+    source.put(3, "second");
+    source.answer_first(|target, _| {
+        target
+            .starts_with("/id/3")
+            .then(|| Answer::ok("").header("content-type", "application/n-triples"))
+    });
+    let ran = copy.try_run();
+    assert_ne!(ran.exit(), 0);
+    assert_eq!(canonical(quads(copy.folder())), canonical(before));
+}
+
+#[test]
+fn what_left_the_feed_and_what_moved_is_understood() {
+    let source = with_numbers(Habits::of_iiif(), 6);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    // Removed from this feed, and from another one.
+    let own = json!({"origin": {"id": source.url(), "type": "OrderedCollection"}});
+    let other =
+        json!({"origin": {"id": "https://elsewhere.example/feed", "type": "OrderedCollection"}});
+    source.record_with(0, "Remove", own);
+    source.record_with(1, "Remove", other);
+    let lines = source.data().entities.remove(&2).unwrap();
+    let (old, new) = (source.iri(2), source.iri(12));
+    source.data().entities.insert(12, lines.replace(&old, &new));
+    source.record_with(2, "Move", json!({"target": {"id": new, "type": "http://ns.example/Term"}}));
+    source.data().entities.remove(&0);
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_same(&copy, &source);
+}
+
+#[test]
+fn behind_a_refresh_only_deletions_count() {
+    let source = with_numbers(Habits::of_iiif(), 4);
+    // What was there once, and is in the feed only before the refresh.
+    source.record(7, "Create");
+    source.record_with(0, "Refresh", json!({"object": null}));
+    for number in 0..4 {
+        source.record(number, "Update");
+    }
+    let copy = copy_of(&source);
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "7 is not asked for: {:?}", ran.reported);
+    assert_same(&copy, &source);
+
+    source.delete(1);
+    source.record_with(0, "Refresh", json!({"object": null}));
+    for number in [0, 2, 3] {
+        source.record(number, "Update");
+    }
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+}
+
+#[test]
+fn a_deprecated_entity_is_kept_as_it_is_described_now() {
+    let source = with_numbers(Habits::default(), 3);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    let lines = source.data().entities[&1].replace("first", "deprecated");
+    source.data().entities.insert(1, lines);
+    source.record(1, "Deprecate");
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_same(&copy, &source);
+    assert!(ran.has("resource.deprecated"), "{:?}", ran.reported);
+}
+
+#[test]
+fn pages_that_move_while_they_are_read_lose_nothing() {
+    let source = with_numbers(Habits { page: 2, ..Habits::of_congress() }, 10);
+    let copy = copy_of(&source);
+    // At the third page, an entity of the last page is changed: all before it move.
+    let other = source.clone();
+    source.answer_first(move |target, number| {
+        if target == "/feed/3" && number == 0 {
+            other.put(0, "while the feed was read");
+        }
+        None
+    });
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_same(&copy, &source);
+}
+
+#[test]
+fn documents_of_something_else_are_refused() {
+    let source = with_numbers(Habits::default(), 3);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    for (body, code) in [
+        (r#"{"type": "Person", "x": "OrderedCollection"}"#, "emm.type"),
+        (r#"{"type": "OrderedCollection"}"#, "emm.empty"),
+        (r#"{"type": "OrderedCollection", "#, "emm.json"),
+        (r#"["OrderedCollection"]"#, "emm.type"),
+        ("", "emm.json"),
+    ] {
+        source.answer_first(move |target, _| (target == "/feed").then(|| Answer::ok(body)));
+        let ran = copy.try_run();
+        assert_ne!(ran.exit(), 0, "{body}");
+        assert_eq!(ran.code(), code, "{body}: {:?}", ran.result);
+    }
+    source.answer_first(|_, _| None);
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+}
