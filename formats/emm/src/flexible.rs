@@ -250,7 +250,7 @@ impl<'de> Deserialize<'de> for Items {
 }
 
 impl Part for RawItem {
-    /// The URL of an activity alone tells nothing about the entity.
+    /// The URL of an activity alone states nothing about the entity.
     fn of_text(_: &str) -> Option<Self> {
         None
     }

@@ -317,7 +317,7 @@ impl Reader for Emm {
         Ok(seen(mirror)?.map(|time| time.to_string()))
     }
 
-    /// An entity that cannot be had is no entity that is gone [iiif-discovery §4.2].
+    /// An entity that cannot be fetched is no entity that is gone [iiif-discovery §4.2].
     fn is_gone_if_empty(&self) -> bool {
         false
     }
