@@ -38,6 +38,8 @@ targets! {
     rdf_accept => abreast_conformance::rdf::accept,
     rdf_canonical => abreast_rdf::fuzz_property::canonical,
     rdf_description => abreast_rdf::fuzz_property::description,
+    rdf_entity_patch => abreast_rdf::fuzz_property::entity_patch,
+    rdf_patch => rdf_patch::fuzz_property::patch,
     rdf_syntaxes => abreast_conformance::rdf::syntaxes,
     request => abreast_server::fuzz_property::request,
     robots => abreast_destination::fuzz_property::robots,

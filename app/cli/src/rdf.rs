@@ -6,9 +6,10 @@ use crate::log_access::{ExitCodeError, Remote};
 use crate::open_set::open_log;
 use crate::stores::{Stores, Task};
 use abreast_core::{Beginning, ChangeLog as _, Clock as _, NewSet, SetId, SystemClock};
-use abreast_rdf::{PatchRow, Syntax};
+use abreast_rdf::Syntax;
 use abreast_source::origin::rdf::{
-    Delta, RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply, each_row, replace,
+    Delta, DeltaRow, RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply,
+    each_row, replace,
 };
 use abreast_statements::SortOptions;
 use abreast_store::SqliteLog;
@@ -115,7 +116,7 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
     let mut sort = SortOptions::new("");
     sort.graphs.clone_from(&args.graph);
     let mut body = Vec::new();
-    let mut add = |sign: &[u8], statement: &[u8]| {
+    let add = |body: &mut Vec<u8>, sign: &[u8], statement: &[u8]| {
         if body.len() + statement.len() > SENT_BYTES {
             return Err(std::io::Error::other(TOO_LARGE));
         }
@@ -125,19 +126,32 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
         Ok(())
     };
     let (query, content_type, retries) = if args.is_delta() {
+        body.extend_from_slice(b"TX .\n");
         for (number, delta) in deltas(args).enumerate() {
-            each_row(delta?, number as u64, &sort, &mut |row, statement| {
-                add(if row == PatchRow::Add { b"A " } else { b"D " }, statement)
+            let mut begin = body.len();
+            each_row(delta?, number as u64, &sort, &mut |row| match row {
+                DeltaRow::Add(statement) => add(&mut body, b"A ", statement),
+                DeltaRow::Remove(statement) => add(&mut body, b"D ", statement),
+                DeltaRow::Begin => {
+                    begin = body.len();
+                    Ok(())
+                }
+                DeltaRow::Abort => {
+                    body.truncate(begin);
+                    Ok(())
+                }
             })
             .map_err(refused)?;
         }
+        body.extend_from_slice(b"TC .\n");
         let query = if args.lenient { "as=difference&lenient=true" } else { "as=difference" };
         // Sent again after it was recorded, it would not apply.
-        (query, "application/rdf-patch", u32::from(args.lenient) * 5)
+        (query, rdf_patch::MEDIA_TYPE, u32::from(args.lenient) * 5)
     } else {
         for (number, input) in inputs(args)?.into_iter().enumerate() {
-            each_row(Delta::Add(input?), number as u64, &sort, &mut |_, statement| {
-                add(b"", statement)
+            each_row(Delta::Add(input?), number as u64, &sort, &mut |row| match row {
+                DeltaRow::Add(statement) => add(&mut body, b"", statement),
+                _ => Ok(()),
             })
             .map_err(refused)?;
         }

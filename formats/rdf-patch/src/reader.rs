@@ -183,13 +183,9 @@ impl<R: Read> Reader<R> {
             if !self.skip_blank()? {
                 return self.at_end();
             }
-            let Some(row) = self.parse()? else { continue };
-            self.rows += 1;
-            if self.rows > self.options.limits.rows {
-                let message = format!("the patch has more than {} rows", self.options.limits.rows);
-                return Err(self.failed("patch.size", message, None));
+            if let Some(row) = self.parse()? {
+                return Ok(Some(row));
             }
-            return Ok(Some(row));
         }
     }
 
@@ -286,6 +282,11 @@ impl<R: Read> Reader<R> {
     /// transaction.
     fn checked(&mut self, row: Row) -> Result<Option<Row>, ReadError> {
         let is_inside = matches!(self.state, State::Inside | State::Implicit);
+        self.rows += 1;
+        if self.rows > self.options.limits.rows {
+            let message = format!("the patch has more than {} rows", self.options.limits.rows);
+            return Err(self.failed("patch.size", message, None));
+        }
         let limit = self.options.limits.headers;
         match &row {
             Row::Header { word, value } => {

@@ -10,7 +10,6 @@ mod entity_patch;
 mod json_ld;
 mod lines;
 mod nesting;
-mod patch;
 mod rdf_xml;
 mod read;
 mod read_error;
@@ -35,7 +34,6 @@ pub use entity_patch::{
     AppliedPatch, ApplyError, EntityPatch, EntityPatchError, PatchBlankNodes, PatchRows,
     apply_entity_patch, digest_text,
 };
-pub use patch::{PatchRow, read_patch};
 pub use read::{ReadLimits, ReadOptions, Visit, read};
 pub use read_error::ReadError;
 pub use skolem::{SkolemError, skolemize, unskolemize};

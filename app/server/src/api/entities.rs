@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 /// Bytes collected before they are handed to a blocking thread.
 const CHUNK: usize = 256 * 1024;
-const PATCH: &str = "application/rdf-patch";
 const PARAMETERS: [&str; 2] = ["as", "lenient"];
 
 /// The response to an import.
@@ -111,15 +110,17 @@ async fn write(mut file: File, mut chunk: Vec<u8>) -> Result<(File, Vec<u8>), Pr
 fn syntax_of(request: &Request<Incoming>, what: Option<&str>) -> Result<Option<Syntax>, Problem> {
     let stated = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let stated = stated.unwrap_or_default();
-    let is_patch =
-        stated.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(PATCH));
+    let essence = stated.split(';').next().unwrap_or_default().trim();
+    let is_patch = [rdf_patch::MEDIA_TYPE, rdf_patch::MEDIA_TYPE_TEXT]
+        .iter()
+        .any(|known| essence.eq_ignore_ascii_case(known));
     let wrong = |help: &str| {
         let message = format!("`Content-Type`: `{stated}` does not fit");
         Problem::new(ProblemKind::Query, message).help(help)
     };
     match what {
         Some("difference") if is_patch => Ok(None),
-        Some("difference") => Err(wrong(PATCH)),
+        Some("difference") => Err(wrong(rdf_patch::MEDIA_TYPE)),
         Some("state") => Syntax::of_media_type(stated).map(Some).ok_or_else(|| {
             wrong("a media type of RDF, such as application/n-triples or text/turtle")
         }),

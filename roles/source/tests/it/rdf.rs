@@ -391,14 +391,35 @@ fn a_delta_that_does_not_apply_records_nothing() {
         ("D <http://id.example/a> <http://p> _:b .", "cannot be removed"),
         ("A _:b <http://p> \"y\" .", "belong to no entity"),
         ("X <http://id.example/a> <http://p> \"y\" .", "input"),
+        ("A <http://id.example/b> <http://p> \"y\"", "input"),
     ] {
         let error = place.patch(&format!("{good}{wrong}\n")).unwrap_err().to_string();
         assert!(error.contains(problem), "{error}");
     }
+    assert!(place.patch(&format!("TX .\n{good}TC .\nTX .\n{good}")).is_err());
     assert_eq!(place.changes(3), []);
     let missing = format!("{good}D <http://id.example/b> <http://p> \"y\" .\n");
     let report = place.apply(vec![Delta::Patch(input(Syntax::NQuads, &missing))], true).unwrap();
     assert_eq!(report.updated, 1);
+}
+
+#[test]
+fn aborted_transactions_of_a_delta_do_not_apply() {
+    let place = Place::new();
+    let row =
+        |code: char, entity: char| format!("{code} <http://id.example/{entity}> <http://p> 'x'.\n");
+    let (a, b, c, d) = (row('A', 'a'), row('A', 'b'), row('A', 'c'), row('D', 'a'));
+    let report = place
+        .patch(&format!(
+            "TX .\n{a}{b}TC .\nTX .\n{c}{d}TA .\nTX .\nTA .\nTX .\n{c}TC .\nTX .\n{d}TA .\n"
+        ))
+        .unwrap();
+    assert_eq!((report.created, report.entities), (3, 3));
+    // Labels of blank nodes may have any characters.
+    let blank = "A <http://id.example/d> <http://p> <_:a/b:1> .\nA <_:a/b:1> <http://p> <_:a> .";
+    place.patch(blank).unwrap();
+    let expected = expected("<http://id.example/d> <http://p> _:x .\n_:x <http://p> _:y .\n");
+    assert_eq!(place.state()["http://id.example/d"], expected["http://id.example/d"]);
 }
 
 /// Statements about a few entities and blank nodes, as lines.

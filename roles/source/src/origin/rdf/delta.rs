@@ -4,18 +4,19 @@
 use super::comparison::fingerprint_of;
 use super::plan::{Fingerprint, PlanWriter};
 use super::{RdfBytes, RdfError, RdfInput, RdfReport, RdfTarget, record};
-use abreast_rdf::{DescriptionLimits, Naming, PatchRow, ReadOptions, TooLarge};
+use abreast_rdf::{DescriptionLimits, Naming, ReadOptions, TooLarge};
 use abreast_statements::{
     BlankNodes, Describer, Error, Group, LineSorter, SortOptions, SortedStatements,
 };
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{SyntaxError, Timestamp};
 use oxrdf::{BlankNode, NamedOrBlankNode, QuadRef, Term, Triple, TripleRef};
+use rdf_patch::{Change, Row};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write as _};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// One input.
 pub enum Delta {
@@ -40,8 +41,8 @@ pub fn apply(
     modified: Timestamp,
 ) -> Result<RdfReport, RdfError> {
     let sort = &target.options.sort;
-    let mut rows =
-        Rows { sorter: LineSorter::new(&sort.temporary, sort.memory), count: 0, line: Vec::new() };
+    let sorter = LineSorter::new(&sort.temporary, sort.memory);
+    let mut rows = Rows { sorter, count: 0, line: Vec::new(), aborted: Vec::new() };
     for (number, input) in inputs.into_iter().enumerate() {
         rows.read(input?, number as u64, sort)?;
         sort.check_stop()?;
@@ -98,10 +99,33 @@ struct Rows {
     sorter: LineSorter,
     count: u64,
     line: Vec<u8>,
+    /// Numbers of the rows that do not apply.
+    aborted: Vec<Range<u64>>,
 }
 
-/// Visits the rows of an input, whose number is `document`: each with its statement as a line,
-/// without a newline.
+/// Whether a row is in one of the ranges, by the number at its end.
+fn is_aborted(aborted: &[Range<u64>], number: &[u8]) -> bool {
+    let number = str::from_utf8(number).ok().and_then(|text| u64::from_str_radix(text, 16).ok());
+    number.is_some_and(|number| {
+        let range = aborted.partition_point(|range| range.end <= number);
+        aborted.get(range).is_some_and(|range| range.contains(&number))
+    })
+}
+
+/// A row of an input; a statement is a line without a line feed.
+#[derive(Clone, Copy, Debug)]
+pub enum DeltaRow<'a> {
+    /// A statement that is added.
+    Add(&'a [u8]),
+    /// A statement that is removed.
+    Remove(&'a [u8]),
+    /// A transaction begins.
+    Begin,
+    /// The rows since the transaction began do not apply.
+    Abort,
+}
+
+/// Visits the rows of an input, whose number is `document`.
 ///
 /// # Errors
 /// The input is wrong, or removes a statement with a blank node; or those of `visit`.
@@ -109,25 +133,22 @@ pub fn each_row(
     delta: Delta,
     document: u64,
     sort: &SortOptions,
-    visit: &mut dyn FnMut(PatchRow, &[u8]) -> io::Result<()>,
+    visit: &mut dyn FnMut(DeltaRow<'_>) -> io::Result<()>,
 ) -> Result<(), RdfError> {
-    let (input, row) = match delta {
-        Delta::Add(input) => (input, Some(PatchRow::Add)),
-        Delta::Remove(input) => (input, Some(PatchRow::Remove)),
-        Delta::Patch(input) => (input, None),
-    };
-    let bytes: Box<dyn Read> = match input.bytes {
-        RdfBytes::File(file) => Box::new(file),
-        RdfBytes::Stream(bytes) => bytes,
+    let (input, is_removal) = match delta {
+        Delta::Add(input) => (input, false),
+        Delta::Remove(input) => (input, true),
+        Delta::Patch(input) => return each_patch_row(input, document, sort, visit),
     };
     let (mut failed, mut line) = (None, Vec::new());
-    let mut take = |row, quad: QuadRef<'_>| {
+    let mut take = |quad: QuadRef<'_>| {
         if !sort.counts(quad.graph_name) {
             return ControlFlow::Continue(());
         }
-        line.clear();
-        let visited =
-            write_row(row, quad, document, &mut line).and_then(|()| Ok(visit(row, &line)?));
+        let visited = write_line(is_removal, quad, document, &mut line).and_then(|()| {
+            let row = if is_removal { DeltaRow::Remove(&line) } else { DeltaRow::Add(&line) };
+            Ok(visit(row)?)
+        });
         match visited {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
@@ -138,31 +159,89 @@ pub fn each_row(
     };
     let mut options = ReadOptions::default();
     options.base = input.base;
-    let read = match row {
-        Some(row) => abreast_rdf::read(input.syntax, bytes, &options, &mut |quad| take(row, quad)),
-        None => abreast_rdf::read_patch(BufReader::new(bytes), &options, &mut take),
-    };
-    read.map_err(|cause| Error::Input { name: input.name, cause })?;
+    abreast_rdf::read(input.syntax, reader(input.bytes), &options, &mut take)
+        .map_err(|cause| Error::Input { name: input.name, cause })?;
     failed.map_or(Ok(()), Err)
 }
 
-fn write_row(
-    row: PatchRow,
+fn reader(bytes: RdfBytes) -> Box<dyn Read> {
+    match bytes {
+        RdfBytes::File(file) => Box::new(file),
+        RdfBytes::Stream(bytes) => bytes,
+    }
+}
+
+/// As [`each_row`] for RDF Patch. Its first departure from the format is reported as a warning.
+fn each_patch_row(
+    input: RdfInput,
+    document: u64,
+    sort: &SortOptions,
+    visit: &mut dyn FnMut(DeltaRow<'_>) -> io::Result<()>,
+) -> Result<(), RdfError> {
+    let mut rows = rdf_patch::Reader::new(reader(input.bytes), rdf_patch::ReadOptions::lenient());
+    let mut line = Vec::new();
+    for row in rows.by_ref() {
+        let row = row.map_err(|error| {
+            let cause = match error {
+                rdf_patch::ReadError::Syntax(found) => syntax_error(&found).into(),
+                rdf_patch::ReadError::Io(error) => error.into(),
+                error => io::Error::other(error).into(),
+            };
+            Error::Input { name: input.name.clone(), cause }
+        })?;
+        match row {
+            Row::Begin => visit(DeltaRow::Begin)?,
+            Row::Abort => visit(DeltaRow::Abort)?,
+            Row::Change(Change::Add(quad)) if sort.counts(quad.graph_name.as_ref()) => {
+                write_line(false, quad.as_ref(), document, &mut line)?;
+                visit(DeltaRow::Add(&line))?;
+            }
+            Row::Change(Change::Remove(quad)) if sort.counts(quad.graph_name.as_ref()) => {
+                write_line(true, quad.as_ref(), document, &mut line)?;
+                visit(DeltaRow::Remove(&line))?;
+            }
+            Row::Header { .. } | Row::Commit | Row::Change(_) => {}
+        }
+    }
+    if let Some(first) = rows.findings().first() {
+        let places = abreast_webtypes::count(rows.finding_count(), "place");
+        tracing::warn!("{}: not strict RDF Patch in {places}, the first: {first}", input.name);
+    }
+    Ok(())
+}
+
+fn syntax_error(found: &rdf_patch::Finding) -> SyntaxError {
+    let error = SyntaxError::new(found.code(), (found.line(), found.column()), found.message());
+    match found.help() {
+        Some(help) => error.with_help(help),
+        None => error,
+    }
+}
+
+fn write_line(
+    is_removal: bool,
     quad: QuadRef<'_>,
     document: u64,
     line: &mut Vec<u8>,
 ) -> Result<(), RdfError> {
+    line.clear();
     let mut triple = Triple::from(TripleRef::from(quad));
     let has_blank = triple.subject.is_blank_node() || triple.object.is_blank_node();
-    if row == PatchRow::Remove && has_blank {
+    if is_removal && has_blank {
         return Err(RdfError::Delta(format!(
             "`{triple}` cannot be removed: a blank node has no name that lasts\n  help: PUT the description of the \
              entity, or import the complete state"
         )));
     }
     // Labels belong to their document, and are none of those in the log.
-    let name =
-        |node: &BlankNode| BlankNode::new_unchecked(format!("d{document}_{}", node.as_str()));
+    let name = |node: &BlankNode| {
+        let label = node.as_str();
+        BlankNode::new(format!("d{document}_{label}")).unwrap_or_else(|_| {
+            // RDF Patch has labels of any characters.
+            let codes: Vec<String> = label.bytes().map(|byte| byte.to_string()).collect();
+            BlankNode::new_unchecked(format!("d{document}-{}", codes.join("-")))
+        })
+    };
     if let NamedOrBlankNode::BlankNode(node) = &mut triple.subject {
         *node = name(node);
     }
@@ -176,11 +255,23 @@ fn write_row(
 
 impl Rows {
     fn read(&mut self, delta: Delta, number: u64, sort: &SortOptions) -> Result<(), RdfError> {
-        each_row(delta, number, sort, &mut |row, statement| {
+        let mut begin = self.count;
+        each_row(delta, number, sort, &mut |row| {
+            let (statement, sign) = match row {
+                DeltaRow::Add(statement) => (statement, 'A'),
+                DeltaRow::Remove(statement) => (statement, 'D'),
+                DeltaRow::Begin => {
+                    begin = self.count;
+                    return Ok(());
+                }
+                DeltaRow::Abort => {
+                    self.aborted.push(begin..self.count);
+                    return Ok(());
+                }
+            };
             // The number of the row is as long in all of them.
             self.line.clear();
             self.line.extend_from_slice(statement);
-            let sign = if row == PatchRow::Add { 'A' } else { 'D' };
             write!(self.line, "\t{:016x}{sign}", self.count)?;
             self.count += 1;
             self.sorter.push(&self.line)
@@ -207,6 +298,9 @@ impl Rows {
             let mut row = row?;
             let sign = row.pop().unwrap_or_default();
             let end = memchr::memchr(b'\t', &row).unwrap_or(row.len());
+            if !self.aborted.is_empty() && is_aborted(&self.aborted, &row[end + 1..]) {
+                continue;
+            }
             row.truncate(end);
             match &mut last {
                 Some((statement, _, last)) if *statement == row => *last = sign,

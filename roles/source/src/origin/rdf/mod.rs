@@ -21,7 +21,7 @@ mod watch;
 mod writer;
 
 pub use abreast_statements::{Bytes as RdfBytes, Input as RdfInput};
-pub use delta::{Delta, apply, each_row};
+pub use delta::{Delta, DeltaRow, apply, each_row};
 pub use description::DescriptionOptions;
 pub use watch::{RdfFolder, RdfWatch};
 pub use writer::{
