@@ -92,7 +92,8 @@ impl Patch {
 
     /// The patch that takes this one back: additions and removals are exchanged, from the last row
     /// to the first, and so are `id` and `prev`. It restores a set only if each row of this
-    /// patch changed something there: see [`Patch::apply`].
+    /// patch changed something there: see [`Patch::apply`]. What a prefix stood for before it was
+    /// replaced is not restored.
     ///
     /// # Errors
     /// A prefix is removed, and no row before states what it stood for.
