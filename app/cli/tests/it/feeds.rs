@@ -1,4 +1,5 @@
-//! Copies over SDShare on the real binary: of entities and of files, through restarts and kills.
+//! Copies over SDShare and over change feeds on the real binary: of entities and of files, through
+//! restarts and kills.
 
 use crate::rdf::{Place, TURTLE, descriptions};
 use crate::world::{Source, abreast};
@@ -15,10 +16,14 @@ use std::time::{Duration, Instant};
 /// Kills of one test, half of them of the Source.
 const KILLS: u64 = 30;
 
-fn sync(source: &Source, target: &str) -> Command {
+/// Addresses below that of the Source.
+const SDSHARE: &str = "sdshare";
+const EMM: &str = "set/emm/1.0";
+
+fn sync(source: &Source, feed: &str, target: &str) -> Command {
     let mut command = abreast();
-    let overview = format!("{}sdshare", source.url());
-    command.args(["sync", &overview, target, "--quiet", "--max-delete", "100%"]);
+    let feed = format!("{}{feed}", source.url());
+    command.args(["sync", &feed, target, "--quiet", "--max-delete", "100%"]);
     command
 }
 
@@ -35,7 +40,18 @@ fn copied(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn a_set_of_entities_is_followed() {
+fn a_set_of_entities_is_followed_over_sdshare() {
+    follow_entities(SDSHARE);
+}
+
+#[test]
+fn a_set_of_entities_is_followed_over_change_feeds() {
+    for feed in [EMM, "set/emm/0.1", "set/iiif", "set/emm/1.0/latest", "set/emm/0.1/newest"] {
+        follow_entities(feed);
+    }
+}
+
+fn follow_entities(feed: &str) {
     let place = Place::new();
     place.write("one.ttl", TURTLE);
     let source = place.serve(0);
@@ -44,7 +60,7 @@ fn a_set_of_entities_is_followed() {
     let assert_copy_of = |source: &Source, expected: &str| {
         let expected = descriptions(Syntax::Turtle, expected);
         eventually("the copy has every description", || {
-            run(&mut sync(source, &target)).status.success() && copied(&copy) == expected
+            run(&mut sync(source, feed, &target)).status.success() && copied(&copy) == expected
         });
     };
     assert_copy_of(&source, TURTLE);
@@ -56,8 +72,8 @@ fn a_set_of_entities_is_followed() {
     place.write("one.ttl", TURTLE);
     let source = place.serve(port);
     assert_copy_of(&source, TURTLE);
-    let overview = format!("{}sdshare", source.url());
-    let audit = || run(abreast().args(["audit", &overview, &target, "--full"])).status.code();
+    let feed = format!("{}{feed}", source.url());
+    let audit = || run(abreast().args(["audit", &feed, &target, "--full"])).status.code();
     assert_eq!(audit(), Some(0));
     // Somebody writes into the copy.
     let file =
@@ -81,7 +97,7 @@ fn a_set_of_files_is_followed() {
     let copy = place.path("copy");
     let same =
         || {
-            run(&mut sync(&source, copy.to_str().unwrap())).status.success()
+            run(&mut sync(&source, SDSHARE, copy.to_str().unwrap())).status.success()
                 && files(&copy).into_iter().filter(|(path, _)| !path.starts_with(".abreast")).eq(
                     files(&original).into_iter().filter(|(path, _)| !path.starts_with(".abreast")),
                 )
@@ -95,7 +111,16 @@ fn a_set_of_files_is_followed() {
 }
 
 #[test]
-fn killed_sources_and_runs_leave_copies_that_are_completed() {
+fn copies_over_sdshare_are_completed_after_kills() {
+    complete_after_kills(SDSHARE);
+}
+
+#[test]
+fn copies_over_change_feeds_are_completed_after_kills() {
+    complete_after_kills(EMM);
+}
+
+fn complete_after_kills(feed: &str) {
     let (kills, seed) = (kills(KILLS), seed(1));
     let mut random = Random::new(seed);
     let place = Place::new();
@@ -135,7 +160,7 @@ fn killed_sources_and_runs_leave_copies_that_are_completed() {
                 texts.insert(number, write(&mut random, number));
             }
         }
-        let mut command = sync(&source, &target);
+        let mut command = sync(&source, feed, &target);
         // Now and then everything is compared.
         command.args((random.below(4) == 0).then_some("--baseline"));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -158,7 +183,7 @@ fn killed_sources_and_runs_leave_copies_that_are_completed() {
     let all: String = texts.into_values().collect();
     let expected = descriptions(Syntax::Turtle, &all);
     eventually_ok("the copy catches up", || {
-        let output = run(&mut sync(&source, &target));
+        let output = run(&mut sync(&source, feed, &target));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let copied = copied(&copy);
         match expected.iter().find(|(name, lines)| copied.get(*name) != Some(lines)) {
