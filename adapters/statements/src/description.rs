@@ -42,7 +42,9 @@ impl Describer {
     /// # Errors
     /// A line is not canonical.
     pub fn canonical<'g>(&mut self, gathered: Cow<'g, [u8]>) -> Result<Cow<'g, [u8]>, Error> {
-        if self.canonical_lines && matches!(gathered, Cow::Borrowed(_)) {
+        if let Cow::Borrowed(lines) = gathered
+            && (self.canonical_lines || abreast_rdf::are_canonical(lines))
+        {
             return Ok(gathered);
         }
         let not_canonical = Error::NotSorted { line: 0 };

@@ -5,7 +5,7 @@ use crate::{Error, LineSorter, SortedStatements};
 use abreast_rdf::{FileSyntax, ReadOptions, Syntax};
 use oxrdf::GraphNameRef;
 use std::fs::File;
-use std::io::{self, Read, Seek as _};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -102,7 +102,9 @@ pub fn sorted(
     options: &SortOptions,
     inputs: impl IntoIterator<Item = Input>,
 ) -> Result<SortedStatements, Error> {
-    let mut sorter = LineSorter::new(&options.temporary, options.memory);
+    // Apart from each other: documents often have entities in order, and blank nodes between them.
+    let sorter = || LineSorter::new(&options.temporary, options.memory / 2);
+    let (mut entities, mut blank) = (sorter(), sorter());
     let mut line = Vec::with_capacity(256);
     for (number, input) in inputs.into_iter().enumerate() {
         let Input { name, syntax, base, bytes } = input;
@@ -117,28 +119,37 @@ pub fn sorted(
             Bytes::Stream(bytes) => bytes,
         };
         let mut failed = None;
-        abreast_rdf::read(syntax, bytes, &read, &mut |quad| {
-            if !options.counts(quad.graph_name) {
-                return ControlFlow::Continue(());
+        let mut push = |line: &[u8]| {
+            let sorter = if line.starts_with(b"_") { &mut blank } else { &mut entities };
+            if let Err(error) = sorter.push(line) {
+                failed = Some(error);
+                return ControlFlow::Break(());
             }
-            line.clear();
-            abreast_rdf::write_statement(quad.into(), &mut line);
-            line.pop();
             let stopped = options.stop.load(Ordering::Relaxed);
-            match sorter.push(&line) {
-                Ok(()) if stopped => ControlFlow::Break(()),
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failed = Some(error);
-                    ControlFlow::Break(())
+            if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let done = if syntax == Syntax::NTriples && options.counts(GraphNameRef::DefaultGraph) {
+            abreast_rdf::read_lines(bytes, &read, &mut push)
+        } else {
+            abreast_rdf::read(syntax, bytes, &read, &mut |quad| {
+                if !options.counts(quad.graph_name) {
+                    return ControlFlow::Continue(());
                 }
-            }
-        })
-        .map_err(|cause| Error::Input { name, cause })?;
+                line.clear();
+                abreast_rdf::write_statement(quad.into(), &mut line);
+                line.pop();
+                push(&line)
+            })
+        };
+        done.map_err(|cause| Error::Input { name, cause })?;
         if let Some(error) = failed {
             return Err(error.into());
         }
         options.check_stop()?;
     }
-    Ok(SortedStatements::new(sorter.finish()?, true)?)
+    let (mut file, mut blank) = (entities.finish()?, blank.finish()?);
+    file.seek(SeekFrom::End(0))?;
+    io::copy(&mut blank, &mut file)?;
+    file.rewind()?;
+    Ok(SortedStatements::new(file, true)?)
 }

@@ -11,14 +11,19 @@ const FAN_IN: usize = 64;
 /// Bytes read at a time of each run.
 const READ: usize = 128 * 1024;
 
-/// Sorts lines with bounded memory.
+/// Sorts lines with bounded memory. Lines that come in order are written once.
 pub struct LineSorter {
     folder: PathBuf,
     /// Most bytes of lines in memory.
     memory: usize,
+    /// Lines, each with its newline.
     bytes: Vec<u8>,
     /// Start and end of each line in `bytes`, without its newline.
     lines: Vec<(u32, u32)>,
+    /// Whether the lines in memory came in order, each once.
+    in_order: bool,
+    /// The newest run: the next one continues it if that comes behind it.
+    newest: Option<Distinct>,
     /// Sorted runs, by how often they were merged.
     levels: Vec<Vec<File>>,
 }
@@ -32,6 +37,8 @@ impl LineSorter {
             memory: memory.clamp(1 << 16, 1 << 30),
             bytes: Vec::new(),
             lines: Vec::new(),
+            in_order: true,
+            newest: None,
             levels: Vec::new(),
         }
     }
@@ -41,14 +48,18 @@ impl LineSorter {
     /// # Errors
     /// The disk is full or failed.
     pub fn push(&mut self, line: &[u8]) -> io::Result<()> {
-        let entry = size_of::<(u32, u32)>();
+        let entry = size_of::<(u32, u32)>() + 1;
         let used = self.bytes.len() + self.lines.len() * entry;
         if used + line.len() + entry > self.memory && !self.lines.is_empty() {
             self.spill()?;
         }
+        if let Some(last) = self.lines.last() {
+            self.in_order &= line_at(&self.bytes, *last) < line;
+        }
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(line);
         self.lines.push((start, self.bytes.len() as u32));
+        self.bytes.push(b'\n');
         Ok(())
     }
 
@@ -57,12 +68,11 @@ impl LineSorter {
     /// # Errors
     /// The disk is full or failed.
     pub fn finish(mut self) -> io::Result<File> {
-        if self.levels.is_empty() {
-            return self.write_run();
-        }
         self.spill()?;
         (self.bytes, self.lines) = (Vec::new(), Vec::new());
-        let mut runs: Vec<File> = std::mem::take(&mut self.levels).into_iter().flatten().collect();
+        let newest = self.newest.take().map(Distinct::finish).transpose()?;
+        let all = std::mem::take(&mut self.levels).into_iter().flatten().chain(newest);
+        let mut runs: Vec<File> = all.collect();
         while runs.len() > 1 {
             let rest = runs.split_off(runs.len().min(FAN_IN));
             let merged = self.merge(runs)?;
@@ -72,9 +82,38 @@ impl LineSorter {
         runs.pop().map_or_else(|| tempfile::tempfile_in(&self.folder), Ok)
     }
 
-    /// Writes what is in memory as a run; merges runs when there are many.
+    /// Writes what is in memory as a run, or as part of the newest; merges runs when there are many.
     fn spill(&mut self) -> io::Result<()> {
-        let mut run = self.write_run()?;
+        let bytes = &self.bytes;
+        if !self.in_order {
+            self.lines.sort_unstable_by(|a, b| line_at(bytes, *a).cmp(line_at(bytes, *b)));
+        }
+        let Some(first) = self.lines.first() else { return Ok(()) };
+        let first = line_at(bytes, *first);
+        let mut out = match self.newest.take() {
+            Some(newest) if newest.last.as_deref() < Some(first) => newest,
+            newest => {
+                if let Some(newest) = newest {
+                    self.put(newest.finish()?)?;
+                }
+                Distinct::new(tempfile::tempfile_in(&self.folder)?)
+            }
+        };
+        if self.in_order {
+            out.write_all(&self.bytes, self.lines.last().copied())?;
+        } else {
+            for place in &self.lines {
+                out.write(line_at(&self.bytes, *place))?;
+            }
+        }
+        self.newest = Some(out);
+        self.bytes.clear();
+        self.lines.clear();
+        self.in_order = true;
+        Ok(())
+    }
+
+    fn put(&mut self, mut run: File) -> io::Result<()> {
         for level in 0.. {
             if self.levels.len() == level {
                 self.levels.push(Vec::new());
@@ -87,20 +126,6 @@ impl LineSorter {
             run = self.merge(full)?;
         }
         Ok(())
-    }
-
-    fn write_run(&mut self) -> io::Result<File> {
-        let bytes = &self.bytes;
-        let line = |(start, end): (u32, u32)| &bytes[start as usize..end as usize];
-        self.lines.sort_unstable_by(|one, two| line(*one).cmp(line(*two)));
-        let mut out = Distinct::new(tempfile::tempfile_in(&self.folder)?);
-        for place in &self.lines {
-            out.write(line(*place))?;
-        }
-        let file = out.finish()?;
-        self.bytes.clear();
-        self.lines.clear();
-        Ok(file)
     }
 
     fn merge(&self, runs: Vec<File>) -> io::Result<File> {
@@ -134,6 +159,12 @@ impl Distinct {
         Self { out: BufWriter::with_capacity(READ, file), last: None }
     }
 
+    /// Writes lines that come behind all before, each with its newline; `last` is the last of them.
+    fn write_all(&mut self, lines: &[u8], last: Option<(u32, u32)>) -> io::Result<()> {
+        self.last = last.map(|place| line_at(lines, place).to_vec());
+        self.out.write_all(lines)
+    }
+
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
         let last = match &mut self.last {
             Some(last) if last == line => return Ok(()),
@@ -151,6 +182,10 @@ impl Distinct {
         file.rewind()?;
         Ok(file)
     }
+}
+
+fn line_at(bytes: &[u8], (start, end): (u32, u32)) -> &[u8] {
+    &bytes[start as usize..end as usize]
 }
 
 /// A run and its current line; ordered by the line.
@@ -228,5 +263,19 @@ mod tests {
         expected.sort();
         expected.dedup();
         assert!(text.lines().eq(expected.iter().map(String::as_str)));
+    }
+
+    #[test]
+    fn lines_in_order_are_one_run() {
+        let mut lines: Vec<_> = (0..50_000).map(|n| format!("{n:08} {}", "x".repeat(30))).collect();
+        let expected = lines.join("\n") + "\n";
+        let (text, depth) = sorted(&lines, 1 << 16);
+        assert!(text == expected && depth == 0);
+        // Neither in order nor each once: some runs begin before the end of the one before.
+        lines.chunks_mut(10).for_each(<[String]>::reverse);
+        let again = [0, 49_999, 49_999].map(|place| lines[place].clone());
+        lines.extend(again);
+        let (text, depth) = sorted(&lines, 1 << 16);
+        assert!(text == expected && depth > 0);
     }
 }

@@ -462,7 +462,7 @@ mod tests {
                 .unwrap();
         }
         mirror.set_pending_state("http://h/c", PendingState::Failed, true).unwrap();
-        assert_eq!(mirror.put_rows_as_planned("http://h/a", "http://h/c", 7).unwrap(), 2);
+        assert_eq!(mirror.put_rows_as_planned("http://h/a", "http://h/c", 7, true).unwrap(), 2);
         let mut rows = Vec::new();
         mirror.rows_after("", 10, &mut rows).unwrap();
         let planned = Row {
@@ -476,6 +476,12 @@ mod tests {
         };
         let second = Row { uri: "http://h/b".to_owned(), changed: Some(8), ..planned.clone() };
         assert_eq!(rows, [planned, second]);
+        // Without times, of the files and of what is listed.
+        let listed = Pending { length: Some(3), digests: vec![1, 9], ..fetch("http://h/e") };
+        mirror.put_pending(&listed).unwrap();
+        assert_eq!(mirror.put_rows_as_planned("http://h/e", "http://h/e", 7, false).unwrap(), 1);
+        let kept = mirror.row("http://h/e").unwrap().unwrap();
+        assert_eq!((kept.modified, kept.file_mtime), (None, 0));
     }
 
     #[test]

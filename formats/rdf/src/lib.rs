@@ -10,6 +10,7 @@ mod entity_patch;
 mod json_ld;
 mod lines;
 mod nesting;
+mod plain;
 mod rdf_xml;
 mod read;
 mod read_error;
@@ -34,6 +35,8 @@ pub use entity_patch::{
     AppliedPatch, ApplyError, EntityPatch, EntityPatchError, PatchBlankNodes, PatchRows,
     apply_entity_patch, digest_text,
 };
+pub use lines::read_lines;
+pub use plain::are_canonical;
 pub use read::{ReadLimits, ReadOptions, Visit, read};
 pub use read_error::ReadError;
 pub use skolem::{SkolemError, skolemize, unskolemize};

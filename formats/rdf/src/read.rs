@@ -7,7 +7,7 @@ use crate::{json_ld, lines, rdf_xml, terse};
 use abreast_webtypes::excerpt;
 use oxiri::Iri;
 use oxrdf::{BlankNode, BlankNodeRef, GraphNameRef, NamedOrBlankNodeRef, QuadRef, TermRef};
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::ops::ControlFlow;
 
 /// What is done with each statement; [`ControlFlow::Break`] ends the reading.
@@ -150,16 +150,20 @@ fn read_as(
     if syntax == Syntax::RdfXml {
         return rdf_xml::read(input, options, visit);
     }
-    // A byte order mark is no part of the text.
-    let mut first = [0; 3];
-    let length = fill(input, &mut first)?;
-    let first: &[u8] = if first == *b"\xef\xbb\xbf" { &[] } else { &first[..length] };
-    let mut input = first.chain(input);
+    let mut input = without_mark(input)?;
     match syntax {
         Syntax::NTriples | Syntax::NQuads => lines::read(syntax, &mut input, options, visit),
         Syntax::Turtle | Syntax::TriG => terse::read(syntax, input, options, visit),
         _ => json_ld::read(&mut input, options, visit),
     }
+}
+
+/// A text without its byte order mark.
+pub(crate) fn without_mark(input: &mut dyn Read) -> io::Result<impl Read> {
+    let mut first = [0; 3];
+    let length = fill(input, &mut first)?;
+    let length = if first == *b"\xef\xbb\xbf" { 0 } else { length as u64 };
+    Ok(Cursor::new(first).take(length).chain(input))
 }
 
 /// Reads until the buffer is full or the input ends; how many bytes.
@@ -177,7 +181,7 @@ pub(crate) fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize>
 }
 
 /// Visits a statement with its blank nodes named after their document.
-fn renamed(quad: QuadRef<'_>, number: u64, visit: &mut Visit<'_>) -> ControlFlow<()> {
+pub(crate) fn renamed(quad: QuadRef<'_>, number: u64, visit: &mut Visit<'_>) -> ControlFlow<()> {
     let name =
         |node: BlankNodeRef<'_>| BlankNode::new_unchecked(format!("d{number}_{}", node.as_str()));
     let (subject, object, graph);

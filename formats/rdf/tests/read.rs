@@ -3,7 +3,9 @@
 
 mod graphs;
 
-use abreast_rdf::{Contexts, ReadError, ReadLimits, ReadOptions, Syntax, read};
+use abreast_rdf::{
+    Contexts, ReadError, ReadLimits, ReadOptions, Syntax, read, read_lines, write_statement,
+};
 use graphs::{graph_of, statements};
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -248,4 +250,54 @@ fn activity_streams_is_a_bundled_context() {
     )
     .unwrap();
     assert_eq!(graphs::canonical(&found), graphs::canonical(&expected));
+}
+
+/// What `read` visits, as lines; or the place and code of the fault.
+fn lines_of(text: &[u8], options: &ReadOptions, as_lines: bool) -> (Vec<Vec<u8>>, Option<String>) {
+    let mut lines: Vec<Vec<u8>> = Vec::new();
+    let done = if as_lines {
+        read_lines(text, options, &mut |line| {
+            lines.push([line, b"\n"].concat());
+            ControlFlow::Continue(())
+        })
+    } else {
+        read(Syntax::NTriples, text, options, &mut |quad| {
+            let mut line = Vec::new();
+            write_statement(quad.into(), &mut line);
+            lines.push(line);
+            ControlFlow::Continue(())
+        })
+    };
+    (lines, done.err().map(|error| error.to_string()))
+}
+
+#[test]
+fn lines_are_those_of_the_statements_that_are_read() {
+    let plain = "<http://h/a> <http://h/p> \"1\"@en .\n";
+    let parts = [
+        plain,
+        "<http://h/a> <http://h/p> _:x .\n",
+        "_:x.y <http://h/p> _:x .\n",
+        "_:x <http://h/p> \"_:y\" .\n",
+        "# a comment\n",
+        "\n",
+        "<http://h/a>\t<http://h/p>  \"\\u00e9 \u{e9}\"@EN.\n",
+        "<http://h/a> <http://h/p> \"\u{e9}\" .\r\n",
+        "<http://h/\u{e9}> <http://h/p> <http://h/b> . # behind it\n",
+    ];
+    let all = format!("\u{feff}{}", parts.concat()).into_bytes();
+    let many = parts.concat().repeat(900).into_bytes();
+    let open = many.strip_suffix(b"\n").unwrap().to_vec();
+    let wrong =
+        [many.as_slice(), plain.as_bytes(), b"<http://h/a> <p> \"2\" .\n", plain.as_bytes()]
+            .concat();
+    assert!(many.len() > 3 << 16, "several buffers");
+    for text in [all, many, open, wrong, Vec::new()] {
+        for options in [ReadOptions::default(), ReadOptions::default().with_document(7)] {
+            assert!(lines_of(&text, &options, true) == lines_of(&text, &options, false));
+        }
+    }
+    let (lines, fault) =
+        lines_of(b"<http://h/a> <http://h/p> 1 .\n", &ReadOptions::default(), true);
+    assert!(lines.is_empty() && fault.is_some());
 }

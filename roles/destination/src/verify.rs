@@ -22,13 +22,27 @@ pub(crate) struct Hasher {
 impl Hasher {
     /// For every algorithm that is listed; MD5 when none is known, to recognise the bytes later.
     pub(crate) fn for_listed(listed: &Digests) -> Self {
+        let mut hasher = Self::for_no_others(listed);
+        if listed.strongest().is_none() {
+            hasher.md5 = Some(Md5::new());
+        }
+        hasher
+    }
+
+    /// For every algorithm that is listed; for none when none is known.
+    pub(crate) fn for_no_others(listed: &Digests) -> Self {
         let wants = |algorithm| listed.bytes_of(algorithm).is_some();
         Self {
-            md5: (wants(Algorithm::Md5) || listed.strongest().is_none()).then(Md5::new),
+            md5: wants(Algorithm::Md5).then(Md5::new),
             sha1: wants(Algorithm::Sha1).then(Sha1::new),
             sha256: wants(Algorithm::Sha256).then(Sha256::new),
             sha512: wants(Algorithm::Sha512).then(Box::default),
         }
+    }
+
+    /// Whether there is nothing to compute.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.md5.is_none() && self.sha1.is_none() && self.sha256.is_none() && self.sha512.is_none()
     }
 
     /// Whether MD5 is all there is to compute.

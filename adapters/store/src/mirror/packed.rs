@@ -125,6 +125,23 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
+    /// As [`Mirror::put_packed`] for a resource that has no record yet; false if it has one.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put_first_packed(&self, uri: &str, record: &Location) -> Result<bool, LogError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO packed (uri, segment, offset, length) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+            )
+            .and_then(|mut statement| {
+                let Location { segment, offset, length } = *record;
+                statement.execute(params![uri, segment, offset as i64, length as i64])
+            })
+            .map(|count| count > 0)
+            .map_err(failed(WRITE))
+    }
+
     /// Forgets where a resource's record is.
     ///
     /// # Errors
@@ -159,7 +176,11 @@ mod tests {
         let referring = Packed { record, original: Some(original) };
         mirror.put_packed("http://h/a", &referring).unwrap();
         assert_eq!(mirror.packed("http://h/a").unwrap().unwrap().bytes_at(), original);
+        assert!(!mirror.put_first_packed("http://h/a", &record).unwrap());
+        assert_eq!(mirror.packed("http://h/a").unwrap(), Some(referring));
         mirror.delete_packed("http://h/a").unwrap();
         assert_eq!(mirror.packed("http://h/a").unwrap(), None);
+        assert!(mirror.put_first_packed("http://h/a", &record).unwrap());
+        assert_eq!(mirror.packed("http://h/a").unwrap(), Some(own));
     }
 }

@@ -162,24 +162,25 @@ impl Mirror {
     }
 
     /// Keeps the resources of all fetches that are due from one URI to another, both included, just
-    /// as they are planned: under their plain names, verified, with the listed time, without an
-    /// entity tag. Returns how many.
+    /// as they are planned: under their plain names, verified, without an entity tag; their files, if
+    /// `has_times`, with the listed time. Returns how many.
     ///
     /// # Errors
-    /// The system's own; an item without time or length is no such one.
+    /// The system's own; an item without length is no such one.
     pub fn put_rows_as_planned(
         &self,
         first: &str,
         last: &str,
         epoch: i64,
+        has_times: bool,
     ) -> Result<u64, LogError> {
         self.connection
             .prepare_cached(
                 "INSERT OR REPLACE INTO resource
-                 SELECT uri, 0, modified, length, digests, changed, NULL, modified * 1000, 1, ?3 FROM pending
+                 SELECT uri, 0, modified, length, digests, changed, NULL, iif(?4, modified * 1000, 0), 1, ?3 FROM pending
                  WHERE uri >= ?1 AND uri <= ?2 AND action = 0 AND state = 0",
             )
-            .and_then(|mut statement| statement.execute(params![first, last, epoch]))
+            .and_then(|mut statement| statement.execute(params![first, last, epoch, has_times]))
             .map(|count| count as u64)
             .map_err(failed(WRITE))
     }

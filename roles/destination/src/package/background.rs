@@ -29,6 +29,9 @@ impl BackgroundDigest {
 
     /// Takes the next piece.
     pub(super) fn update(&mut self, piece: Bytes) {
+        if self.hasher.is_idle() {
+            return;
+        }
         if self.away.is_none() && self.here >= HERE_BYTES {
             self.go_away();
         }

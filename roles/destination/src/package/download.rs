@@ -292,7 +292,7 @@ fn begun(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<Arrivi
         file.set_len(size - 1)?;
         file.seek(SeekFrom::Start(0))?;
     }
-    let mut hasher = Hasher::for_listed(&package.digests);
+    let mut hasher = Hasher::for_no_others(&package.digests);
     let length = hash_into(&mut file, &mut hasher)?;
     Ok((length > 0).then(|| Arriving {
         file,
@@ -310,6 +310,6 @@ fn begin(folder: &Dir, package: &ListedPackage, response: &Response) -> std::io:
     if let Some(etag) = &etag {
         write_text(folder, &note_of(package), &format!("{etag}\n{}\n", package.url))?;
     }
-    let digest = BackgroundDigest::new(Hasher::for_listed(&package.digests));
+    let digest = BackgroundDigest::new(Hasher::for_no_others(&package.digests));
     Ok(Arriving { file, digest, length: 0, etag })
 }

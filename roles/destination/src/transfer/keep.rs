@@ -79,10 +79,14 @@ impl Transfer<'_> {
         report: &mut Reporter<'_>,
     ) -> Result<Option<Error>, Error> {
         let whole = chunk.iter().all(|(_, outcome)| outcome.is_some());
+        // Files have the listed time; what is kept otherwise has none.
+        let has_times = chunk.first().is_some_and(|(_, outcome)| {
+            matches!(outcome, Some(Outcome::Stored { row, .. }) if row.file_mtime != 0)
+        });
         let as_planned = whole
-            && chunk
-                .iter()
-                .all(|(task, outcome)| is_as_planned(task, outcome.as_ref(), self.rules.epoch));
+            && chunk.iter().all(|(task, outcome)| {
+                is_as_planned(task, outcome.as_ref(), self.rules.epoch, has_times)
+            });
         let items = chunk.len() as u64;
         let ends = chunk
             .first()
@@ -148,7 +152,8 @@ impl Transfer<'_> {
             // One statement for all of them; what is between the first and the last is these items
             // and no other.
             if as_planned
-                && self.mirror.put_rows_as_planned(&first, &last, self.rules.epoch)? != items
+                && self.mirror.put_rows_as_planned(&first, &last, self.rules.epoch, has_times)?
+                    != items
             {
                 return Err(Error::new(
                     "internal",
@@ -180,18 +185,22 @@ impl Transfer<'_> {
 }
 
 /// Whether the row to be kept states nothing but what the plan states.
-fn is_as_planned(task: &Task, outcome: Option<&Outcome>, epoch: i64) -> bool {
+fn is_as_planned(task: &Task, outcome: Option<&Outcome>, epoch: i64, has_times: bool) -> bool {
     let (item, Some(Outcome::Stored { row, .. })) = (&task.pending, outcome) else { return false };
+    let file_mtime = if has_times {
+        row.modified.and_then(|modified| modified.checked_mul(1_000))
+    } else {
+        Some(0)
+    };
     item.action == PendingAction::Fetch
         && row.uri == item.uri
         && !row.leaf
-        && row.modified.is_some()
         && row.modified == item.modified
         && Some(row.length) == item.length
         && row.digests == item.digests
         && row.changed == item.changed
         && row.etag.is_none()
-        && row.modified.and_then(|modified| modified.checked_mul(1_000)) == Some(row.file_mtime)
+        && file_mtime == Some(row.file_mtime)
         && row.verified
         && row.epoch == epoch
 }

@@ -8,7 +8,8 @@ use memchr::memchr;
 
 /// Bytes of a URI's digest in labels.
 const PREFIX_BYTES: usize = 10;
-const BLANK: &[u8] = b"_:";
+/// The begin of a blank node, before its label.
+pub(super) const BLANK: &[u8] = b"_:";
 
 /// The begin of the labels of a resource.
 pub(super) fn prefix_of(uri: &str) -> Vec<u8> {

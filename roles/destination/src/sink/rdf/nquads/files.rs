@@ -342,6 +342,11 @@ fn overwrite_in(path: &Path, parts: &[Location]) -> io::Result<()> {
 
 /// Notes where a description is now; where it was is superseded.
 fn place(mirror: &Mirror, uri: &str, at: Option<Location>) -> Result<(), Error> {
+    if let Some(record) = &at
+        && mirror.put_first_packed(uri, record)?
+    {
+        return Ok(());
+    }
     if let Some(before) = mirror.packed(uri)? {
         mirror.put_superseded(&before.record)?;
     }

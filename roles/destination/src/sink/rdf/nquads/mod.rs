@@ -90,6 +90,10 @@ impl Sink for NQuadsSink {
         BATCH_ITEMS
     }
 
+    fn stores_later(&self) -> bool {
+        true
+    }
+
     fn settle(&self, mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
         self.files.settle(mirror).map(|()| Vec::new())
     }

@@ -12,7 +12,7 @@
 //! resource's URI. Nothing else is changed in a canonical line but for the graph that is added.
 
 use super::super::document::{DIGEST_BYTES, digest_of};
-use super::super::labels::{prefix_of, relabel, unlabel};
+use super::super::labels::{BLANK, prefix_of, relabel, unlabel};
 use memchr::memchr;
 use std::io::{self, BufRead, Write as _};
 
@@ -63,14 +63,18 @@ pub(super) fn write(
     digest: &[u8; DIGEST_BYTES],
     out: &mut Vec<u8>,
 ) {
-    let (prefix, graph) = (prefix_of(uri), graph_end(graph));
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let count = memchr::memchr_iter(b'\n', lines).count();
     out.extend_from_slice(MARK);
     for byte in digest {
-        // Writing into memory cannot fail.
-        let _ = write!(out, "{byte:02x}");
+        out.extend([byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]));
     }
+    // Writing into memory cannot fail.
     let _ = writeln!(out, " {count} <{uri}>");
+    if graph.is_none() && memchr::memmem::find(lines, BLANK).is_none() {
+        return out.extend_from_slice(lines);
+    }
+    let (prefix, graph) = (prefix_of(uri), graph_end(graph));
     for line in lines.split_inclusive(|byte| *byte == b'\n') {
         relabel(line, &prefix, out);
         if !graph.is_empty() {
