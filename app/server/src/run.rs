@@ -318,6 +318,12 @@ async fn published(
     request: &Request<Incoming>,
 ) -> io::Result<Answer> {
     let (site, method, headers) = (&shared.site, request.method(), request.headers());
+    // A feed may be a topic too.
+    if topic::wants_events(headers)
+        && let Some(found) = site.publisher.topic_at(&path)
+    {
+        return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
+    }
     if site.publisher.is_document(&path) {
         let query = request.uri().query();
         return document::answer(site, &shared.single_flight, path, query, method, headers).await;

@@ -5,7 +5,7 @@ use crate::rdf::{Place, TURTLE, descriptions};
 use crate::world::{Source, abreast};
 use abreast_rdf::Syntax;
 use abreast_testkit::folder::{files, paths};
-use abreast_testkit::{Random, eventually, eventually_ok, kills, run, seed};
+use abreast_testkit::{Random, Running, eventually, eventually_ok, kills, run, seed};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -192,4 +192,27 @@ fn complete_after_kills(feed: &str) {
             None => Ok(()),
         }
     });
+}
+
+#[test]
+fn changes_come_as_events_over_change_feeds() {
+    let place = Place::new();
+    place.write("one.ttl", TURTLE);
+    let source = place.serve(0);
+    let copy = place.path("copy");
+    let target = format!("nquads:{}", copy.display());
+    let mut command = sync(&source, EMM, &target);
+    // Polls are too rare to count.
+    command.args(["--follow", "--interval", "1h"]);
+    let _following = Running(command.stdout(Stdio::null()).spawn().unwrap());
+    let follows = |text: &str| {
+        let expected = descriptions(Syntax::Turtle, text);
+        eventually("the copy follows", || copy.exists() && copied(&copy) == expected);
+    };
+    follows(TURTLE);
+    for city in ["Paris", "Berlin", "Rome"] {
+        let changed = TURTLE.replace("London", city);
+        place.write("one.ttl", &changed);
+        follows(&changed);
+    }
 }

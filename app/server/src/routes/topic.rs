@@ -99,7 +99,8 @@ fn answer_with(document: TopicDocument, method: &Method, headers: &HeaderMap) ->
     .answer(method, headers)
 }
 
-fn wants_events(headers: &HeaderMap) -> bool {
+/// Whether the client asks for notifications as they come.
+pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
     headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
         value.split(',').any(|kind| {
             kind.split(';')

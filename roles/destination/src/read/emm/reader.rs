@@ -11,16 +11,17 @@ use crate::package::download::Downloads;
 use crate::plan::changes::{Followed, Seen};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
+use crate::push::Topic;
 use crate::read::descriptions::{
     DescriptionFile, each_description, fetch_sorted, no_temporary, plan_descriptions,
 };
 use crate::read::sets::{choose, name_of};
-use crate::read::{Expecting, Reader, SourceSet, Start};
+use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
 use crate::requests::Requests;
 use crate::state::key;
 use crate::state_folder::StateFolder;
 use abreast_store::mirror::Mirror;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{SyntaxError, Timestamp};
 
 /// The Entry Point.
 const ENTRY: &str = "emm-entry";
@@ -238,6 +239,14 @@ impl Reader for Emm {
     ) -> Result<Vec<SourceSet>, Error> {
         let url = find(requests, options)?.url;
         Ok(vec![SourceSet { name: name_of(&url).to_owned(), url }])
+    }
+
+    /// The Entry Point itself is the topic, if it names hubs in the headers of its answer.
+    fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
+        let topic_in = |_: &[u8], url: &str| -> Result<Option<Topic>, SyntaxError> {
+            Ok(Some(Topic { url: url.to_owned(), hubs: Vec::new() }))
+        };
+        Ok(mirror.meta(ENTRY)?.map(|url| Announcement { url, topic_in }))
     }
 
     fn each_resource(
