@@ -28,8 +28,9 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 18] = [
+const BENCHES: [(&str, &str, Bench); 19] = [
     ("parse", "Reading a Resource List", benches::parse::run),
+    ("entity-patch", "Patches of entities", benches::entity_patch::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
     ("latency", "Mirroring over a 50 ms round trip", benches::latency::run),
