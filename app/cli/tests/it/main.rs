@@ -13,6 +13,7 @@ mod dumps;
 mod failures;
 mod faults;
 mod feeds;
+mod feeds_interop;
 mod follow;
 mod from_dumps;
 mod hostile_text;
