@@ -462,6 +462,7 @@ fn patches_lead_from_each_description_to_the_next() {
         _ => panic!("{path} is elsewhere"),
     };
     assert_eq!(elsewhere("current"), url("patch/14"));
+    assert_eq!(raw(&publisher, "init"), (String::new(), "application/n-quads"));
     assert!(matches!(publisher.document("set/patch/15"), Err(PublishError::NotFound)));
     let other = "set/patch/00000000-0000-8000-8000-000000000001";
     assert!(matches!(publisher.document(other), Err(PublishError::NotFound)));

@@ -4,17 +4,19 @@ use super::activity::Activities;
 use super::pages::{Pages, descriptions};
 use super::paths::Feed;
 use crate::projection::Rendered;
-use crate::projection::sdshare::newest_snapshot;
 use crate::publish::{PublishError, PublishedSet};
 use abreast_core::{ChangeLog, ChangeRecord, Head, Position};
 use abreast_emm::{Profile, write_patch};
 use abreast_rdf::{EntityPatch, PatchBlankNodes};
 use md5::{Digest as _, Md5};
 
+/// Media type of the state before the first patch.
+const N_QUADS: &str = "application/n-quads";
+
 /// A patch of the log of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogPatch {
-    /// That of the first state: a full download.
+    /// The state before the first patch.
     Init,
     /// That of the last change.
     Current,
@@ -119,15 +121,9 @@ pub(super) fn of_log(
 ) -> Result<Rendered, PublishError> {
     let set = feed.set;
     let position = match patch {
+        // The first patch begins with nothing.
         LogPatch::Init => {
-            if let Some(snapshots) = &set.snapshots {
-                snapshots.ask(pages.head());
-            }
-            let (_, files) = newest_snapshot(set).ok_or(PublishError::Making)?;
-            let lines = files.into_iter().find(|(_, media_type)| media_type.ends_with("triples"));
-            return Err(
-                lines.map_or(PublishError::NotFound, |(url, _)| PublishError::Elsewhere(url))
-            );
+            return Ok(Rendered { bytes: Vec::new(), modified: None, content_type: N_QUADS });
         }
         LogPatch::Current => {
             let last = pages.head().position;
