@@ -114,6 +114,9 @@ fn fragments_are_served_and_empty_when_their_resource_is_gone() {
     let tag = page.header("etag");
     let path = "/set/sdshare/fragment/r/a.html";
     assert_eq!(served.ask("GET", path, &[("If-None-Match", &tag)]).status, 304);
+    let refused = served.ask("GET", path, &[("Accept", "application/rdf+xml")]);
+    assert_eq!((refused.status, refused.header("vary").as_str()), (406, "accept"));
+    assert_eq!(served.ask("GET", path, &[("Accept", "text/*, image/png")]).status, 200);
     std::fs::remove_file(world.folder.join("a.html")).unwrap();
     let between = served.get(path);
     assert_eq!((between.status, between.header("retry-after").as_str()), (503, "1"));

@@ -36,6 +36,7 @@ mod packages;
 mod planted;
 mod push;
 mod rdf;
+mod rdf_failures;
 mod reading;
 mod sdshare;
 mod sdshare_source;

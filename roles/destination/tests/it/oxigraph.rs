@@ -55,9 +55,14 @@ fn what_others_stored_in_the_folder_is_kept() {
 fn a_folder_with_other_files_is_left_alone() {
     let (_source, copy) = one();
     std::fs::create_dir_all(copy.folder()).unwrap();
-    std::fs::write(copy.folder().join("report.txt"), "mine").unwrap();
+    let file = copy.folder().join("report.txt");
+    std::fs::write(&file, "mine").unwrap();
     assert_eq!(copy.try_run().code(), "oxigraph.folder");
     assert_eq!(copy.paths(), ["report.txt"]);
+    std::fs::remove_file(file).unwrap();
+    // As a kill leaves a store that is being made.
+    std::fs::write(copy.folder().join("IDENTITY"), "1").unwrap();
+    assert_eq!(copy.run().created, 1);
 }
 
 #[test]

@@ -63,7 +63,7 @@ thread_local! {
     static ENDPOINT: Endpoint = Endpoint::start();
 }
 
-fn endpoint() -> Endpoint {
+pub(crate) fn endpoint() -> Endpoint {
     ENDPOINT.with(Clone::clone)
 }
 
@@ -96,7 +96,7 @@ fn receiver(_: &Path) -> SinkOptions {
     SinkOptions::Push(PushOptions { url: endpoint().push_url(), graph: None })
 }
 
-fn in_receiver(_: &Copy, source: &Source) -> Kept {
+pub(crate) fn in_receiver(_: &Copy, source: &Source) -> Kept {
     let pushed = endpoint().pushed.lock().unwrap().clone();
     let quads = pushed.iter().flat_map(|(resource, body)| {
         let parser = RdfParser::from_format(RdfFormat::NTriples);
@@ -107,7 +107,7 @@ fn in_receiver(_: &Copy, source: &Source) -> Kept {
     as_documents(quads.collect::<Vec<_>>(), source)
 }
 
-fn in_endpoint(_: &Copy, source: &Source) -> Kept {
+pub(crate) fn in_endpoint(_: &Copy, source: &Source) -> Kept {
     as_documents(endpoint().store.iter().map(Result::unwrap), source)
 }
 

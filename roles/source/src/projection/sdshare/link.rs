@@ -184,7 +184,7 @@ fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<Publishe
         set: Arc::clone(set),
         location: Some(uri),
         freshness: Freshness::Revalidate,
-        negotiated: false,
+        negotiated: true,
     })
 }
 

@@ -112,9 +112,7 @@ impl Endpoint {
             let request = Request { post, accept, ..Request::new(url) };
             let response = self.client.send(&request).await?;
             let status = response.status();
-            if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
-                || status == StatusCode::INTERNAL_SERVER_ERROR
-            {
+            if is_refusal(status) || status == StatusCode::INTERNAL_SERVER_ERROR {
                 return Ok(Err((status, message_of(response).await)));
             }
             let mut response = response.require_success()?;
@@ -130,11 +128,22 @@ impl Endpoint {
     }
 }
 
-/// What the server states is wrong: the begin of its answer, on one line.
+/// Whether a request that changes something is not carried out, and will not be when it is repeated.
+/// Such requests do not follow redirects.
+pub(super) fn is_refusal(status: StatusCode) -> bool {
+    status.is_redirection() || status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
+}
+
+/// What the server states is wrong: where it redirects to, or the begin of its answer, on one line.
 pub(super) async fn message_of(mut response: Response) -> String {
     let mut bytes = Vec::new();
-    // What came until it broke off is enough.
-    let _ = response.read_to(&mut bytes, MESSAGE_BYTES).await;
+    if let Some(place) = response.header("location").filter(|_| response.status().is_redirection())
+    {
+        bytes.extend_from_slice(place.as_bytes());
+    } else {
+        // What came until it broke off is enough.
+        let _ = response.read_to(&mut bytes, MESSAGE_BYTES).await;
+    }
     let text = String::from_utf8_lossy(&bytes);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     visible(&line.chars().take(MESSAGE_CHARS).collect::<String>()).to_string()

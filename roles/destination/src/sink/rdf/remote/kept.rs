@@ -46,19 +46,26 @@ impl RemoteKept {
         net: abreast_net::Options,
         mirror: &Mirror,
     ) -> Result<Self, Error> {
-        remote.check(mirror)?;
+        if remote.service != Service::Store {
+            remote.check(mirror)?;
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
             |cause| {
                 Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause)
             },
         )?;
         let client = Remote::client(net);
+        let store = remote.open_store(mirror)?;
+        let graph = match &store {
+            Some(_) => Graph::of_state(mirror)?,
+            None => remote.graph.clone(),
+        };
         Ok(Self {
             service: remote.service,
             singly: Singly::new(client.clone(), remote),
             endpoint: Endpoint::new(client, remote),
-            store: remote.open_store(mirror)?,
-            graph: remote.graph.clone(),
+            store,
+            graph,
             runtime,
             ahead: HashMap::new(),
         })

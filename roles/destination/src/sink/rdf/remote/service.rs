@@ -217,7 +217,11 @@ impl Service {
 
     /// A service that cannot be reached.
     pub(super) fn failed(self, error: &abreast_net::Error) -> Refusal {
-        let exit = if error.is_transient() { ExitCode::Retryable } else { ExitCode::Usage };
+        // Of a server that is out of order, or whose answer has no end.
+        let is_odd = error.status().is_some_and(|status| status >= 500)
+            || error.kind() == abreast_net::ErrorKind::Size;
+        let is_passing = error.is_transient() || is_odd;
+        let exit = if is_passing { ExitCode::Retryable } else { ExitCode::Usage };
         let Words { failed, name, .. } = self.words();
         Refusal::Endpoint(Error::new(failed, exit, format!("cannot use the {name}: {error}")))
     }
@@ -236,6 +240,9 @@ impl Service {
                 ExitCode::Auth,
                 "give credentials for this host, as `--netrc` or in the URL, that may update",
             ),
+            _ if status.is_redirection() => {
+                fatal(code, ExitCode::Usage, "use the address that it leads to")
+            }
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => fatal(
                 code,
                 ExitCode::Usage,

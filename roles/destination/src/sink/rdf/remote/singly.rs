@@ -2,7 +2,7 @@
 //! and SDShare Push, which does the same to an entity.
 
 use super::super::Graph;
-use super::endpoint::{Refusal, message_of};
+use super::endpoint::{Refusal, is_refusal, message_of};
 use super::service::{Remote, Service};
 use abreast_net::{Client, Method, Post, Request, StatusCode};
 use bytes::Bytes;
@@ -63,7 +63,7 @@ impl Singly {
             if lines.is_empty() && matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
                 return Ok(Ok(()));
             }
-            if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS {
+            if is_refusal(status) {
                 return Ok(Err((status, message_of(response).await)));
             }
             // Each may be repeated: it has the whole state.
@@ -93,7 +93,7 @@ impl Singly {
             if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
                 return Ok(Ok(answer));
             }
-            if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS {
+            if is_refusal(status) {
                 return Ok(Err((status, message_of(response).await)));
             }
             response.require_success()?.read_to(&mut answer, ANSWER_BYTES).await?;

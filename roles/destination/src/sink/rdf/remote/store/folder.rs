@@ -39,7 +39,7 @@ pub(super) fn open(folder: &Path, is_known: bool) -> Result<OpenStore, Error> {
             return Err(Error::new("oxigraph.damaged", ExitCode::Io, message).with_help(help));
         }
         let mut entries = std::fs::read_dir(&path).map_err(unusable)?.flatten();
-        if let Some(other) = entries.find(|entry| entry.file_name() != STATE_FOLDER) {
+        if let Some(other) = entries.find(|entry| !is_begin(&entry.file_name().to_string_lossy())) {
             let message = format!(
                 "{} has other files, such as {}, and no store",
                 folder.display(),
@@ -54,6 +54,14 @@ pub(super) fn open(folder: &Path, is_known: bool) -> Result<OpenStore, Error> {
     let store = Arc::new(store.map_err(|cause| cannot_open(folder, cause))?);
     all.insert(path, Arc::downgrade(&store));
     Ok(OpenStore::shared(store))
+}
+
+/// Whether a file is the state, or left of a store by a run that was killed while it made it: there
+/// are no statements in it.
+fn is_begin(name: &str) -> bool {
+    [STATE_FOLDER, "IDENTITY", "LOCK", "LOG"].contains(&name)
+        || ["LOG.old.", "MANIFEST-", "OPTIONS-"].iter().any(|begin| name.starts_with(begin))
+        || Path::new(name).extension().is_some_and(|end| end == "dbtmp")
 }
 
 fn cannot_open(folder: &Path, cause: StorageError) -> Error {
