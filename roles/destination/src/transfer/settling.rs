@@ -236,6 +236,7 @@ impl Pair {
             alternates: Arc::clone(&planner.alternates),
             bodies: Arc::clone(&planner.bodies),
             epoch: 1,
+            is_gone_if_empty: true,
         });
         let sink: Arc<dyn Sink> = Arc::clone(&self.sink) as _;
         let mut transfer =
