@@ -31,6 +31,28 @@ pub enum Error {
         /// What is wrong.
         cause: abreast_rdf::ReadError,
     },
+    /// An input cannot be opened.
+    #[error("cannot read `{name}`")]
+    Open {
+        /// Its name.
+        name: String,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// The name of a file states no syntax.
+    #[error(
+        "{0}: the name has no ending of a known syntax\n  help: .nt, .nq, .ttl, .trig, .rdf, .owl or .jsonld, also with .gz, .bz2, .xz or .zst"
+    )]
+    Unknown(String),
+    /// No statement is in a graph whose statements count.
+    #[error("no statement is in the graph `{graph}` (rdf.graph)\n  help: the graphs with statements are {}", .found.join(", "))]
+    Graph {
+        /// The graph.
+        graph: String,
+        /// Graphs that have statements, not all if there are many.
+        found: Vec<String>,
+    },
     /// Blank nodes cannot get IRIs.
     #[error("{0}")]
     Skolem(String),

@@ -4,6 +4,7 @@ use crate::compressed::unpacked;
 use crate::{Error, LineSorter, SortedStatements};
 use abreast_rdf::{FileSyntax, ReadOptions, Syntax};
 use oxrdf::GraphNameRef;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
@@ -31,22 +32,63 @@ impl SortOptions {
         Self { temporary: temporary.into(), memory: 64 << 20, graphs, stop }
     }
 
-    /// Whether a statement of this graph counts.
-    pub fn counts(&self, graph: GraphNameRef<'_>) -> bool {
-        let is_named = |known: &String| match graph {
-            GraphNameRef::DefaultGraph => known == "default",
-            GraphNameRef::NamedNode(node) => known == node.as_str(),
-            GraphNameRef::BlankNode(_) => false,
-        };
-        self.graphs.is_empty() || self.graphs.iter().any(is_named)
-    }
-
     /// Returns an error when it is to end.
     ///
     /// # Errors
     /// [`Error::Stopped`].
     pub fn check_stop(&self) -> Result<(), Error> {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+    }
+}
+
+/// The statements that count, by their graphs.
+pub struct GraphFilter<'o> {
+    wanted: &'o [String],
+    /// Those of `wanted` that have statements.
+    seen: BTreeSet<&'o str>,
+    others: BTreeSet<String>,
+}
+
+impl<'o> GraphFilter<'o> {
+    /// A filter for all inputs that are read together.
+    pub fn new(options: &'o SortOptions) -> Self {
+        Self { wanted: &options.graphs, seen: BTreeSet::new(), others: BTreeSet::new() }
+    }
+
+    /// Whether a statement of this graph counts.
+    pub fn counts(&mut self, graph: GraphNameRef<'_>) -> bool {
+        if self.wanted.is_empty() {
+            return true;
+        }
+        let name = match graph {
+            GraphNameRef::DefaultGraph => DEFAULT_GRAPH,
+            GraphNameRef::NamedNode(node) => node.as_str(),
+            GraphNameRef::BlankNode(_) => "a blank node",
+        };
+        let wanted = self.wanted.iter().find(|wanted| *wanted == name);
+        if let Some(wanted) = wanted {
+            self.seen.insert(wanted);
+        } else if self.others.len() < MAX_GRAPHS && !self.others.contains(name) {
+            self.others.insert(name.to_owned());
+        }
+        wanted.is_some()
+    }
+
+    /// Checks, when all inputs are read, that each graph that was named has statements: an IRI with a
+    /// misprint would delete everything.
+    ///
+    /// # Errors
+    /// [`Error::Graph`], unless there are no statements at all.
+    pub fn check(self) -> Result<(), Error> {
+        let missing =
+            |graph: &&String| *graph != DEFAULT_GRAPH && !self.seen.contains(graph.as_str());
+        let found =
+            self.seen.iter().map(|graph| (*graph).to_owned()).chain(self.others.iter().cloned());
+        let found: Vec<_> = found.take(MAX_GRAPHS).collect();
+        match self.wanted.iter().find(missing) {
+            Some(graph) if !found.is_empty() => Err(Error::Graph { graph: graph.clone(), found }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -75,24 +117,68 @@ impl Input {
     ///
     /// # Errors
     /// The name is of no known syntax, or the file cannot be opened.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path) -> Result<Self, Error> {
         let name = path.display().to_string();
-        let Some(FileSyntax { syntax, compression }) = Syntax::of_file_name(&name) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, UNKNOWN));
-        };
-        let file = File::open(path)?;
-        let bytes = match compression {
-            None => Bytes::File(file),
-            Some(compression) => Bytes::Stream(
-                unpacked(file, compression)
-                    .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, UNKNOWN))?,
-            ),
-        };
-        Ok(Self { name, syntax, base: None, bytes })
+        let syntax =
+            syntax_of_file(path).map_err(|cause| Error::Open { name: name.clone(), cause })?;
+        match syntax {
+            Some(FileSyntax { syntax, compression: None }) => Self::open_as(path, syntax),
+            Some(FileSyntax { syntax, compression: Some(compression) }) => {
+                let file =
+                    File::open(path).map_err(|cause| Error::Open { name: name.clone(), cause })?;
+                let bytes =
+                    unpacked(file, compression).ok_or_else(|| Error::Unknown(name.clone()))?;
+                Ok(Self { name, syntax, base: None, bytes: Bytes::Stream(bytes) })
+            }
+            None => Err(Error::Unknown(name)),
+        }
+    }
+
+    /// A file of this syntax that is not compressed, whatever its name.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open_as(path: &Path, syntax: Syntax) -> Result<Self, Error> {
+        let name = path.display().to_string();
+        match File::open(path) {
+            Ok(file) => Ok(Self { name, syntax, base: None, bytes: Bytes::File(file) }),
+            Err(cause) => Err(Error::Open { name, cause }),
+        }
     }
 }
 
-const UNKNOWN: &str = "its name has no ending of a known syntax\n  help: .nt, .nq, .ttl, .trig, .rdf, .owl or .jsonld, also with .gz, .bz2, .xz or .zst";
+/// The syntax of a file: by the ending of its name, and of `.xml` by its root.
+///
+/// # Errors
+/// A file of XML cannot be read.
+pub fn syntax_of_file(path: &Path) -> io::Result<Option<FileSyntax>> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if let Some(found) = Syntax::of_file_name(&name) {
+        return Ok(Some(found));
+    }
+    // Compressed or not, it is RDF/XML under another ending.
+    let lower = name.to_ascii_lowercase();
+    let as_rdf = lower.rsplit_once(".xml").map(|(stem, ending)| format!("{stem}.rdf{ending}"));
+    let Some(FileSyntax { compression, .. }) = as_rdf.and_then(|name| Syntax::of_file_name(&name))
+    else {
+        return Ok(None);
+    };
+    let file = File::open(path)?;
+    let mut start = Vec::new();
+    match compression.and_then(|compression| unpacked(file.try_clone().ok()?, compression)) {
+        Some(bytes) => bytes.take(XML_START).read_to_end(&mut start)?,
+        None => file.take(XML_START).read_to_end(&mut start)?,
+    };
+    let is_rdf = abreast_rdf::is_rdf_xml(&start);
+    Ok(is_rdf.then_some(FileSyntax { syntax: Syntax::RdfXml, compression }))
+}
+
+/// The name of the graph of statements in none.
+const DEFAULT_GRAPH: &str = "default";
+/// Graphs named in an error.
+const MAX_GRAPHS: usize = 10;
+/// Bytes of a file of XML in which its root must begin.
+const XML_START: u64 = 64 * 1024;
 
 /// Reads all inputs, and sorts their statements. Nothing of them is used when one is wrong.
 ///
@@ -106,6 +192,7 @@ pub fn sorted(
     let sorter = || LineSorter::new(&options.temporary, options.memory / 2);
     let (mut entities, mut blank) = (sorter(), sorter());
     let mut line = Vec::with_capacity(256);
+    let mut graphs = GraphFilter::new(options);
     for (number, input) in inputs.into_iter().enumerate() {
         let Input { name, syntax, base, bytes } = input;
         // Labels of blank nodes belong to their document.
@@ -128,11 +215,11 @@ pub fn sorted(
             let stopped = options.stop.load(Ordering::Relaxed);
             if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let done = if syntax == Syntax::NTriples && options.counts(GraphNameRef::DefaultGraph) {
+        let done = if syntax == Syntax::NTriples && options.graphs.is_empty() {
             abreast_rdf::read_lines(bytes, &read, &mut push)
         } else {
             abreast_rdf::read(syntax, bytes, &read, &mut |quad| {
-                if !options.counts(quad.graph_name) {
+                if !graphs.counts(quad.graph_name) {
                     return ControlFlow::Continue(());
                 }
                 line.clear();
@@ -147,6 +234,7 @@ pub fn sorted(
         }
         options.check_stop()?;
     }
+    graphs.check()?;
     let (mut file, mut blank) = (entities.finish()?, blank.finish()?);
     file.seek(SeekFrom::End(0))?;
     io::copy(&mut blank, &mut file)?;

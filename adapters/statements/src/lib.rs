@@ -14,7 +14,7 @@ mod sorted;
 pub use compressed::unpacked;
 pub use description::Describer;
 pub use error::Error;
-pub use input::{Bytes, Input, SortOptions, sorted};
+pub use input::{Bytes, GraphFilter, Input, SortOptions, sorted, syntax_of_file};
 pub use order::{LineOrder, compare};
 pub use skolem::skolemized;
 pub use sort::LineSorter;

@@ -572,8 +572,10 @@ impl SetCheck<'_> {
         for (live, counted) in self.live.iter().zip(counted) {
             if (live.resources, live.bytes) != counted {
                 faults.push(format!(
-                    "part {} of the Resource List counts {} resources, there are {}",
-                    live.id, live.resources, counted.0
+                    "part {} of the Resource List counts {}, there are {}",
+                    live.id,
+                    abreast_webtypes::count(live.resources.unsigned_abs(), "resource"),
+                    counted.0
                 ));
             }
         }

@@ -424,6 +424,13 @@ mod tests {
         tasks.clear();
         mirror.fetches_after("", 10, &mut tasks).unwrap();
         assert_eq!(tasks[0].pending.attempts, 1);
+        let changed = |time| Pending { changed: Some(time), ..fetch("http://h/b") };
+        mirror.put_pending(&changed(1)).unwrap();
+        mirror.set_pending_state("http://h/b", PendingState::Failed, true).unwrap();
+        mirror.put_pending(&changed(1)).unwrap();
+        assert!(mirror.is_failed("http://h/b").unwrap(), "the same change is for the next run");
+        mirror.put_pending(&changed(2)).unwrap();
+        assert!(!mirror.is_failed("http://h/b").unwrap());
         mirror.put_pending(&Pending { length: Some(3), ..fetch("http://h/b") }).unwrap();
         tasks.clear();
         mirror.fetches_after("", 10, &mut tasks).unwrap();

@@ -25,15 +25,15 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     /// Write a folder's documents as files, for any web server or bucket
     Build(Box<crate::build::BuildArgs>),
-    /// Copy a published collection into a folder, or bring the copy up to date
+    /// Copy what a Source or an SDShare server publishes, or bring the copy up to date
     Sync(Box<SyncArgs>),
-    /// Compare a copy with its Source; read-only
+    /// Compare a copy with its Source or SDShare server; read-only
     Audit(Box<AuditArgs>),
-    /// Check a Source's documents against the rules of the specifications
+    /// Check the documents of a Source, or the feeds of SDShare, against their specifications
     Validate(Box<crate::validate::ValidateArgs>),
     /// Print what a Source publishes, as a tree
     Explore(Box<crate::explore::ExploreArgs>),
-    /// Record resources stored elsewhere, from lines of JSON, a table or a Sitemap
+    /// Record entities from RDF, or resources stored elsewhere from JSON lines, a table or a Sitemap
     Import(Box<crate::import::ImportArgs>),
     /// Print the change log, one change per line
     Log(Box<crate::log::LogArgs>),
@@ -121,6 +121,9 @@ pub(crate) struct ServeArgs {
     /// Of RDF: give blank nodes of several entities or of none IRIs that begin with this
     #[arg(long, value_name = "URL", value_parser = crate::config::check_base)]
     pub(crate) skolemize: Option<String>,
+    /// Of RDF: resolve relative IRIs in a file against this IRI and the file's path in the folder
+    #[arg(long, value_name = "IRI")]
+    pub(crate) base: Option<String>,
     /// Configuration file, for several sets and all settings
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     pub(crate) config: Option<PathBuf>,

@@ -38,7 +38,7 @@ pages for people. Run it again after changes: they become Change List entries, a
 written. Files of others are never replaced. The state for the next build is in SITE/.abreast (do not
 publish that folder).
 
-Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read, 7 deletions held, 10 locked, 13 disk full, 130 cancelled.";
+Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read or written, 7 deletions held, 10 locked, 13 disk full, 130 cancelled.";
 
 /// A file changed more recently than this is read later, unless it is known that nobody has it
 /// open.
@@ -61,6 +61,9 @@ pub(crate) struct BuildArgs {
     /// Of RDF: give blank nodes of several entities or of none IRIs that begin with this
     #[arg(long, value_name = "URL", value_parser = crate::config::check_base)]
     skolemize: Option<String>,
+    /// Of RDF: resolve relative IRIs in a file against this IRI and the file's path in the folder
+    #[arg(long, value_name = "IRI")]
+    base: Option<String>,
     /// Write the site to this folder; created if missing
     #[arg(long, value_name = "SITE")]
     out: PathBuf,
@@ -194,6 +197,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
             folder: folder.clone(),
             origin: args.origin.clone(),
             skolemize: args.skolemize.clone(),
+            base: args.base.clone(),
             digests: args.digests.clone(),
             follow_links: args.follow_links.then_some(true),
             filter: args.rules.rules.clone(),
@@ -326,6 +330,7 @@ fn read_rdf(
     let mut options = RdfOptions::new(crate::rdf::temporary_folder(stores)?);
     options.digests = origin.digests;
     options.skolemize.clone_from(&origin.skolemize);
+    options.base.clone_from(&origin.base);
     options.sort.graphs.clone_from(&origin.graphs);
     options.confirm_deletions = args.confirm_deletions;
     let record = (!args.reread).then(|| crate::rdf::record_of_files(&options, slug));

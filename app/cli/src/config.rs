@@ -12,7 +12,9 @@ pub(crate) use endpoint::ENDPOINT_KEYS;
 pub(crate) use file::{File, SetFile};
 pub(crate) use keys::{ARCHIVES_KEYS, FILE_KEYS, SET_KEYS, fill_in, set_default_of};
 pub(crate) use listen::check_address;
-pub(crate) use set::{Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig, check_base};
+pub(crate) use set::{
+    Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig, check_base, check_graph, check_iri,
+};
 
 use crate::faults::Fault;
 use anyhow::Result;

@@ -21,7 +21,7 @@ const HELP: &str = "\
 Examples:
   abreast import repository records.ndjson --server http://127.0.0.1:8080/
   abreast import repository sitemap.xml --data /var/lib/abreast
-  abreast import authorities dump.nt.gz --data /var/lib/abreast
+  abreast import authorities dump.nt.gz --data /var/lib/abreast --dry-run
   abreast import authorities --delta today.rdfp --data /var/lib/abreast
   abreast log papers --server https://a.example.org/ | abreast import papers --config /etc/abreast.toml
 
@@ -30,7 +30,7 @@ lastmod, length, type, encoding, hash; sitemap, also a ResourceSync Resource Lis
 With --server changes go through the API of a running server (token: --token-file or ABREAST_TOKEN); with --data or
 --config into a store that no server has open. In a new set they become its base, before its log begins. A batch is
 recorded completely or not at all; a second run records only what is still different.
-RDF is the complete state of a set (docs/rdf.md); with --delta, or --add and --remove, it is a difference, of which all or
+RDF (.nt, .nq, .ttl, .trig, .rdf, .owl, .jsonld, and .xml with the root rdf:RDF, also with .gz, .bz2, .xz or .zst) is the complete state of a set (docs/rdf.md); with --delta, or --add and --remove, it is a difference, of which all or
 nothing is recorded.
 
 Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded before wrong input, 5 try again later,
@@ -87,8 +87,11 @@ pub(crate) struct ImportArgs {
     pub(crate) remove: Vec<PathBuf>,
     /// Of RDF: count only statements of this graph, `default` for those in none; repeatable [default:
     /// all]
-    #[arg(long, value_name = "IRI")]
+    #[arg(long, value_name = "IRI", value_parser = crate::config::check_graph)]
     pub(crate) graph: Vec<String>,
+    /// Of RDF: resolve relative IRIs against this one [default: they are errors]
+    #[arg(long, value_name = "IRI", value_parser = crate::config::check_iri)]
+    pub(crate) base: Option<String>,
     /// Skip statements that are to be removed and are not there
     #[arg(long)]
     pub(crate) lenient: bool,
@@ -98,7 +101,7 @@ pub(crate) struct ImportArgs {
     /// Changes recorded in one transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
-    /// Check the input only
+    /// Check the input, and of RDF report what would change; record nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     /// Print one JSON object as the last line
@@ -173,17 +176,14 @@ fn import_rdf(args: &ImportArgs) -> ExitCode {
             "type": "summary", "entities": report.entities, "created": report.created, "updated": report.updated,
             "deleted": report.deleted, "unchanged": report.unchanged,
             "shared_blank_nodes": report.shared_blank_nodes,
-            "unreached_blank_nodes": report.unreached_blank_nodes, "exit_code": code,
+            "unreached_blank_nodes": report.unreached_blank_nodes, "dry_run": args.dry_run, "exit_code": code,
         });
         crate::terminal::line(&line.to_string());
     } else {
         crate::terminal::line(&format!(
-            "{}: {} new, {} changed, {} deleted, {} unchanged",
-            if report.entities == 1 {
-                "1 entity".to_owned()
-            } else {
-                format!("{} entities", report.entities)
-            },
+            "{}{}: {} new, {} changed, {} deleted, {} unchanged",
+            if args.dry_run { "dry run, nothing was recorded: " } else { "" },
+            count(report.entities, "entity"),
             report.created,
             report.updated,
             report.deleted,
@@ -218,8 +218,10 @@ fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
         total,
     };
     let name = file.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
-    match args.format.unwrap_or_else(|| format_of(args)) {
-        Format::Ndjson => ndjson(input, &name, &mut batches)?,
+    match args.format.or_else(|| format_of(args)).unwrap_or(Format::Ndjson) {
+        Format::Ndjson => {
+            ndjson(input, &name, &mut batches).map_err(|error| unclear(args, error))?;
+        }
         Format::Csv => csv(input, &name, &mut batches)?,
         Format::Sitemap => sitemap(input, &name, &mut batches)?,
         Format::Ntriples
@@ -233,14 +235,31 @@ fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
     batches.log.as_mut().map_or(Ok(()), LogAccess::finish)
 }
 
-fn format_of(args: &ImportArgs) -> Format {
-    let extension = args.files.first().and_then(|path| path.extension()).unwrap_or_default();
+/// The format that the name of the input states, if it states one.
+fn format_of(args: &ImportArgs) -> Option<Format> {
+    let extension = args.files.first()?.extension()?;
     match extension.to_ascii_lowercase().to_str() {
-        Some("csv") => Format::Csv,
-        Some("xml") => Format::Sitemap,
-        _ => Format::Ndjson,
+        Some("csv") => Some(Format::Csv),
+        Some("xml") => Some(Format::Sitemap),
+        Some("ndjson" | "jsonl" | "json") => Some(Format::Ndjson),
+        _ => None,
     }
 }
+
+/// An error in input that was taken for ndjson because nothing states a format.
+fn unclear(args: &ImportArgs, error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<ExitCodeError>() {
+        Ok(error) if args.format.is_none() && format_of(args).is_none() => {
+            let message = format!("{}\n  help: {UNCLEAR}", error.message);
+            ExitCodeError { message, ..error }.into()
+        }
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
+}
+
+const UNCLEAR: &str = "it was read as ndjson, since its name states no format; state it with --format, or by an ending: .ndjson, .csv, \
+    .xml (Sitemap or RDF/XML), or of RDF .nt, .nq, .ttl, .trig, .rdf, .owl, .jsonld";
 
 /// Collects records, and records them together.
 struct Batches<'t> {

@@ -176,6 +176,7 @@ impl SetOpener<'_> {
         options.digests = origin.digests;
         options.hold_deletions = origin.hold_deletions;
         options.skolemize.clone_from(&origin.skolemize);
+        options.base.clone_from(&origin.base);
         options.sort.graphs.clone_from(&origin.graphs);
         let record = Some(crate::rdf::record_of_files(&options, slug));
         let (log, contents) = (Arc::clone(self.log), contents.clone());

@@ -1,21 +1,22 @@
 //! `abreast import` of RDF: files become the complete state of a set of entities.
 
-use crate::config::{Descriptions, File, Origin, ServeConfig, UsageError};
+use crate::config::{Descriptions, File, Origin, RdfOrigin, ServeConfig, UsageError};
 use crate::import::{Format, ImportArgs};
 use crate::log_access::{ExitCodeError, Remote};
 use crate::open_set::open_log;
 use crate::stores::{Stores, Task};
-use abreast_core::{Beginning, ChangeLog as _, Clock as _, NewSet, SetId, SystemClock};
+use abreast_core::{Beginning, ChangeLog, Clock as _, NewSet, SetId, SystemClock};
 use abreast_rdf::Syntax;
 use abreast_source::origin::rdf::{
     Delta, DeltaRow, RdfBytes, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply,
     each_row, replace,
 };
-use abreast_statements::SortOptions;
-use abreast_store::SqliteLog;
+use abreast_statements::{Error, GraphFilter, SortOptions, syntax_of_file};
+use abreast_store::MemoryLog;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Exit code: deletions are held.
@@ -55,9 +56,9 @@ pub(crate) fn syntax_of(format: Format) -> Option<Syntax> {
     }
 }
 
-/// Whether the name of a file is one of RDF.
+/// Whether a file is RDF: by its name, or of XML by its root.
 pub(crate) fn is_rdf(path: &Path) -> bool {
-    Syntax::of_file_name(&path.to_string_lossy()).is_some()
+    matches!(syntax_of_file(path), Ok(Some(_)))
 }
 
 /// Makes files the complete state of a set.
@@ -65,41 +66,37 @@ pub(crate) fn is_rdf(path: &Path) -> bool {
 /// # Errors
 /// The input is wrong, or would delete too much: nothing is recorded then. Or the store fails.
 pub(crate) fn import(args: &ImportArgs) -> Result<RdfReport> {
-    if args.dry_run {
-        bail!(UsageError("`--dry-run` is not known for RDF (help: leave it out)".into()));
-    }
     if let Some(server) = &args.log.server {
         return send(args, server);
     }
-    let Opened { stores, log, set, digests, skolemize, graphs } = open(args)?;
+    let Opened { stores, log, set, digests, skolemize, base, graphs } = open(args)?;
+    let base = args.base.clone().or(base);
     let contents = stores.contents()?;
     let mut options = RdfOptions::new(temporary_folder(&stores)?);
     options.confirm_deletions = args.confirm_deletions;
+    options.dry_run = args.dry_run;
     options.digests = digests;
     options.skolemize = args.skolemize.clone().or(skolemize);
     options.sort.graphs = if args.graph.is_empty() { graphs } else { args.graph.clone() };
-    let target = RdfTarget { log: &log, set, contents: &contents, options: &options };
+    let target = RdfTarget { log: &*log, set, contents: &contents, options: &options };
     if args.is_delta() {
-        let report =
-            apply(target, deltas(args), args.lenient, SystemClock.now()).map_err(refused)?;
+        let report = apply(target, deltas(args, base.as_deref()), args.lenient, SystemClock.now())
+            .map_err(refused)?;
         report.warn();
         return Ok(report);
     }
-    let report = replace(target, inputs(args)?, SystemClock.now()).map_err(refused)?;
+    let report =
+        replace(target, inputs(args, base.as_deref())?, SystemClock.now()).map_err(refused)?;
     report.warn();
     Ok(report)
 }
 
-fn input(path: &Path, format: Option<Format>) -> std::io::Result<RdfInput> {
-    match format.and_then(syntax_of) {
-        None => RdfInput::open(path),
-        Some(syntax) => Ok(RdfInput {
-            name: path.display().to_string(),
-            syntax,
-            base: None,
-            bytes: RdfBytes::File(std::fs::File::open(path)?),
-        }),
-    }
+fn input(path: &Path, args: &ImportArgs, base: Option<&str>) -> Result<RdfInput, Error> {
+    let input = match args.format.and_then(syntax_of) {
+        None => RdfInput::open(path)?,
+        Some(syntax) => RdfInput::open_as(path, syntax)?,
+    };
+    Ok(RdfInput { base: base.map(str::to_owned), ..input })
 }
 
 /// Sends the complete state, or a difference, to a running server.
@@ -115,7 +112,8 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
     }
     let mut sort = SortOptions::new("");
     sort.graphs.clone_from(&args.graph);
-    let mut body = Vec::new();
+    let mut graphs = GraphFilter::new(&sort);
+    let (mut body, base) = (Vec::new(), args.base.as_deref());
     let add = |body: &mut Vec<u8>, sign: &[u8], statement: &[u8]| {
         if body.len() + statement.len() > SENT_BYTES {
             return Err(std::io::Error::other(TOO_LARGE));
@@ -127,9 +125,9 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
     };
     let (query, content_type, retries) = if args.is_delta() {
         body.extend_from_slice(b"TX .\n");
-        for (number, delta) in deltas(args).enumerate() {
+        for (number, delta) in deltas(args, base).enumerate() {
             let mut begin = body.len();
-            each_row(delta?, number as u64, &sort, &mut |row| match row {
+            each_row(opened(delta)?, number as u64, &mut graphs, &mut |row| match row {
                 DeltaRow::Add(statement) => add(&mut body, b"A ", statement),
                 DeltaRow::Remove(statement) => add(&mut body, b"D ", statement),
                 DeltaRow::Begin => {
@@ -148,8 +146,9 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
         // Sent again after it was recorded, it would not apply.
         (query, rdf_patch::MEDIA_TYPE, u32::from(args.lenient) * 5)
     } else {
-        for (number, input) in inputs(args)?.into_iter().enumerate() {
-            each_row(Delta::Add(input?), number as u64, &sort, &mut |row| match row {
+        for (number, input) in inputs(args, base)?.into_iter().enumerate() {
+            let add_all = Delta::Add(opened(input)?);
+            each_row(add_all, number as u64, &mut graphs, &mut |row| match row {
                 DeltaRow::Add(statement) => add(&mut body, b"", statement),
                 _ => Ok(()),
             })
@@ -157,8 +156,10 @@ fn send(args: &ImportArgs, server: &str) -> Result<RdfReport> {
         }
         ("as=state", "application/n-triples", 5)
     };
+    graphs.check().map_err(|error| refused(error.into()))?;
     let server = Remote::new(&args.log, server, &args.set, ANSWER_TIME)?.with_retries(retries);
-    let answer: Answer = server.import(query, content_type, body)?;
+    let query = format!("{query}{}", if args.dry_run { "&dry-run=true" } else { "" });
+    let answer: Answer = server.import(&query, content_type, body)?;
     Ok(RdfReport {
         entities: answer.entities,
         created: answer.created,
@@ -184,18 +185,25 @@ struct Answer {
 }
 
 /// The inputs of a complete state.
-fn inputs(args: &ImportArgs) -> Result<Vec<std::io::Result<RdfInput>>> {
+fn inputs(args: &ImportArgs, base: Option<&str>) -> Result<Vec<Result<RdfInput, Error>>> {
     Ok(match args.files.as_slice() {
-        [] => vec![Ok(standard_input(args.format)?)],
-        files => files.iter().map(|path| input(path, args.format)).collect(),
+        [] => vec![Ok(standard_input(args.format, base)?)],
+        files => files.iter().map(|path| input(path, args, base)).collect(),
     })
 }
 
+fn opened<T>(input: Result<T, Error>) -> Result<T> {
+    input.map_err(|error| refused(error.into()))
+}
+
 /// The inputs of a delta, in the order in which they apply: removals first.
-fn deltas(args: &ImportArgs) -> impl Iterator<Item = std::io::Result<Delta>> {
+fn deltas<'a>(
+    args: &'a ImportArgs,
+    base: Option<&'a str>,
+) -> impl Iterator<Item = Result<Delta, Error>> + 'a {
     let patches = args.files.iter().map(|path| patch(path).map(Delta::Patch));
-    let removed = args.remove.iter().map(|path| input(path, args.format).map(Delta::Remove));
-    let added = args.add.iter().map(|path| input(path, args.format).map(Delta::Add));
+    let removed = args.remove.iter().map(move |path| input(path, args, base).map(Delta::Remove));
+    let added = args.add.iter().map(move |path| input(path, args, base).map(Delta::Add));
     let from_input = || {
         let bytes = RdfBytes::Stream(Box::new(std::io::stdin()));
         let name = "standard input".to_owned();
@@ -206,24 +214,22 @@ fn deltas(args: &ImportArgs) -> impl Iterator<Item = std::io::Result<Delta>> {
 }
 
 /// A file of RDF Patch, perhaps compressed.
-fn patch(path: &Path) -> std::io::Result<RdfInput> {
-    let file = std::fs::File::open(path)?;
+fn patch(path: &Path) -> Result<RdfInput, Error> {
+    let input = RdfInput::open_as(path, Syntax::NQuads)?;
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-    let bytes = match ending.as_str() {
-        "gz" | "bz2" | "xz" | "zst" => abreast_statements::unpacked(file, &ending),
-        _ => None,
-    };
-    let bytes = match bytes {
-        Some(bytes) => RdfBytes::Stream(bytes),
-        None => RdfBytes::File(std::fs::File::open(path)?),
-    };
-    Ok(RdfInput { name: path.display().to_string(), syntax: Syntax::NQuads, base: None, bytes })
+    let RdfBytes::File(file) = &input.bytes else { return Ok(input) };
+    let file = file.try_clone().map_err(|cause| Error::Open { name: input.name.clone(), cause })?;
+    Ok(match abreast_statements::unpacked(file, &ending) {
+        Some(bytes) => RdfInput { bytes: RdfBytes::Stream(bytes), ..input },
+        None => input,
+    })
 }
 
-fn standard_input(format: Option<Format>) -> Result<RdfInput> {
+fn standard_input(format: Option<Format>, base: Option<&str>) -> Result<RdfInput> {
     let syntax = format.and_then(syntax_of).context("standard input has no name")?;
     let bytes = RdfBytes::Stream(Box::new(std::io::stdin()));
-    Ok(RdfInput { name: "standard input".to_owned(), syntax, base: None, bytes })
+    let base = base.map(str::to_owned);
+    Ok(RdfInput { name: "standard input".to_owned(), syntax, base, bytes })
 }
 
 /// The error of a command, with its exit code.
@@ -245,10 +251,11 @@ pub(crate) fn refused(error: RdfError) -> anyhow::Error {
 
 struct Opened {
     stores: Stores,
-    log: SqliteLog,
+    log: Arc<dyn ChangeLog>,
     set: SetId,
     digests: abreast_source::DigestPolicy,
     skolemize: Option<String>,
+    base: Option<String>,
     graphs: Vec<String>,
 }
 
@@ -276,12 +283,13 @@ fn open(args: &ImportArgs) -> Result<Opened> {
             )));
         }
         let mut stores = Stores::open(&config.data, Task::Record)?;
-        let log = stores.log()?;
-        let id = open_log(&log, set)?;
-        stores.keep();
-        let (digests, skolemize) = (origin.digests, origin.skolemize.clone());
-        let graphs = origin.graphs.clone();
-        return Ok(Opened { stores, log, set: id, digests, skolemize, graphs });
+        let log = log_of(args, &stores)?;
+        let id = open_log(&*log, set)?;
+        if !args.dry_run {
+            stores.keep();
+        }
+        let RdfOrigin { digests, skolemize, base, graphs, .. } = origin.clone();
+        return Ok(Opened { stores, log, set: id, digests, skolemize, base, graphs });
     }
     let Some(data) = &args.log.data else {
         bail!(UsageError(
@@ -289,13 +297,25 @@ fn open(args: &ImportArgs) -> Result<Opened> {
         ));
     };
     let mut stores = Stores::open(data, Task::Record)?;
-    let log = stores.log()?;
+    let log = log_of(args, &stores)?;
     let new = NewSet { slug: args.set.clone(), beginning: Beginning::Log, ..NewSet::default() };
     let id = log
         .open_set(&new)
         .with_context(|| format!("cannot import RDF into the set `{}`", args.set))?
         .id;
-    stores.keep();
+    if !args.dry_run {
+        stores.keep();
+    }
     let digests = abreast_source::DigestPolicy::default();
-    Ok(Opened { stores, log, set: id, digests, skolemize: None, graphs: Vec::new() })
+    Ok(Opened { stores, log, set: id, digests, skolemize: None, base: None, graphs: Vec::new() })
+}
+
+/// The log with the set. In a dry run, a set that is not there is an empty one in memory, and a
+/// store that is made for it is removed at the end.
+fn log_of(args: &ImportArgs, stores: &Stores) -> Result<Arc<dyn ChangeLog>> {
+    let log = stores.log()?;
+    if args.dry_run && log.find_set(&args.set)?.is_none() {
+        return Ok(Arc::new(MemoryLog::new(Arc::new(SystemClock))));
+    }
+    Ok(Arc::new(log))
 }

@@ -51,6 +51,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
             filter: args.rules.rules.clone(),
             origin: args.origin.clone(),
             skolemize: args.skolemize.clone(),
+            base: args.base.clone(),
             folder: args.folder.clone().unwrap_or_default(),
             digests: args.digests.clone(),
             debounce: args.debounce.clone(),

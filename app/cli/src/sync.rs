@@ -285,7 +285,7 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
                     if let Some(help) =
                         repair_of(&report, &given_as(name.as_deref(), config, &args.mirror))
                     {
-                        whole.print_line(&help);
+                        help.lines().for_each(|line| whole.print_line(line));
                     }
                 }
                 code

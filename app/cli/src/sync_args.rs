@@ -20,9 +20,10 @@ Examples:
   abreast sync --config /etc/abreast.toml papers
   abreast sync https://papers.example.org/ warc:./archive
   abreast sync https://papers.example.org/ - --state ./state | my-indexer
-  abreast sync https://authorities.example.org/ nquads:./graph
+  abreast sync https://authorities.example.org/sdshare nquads:./graph
 
-URL may be any ResourceSync document, a page that links to one, or a site's root. The first run copies everything, later
+URL may be any ResourceSync document, a page that links to one, or a site's root; or an overview or collection of SDShare, or one of
+its feeds. The first run copies everything, later
 runs apply changes. A file appears under its name only when it is complete and verified; files that others put
 into the folder are never deleted; a locally changed file is moved to .abreast/backup before it is replaced.
 A folder whose name has a colon is written with its path: ./warc:x.
@@ -34,9 +35,10 @@ connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not aut
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MirrorArgs {
     /// Any address of the Source and the copy: a folder, warc:DIR for WARC files,
-    /// s3://BUCKET/PREFIX, nquads:DIR for files of N-Quads, oxigraph:DIR for a store of Oxigraph, sparql:URL for a SPARQL endpoint,
-    /// graphstore:URL for a graph store, push:URL for a receiver of SDShare Push, set:NAME for the folder of a set in the configuration of `abreast serve`, to be published
-    /// again, or - for lines on standard output; with --config, names of jobs
+    /// s3://BUCKET/PREFIX, nquads:DIR for files of N-Quads, oxigraph:DIR for a store of Oxigraph,
+    /// sparql:URL for a SPARQL endpoint, graphstore:URL for a graph store, push:URL for a receiver of
+    /// SDShare Push, set:NAME for the folder of a set in the configuration of `abreast serve`, to be
+    /// published again, or - for lines on standard output; with --config, names of jobs
     #[arg(value_name = "URL FOLDER | JOB", required_unless_present_any = ["config", "all"])]
     pub(crate) places: Vec<String>,
     /// Read jobs from a configuration file, each a `[[mirror]]`; options given here take precedence
@@ -152,8 +154,9 @@ const AUDIT_HELP: &str = "\
 Examples:
   abreast audit https://papers.example.org/ ./papers
   abreast audit https://papers.example.org/ ./papers --full --json
+  abreast audit https://authorities.example.org/sdshare nquads:./graph
 
-Read-only. Exit code 0: the copy equals the Source; 1: it differs; `abreast sync URL FOLDER --baseline` repairs it.";
+URL and TARGET are those of `abreast sync`. Read-only. Exit code 0: the copy equals the Source; 1: it differs; `abreast sync URL FOLDER --baseline` repairs it.";
 
 /// Options of `audit`.
 #[derive(Clone, Debug, Args)]

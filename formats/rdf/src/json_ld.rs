@@ -7,12 +7,16 @@ use crate::term_chains;
 use abreast_webtypes::excerpt;
 use memchr::{memchr_iter, memmem, memrchr};
 use oxjsonld::{JsonLdParser, JsonLdRemoteDocument, JsonLdSyntaxError};
+use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Brackets inside each other, whatever the options allow.
 const MAX_DEPTH: usize = 128;
 
+/// The base where there is none: the parser leaves statements with relative IRIs out without notice.
+const NO_BASE: &str = "abreast-no-base://document/";
+const BASE_HELP: &str = "write it in full, or state `@base` in `@context`";
 const CONTEXT_HELP: &str =
     "copy the terms of the context into `@context` of the document, or add it to those at hand";
 
@@ -37,12 +41,11 @@ pub(crate) fn read(
     let depth = options.limits.depth.min(MAX_DEPTH);
     Brackets::json(ReadLimits { depth, ..options.limits }).feed(&document)?;
     term_chains::check(&document)?;
-    let mut parser = JsonLdParser::new();
-    if let Some(base) = options.base_iri()? {
-        parser = parser
-            .with_base_iri(base.into_inner())
-            .map_err(|error| ReadError::new("rdf.iri", (0, 0), error.to_string(), None))?;
-    }
+    let base = options.base_iri()?;
+    let has_base = base.is_some();
+    let parser = JsonLdParser::new()
+        .with_base_iri(base.map_or_else(|| NO_BASE.to_owned(), oxiri::Iri::into_inner))
+        .map_err(|error| ReadError::new("rdf.iri", (0, 0), error.to_string(), None))?;
     let missing = Arc::new(Mutex::new(None));
     let noted = Arc::clone(&missing);
     let contexts = options.contexts.clone();
@@ -61,11 +64,40 @@ pub(crate) fn read(
             let missing = missing.lock().unwrap_or_else(PoisonError::into_inner).take();
             fault(&error, missing.as_deref(), &document)
         })?;
+        if !has_base && let Some(iri) = relative(quad.as_ref()) {
+            let place = memmem::find(&document, format!("\"{iri}\"").as_bytes())
+                .map_or((0, 0), |at| place(&document[..at]));
+            let message = format!("the IRI `{}` is relative, and there is no base", excerpt(iri));
+            return Err(ReadError::new("rdf.iri", place, message, Some(BASE_HELP)));
+        }
         if visit(quad.as_ref()).is_break() {
             break;
         }
     }
     Ok(())
+}
+
+/// An IRI of a statement that was relative, as it was written in most cases.
+fn relative(quad: QuadRef<'_>) -> Option<&str> {
+    let subject = match quad.subject {
+        NamedOrBlankNodeRef::NamedNode(node) => without_base(node),
+        NamedOrBlankNodeRef::BlankNode(_) => None,
+    };
+    let object = match quad.object {
+        TermRef::NamedNode(node) => without_base(node),
+        TermRef::Literal(literal) => without_base(literal.datatype()),
+        TermRef::BlankNode(_) => None,
+    };
+    let graph = match quad.graph_name {
+        GraphNameRef::NamedNode(node) => without_base(node),
+        _ => None,
+    };
+    subject.or_else(|| without_base(quad.predicate)).or(object).or(graph)
+}
+
+fn without_base(node: NamedNodeRef<'_>) -> Option<&str> {
+    let rest = node.as_str().strip_prefix("abreast-no-base:")?;
+    Some(rest.strip_prefix("//document/").unwrap_or(rest))
 }
 
 fn fault(error: &JsonLdSyntaxError, missing: Option<&str>, document: &[u8]) -> ReadError {

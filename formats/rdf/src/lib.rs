@@ -42,7 +42,7 @@ pub use read_error::ReadError;
 pub use skolem::{SkolemError, skolemize, unskolemize};
 pub use statement::{Statement, StatementError, TermText, is_iri, statements, write_statement};
 pub use summary::{MAX_CLASSES, MAX_LABEL_LENGTH, Summary, labels, summary};
-pub use syntax::{FileSyntax, Syntax};
+pub use syntax::{FileSyntax, Syntax, is_rdf_xml};
 pub use write::{
     CannotWrite, InvalidPrefix, Prefixes, WriteError, WriteOptions, Writer, can_write, write,
 };

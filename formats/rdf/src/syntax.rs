@@ -1,5 +1,6 @@
 //! The syntaxes of RDF: media types and file names.
 
+use memchr::memmem;
 use std::fmt;
 
 /// A syntax that can be read and written.
@@ -118,6 +119,30 @@ impl Syntax {
     }
 }
 
+/// Whether this is the beginning of a document of RDF/XML, by its root: `rdf:RDF`, with any prefix.
+/// A document whose root is its only node is not recognised.
+pub fn is_rdf_xml(start: &[u8]) -> bool {
+    let mut rest = start;
+    while let Some(at) = memchr::memchr(b'<', rest) {
+        rest = &rest[at..];
+        let end = match rest {
+            [_, b'!', b'-', b'-', ..] => memmem::find(rest, b"-->"),
+            // Declarations in a DOCTYPE begin alike, and are passed one by one.
+            [_, b'!' | b'?', ..] => Some(1),
+            _ => {
+                let name = rest[1..].split(|byte| b" \t\r\n/>".contains(byte)).next();
+                let local = name.and_then(|name| name.rsplit(|byte| *byte == b':').next());
+                return local == Some(b"RDF") && memmem::find(start, RDF_NS).is_some();
+            }
+        };
+        let Some(end) = end else { return false };
+        rest = &rest[end..];
+    }
+    false
+}
+
+const RDF_NS: &[u8] = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+
 impl fmt::Display for Syntax {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -142,6 +167,24 @@ mod tests {
         }
         let plain = Syntax::of_sdshare_media_type("text/plain;charset=utf-8");
         assert_eq!(plain, Some(Syntax::NTriples));
+    }
+
+    #[test]
+    fn documents_of_rdf_xml_are_known_by_their_root() {
+        let ns = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+        for start in [
+            format!("<rdf:RDF xmlns:rdf=\"{ns}\">"),
+            format!("\u{feff}<?xml version='1.0'?>\n<!-- <a> -->\n<RDF xmlns='{ns}'/>"),
+            format!("<!DOCTYPE rdf:RDF [<!ENTITY rdf \"{ns}\">]><rdf:RDF xmlns:rdf=\"&rdf;\">"),
+        ] {
+            assert!(is_rdf_xml(start.as_bytes()), "{start}");
+        }
+        for start in
+            ["", "RDF", "<", "<!-- x", "<?xml version='1.0'?><urlset>", "<rdf:RDF>", "<RDF"]
+        {
+            assert!(!is_rdf_xml(start.as_bytes()), "{start}");
+        }
+        assert!(!is_rdf_xml(format!("<a xmlns:rdf='{ns}'><rdf:RDF/></a>").as_bytes()));
     }
 
     #[test]

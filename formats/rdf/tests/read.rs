@@ -155,6 +155,30 @@ fn relative_iris_need_a_base() {
 }
 
 #[test]
+fn relative_iris_of_json_ld_are_refused_without_a_base() {
+    for (document, place) in [
+        (r#"{"@id": "a", "http://e/p": "v"}"#, (1, 9)),
+        // Resolved, it is not what is written.
+        (r#"{"@id": "http://e/a", "http://e/p": {"@id": "../b"}}"#, (0, 0)),
+        (r#"{"@id": "http://e/a", "http://e/p": {"@id": "//b/c"}}"#, (1, 45)),
+        (r#"{"@id": "http://e/a", "@type": "Person"}"#, (1, 32)),
+        (r#"{"@id": "g", "@graph": [{"@id": "http://e/a", "http://e/p": "v"}]}"#, (1, 9)),
+    ] {
+        let (code, line, column) = refused(Syntax::JsonLd, document);
+        assert_eq!((code.as_str(), (line, column)), ("rdf.iri", place), "{document}");
+    }
+    let document =
+        r#"{"@context": {"@base": "http://e/"}, "@id": "a", "http://e/p": "v", "note": 1}"#;
+    let mut seen = Vec::new();
+    read(Syntax::JsonLd, document.as_bytes(), &ReadOptions::default(), &mut |quad| {
+        seen.push(quad.to_string());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(seen, ["<http://e/a> <http://e/p> \"v\""]);
+}
+
+#[test]
 fn long_tokens_and_deep_nesting_are_refused() {
     let mut limits = ReadLimits::default();
     limits.token_length = 300 << 10;

@@ -19,6 +19,6 @@ pub use relation::{
     ATOM_MEDIA_TYPE, ATOM_NAMESPACE, CATEGORIES, Relation, SDSHARE_2010_NAMESPACE,
     SDSHARE_NAMESPACE,
 };
-pub use since::{SinceError, parse_since, since_in_query, with_since};
+pub use since::{SinceError, parse_since, since_in_query, with_since, without_since};
 pub use time::{STAMP_LENGTH, stamp, write_stamp};
 pub use write::{write_end, write_entry, write_feed};

@@ -74,6 +74,16 @@ fn query_values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, 
 /// assert_eq!(url, "http://example.org/feed?id=7&since=1970-01-01T00:00:01.000000Z");
 /// ```
 pub fn with_since(feed: &str, since: Timestamp) -> String {
+    let mut out = without_since(feed);
+    out.push(if out.contains('?') { '&' } else { '?' });
+    out.push_str("since=");
+    out.push_str(&stamp(since));
+    out
+}
+
+/// The address of a fragments feed for all fragments: without `since`, and without a fragment of its
+/// own.
+pub fn without_since(feed: &str) -> String {
     let feed = abreast_webtypes::without_fragment(feed);
     let (address, query) = feed.split_once('?').unwrap_or((feed, ""));
     let mut out = String::with_capacity(feed.len() + 40);
@@ -86,9 +96,6 @@ pub fn with_since(feed: &str, since: Timestamp) -> String {
         out.push_str(pair);
         separator = '&';
     }
-    out.push(separator);
-    out.push_str("since=");
-    out.push_str(&stamp(since));
     out
 }
 
@@ -155,6 +162,9 @@ mod tests {
             ("http://e.org/f#x?y", format!("http://e.org/f?{text}")),
         ] {
             assert_eq!(with_since(feed, time), expected);
+            let without =
+                expected.replace(&format!("?{text}"), "").replace(&format!("&{text}"), "");
+            assert_eq!(without_since(&expected), without);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{is_distrusted, plan_again, read_back};
+use crate::sink::warc::{forget_beyond, whole_length, write_error};
 use crate::state::{DATABASE, LOCK, folder_of, state_elsewhere};
 use crate::state_folder::make_folder;
 use abreast_folder::{Folder, Locked};
@@ -201,7 +202,17 @@ pub fn repair_copy(
             steps.push(format!("remove {} that killed runs left", count(leftovers, "file")));
         }
     }
-    let cut = if kind == "nquads" { short_segments(folder, &mirror)? } else { Vec::new() };
+    let archive = folder.join(crate::sink::warc::ARCHIVE);
+    let mut cut = match kind.as_str() {
+        "nquads" => short_segments(folder, &mirror)?,
+        "warc" => short_segments(&archive, &mirror)?,
+        _ => Vec::new(),
+    };
+    if kind == "warc" {
+        for (segment, length) in &mut cut {
+            *length = whole_length(&archive.join(&segment.name)).map_err(write_error)?;
+        }
+    }
     let faults = !bad.is_empty() || !cut.is_empty();
     if faults && !dry_run {
         mirror.begin()?;
@@ -209,7 +220,11 @@ pub fn repair_copy(
             plan_again(&mirror, row)?;
         }
         for (segment, length) in &cut {
-            mirror.cut_segment(segment.number, *length)?;
+            if kind == "warc" {
+                forget_beyond(folder, &place.state, &mirror, (segment, *length))?;
+            } else {
+                mirror.cut_segment(segment.number, *length)?;
+            }
         }
         mirror.commit()?;
     }

@@ -107,6 +107,11 @@ const FILE_SUFFIX: &str = ".nt";
 
 /// Begins the path of an entity outside the namespace.
 const OUTSIDE: &str = "!iri";
+/// Begins the rest of a segment that is too long for a file's name. A `!` before an escaped segment
+/// is followed by nothing, `.`, `..` or another one.
+const CONTINUED: &str = "!-";
+/// Bytes of a segment in one file's name; the rest of 255 is for what is added.
+const MAX_PIECE: usize = 250;
 
 impl Naming {
     /// With URIs of the set's resources that begin so, ending in `/`.
@@ -206,7 +211,8 @@ impl Naming {
 impl EntityPaths {
     /// Appends the path of an entity: its IRI behind the namespace, or all of it behind `!iri`.
     /// Segments that a path may not have everywhere (none, `.`, `..`) follow a `!`; those that a
-    /// file's name could be as well are followed by one.
+    /// file's name could be as well are followed by one; those too long for a file's name continue
+    /// in folders.
     fn write(&self, iri: &str, out: &mut String) {
         let rest = match iri.strip_prefix(&self.namespace) {
             Some(rest) if !self.namespace.is_empty() && !rest.is_empty() => rest,
@@ -216,20 +222,39 @@ impl EntityPaths {
                 iri
             }
         };
-        let mut segments = rest.split('/').peekable();
-        while let Some(segment) = segments.next() {
-            if matches!(segment, "" | "." | "..") || segment.starts_with('!') {
+        let mut pieces = rest.split('/').flat_map(|segment| self.pieces(segment)).peekable();
+        while let Some((is_first, piece)) = pieces.next() {
+            if !is_first {
+                out.push_str(CONTINUED);
+            } else if matches!(piece, "" | "." | "..") || piece.starts_with('!') {
                 out.push('!');
             }
-            abreast_webtypes::encode_segment(segment.as_bytes(), out);
-            if segments.peek().is_some() {
-                if self.is_file_name(segment) {
+            abreast_webtypes::encode_segment(piece.as_bytes(), out);
+            if pieces.peek().is_some() {
+                if self.is_file_name(piece) {
                     out.push('!');
                 }
                 out.push('/');
             }
         }
         out.push_str(self.suffix);
+    }
+
+    /// A segment in parts that a file's name has room for, and whether each is the first.
+    fn pieces<'a>(&self, segment: &'a str) -> impl Iterator<Item = (bool, &'a str)> {
+        let max = if self.suffix.is_empty() { usize::MAX } else { MAX_PIECE };
+        let mut rest = Some(segment);
+        let mut is_first = true;
+        std::iter::from_fn(move || {
+            let text = rest?;
+            let mut end = text.len().min(max);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            let (piece, after) = text.split_at(end);
+            rest = (!after.is_empty()).then_some(after);
+            Some((std::mem::take(&mut is_first), piece))
+        })
     }
 
     /// The IRI of the entity with this path.
@@ -241,19 +266,20 @@ impl EntityPaths {
             None if self.namespace.is_empty() => return None,
             None => (self.namespace.clone(), path),
         };
-        let mut segments = rest.split('/').peekable();
-        while let Some(segment) = segments.next() {
+        let mut segments = rest.split('/').enumerate().peekable();
+        while let Some((number, segment)) = segments.next() {
             let decoded = abreast_webtypes::decode_segment(segment.as_bytes());
             let decoded = String::from_utf8(decoded).ok()?;
-            let mut text = decoded.strip_prefix('!').unwrap_or(&decoded);
+            let continued = decoded.strip_prefix(CONTINUED).filter(|_| !self.suffix.is_empty());
+            let mut text = continued.or(decoded.strip_prefix('!')).unwrap_or(&decoded);
             let is_last = segments.peek().is_none();
             if !is_last && self.is_file_name(text) {
                 text = text.strip_suffix('!')?;
             }
-            iri.push_str(text);
-            if !is_last {
+            if number > 0 && continued.is_none() {
                 iri.push('/');
             }
+            iri.push_str(text);
         }
         Some(iri)
     }
@@ -343,15 +369,24 @@ mod tests {
             "http://id.example/http://id.example/a",
             "tag:x,2026:/",
         ];
+        let long = ["a".repeat(250), "\u{e9}".repeat(400), "!.nt".repeat(200), "./".repeat(300)]
+            .map(|segment| ["", "/x", "!"].map(|end| format!("http://id.example/{segment}{end}")));
+        let iris: Vec<_> =
+            iris.into_iter().chain(long.iter().flatten().map(String::as_str)).collect();
         for namespace in
             ["", "http://id.example/", "http://id.example", "urn:isbn:", "http://id.example/a"]
         {
             let naming = Naming::new("https://example.org/set/r/").of_entities(namespace);
             for naming in [naming.clone(), naming.in_files()] {
                 let mut addresses = std::collections::BTreeSet::new();
-                for iri in iris {
+                for &iri in &iris {
                     let address = naming.uri(iri);
                     let path = address.strip_prefix("https://example.org/set/r/").unwrap();
+                    let is_file = naming.entities.as_ref().unwrap().suffix == FILE_SUFFIX;
+                    let names = path_of(path);
+                    assert!(
+                        !is_file || names.split(|byte| *byte == b'/').all(|name| name.len() < 256)
+                    );
                     assert!(path.split('/').all(|part| !["", ".", ".."].contains(&part)), "{path}");
                     assert!(path.is_ascii() && !path.contains("%2F"), "{path}");
                     assert_eq!(naming.key_at(path).as_deref(), Some(iri), "{path}");

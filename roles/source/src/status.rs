@@ -5,6 +5,9 @@ use abreast_folder::Folder;
 use abreast_webtypes::Timestamp;
 use std::sync::Mutex;
 
+/// Most problems that are kept as text.
+const MAX_TEXTS: usize = 10;
+
 /// The state of a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WatchState {
@@ -32,6 +35,7 @@ struct Inner {
     state: WatchState,
     last_scan: Option<Timestamp>,
     problems: u64,
+    problem_texts: Vec<String>,
     folder: Option<Folder>,
     held: Option<Held>,
     /// Of sets of entities: blank nodes of several entities, and of none.
@@ -55,6 +59,11 @@ impl WatchStatus {
     /// Files and folders that the last full scan could not read.
     pub fn problems(&self) -> u64 {
         self.lock().problems
+    }
+
+    /// What these problems are; some of them, if there are many.
+    pub fn problem_texts(&self) -> Vec<String> {
+        self.lock().problem_texts.clone()
     }
 
     /// The folder as it was last read. Another one may take its place and be read from then on.
@@ -119,10 +128,12 @@ impl WatchStatus {
         }
     }
 
-    pub(crate) fn scanned(&self, at: Timestamp, problems: u64) {
+    pub(crate) fn scanned(&self, at: Timestamp, problems: u64, mut texts: Vec<String>) {
+        texts.truncate(MAX_TEXTS);
         let mut inner = self.lock();
         inner.last_scan = Some(at);
         inner.problems = problems;
+        inner.problem_texts = texts;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {

@@ -504,7 +504,8 @@ impl<'w> Round<'w> {
         let mut report = scan_reading(&self.folder, b"", &**log, *set, &scan_options, reading)?;
         self.watching.aliases.replace(std::mem::take(&mut report.aliases));
         self.unsure.scanned(begun.elapsed());
-        status.scanned(SystemClock.now(), report.ingest.problem_count);
+        let IngestReport { problem_count, problems, .. } = &report.ingest;
+        status.scanned(SystemClock.now(), *problem_count, problems.clone());
         match report.held {
             Some(held) => self.hold(held, begun.elapsed()),
             None => self.release(),

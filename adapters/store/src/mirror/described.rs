@@ -134,8 +134,9 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// Forgets all records that reach beyond so many bytes of a segment, whose file has no more; the
-    /// segment ends with the last record that is left, and is forgotten when there is none.
+    /// Forgets all records that reach beyond so many bytes of a segment, whose file has no more, and
+    /// those that have their bytes there; the segment ends with the last record that is left, and is
+    /// forgotten when there is none.
     ///
     /// # Errors
     /// The system's own.
@@ -146,6 +147,10 @@ impl Mirror {
                 let sql = format!("DELETE FROM {table} WHERE segment = ?1 AND {end} > ?2");
                 self.connection.execute(&sql, place)?;
             }
+            self.connection.execute(
+                "DELETE FROM packed WHERE of_segment = ?1 AND of_offset + of_length > ?2",
+                place,
+            )?;
             let sql = format!("SELECT max({end}) FROM packed WHERE segment = ?1");
             let end: Option<i64> = self.connection.query_row(&sql, [number], |row| row.get(0))?;
             let Some(end) = end else {

@@ -141,7 +141,8 @@ const COMING_ACCESS: usize = 20;
 
 impl Mirror {
     /// Plans one item, replacing an earlier one for the same URI. The count of failed attempts is
-    /// kept when what is expected has not changed.
+    /// kept when what is expected has not changed; a fetch that has failed in this run is then left
+    /// to the next one, if it is for the same change.
     ///
     /// # Errors
     /// The system's own.
@@ -153,7 +154,9 @@ impl Mirror {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8, ?10)
                  ON CONFLICT DO UPDATE SET
                     attempts = iif(?9 AND action IS ?2 AND modified IS ?3 AND length IS ?4 AND digests IS ?5, attempts, 0),
-                    action = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6, changed = ?7, state = 0,
+                    action = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6, changed = ?7,
+                    state = iif(?9 AND action IS ?2 AND modified IS ?3 AND length IS ?4 AND digests IS ?5
+                        AND ?2 = 0 AND changed = ?7 AND state = 1, 1, 0),
                     via = ?8, body = ?10",
             )
             .and_then(|mut statement| {

@@ -62,6 +62,9 @@ pub(crate) struct SetFile {
     /// Of `origin = "rdf"` and `"sparql"`: the beginning of the IRIs of blank nodes that belong to
     /// several entities or to none. Default: they get none.
     pub(crate) skolemize: Option<String>,
+    /// Of `origin = "rdf"`: relative IRIs in a file are resolved against this and the file's path in
+    /// the folder. Default: relative IRIs are errors.
+    pub(crate) base: Option<String>,
     /// Of `origin = "rdf"`: the graphs whose statements count, `default` for statements in none.
     /// Default: all.
     #[serde(default)]

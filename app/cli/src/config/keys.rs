@@ -23,6 +23,7 @@ pub(crate) const SET_KEYS: &[&str] = &[
     "origin",
     "namespace",
     "skolemize",
+    "base",
     "graphs",
     "endpoint",
     "records",

@@ -68,6 +68,8 @@ pub(crate) struct RdfOrigin {
     pub(crate) descriptions: Descriptions,
     /// The beginning of the IRIs of blank nodes that belong to several entities or to none.
     pub(crate) skolemize: Option<String>,
+    /// What relative IRIs in files are resolved against.
+    pub(crate) base: Option<String>,
     /// The graphs whose statements count; empty for all.
     pub(crate) graphs: Vec<String>,
     pub(crate) namespace: String,
@@ -111,6 +113,7 @@ pub(super) fn check_set(
     check_origin(&set, problems);
     let namespace = check_namespace(&set, problems);
     check_skolemize(&set, problems);
+    check_document_base(&set, problems);
     check_graphs(&set, problems);
     let feeds = check_feeds(&set, problems);
     let filter = crate::rule_args::check(&set, records || rdf, problems);
@@ -197,6 +200,7 @@ pub(super) fn check_set(
         Origin::Rdf(RdfOrigin {
             descriptions,
             skolemize: set.skolemize,
+            base: set.base,
             graphs: set.graphs,
             namespace,
             digests,
@@ -327,12 +331,44 @@ fn check_graphs(set: &SetFile, problems: &mut Vec<String>) {
         );
     }
     for graph in set.graphs.iter().filter(|graph| *graph != "default") {
-        if let Err(reason) = abreast_source::links::absolute_uri(graph) {
-            problems.push(format!(
-                "`graphs`: `{graph}`: {reason} (help: the IRI of a graph, or `default` for statements in none)"
-            ));
+        if let Err(problem) = check_graph(graph) {
+            problems.push(format!("`graphs`: {problem}"));
         }
     }
+}
+
+/// Checks the name of a graph.
+pub(crate) fn check_graph(graph: &str) -> Result<String, String> {
+    if graph == "default" || abreast_rdf::is_iri(graph) {
+        return Ok(graph.to_owned());
+    }
+    Err(format!(
+        "`{graph}` is not an IRI (rdf.graph) (help: the IRI of a graph, or `default` for statements in none)"
+    ))
+}
+
+/// Checks `base`.
+fn check_document_base(set: &SetFile, problems: &mut Vec<String>) {
+    let Some(base) = &set.base else { return };
+    if !set.is_rdf() || set.is_sparql() {
+        problems.push(
+            "`base`: only files of RDF have one (help: leave it out, or set `origin = \"rdf\"`)"
+                .to_owned(),
+        );
+    } else if !(abreast_rdf::is_iri(base) && base.contains("://") && base.ends_with('/')) {
+        problems.push(format!(
+            "`base`: `{base}` is not an IRI to which paths of files can be added (help: one that ends in `/`, such as \
+             `https://id.example.org/data/`)"
+        ));
+    }
+}
+
+/// Checks the IRI of a document.
+pub(crate) fn check_iri(iri: &str) -> Result<String, String> {
+    if abreast_rdf::is_iri(iri) {
+        return Ok(iri.to_owned());
+    }
+    Err(format!("`{iri}` is not an IRI (help: for example `https://id.example.org/data.ttl`)"))
 }
 
 /// Checks the beginning of IRIs of blank nodes.

@@ -28,6 +28,7 @@ mod oxigraph;
 mod packed;
 mod push;
 mod rdf;
+mod rdf_input;
 mod real;
 mod real_rdf;
 mod sdshare_server;

@@ -49,19 +49,19 @@ impl Place {
     }
 
     /// Serves entities that are given through the API.
-    fn serve_given(&self) -> Source {
+    pub(crate) fn serve_given(&self) -> Source {
         let mut command = abreast();
         command.args(["serve", "--origin", "rdf", "--name", "set", "--api-write"]);
         command.args(["--listen", "127.0.0.1:0", "--data"]).arg(self.path("data"));
         Source::run(&mut command)
     }
 
-    fn import(&self, arguments: &[&str]) -> (i32, serde_json::Value, String) {
+    pub(crate) fn import(&self, arguments: &[&str]) -> (i32, serde_json::Value, String) {
         import_into(&["--data", self.path("data").to_str().unwrap()], arguments)
     }
 }
 
-fn import_into(place: &[&str], arguments: &[&str]) -> (i32, serde_json::Value, String) {
+pub(crate) fn import_into(place: &[&str], arguments: &[&str]) -> (i32, serde_json::Value, String) {
     let mut command = abreast();
     command.args(["import", "set", "--json"]).args(place).args(arguments);
     let output = run(&mut command);
@@ -460,6 +460,38 @@ fn a_static_site_has_each_description_as_a_file() {
     let changes = fs::read_to_string(site.join("set/changelist.xml")).unwrap();
     assert_eq!(changes.matches("change=\"deleted\"").count(), 1);
     assert_eq!(changes.matches("change=\"updated\"").count(), 1);
+}
+
+#[test]
+fn long_names_of_entities_do_not_stop_a_static_site() {
+    let place = Place::new();
+    let site = place.path("site");
+    let build = || {
+        let mut command = abreast();
+        command.arg("build").arg(place.path("rdf")).arg("--out").arg(&site);
+        command.args(["--origin", "rdf", "--name", "set", "--base-url", "https://example.org/"]);
+        let output = run(&mut command);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let iri = |length| format!("<http://id.example/{}>", "x".repeat(length));
+    place.write("one.nt", &format!("{} <urn:p> <urn:o> .\n<urn:a> <urn:p> <urn:o> .\n", iri(600)));
+    assert_eq!(build().0, Some(0));
+    assert_eq!(files(&site.join("set/r")).len(), 2);
+    let list = fs::read_to_string(site.join("set/resourcelist.xml")).unwrap();
+    let address = list.split("<loc>https://example.org/").find(|loc| loc.contains("xxx")).unwrap();
+    let path = address.split('<').next().unwrap().replace("%3A", ":");
+    let bytes = fs::read_to_string(site.join(path)).unwrap();
+    assert!(bytes.starts_with(&iri(600)), "{bytes}");
+
+    place.write("two.nt", &format!("{} <urn:p> <urn:o> .\n", iri(4_000)));
+    let (code, warnings) = build();
+    assert!(code == Some(3) && warnings.contains("`http://id.example/xxx"), "{code:?} {warnings}");
+    assert!(warnings.contains("is not in the site") && warnings.contains("3500"), "{warnings}");
+    assert_eq!(files(&site.join("set/r")).len(), 2);
+    fs::remove_file(place.path("rdf/two.nt")).unwrap();
+    place.write("one.nt", "<urn:a> <urn:p> <urn:o> .\n");
+    assert_eq!(build().0, Some(0));
+    assert_eq!(files(&site.join("set/r")).len(), 1);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Bytes collected before they are handed to a blocking thread.
 const CHUNK: usize = 256 * 1024;
-const PARAMETERS: [&str; 2] = ["as", "lenient"];
+const PARAMETERS: [&str; 3] = ["as", "lenient", "dry-run"];
 
 /// The response to an import.
 #[derive(Serialize)]
@@ -57,7 +57,9 @@ pub(super) async fn import(
     }
     let writer = Arc::clone(target.entities.as_ref().ok_or_else(entity::follows_files)?);
     let query = request.uri().query();
-    let lenient = parameter(query, &PARAMETERS, "lenient")?.is_some_and(|value| value == "true");
+    let is_set =
+        |name| Ok::<_, Problem>(parameter(query, &PARAMETERS, name)?.as_deref() == Some("true"));
+    let (lenient, dry_run) = (is_set("lenient")?, is_set("dry-run")?);
     let what = parameter(query, &PARAMETERS, "as")?;
     let syntax = syntax_of(&request, what.as_deref())?;
     let Ok(_place) = context.api.uploads.acquire().await else {
@@ -89,7 +91,7 @@ pub(super) async fn import(
         } else {
             Import::State(input)
         };
-        let report = writer.import(import).map_err(|error| failed(&error))?;
+        let report = writer.import(import, dry_run).map_err(|error| failed(&error))?;
         report.warn();
         Ok(report)
     })

@@ -69,7 +69,14 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         return try_later(&format!("the hub: {error}"), 10);
     }
     let mut ready = "ready\n".to_owned();
-    // Failing hubs do not make this server less ready, but are shown.
+    // Neither files that cannot be read nor failing hubs make this server less ready, but they are
+    // shown.
+    for set in site.sets.all() {
+        for problem in set.watch.problem_texts() {
+            let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
+            let _ = writeln!(ready, "set `{}`: {problem}", set.published.slug);
+        }
+    }
     for failing in site.hub.iter().flat_map(|hub| hub.hub.failing_hubs()).take(MAX_TOLD) {
         let _ = writeln!(ready, "{failing}");
     }

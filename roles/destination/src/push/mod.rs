@@ -81,6 +81,8 @@ enum Ended {
     Broken(String),
     /// It is not offered.
     NotOffered,
+    /// Only callbacks are, and hubs cannot call this program.
+    NeedsCallback,
 }
 
 /// Listens for hubs, when that is wanted. Before anything else, so that a wrong address is reported
@@ -207,13 +209,18 @@ impl Subscriber {
             self.inbox.set_live(false);
             match ended {
                 Ended::Stopped => return,
-                Ended::NotOffered => {
+                Ended::NotOffered | Ended::NeedsCallback => {
+                    let message = match ended {
+                        Ended::NeedsCallback => {
+                            "changes are announced by a hub, which needs an address to call; the lists are polled\n  \
+                             help: --callback-listen HOST:PORT, and --callback-url where the hub reaches another address"
+                        }
+                        _ => {
+                            "neither a hub nor an event stream announces changes; the lists are polled"
+                        }
+                    };
                     if !std::mem::replace(&mut is_reported, true) {
-                        self.inbox.note(
-                            "push.none",
-                            &self.announcement.url,
-                            "neither a hub nor an event stream announces changes; the lists are polled",
-                        );
+                        self.inbox.note("push.none", &self.announcement.url, message);
                     }
                     pause = PAUSE_MAX;
                 }
@@ -255,9 +262,15 @@ impl Subscriber {
                 return Ended::NotOffered;
             }
         }
-        tokio::select! {
+        let ended = tokio::select! {
             ended = self.stream(&topic.url, last_id) => ended,
             () = stopped(&mut stop) => Ended::Stopped,
+        };
+        match ended {
+            Ended::NotOffered if self.callback_base.is_none() && !topic.hubs.is_empty() => {
+                Ended::NeedsCallback
+            }
+            ended => ended,
         }
     }
 

@@ -132,6 +132,64 @@ fn a_server_without_snapshots_is_followed_by_its_fragments() {
 }
 
 #[test]
+fn an_empty_fragments_feed_can_be_followed_from_its_beginning() {
+    let source = SdSource::start(Habits::default());
+    let mut copy = copy_of(&source);
+    copy.options.url = source.server.url("/fragments?since=2026-01-01T00:00:00Z");
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    for number in 0..3 {
+        source.put_number(number, "first");
+    }
+    copy.run();
+    assert_same(&copy, &source);
+    source.delete_number(1);
+    copy.run();
+    assert_same(&copy, &source);
+}
+
+#[test]
+fn since_in_an_address_does_not_leave_out_what_is_older() {
+    let source = with_numbers(Habits { page: 2, ..Habits::default() }, 5);
+    let mut copy = copy_of(&source);
+    copy.options.url = source.server.url("/fragments?since=2026-01-01T00:00:03Z&x=1");
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert!(format!("{:?}", ran.reported).contains("sdshare.since"), "{:?}", ran.reported);
+    assert_same(&copy, &source);
+    source.put_number(1, "second");
+    copy.run();
+    assert_same(&copy, &source);
+    assert!(source.server.take_log().iter().all(|target| !target.starts_with("/collection")));
+}
+
+#[test]
+fn without_retries_a_fragment_that_fails_is_requested_once() {
+    for whole_seconds in [false, true] {
+        let source = with_numbers(Habits { whole_seconds, ..Habits::default() }, 3);
+        source.make_snapshot();
+        let mut copy = copy_of(&source);
+        copy.options.net.retries = 0;
+        copy.run();
+        source.wait(2);
+        source.put_number(1, "second");
+        source.answer_first(|target, _| {
+            target.starts_with("/fragment/").then(|| Answer::status(503))
+        });
+        source.server.take_log();
+        for _ in 0..2 {
+            assert_eq!(copy.try_run().exit(), 3);
+            let log = source.server.take_log();
+            let asked = log.iter().filter(|target| target.starts_with("/fragment/")).count();
+            assert_eq!(asked, 1, "{log:?}");
+        }
+        source.answer_first(|_, _| None);
+        copy.run();
+        assert_same(&copy, &source);
+    }
+}
+
+#[test]
 fn fragments_that_were_applied_are_not_fetched_again() {
     let source = with_numbers(Habits::default(), 4);
     source.make_snapshot();

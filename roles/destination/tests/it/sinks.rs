@@ -3,6 +3,7 @@
 use crate::contract::{self, Kept, contract, files, some};
 use crate::copy::{Copy, Ran};
 use crate::source::Source;
+use abreast_destination::check::{CopyPlace, repair_copy};
 use abreast_destination::{Event, LinesOptions, Output, SinkOptions, WarcOptions, sync};
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::document;
@@ -162,6 +163,45 @@ fn a_torn_end_is_cut_off_and_unrecorded_records_fetched_again() {
     assert!(!unknown.exists());
     assert!(segment.with_file_name("stranger.warc.gz").exists());
     assert_eq!(archived(&copy, &source), source.kept);
+}
+
+#[test]
+fn an_archive_that_lost_its_end_is_repaired() {
+    let mut source = some(12);
+    let text = "in two places ".repeat(50);
+    source.set("/same1", &text);
+    let copy = Copy::kept_in(&source, warc);
+    copy.run();
+    source.set("/f003", "changed");
+    source.set("/same2", &text);
+    copy.run();
+    let segment = segments(&copy).pop().unwrap();
+    for part in [1, 30, 50, 95, 0] {
+        let bytes = std::fs::read(&segment).unwrap();
+        if part == 0 {
+            std::fs::remove_file(&segment).unwrap();
+        } else {
+            std::fs::write(&segment, &bytes[..bytes.len() * part / 100]).unwrap();
+        }
+        assert_eq!(copy.try_run().result.unwrap_err().code(), "warc.damaged");
+        let (place, cancel) = (CopyPlace::find(copy.folder()).unwrap(), AtomicBool::new(false));
+        let repair = |is_dry| repair_copy(&place, &|_| true, is_dry, &cancel).unwrap();
+        assert_eq!(repair(true), repair(false));
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), copy.audit(true).exit_code), (0, 0), "{:?}", ran.codes);
+        assert_eq!(archived(&copy, &source), source.kept);
+        assert_eq!(repair(false), [""; 0]);
+        // Each line of the index is of a record that begins there.
+        for line in index_lines(&copy) {
+            let fields: serde_json::Value =
+                serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
+            let name = segment.with_file_name(fields["filename"].as_str().unwrap());
+            let bytes = std::fs::read(name).unwrap();
+            let offset: usize = fields["offset"].as_str().unwrap().parse().unwrap();
+            let record = read_record(&mut &bytes[offset..]).unwrap().unwrap();
+            assert_eq!(record.head.target(), fields["url"].as_str());
+        }
+    }
 }
 
 fn index_lines(copy: &Copy) -> Vec<String> {

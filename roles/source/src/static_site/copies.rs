@@ -7,11 +7,11 @@ use super::build_record::{BuildRecord, Mark};
 use super::site_folder::SiteFolder;
 use super::tree_of;
 use super::{SiteError, SiteReport};
-use crate::names::{key_of, path_of};
+use crate::names::{key_of, path_of, too_long};
 use crate::publish::{PublishedSet, Publisher};
 use crate::{Naming, Representation};
 use abreast_core::{KeyRange, Position, Resource, State};
-use abreast_folder::{Stat, set_modified};
+use abreast_folder::{ErrorKind, Stat, set_modified};
 use abreast_webtypes::Digests;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
@@ -161,6 +161,10 @@ impl Copies<'_> {
         // A resource that is not of the set has no path in the site.
         let Some(target) = target(&tree, set, &resource.key) else { return Ok(()) };
         let shown = || String::from_utf8_lossy(&target).escape_debug().to_string();
+        if let Some(why) = too_long(&target) {
+            report.left_out(&resource.key, &why);
+            return Ok(());
+        }
         if let Some(file) = site_folder.open_file(&target, resource.state.length.unwrap_or(0))?
             && digests_of(&mut &file, &mut io::sink(), &resource.state).is_ok_and(|same| same)
         {
@@ -193,7 +197,16 @@ impl Copies<'_> {
         }
         set_modified(&draft.file, mtime_ns)?;
         let ours = tree.split('/').filter(|name| !name.is_empty()).count();
-        site_folder.place(&draft, &target, ours)?;
+        match site_folder.place(&draft, &target, ours) {
+            // The file system of the site may have shorter names than that of the folder.
+            Err(SiteError::Folder(error))
+                if matches!(error.kind(), ErrorKind::Name | ErrorKind::TooLong) =>
+            {
+                report.left_out(&resource.key, "its name is too long for a file of the site");
+                return site_folder.discard(&draft);
+            }
+            placed => placed?,
+        }
         report.copied += 1;
         Ok(())
     }

@@ -28,6 +28,8 @@ const NO_RECORD: &str = "the record of earlier builds is missing (`.abreast` in 
     whole Resource List once";
 /// Problems reported one by one; the rest is counted.
 const MAX_PROBLEMS: usize = 100;
+/// Characters of a long name in a problem.
+const SHOWN: usize = 200;
 
 /// The options of a site.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,6 +65,15 @@ impl SiteReport {
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(problem);
         }
+    }
+
+    /// A resource that has no place in the site.
+    fn left_out(&mut self, key: &str, why: &str) {
+        let shown: String = key.chars().take(SHOWN).collect();
+        let rest = if shown.len() < key.len() { "…" } else { "" };
+        self.problem(format!(
+            "`{shown}{rest}` is not in the site, although the lists name it: {why}"
+        ));
     }
 }
 

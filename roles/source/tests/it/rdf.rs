@@ -484,7 +484,7 @@ fn an_import_and_changes_of_one_entity_wait_for_each_other() {
     let import = {
         let writer = Arc::clone(&writer);
         std::thread::spawn(move || {
-            writer.import(Import::State(input(Syntax::Turtle, TURTLE))).unwrap().created
+            writer.import(Import::State(input(Syntax::Turtle, TURTLE)), false).unwrap().created
         })
     };
     eventually("the import waits, and no other change begins", || writer.change().is_err());

@@ -170,7 +170,7 @@ impl Sampler<'_> {
             }
             if let Some((count, subject)) = graph::strangers(&triples, &entry.resources) {
                 let message = format!(
-                    "{}: {count} statements are not of the resource, for example of {}",
+                    "{}: statements that are not of the resource: {count}, for example of {}",
                     excerpt(&link.href),
                     excerpt(&subject)
                 );

@@ -536,6 +536,14 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
                     "ask the repository for its ResourceSync documents; many have them at /.well-known/resourcesync",
                 ));
             }
+            if is_rss(text) {
+                let message = format!(
+                    "{url} is an RSS feed, which names neither all resources nor deletions"
+                );
+                return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message).with_help(
+                    "ask the site for its ResourceSync documents, its Sitemap, or a feed of SDShare, which is Atom",
+                ));
+            }
             let mut found = linked;
             let is_html = links::is_html(text);
             if is_html {
@@ -674,6 +682,14 @@ fn set_above(
         Err(error) if stops(&error) => Err(error),
         _ => Ok(None),
     }
+}
+
+/// Whether a text begins as a feed of RSS 0.9, 1.0 or 2.0 does.
+pub(crate) fn is_rss(text: &[u8]) -> bool {
+    let begin = &text[..text.len().min(1_024)];
+    [&b"<rss"[..], b"=\"http://purl.org/rss/1.0/\"", b"=\"http://my.netscape.com/rdf/simple/0.9/\""]
+        .iter()
+        .any(|mark| begin.windows(mark.len()).any(|window| window == *mark))
 }
 
 /// Whether a text begins as an answer of OAI-PMH does.

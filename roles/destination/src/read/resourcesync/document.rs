@@ -326,7 +326,8 @@ pub(super) fn is_document(begin: &[u8]) -> bool {
     let text = begin.trim_ascii_start();
     let is_packed = begin.starts_with(&[0x1f, 0x8b]);
     let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");
-    is_packed || is_xml && !super::links::is_html(text) && !super::discover::is_oai_pmh(text)
+    let is_other = super::discover::is_oai_pmh(text) || super::discover::is_rss(text);
+    is_packed || is_xml && !super::links::is_html(text) && !is_other
 }
 
 /// Notes the violations of the specification that a parser found.

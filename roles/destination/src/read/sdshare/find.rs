@@ -2,13 +2,15 @@
 
 use super::feed::{Go, read_feed};
 use crate::admit::Admission;
+use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::read::sets::{choose, name_of};
 use crate::read::{SourceSet, check_url};
 use crate::requests::Requests;
-use abreast_sdshare::{Entry, FeedKind, Relation};
+use abreast_sdshare::{Entry, FeedKind, Relation, without_since};
 use abreast_store::mirror::Mirror;
+use abreast_webtypes::without_fragment;
 
 /// Collections of one server, and entries read of a feed to see which kind it is.
 const ENTRIES_MAX: usize = 50_000;
@@ -23,6 +25,18 @@ pub(super) struct Feeds {
     pub(super) collection: Option<String>,
     pub(super) snapshots: Option<String>,
     pub(super) fragments: Option<String>,
+}
+
+/// What a feed without entries is, by the last segment of its address.
+fn kind_by_name(url: &str) -> Option<FeedKind> {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    match (name.contains("fragment"), name.contains("snapshot")) {
+        (true, false) => Some(FeedKind::Fragments),
+        (false, true) => Some(FeedKind::Snapshots),
+        _ => None,
+    }
 }
 
 /// The document at an address.
@@ -114,7 +128,15 @@ pub(super) fn sets(
     }
 }
 
-fn read(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<Found, Error> {
+fn read(requests: &Requests<'_>, options: &SyncOptions, given: &str) -> Result<Found, Error> {
+    // A copy of what changed since some time would lack everything else.
+    let url = &*without_since(given);
+    if url != without_fragment(given) {
+        let (code, line) = ("sdshare.since", 1);
+        let message =
+            format!("`since` is left out: the feed is read as {url}, and all of it is copied");
+        requests.diagnostics.note(given, Remark { code, line, message, count: 1 });
+    }
     let (mut kind, mut sets, mut feeds) = (None, Vec::new(), Feeds::default());
     let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
     let mut take = |entry: &Entry, relation: &Relation| {
@@ -146,8 +168,9 @@ fn read(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<Fou
     // A transfer that was repeated has named some twice.
     sets.sort_by(|one: &SourceSet, two| one.url.cmp(&two.url));
     sets.dedup();
+    feeds.fragments = feeds.fragments.map(|feed| without_since(&feed));
     let own = Some(url.to_owned());
-    match kind {
+    match kind.or_else(|| kind_by_name(url).filter(|_| entries == 0)) {
         Some(FeedKind::Overview) => return Ok(Found::Overview(sets)),
         Some(FeedKind::Collection) => feeds.collection = own,
         Some(FeedKind::Fragments) => feeds.fragments = own,
@@ -167,7 +190,8 @@ fn read(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<Fou
                 }
             );
             return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message).with_help(
-                "give the address of an overview feed or a collection feed; a fragments feed must have an entry",
+                "give the address of an overview feed or a collection feed; of a feed without entries, the address states by \
+                 `fragments` or `snapshots` at its end which it is",
             ));
         }
     }

@@ -171,6 +171,9 @@ struct Noted {
     began: Option<Timestamp>,
     /// The time of the feed itself.
     updated: Option<Timestamp>,
+    /// Whether a deletion is marked, and whether anything was listed that is not.
+    marks_deletions: bool,
+    may_delete: bool,
 }
 
 /// Plans what changed since a time, or everything that a feed lists. What cannot be used is
@@ -231,6 +234,8 @@ impl Noted {
             });
             return Ok(());
         };
+        self.marks_deletions |= entry.is_deleted;
+        self.may_delete |= fragment.describes && !entry.is_deleted;
         for resource in &entry.resources {
             run.note_change(&fragment.listed(entry, resource, page), cursor, seen, reading)?;
         }
@@ -250,6 +255,11 @@ impl Noted {
 
     /// Reports entries that cannot be used: what they are about may differ from the Source.
     fn report(&self, run: &mut PlanContext<'_, '_>, feed: &str) {
+        if run.planner.options.dry_run && self.may_delete && !self.marks_deletions {
+            let message = "fragments are not read in a dry run: a resource whose fragment is empty is reported as fetched, \
+                and a run deletes it";
+            run.report.notice("sdshare.dry-run", feed, message);
+        }
         let Some(first) = &self.first_unusable else { return };
         let message = format!(
             "entries that cannot be used: {}; {first}\n  help: they are read again by every run; \

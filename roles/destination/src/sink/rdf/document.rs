@@ -6,6 +6,7 @@ use crate::sink::outcome::{Failure, Notice};
 use abreast_rdf::sparql::Reach;
 use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
 use abreast_store::mirror::{Pending, Task};
+use abreast_webtypes::count;
 use memchr::memchr;
 use oxrdf::{GraphNameRef, NamedNode, NamedOrBlankNodeRef, QuadRef};
 use std::collections::HashMap;
@@ -101,6 +102,7 @@ pub(crate) fn describe_answer(
 ) -> Result<Option<Lines>, Failure> {
     let root = super::iri(&item.uri)?;
     let mut statements = Statements::new(&Graph::Default, &root);
+    statements.is_fragment = true;
     match file {
         Some(file) => {
             file.rewind()?;
@@ -170,6 +172,8 @@ struct Statements<'a> {
     /// Statements that are not about the resource.
     others: u64,
     by_address: bool,
+    /// The document is the whole answer about the resource, and kept as nothing else.
+    is_fragment: bool,
     /// The only other entity so far that something is stated of.
     other: Option<NamedNode>,
     has_several: bool,
@@ -188,6 +192,7 @@ impl<'a> Statements<'a> {
             has_blank: false,
             others: 0,
             by_address: false,
+            is_fragment: false,
             other: None,
             has_several: false,
             of_other: Vec::new(),
@@ -271,14 +276,17 @@ impl<'a> Statements<'a> {
             self.others += (all - self.count) as u64;
         }
         if self.kept.is_empty() && self.others > 0 {
-            return Err(Failure::refused(
-                "rdf.subject",
-                format!(
-                    "none of its {} statements is about <{}>\n  help: with `--graph resource` each document is kept whole, in a graph of its own",
-                    self.others,
-                    self.root.as_str()
-                ),
-            ));
+            let help = if self.is_fragment {
+                "the server has to correct the fragment; until then the copy keeps what it has"
+            } else {
+                "with `--graph resource` each document is kept whole, in a graph of its own"
+            };
+            let message = format!(
+                "it has {}, and nothing about <{}>\n  help: {help}",
+                count(self.others, "statement"),
+                self.root.as_str()
+            );
+            return Err(Failure::refused("rdf.subject", message));
         }
         let mut notices = Vec::new();
         if self.others > 0 {

@@ -88,6 +88,32 @@ impl Index {
         Ok(())
     }
 
+    /// Removes the lines of records that a file has lost: those that began there or later.
+    pub(super) fn forget(&self, filename: &str, from: u64, mirror: &Mirror) -> io::Result<()> {
+        self.merge(mirror)?;
+        let end = format!("\",\"filename\":\"{filename}\"}}\n");
+        let is_lost = |line: &[u8]| {
+            let front = line.strip_suffix(end.as_bytes()).unwrap_or_default();
+            let offset = front.rsplit(|byte| *byte == b'"').next().unwrap_or_default();
+            std::str::from_utf8(offset)
+                .is_ok_and(|text| text.parse().is_ok_and(|at: u64| at >= from))
+        };
+        for (number, _) in self.files()? {
+            let path = self.path(number);
+            let (mut input, mut line) = (BufReader::new(File::open(&path)?), Vec::new());
+            self.replace(&path, |out| {
+                while input.read_until(b'\n', &mut line)? > 0 {
+                    if !is_lost(&line) {
+                        out.write_all(&line)?;
+                    }
+                    line.clear();
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
     fn sort(&self, journal: &mut Journal, mirror: &Mirror) -> io::Result<()> {
         let mut text = Vec::new();
         File::open(&self.journal_path)?.take(journal.length).read_to_end(&mut text)?;

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::sink::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use crate::verify::Hasher;
 use abreast_store::mirror::{Location, Mirror, Row};
-use abreast_warc::{Kind, ReadError, read_record, skip_http_head};
+use abreast_warc::{CountingReader, Kind, ReadError, read_record, skip_http_head};
 use abreast_webtypes::Digests;
 use std::collections::HashMap;
 use std::fs::File;
@@ -69,12 +69,35 @@ impl WarcKept {
     }
 }
 
+/// How much of a file is whole records; nothing of a file that is missing.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn whole_length(path: &Path) -> std::io::Result<u64> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        file => file?,
+    };
+    let mut input = CountingReader::new(BufReader::with_capacity(256 << 10, file));
+    loop {
+        let begin = input.taken;
+        match read_record(&mut input)
+            .and_then(|read| read.map(|read| read.block.finish()).transpose())
+        {
+            Ok(Some(())) => {}
+            Err(ReadError::Io(error)) => return Err(error),
+            Ok(None) | Err(_) => return Ok(begin),
+        }
+    }
+}
+
 impl ReadBack for WarcKept {
     fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error> {
         let is_there = |at: Location| {
             self.names.get(&at.segment).is_some_and(|(_, length)| at.offset + at.length <= *length)
         };
-        if !Self::place(mirror, &row.uri)?.is_some_and(is_there) {
+        let packed = mirror.packed(&row.uri)?;
+        if !packed.is_some_and(|packed| is_there(packed.record) && is_there(packed.bytes_at())) {
             let message = "its record is in no segment".to_owned();
             return Ok(Some(Damage { kind: DamageKind::Missing, message }));
         }

@@ -10,7 +10,7 @@ mod index;
 mod kept;
 mod segments;
 
-pub(crate) use kept::WarcKept;
+pub(crate) use kept::{WarcKept, whole_length};
 
 use super::outcome::{Failure, Outcome};
 use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, now};
@@ -19,7 +19,7 @@ use crate::partial::Partials;
 use crate::state_folder::StateFolder;
 use crate::verify::Hasher;
 use abreast_folder::Dir;
-use abreast_store::mirror::{Mirror, Row, Task};
+use abreast_store::mirror::{Mirror, Row, Segment, Task};
 use abreast_warc::{Capture, END, Kind, Member, Original, Packing, Record};
 use abreast_webtypes::{Algorithm, Digests, Timestamp};
 use segments::{Located, Segments};
@@ -116,6 +116,27 @@ impl WarcSink {
     }
 }
 
+/// Forgets what a file has lost beyond so many bytes: it is fetched again if it is planned to be.
+///
+/// # Errors
+/// The state or the index cannot be written.
+pub(crate) fn forget_beyond(
+    folder: &Path,
+    state: &Path,
+    mirror: &Mirror,
+    (segment, whole): (&Segment, u64),
+) -> Result<(), Error> {
+    index::Index::open(folder.join(INDEXES), state.join(JOURNAL), mirror)
+        .and_then(|index| index.forget(&segment.name, whole, mirror))
+        .map_err(write_error)?;
+    mirror.cut_segment(segment.number, whole)?;
+    if whole > 0 {
+        // Records before it are of earlier versions, and part of the archive.
+        mirror.put_segment(&Segment { length: whole, ..segment.clone() })?;
+    }
+    Ok(())
+}
+
 impl Sink for WarcSink {
     fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
         Box::new(WarcWriter {
@@ -161,7 +182,7 @@ impl Sink for WarcSink {
     }
 }
 
-pub(in crate::sink) fn write_error(cause: std::io::Error) -> Error {
+pub(crate) fn write_error(cause: std::io::Error) -> Error {
     let failure = Failure::from(cause);
     Error::new(failure.code, ExitCode::Io, failure.message)
         .with_help("free space or check the disk, then run the same command again")

@@ -163,7 +163,7 @@ impl Segments {
             let path = self.folder.join(&segment.name);
             let damaged = |why: &str| {
                 Error::new("warc.damaged", ExitCode::Io, format!("{} {why}", path.display()))
-                    .with_help("restore the file; or remove the state folder `.abreast` and run again: what the archive still has is taken from there")
+                    .with_help("restore the file; or run `abreast repair` on the folder, then `abreast sync` again")
             };
             let length = match std::fs::metadata(&path) {
                 Ok(metadata) => metadata.len(),

@@ -6,7 +6,7 @@ use super::plan::{Fingerprint, PlanWriter};
 use super::{RdfBytes, RdfError, RdfInput, RdfReport, RdfTarget, record};
 use abreast_rdf::{DescriptionLimits, Naming, ReadOptions, TooLarge};
 use abreast_statements::{
-    BlankNodes, Describer, Error, Group, LineSorter, SortOptions, SortedStatements,
+    BlankNodes, Describer, Error, GraphFilter, Group, LineSorter, SortedStatements,
 };
 use abreast_webtypes::{SyntaxError, Timestamp};
 use oxrdf::{BlankNode, NamedOrBlankNode, QuadRef, Term, Triple, TripleRef};
@@ -36,17 +36,19 @@ pub enum Delta {
 /// disk fail.
 pub fn apply(
     target: RdfTarget<'_>,
-    inputs: impl IntoIterator<Item = io::Result<Delta>>,
+    inputs: impl IntoIterator<Item = Result<Delta, Error>>,
     lenient: bool,
     modified: Timestamp,
 ) -> Result<RdfReport, RdfError> {
     let sort = &target.options.sort;
     let sorter = LineSorter::new(&sort.temporary, sort.memory);
     let mut rows = Rows { sorter, count: 0, line: Vec::new(), aborted: Vec::new() };
+    let mut graphs = GraphFilter::new(sort);
     for (number, input) in inputs.into_iter().enumerate() {
-        rows.read(input?, number as u64, sort)?;
+        rows.read(input?, number as u64, &mut graphs)?;
         sort.check_stop()?;
     }
+    graphs.check()?;
     let Net { added, removed, dropped } = rows.finish(target)?;
     let (added, removed) =
         (SortedStatements::new(added, true)?, SortedStatements::new(removed, true)?);
@@ -85,7 +87,7 @@ pub fn apply(
     let (shared, unreached) = blanks.shared_and_unreached();
     if unreached > 0 {
         return Err(RdfError::Delta(format!(
-            "{unreached} blank nodes belong to no entity in the delta\n  help: add them with the statements that lead to them"
+            "blank nodes that belong to no entity in the delta: {unreached}\n  help: add them with the statements that lead to them"
         )));
     }
     report.shared_blank_nodes = shared;
@@ -125,24 +127,24 @@ pub enum DeltaRow<'a> {
     Abort,
 }
 
-/// Visits the rows of an input, whose number is `document`.
+/// Visits the rows of an input, whose number is `document`, of the graphs that count.
 ///
 /// # Errors
 /// The input is wrong, or removes a statement with a blank node; or those of `visit`.
 pub fn each_row(
     delta: Delta,
     document: u64,
-    sort: &SortOptions,
+    graphs: &mut GraphFilter<'_>,
     visit: &mut dyn FnMut(DeltaRow<'_>) -> io::Result<()>,
 ) -> Result<(), RdfError> {
     let (input, is_removal) = match delta {
         Delta::Add(input) => (input, false),
         Delta::Remove(input) => (input, true),
-        Delta::Patch(input) => return each_patch_row(input, document, sort, visit),
+        Delta::Patch(input) => return each_patch_row(input, document, graphs, visit),
     };
     let (mut failed, mut line) = (None, Vec::new());
     let mut take = |quad: QuadRef<'_>| {
-        if !sort.counts(quad.graph_name) {
+        if !graphs.counts(quad.graph_name) {
             return ControlFlow::Continue(());
         }
         let visited = write_line(is_removal, quad, document, &mut line).and_then(|()| {
@@ -175,7 +177,7 @@ fn reader(bytes: RdfBytes) -> Box<dyn Read> {
 fn each_patch_row(
     input: RdfInput,
     document: u64,
-    sort: &SortOptions,
+    graphs: &mut GraphFilter<'_>,
     visit: &mut dyn FnMut(DeltaRow<'_>) -> io::Result<()>,
 ) -> Result<(), RdfError> {
     let mut rows = rdf_patch::Reader::new(reader(input.bytes), rdf_patch::ReadOptions::lenient());
@@ -192,11 +194,11 @@ fn each_patch_row(
         match row {
             Row::Begin => visit(DeltaRow::Begin)?,
             Row::Abort => visit(DeltaRow::Abort)?,
-            Row::Change(Change::Add(quad)) if sort.counts(quad.graph_name.as_ref()) => {
+            Row::Change(Change::Add(quad)) if graphs.counts(quad.graph_name.as_ref()) => {
                 write_line(false, quad.as_ref(), document, &mut line)?;
                 visit(DeltaRow::Add(&line))?;
             }
-            Row::Change(Change::Remove(quad)) if sort.counts(quad.graph_name.as_ref()) => {
+            Row::Change(Change::Remove(quad)) if graphs.counts(quad.graph_name.as_ref()) => {
                 write_line(true, quad.as_ref(), document, &mut line)?;
                 visit(DeltaRow::Remove(&line))?;
             }
@@ -254,9 +256,14 @@ fn write_line(
 }
 
 impl Rows {
-    fn read(&mut self, delta: Delta, number: u64, sort: &SortOptions) -> Result<(), RdfError> {
+    fn read(
+        &mut self,
+        delta: Delta,
+        number: u64,
+        graphs: &mut GraphFilter<'_>,
+    ) -> Result<(), RdfError> {
         let mut begin = self.count;
-        each_row(delta, number, sort, &mut |row| {
+        each_row(delta, number, graphs, &mut |row| {
             let (statement, sign) = match row {
                 DeltaRow::Add(statement) => (statement, 'A'),
                 DeltaRow::Remove(statement) => (statement, 'D'),

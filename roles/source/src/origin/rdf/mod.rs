@@ -33,7 +33,7 @@ use abreast_contents::Contents;
 use abreast_core::{ChangeLog, LogError, SetId};
 use abreast_rdf::Syntax;
 use abreast_statements::{Error, SortOptions, SortedStatements};
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Timestamp, count};
 
 use std::io;
 use std::path::PathBuf;
@@ -59,6 +59,11 @@ pub struct RdfOptions {
     /// The beginning of the IRIs that blank nodes get which are the object of several subjects, or
     /// of none; `None`: they have copies, and are not published.
     pub skolemize: Option<String>,
+    /// Relative IRIs in a file are resolved against this and the path of the file below its folder.
+    /// Ends in `/`. `None`: relative IRIs are errors.
+    pub base: Option<String>,
+    /// Compare, and record nothing.
+    pub dry_run: bool,
 }
 
 impl RdfOptions {
@@ -71,6 +76,8 @@ impl RdfOptions {
             confirm_deletions: false,
             hold_deletions: crate::guard::HOLD,
             skolemize: None,
+            base: None,
+            dry_run: false,
         }
     }
 }
@@ -117,20 +124,20 @@ impl RdfReport {
     pub fn warn(&self) {
         if self.shared_blank_nodes > 0 {
             tracing::warn!(
-                "{} blank nodes belong to several entities; each has a copy (help: give them IRIs, or set `skolemize`)",
+                "blank nodes that belong to several entities, each of which has a copy: {} (help: give them IRIs, or set `skolemize`)",
                 self.shared_blank_nodes
             );
         }
         if self.unreached_blank_nodes > 0 {
             tracing::warn!(
-                "{} blank nodes belong to no entity and are not published (help: give them IRIs, or set `skolemize`)",
+                "blank nodes that belong to no entity and are not published: {} (help: give them IRIs, or set `skolemize`)",
                 self.unreached_blank_nodes
             );
         }
         if self.unstable > 0 {
             tracing::warn!(
-                "{} descriptions have too many equal blank nodes to be compared by content; they may be recorded \
-                 as changed when they are not",
+                "descriptions with too many equal blank nodes to be compared by content, which may be recorded as changed \
+                 when they are not: {}",
                 self.unstable
             );
         }
@@ -144,7 +151,7 @@ impl RdfReport {
 /// contents or the disk fail: what is recorded then is right, and the same inputs complete it.
 pub fn replace(
     target: RdfTarget<'_>,
-    inputs: impl IntoIterator<Item = io::Result<RdfInput>>,
+    inputs: impl IntoIterator<Item = Result<RdfInput, Error>>,
     modified: Timestamp,
 ) -> Result<RdfReport, RdfError> {
     let mut inputs: Vec<_> = inputs.into_iter().collect::<Result<_, _>>()?;
@@ -208,7 +215,7 @@ pub enum RdfError {
     #[error("{0}")]
     Endpoint(String),
     /// Too much would be deleted.
-    #[error("{} of {} entities would be deleted; nothing was recorded", held.missing, held.of)]
+    #[error("{} of {} would be deleted; nothing was recorded", held.missing, count(held.of, "entity"))]
     Deletions {
         /// What would be deleted.
         held: Held,
@@ -235,6 +242,8 @@ impl RdfError {
                         | Error::TooLarge(_)
                         | Error::Line { .. }
                         | Error::Skolem(_)
+                        | Error::Unknown(_)
+                        | Error::Graph { .. }
                 )
         )
     }

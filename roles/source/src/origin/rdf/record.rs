@@ -73,6 +73,9 @@ pub(in crate::origin) fn record(
     mut plan: Plan,
     modified: Timestamp,
 ) -> Result<AppendCounts, RdfError> {
+    if target.options.dry_run {
+        return Ok(AppendCounts::default());
+    }
     let first = target.log.head(target.set)?.position.0 == 0;
     let (appends, mut batch) = (Appends::default(), Batch::default());
     while let Some(planned) = plan.read()? {

@@ -3,6 +3,7 @@
 use super::{RdfOptions, RdfReport};
 use crate::names::is_published_name;
 use abreast_core::Head;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,6 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Most files of a folder.
 const MAX_FILES: usize = 1_000_000;
+/// Most files that are reported because they are not read.
+const MAX_SKIPPED: usize = 100;
 /// A file that was changed less than this before it was read may change again without another time.
 const SETTLED: Duration = Duration::from_millis(100);
 
@@ -24,10 +27,42 @@ pub(super) struct Seen {
     changed: (i64, i64),
 }
 
-/// The files with descriptions beneath a folder, in the order of their paths. Hidden names are left
-/// out, and links are not followed.
-pub(super) fn list(folder: &Path) -> io::Result<Vec<Seen>> {
-    let mut files = Vec::new();
+/// The files beneath a folder.
+#[derive(Default)]
+pub(super) struct Listing {
+    /// Those with descriptions, in the order of their paths.
+    pub(super) files: Vec<Seen>,
+    /// Those that are not read: the first in the order of their paths, with the reason.
+    pub(super) skipped: BTreeMap<PathBuf, &'static str>,
+    skipped_count: usize,
+}
+
+impl Listing {
+    fn skip(&mut self, path: PathBuf, reason: &'static str) {
+        self.skipped_count += 1;
+        self.skipped.insert(path, reason);
+        if self.skipped.len() > MAX_SKIPPED {
+            self.skipped.pop_last();
+        }
+    }
+
+    /// Reports the files that are not read and were not among those of an earlier listing.
+    pub(super) fn warn(&self, before: &Self) {
+        for (path, reason) in &self.skipped {
+            if !before.skipped.contains_key(path) {
+                tracing::warn!("`{}` is not read: {reason}", path.display());
+            }
+        }
+        let more = self.skipped_count - self.skipped.len();
+        if more > 0 && self.skipped_count != before.skipped_count {
+            tracing::warn!("and {more} more files are not read");
+        }
+    }
+}
+
+/// Lists the files beneath a folder. Hidden names are left out, and links are not followed.
+pub(super) fn list(folder: &Path) -> io::Result<Listing> {
+    let mut listing = Listing::default();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
         for entry in std::fs::read_dir(&next)? {
@@ -36,28 +71,39 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<Seen>> {
                 continue;
             }
             let kind = entry.file_type()?;
+            let path = entry.path();
             if kind.is_dir() {
-                folders.push(entry.path());
-            } else if kind.is_file()
-                && abreast_rdf::Syntax::of_file_name(&entry.file_name().to_string_lossy()).is_some()
-            {
+                folders.push(path);
+            } else if kind.is_symlink() {
+                listing.skip(path, "symbolic links are not followed");
+            } else if !kind.is_file() {
+                listing.skip(path, "it is not a regular file");
+            } else if let Ok(None) = abreast_statements::syntax_of_file(&path) {
+                let is_xml =
+                    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xml"));
+                listing.skip(path, if is_xml { NOT_RDF } else { UNKNOWN });
+            } else {
                 let Ok(found) = entry.metadata() else { continue };
-                files.push(Seen {
-                    path: entry.path(),
+                listing.files.push(Seen {
+                    path,
                     size: found.len(),
                     inode: found.ino(),
                     modified: (found.mtime(), found.mtime_nsec()),
                     changed: (found.ctime(), found.ctime_nsec()),
                 });
-                if files.len() > MAX_FILES {
+                if listing.files.len() > MAX_FILES {
                     return Err(io::Error::other(format!("it has more than {MAX_FILES} files")));
                 }
             }
         }
     }
-    files.sort_unstable();
-    Ok(files)
+    listing.files.sort_unstable();
+    Ok(listing)
 }
+
+const UNKNOWN: &str = "its name has no ending of a known syntax (help: .nt, .nq, .ttl, .trig, .rdf, .owl, .xml or .jsonld, \
+    also with .gz, .bz2, .xz or .zst)";
+const NOT_RDF: &str = "its root is not rdf:RDF (help: if it is RDF/XML, let its name end in .rdf)";
 
 /// Whether no file could have been changed later without another time.
 pub(super) fn are_settled(files: &[Seen]) -> bool {
@@ -108,10 +154,11 @@ pub(super) fn parse(
 /// A digest of the files, of how they are read and of what the set was after that.
 fn digest(files: &[Seen], options: &RdfOptions, head: &Head) -> [u8; 32] {
     let text = format!(
-        "1 {:?} {:?} {:?} {:?} {} {} {} {files:?}",
+        "1 {:?} {:?} {:?} {:?} {:?} {} {} {} {files:?}",
         options.digests,
         options.sort.graphs,
         options.skolemize,
+        options.base,
         options.descriptions,
         head.position.0,
         head.created,

@@ -4,13 +4,15 @@
 //! The names, sizes and times of the files are compared again and again; when they differ, and have
 //! stayed the same for a moment, all of them are read. An endpoint is asked at intervals.
 
-use super::seen::{self, Seen, list};
+use super::seen::{self, Listing, Seen, list};
 use super::{RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget};
 use crate::origin::sparql::SparqlSet;
 use crate::{WatchState, WatchStatus};
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, Clock as _, ErrorKind, SetId, SystemClock};
+use abreast_webtypes::count;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -51,10 +53,11 @@ impl RdfFolder {
     /// The folder or a file cannot be read, or too much would be deleted: nothing is recorded then.
     /// Or the log, the contents or the disk fail.
     pub fn read(&self) -> Result<RdfReport, RdfError> {
-        let files = list(&self.path)?;
-        match self.read_before(&files)? {
+        let listing = list(&self.path)?;
+        listing.warn(&Listing::default());
+        match self.read_before(&listing.files)? {
             Some(report) => Ok(report),
-            None => self.replace(&files),
+            None => self.replace(&listing.files),
         }
     }
 
@@ -81,7 +84,13 @@ impl RdfFolder {
     }
 
     fn replace_by(&self, files: &[Seen]) -> Result<RdfReport, RdfError> {
-        let inputs = files.iter().map(|file| RdfInput::open(&file.path));
+        let inputs = files.iter().map(|file| {
+            let base = self.options.base.as_ref().map(|base| {
+                let path = file.path.strip_prefix(&self.path).unwrap_or(&file.path);
+                format!("{base}{}", crate::names::key_of(path.as_os_str().as_bytes()))
+            });
+            Ok(RdfInput { base, ..RdfInput::open(&file.path)? })
+        });
         let target = RdfTarget {
             log: &*self.log,
             set: self.set,
@@ -167,6 +176,7 @@ impl Drop for RdfWatch {
 impl Shared {
     fn run(&self, folder: &mut RdfFolder) {
         let (mut read, mut last): (Option<Vec<Seen>>, Option<Vec<Seen>>) = (None, None);
+        let mut listed = Listing::default();
         while !self.is_stopping() {
             let begun = Instant::now();
             let pause = match list(&folder.path) {
@@ -176,7 +186,10 @@ impl Shared {
                     self.wait(RETRY, false);
                     continue;
                 }
-                Ok(files) => {
+                Ok(listing) => {
+                    listing.warn(&listed);
+                    listed = listing;
+                    let files = std::mem::take(&mut listed.files);
                     let pause = (begun.elapsed() * SHARE).clamp(PAUSE.0, PAUSE.1);
                     let confirmed =
                         self.status.is_confirmed() || self.hold_is_over(&folder.options);
@@ -239,8 +252,8 @@ impl Shared {
         match result {
             Ok(report) => {
                 tracing::info!(
-                    "read {name}: {} entities, {} new, {} changed, {} deleted",
-                    report.entities,
+                    "read {name}: {}, {} new, {} changed, {} deleted",
+                    count(report.entities, "entity"),
                     report.created,
                     report.updated,
                     report.deleted
@@ -250,20 +263,20 @@ impl Shared {
                     .set_blank_nodes(report.shared_blank_nodes, report.unreached_blank_nodes);
                 self.status.set_held(None);
                 *self.held() = None;
-                self.status.scanned(now, 0);
+                self.status.scanned(now, 0, Vec::new());
                 self.status.set(WatchState::Watching);
             }
             Err(RdfError::Statements(abreast_statements::Error::Stopped)) => {}
             Err(RdfError::Deletions { held }) => {
                 tracing::warn!(
-                    "{name}: {} of {} entities would be deleted; nothing was recorded (help: if that is right, \
-                     start with --confirm-deletions, or confirm it through the API)",
+                    "{name}: {} of {} would be deleted; nothing was recorded (help: if that is right, start with \
+                     --confirm-deletions, or confirm it through the API)",
                     held.missing,
-                    held.of
+                    count(held.of, "entity")
                 );
                 self.status.set_held(Some(*held));
                 self.held().get_or_insert_with(Instant::now);
-                self.status.scanned(now, 0);
+                self.status.scanned(now, 0, Vec::new());
                 self.status.set(WatchState::Watching);
             }
             Err(RdfError::Endpoint(problem)) => {
@@ -279,10 +292,11 @@ impl Shared {
                 let cause = std::error::Error::source(error).map(ToString::to_string);
                 let cause = cause.filter(|cause| !error.to_string().contains(cause));
                 let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
-                tracing::error!(
+                let problem = format!(
                     "cannot read {name}: {error}{cause}; what was published stays until that is changed"
                 );
-                self.status.scanned(now, 1);
+                tracing::error!("{problem}");
+                self.status.scanned(now, 1, vec![problem]);
                 self.status.set(WatchState::Watching);
             }
         }
@@ -327,9 +341,13 @@ impl Shared {
 fn is_passing(error: &RdfError) -> bool {
     match error {
         RdfError::Log(error) => error.kind() != ErrorKind::Refused,
-        // The name of a file that cannot be read stays what it is.
-        RdfError::Io(error) => error.kind() != io::ErrorKind::InvalidInput,
-        RdfError::Contents(_) | RdfError::Statements(abreast_statements::Error::Io(_)) => true,
+        // Another listing shows when such a file can be read.
+        RdfError::Statements(abreast_statements::Error::Open { cause, .. }) => {
+            !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+        }
+        RdfError::Io(_)
+        | RdfError::Contents(_)
+        | RdfError::Statements(abreast_statements::Error::Io(_)) => true,
         _ => false,
     }
 }

@@ -89,15 +89,17 @@ impl EntityWriter {
         tempfile::tempfile_in(&self.options.sort.temporary)
     }
 
-    /// Imports a state or a difference, once other changes are durable. It blocks.
+    /// Imports a state or a difference, once other changes are durable; a dry run only reports what
+    /// would change. It blocks.
     ///
     /// # Errors
     /// The input is wrong, or too much would be deleted: nothing is recorded then. Or the log, the
     /// contents or the disk fail.
-    pub fn import(&self, import: Import) -> Result<RdfReport, RdfError> {
+    pub fn import(&self, import: Import, dry_run: bool) -> Result<RdfReport, RdfError> {
         let _importing = self.importing.blocking_write();
         let Self { log, set, contents, options, .. } = self;
-        let target = RdfTarget { log: &**log, set: *set, contents, options };
+        let options = RdfOptions { dry_run, ..options.clone() };
+        let target = RdfTarget { log: &**log, set: *set, contents, options: &options };
         let now = SystemClock.now();
         match import {
             Import::State(input) => replace(target, [Ok(input)], now),

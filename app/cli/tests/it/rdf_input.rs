@@ -1,0 +1,166 @@
+//! RDF as users give it: files beside it, files that cannot be read, misprints, dry runs.
+
+use crate::rdf::{Place, TURTLE};
+use crate::world::{abreast, get};
+use abreast_testkit::folder::files;
+use abreast_testkit::{eventually, run};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const RDF_XML: &str = "<?xml version='1.0'?>\n<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' \
+    xmlns:e='http://id.example/'><rdf:Description rdf:about='http://id.example/x' e:p='1'/></rdf:RDF>";
+const DATA: &str =
+    "<http://id.example/a> <http://p> \"1\" .\n<http://id.example/b> <http://p> \"1\" .\n";
+
+/// A static site of the folder; code and errors.
+fn build(place: &Place, more: &[&str]) -> (Option<i32>, String) {
+    let mut command = abreast();
+    command.arg("build").arg(place.path("rdf")).arg("--out").arg(place.path("site")).args(more);
+    command.args(["--origin", "rdf", "--name", "set", "--base-url", "https://example.org/"]);
+    let output = run(&mut command);
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// The names of the descriptions in the site.
+fn described(place: &Place) -> Vec<String> {
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    files(&place.path("site/set/r")).into_keys().map(|path| name(Path::new(&path))).collect()
+}
+
+#[test]
+fn files_that_are_not_read_are_reported() {
+    let place = Place::new();
+    place.write("one.nt", DATA);
+    for (name, text) in [
+        ("notes.txt", "text"),
+        ("x.n3", DATA),
+        ("README", "text"),
+        ("sitemap.xml", "<urlset/>"),
+        ("good.xml", RDF_XML),
+    ] {
+        place.write(name, text);
+    }
+    std::os::unix::fs::symlink("one.nt", place.path("rdf/link.nt")).unwrap();
+    let (code, log) = build(&place, &[]);
+    assert_eq!(code, Some(0), "{log}");
+    for (name, reason) in [
+        ("notes.txt", "no ending"),
+        ("x.n3", "no ending"),
+        ("README", "no ending"),
+        ("sitemap.xml", "rdf:RDF"),
+        ("link.nt", "links"),
+    ] {
+        let line = log.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{log}"));
+        assert!(line.contains(reason), "{line}");
+    }
+    assert_eq!(log.matches("is not read").count(), 5, "{log}");
+    assert_eq!(described(&place), ["a.nt", "b.nt", "x.nt"]);
+}
+
+#[test]
+fn relative_iris_need_a_base_and_the_path_of_their_file() {
+    let place = Place::new();
+    place.write("one.ttl", "<#a> <http://p> <two.jsonld> .");
+    place.write("two.jsonld", r#"{"@id": "", "http://p": 1}"#);
+    let (code, log) = build(&place, &[]);
+    assert!(code == Some(2) && log.contains("one.ttl") && log.contains("line 1"), "{code:?} {log}");
+    fs::remove_file(place.path("rdf/one.ttl")).unwrap();
+    let (code, log) = build(&place, &[]);
+    assert!(code == Some(2) && log.contains("two.jsonld") && log.contains("no base"), "{log}");
+    place.write("one.ttl", "<#a> <http://p> <two.jsonld> .");
+    let (code, log) = build(&place, &["--base", "http://id.example/d"]);
+    assert!(code == Some(2) && log.contains("`base`"), "{log}");
+    let (code, log) = build(&place, &["--base", "http://id.example/d/"]);
+    assert_eq!(code, Some(0), "{log}");
+    let list = fs::read_to_string(place.path("site/set/resourcelist.xml")).unwrap();
+    for iri in ["http://id.example/d/one.ttl#a", "http://id.example/d/two.jsonld"] {
+        assert!(list.contains(&format!("href=\"{iri}\"")), "{list}");
+    }
+    let path = place.path("rdf/one.ttl");
+    let (code, _, errors) = place.import(&[path.to_str().unwrap()]);
+    assert!(code == 2 && errors.contains("line 1"), "{errors}");
+    let arguments = [path.to_str().unwrap(), "--base", "http://id.example/doc"];
+    assert_eq!(place.import(&arguments).1["created"], Value::from(1));
+}
+
+#[test]
+fn a_dry_run_of_an_import_records_nothing() {
+    let place = Place::new();
+    let [one, two] = ["one.ttl", "two.nt"].map(|name| place.path("rdf").join(name));
+    let (one, two) = (one.to_str().unwrap(), two.to_str().unwrap());
+    place.write("one.ttl", TURTLE);
+    let counts =
+        |line: &Value| ["created", "updated", "deleted"].map(|key| line[key].as_u64().unwrap());
+    let (code, line, errors) = place.import(&[one, "--dry-run"]);
+    assert_eq!((code, counts(&line), &line["dry_run"]), (0, [2, 0, 0], &true.into()), "{errors}");
+    assert!(!place.path("data").exists());
+    assert_eq!(counts(&place.import(&[one]).1), [2, 0, 0]);
+    place.write("two.nt", "<http://id.example/c> <http://p> \"1\" .\n");
+    for more in [&["--dry-run"][..], &["-n"], &[]] {
+        let (code, line, errors) = place.import(&[&[one, two], more].concat());
+        assert_eq!((code, counts(&line)), (0, [1, 0, 0]), "{errors}");
+    }
+    for more in [&["--dry-run"][..], &[]] {
+        let (code, line, errors) = place.import(&[&["--remove", two], more].concat());
+        assert_eq!((code, counts(&line)), (0, [0, 0, 1]), "{errors}");
+    }
+    let source = place.serve_given();
+    let import = |more: &[&str]| {
+        let url = source.url();
+        crate::rdf::import_into(&["--server", &url], &[&[one, two], more].concat())
+    };
+    for more in [&["--dry-run"][..], &[], &["--dry-run"]] {
+        let (code, line, errors) = import(more);
+        let created = u64::from(line["unchanged"] == 2);
+        assert_eq!((code, counts(&line)), (0, [created, 0, 0]), "{errors}");
+    }
+    assert_eq!(import(&["-n"]).1["unchanged"], Value::from(3));
+}
+
+#[test]
+fn graphs_without_statements_and_missing_files_are_refused() {
+    let place = Place::new();
+    let path = place.path("rdf/one.nq");
+    let path = path.to_str().unwrap();
+    place.write("one.nq", &DATA.replace(" .", " <http://g> ."));
+    assert_eq!(place.import(&[path]).0, 0);
+    for graph in ["http//g", "g"] {
+        let (code, _, errors) = place.import(&[path, "--graph", graph]);
+        assert!(code == 2 && errors.contains("rdf.graph") && errors.contains(graph), "{errors}");
+    }
+    for more in [&["--graph", "http://h"][..], &["--graph", "http://g", "--graph", "http://h"]] {
+        let (code, _, errors) = place.import(&[&[path], more].concat());
+        assert!(code == 2 && errors.contains("graph `http://h` (rdf.graph)"), "{errors}");
+        assert!(errors.contains("are http://g") && !errors.contains("confirm"), "{errors}");
+    }
+    assert_eq!(place.import(&[path, "--graph", "http://g", "--graph", "default"]).0, 0);
+    for more in
+        [&["none.nt"][..], &[path, "none.nt"], &["--add", "none.nt"], &["--delta", "none.nt"]]
+    {
+        let (code, _, errors) = place.import(more);
+        assert!(code == 2 && errors.contains("cannot read `none.nt`"), "{code} {errors}");
+    }
+    place.write("i1.txt", DATA);
+    let (code, _, errors) = place.import(&[place.path("rdf/i1.txt").to_str().unwrap()]);
+    assert!(code == 2 && errors.contains("--format") && errors.contains(".nt"), "{errors}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_shown_by_readyz() {
+    let place = Place::new();
+    place.write("one.nt", DATA);
+    let source = place.serve(0);
+    let ready = || {
+        let (status, body) = get(&source.address, "/readyz").unwrap();
+        (status, String::from_utf8(body).unwrap())
+    };
+    eventually("it is read", || source.get("/set/r/!iri/http%3A/!/id.example/a").is_some());
+    assert_eq!(ready(), (200, "ready\n".to_owned()));
+    place.write("two.ttl", "<http://id.example/c> <http://p> 'x");
+    eventually("the file is named", || ready().1.contains("two.ttl"));
+    let (status, text) = ready();
+    assert!(status == 200 && text.contains("set `set`: ") && text.contains("line 1"), "{text}");
+    place.write("two.ttl", "<http://id.example/c> <http://p> 'x' .");
+    eventually("nothing is left to be shown", || ready() == (200, "ready\n".to_owned()));
+}
