@@ -458,11 +458,13 @@ fn each_cause_has_its_own_message() {
         "/oai",
         "<?xml version=\"1.0\"?>\n<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><error/></OAI-PMH>",
     );
+    bare.body("/news", "<?xml version=\"1.0\"?>\n<rss version=\"2.0\"><channel/></rss>");
     bare.body("/broken.html", "<html><head><link rel=resourcesync href=/gone.xml></head></html>");
     bare.body("/useless.html", "<html><head><link rel=resourcesync href=/></head></html>");
     for (path, code, word) in [
         ("/", "discover.page", "web page"),
         ("/oai", "discover.oai-pmh", "OAI-PMH"),
+        ("/news", "discover.nothing", "RSS"),
         ("/broken.html", "http.status", "/gone.xml"),
         ("/useless.html", "discover.nothing", "links to no ResourceSync document"),
     ] {

@@ -653,6 +653,15 @@ fn lists_that_come_later_than_notifications_undo_nothing() {
 }
 
 #[test]
+fn a_hub_that_cannot_call_back_is_named_as_the_reason_to_poll() {
+    let source = Source::with_hub();
+    source.server.body("/topic", "");
+    let copy = Follower::start(&source, |options| options.interval = Duration::from_millis(50));
+    eventually("it is told", || copy.has_told("push.none"));
+    assert!(copy.told.lock().unwrap().iter().any(|told| told.contains("--callback-listen")));
+}
+
+#[test]
 fn a_source_without_notifications_is_polled() {
     let mut source = Source::new("");
     source.server.body("/topic", "");

@@ -180,8 +180,12 @@ fn without_retries_a_fragment_that_fails_is_requested_once() {
         for _ in 0..2 {
             assert_eq!(copy.try_run().exit(), 3);
             let log = source.server.take_log();
-            let asked = log.iter().filter(|target| target.starts_with("/fragment/")).count();
-            assert_eq!(asked, 1, "{log:?}");
+            let mut asked: Vec<_> =
+                log.iter().filter(|target| target.starts_with("/fragment/")).collect();
+            let count = asked.len();
+            asked.sort();
+            asked.dedup();
+            assert!(count > 0 && asked.len() == count, "{log:?}");
         }
         source.answer_first(|_, _| None);
         copy.run();

@@ -198,7 +198,8 @@ fn an_archive_that_lost_its_end_is_repaired() {
             let name = segment.with_file_name(fields["filename"].as_str().unwrap());
             let bytes = std::fs::read(name).unwrap();
             let offset: usize = fields["offset"].as_str().unwrap().parse().unwrap();
-            let record = read_record(&mut &bytes[offset..]).unwrap().unwrap();
+            let mut rest = &bytes[offset..];
+            let record = read_record(&mut rest).unwrap().unwrap();
             assert_eq!(record.head.target(), fields["url"].as_str());
         }
     }
