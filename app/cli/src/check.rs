@@ -3,7 +3,7 @@
 use crate::check_contents::{ContentsCheck, Damaged};
 use crate::logging;
 use crate::state_folders::{StateFolders, holder_of};
-use crate::terminal::{line, page};
+use crate::terminal::line;
 use abreast_core::{Finding, Severity};
 use abreast_destination::check::check_copy;
 use abreast_source::projection::sdshare::check_snapshots;
@@ -281,7 +281,7 @@ fn print_report(args: &CheckArgs, findings: &Findings, notes: &[String], complet
     }
     for finding in findings.list() {
         line(&format!("{} [{}] {}", severity(finding), finding.rule, finding.location));
-        page(&format!("  {}", finding.message));
+        line(&format!("  {}", finding.message));
         line(&format!("  help: {}", way_out(finding.rule)));
     }
     for (rule, count) in findings.counts() {

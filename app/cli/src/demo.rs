@@ -3,7 +3,7 @@
 use crate::args::DemoArgs;
 use crate::config::{File, ServeConfig, SetFile};
 use crate::serve::Running;
-use crate::terminal::{line, page};
+use crate::terminal::line;
 use abreast_destination::{Event, SyncOptions};
 use abreast_webtypes::{count, count_of};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -137,7 +137,7 @@ impl Follower {
         let cancel_flag = Arc::clone(&cancel);
         let print_event = |event: &Event<'_>| {
             if let Event::Error(problem) = event {
-                page(&format!("   ! {}: {} [{}]", problem.uri, problem.message, problem.code));
+                line(&format!("   ! {}: {} [{}]", problem.uri, problem.message, problem.code));
             }
         };
         let thread = std::thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! `abreast doctor`: finds problems of the machine, a folder or the network path to an address.
 
 use crate::access::AccessArgs;
-use crate::terminal::{line, page};
+use crate::terminal::line;
 use abreast_net::{Client, Options, Request, Shared};
 use clap::Args;
 use serde_json::json;
@@ -68,9 +68,9 @@ impl Doctor {
             );
             return;
         }
-        page(&format!("{}  {code}: {what}", if good { "ok " } else { "bad" }));
+        line(&format!("{}  {code}: {what}", if good { "ok " } else { "bad" }));
         if !good {
-            page(&format!("     help: {help}"));
+            line(&format!("     help: {help}"));
         }
     }
 }

@@ -192,13 +192,12 @@ pub(crate) fn failed(reporter: &Reporter, error: &Error) -> u8 {
     error.exit_code().number()
 }
 
-/// Help for the differences that an audit found: the command that makes the copy equal again, if
-/// there is one.
-fn repair_of(report: &AuditReport, places: &str) -> Option<String> {
-    if report.exit_code == 0 {
-        return None;
-    }
+/// Help for the differences that an audit found: the commands that make the copy equal again.
+fn repair_of(report: &AuditReport, places: &str) -> Vec<String> {
     let mut help = Vec::new();
+    if report.exit_code == 0 {
+        return help;
+    }
     if report.missing + report.updated > 0 {
         let full = if report.full { " --full" } else { "" };
         help.push(format!(
@@ -214,7 +213,7 @@ fn repair_of(report: &AuditReport, places: &str) -> Option<String> {
              that a killed run left; all others are your own: keep them, or move them out of the folder"
         ));
     }
-    (!help.is_empty()).then(|| format!("  help: {}", help.join("\n  help: ")))
+    help
 }
 
 /// The arguments that name Source and copy, without credentials.
@@ -282,10 +281,9 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
             Ok((code, report)) => {
                 if code <= 1 && !args.mirror.json && !args.mirror.quiet {
                     whole.print_line(&in_words(&report));
-                    if let Some(help) =
-                        repair_of(&report, &given_as(name.as_deref(), config, &args.mirror))
-                    {
-                        help.lines().for_each(|line| whole.print_line(line));
+                    let places = given_as(name.as_deref(), config, &args.mirror);
+                    for help in repair_of(&report, &places) {
+                        whole.print_line(&format!("  help: {help}"));
                     }
                 }
                 code
@@ -319,4 +317,18 @@ fn in_words(report: &AuditReport) -> String {
         report.extra,
         report.unverified
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_to_repair_a_copy_is_a_line_of_its_own() {
+        let report = AuditReport { missing: 1, extra: 2, exit_code: 1, ..AuditReport::default() };
+        let help = repair_of(&report, "URL FOLDER");
+        assert_eq!(help.len(), 2);
+        assert!(help.iter().all(|line| !line.contains('\n')), "{help:?}");
+        assert_eq!(repair_of(&AuditReport::default(), "URL FOLDER"), [""; 0]);
+    }
 }
