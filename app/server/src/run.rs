@@ -17,7 +17,8 @@ use crate::stream::ClientStream;
 use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONNECTION, HOST,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
+    CONNECTION, HOST, ORIGIN,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -228,7 +229,7 @@ async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer 
 }
 
 async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Result<Answer> {
-    if *request.method() == Method::OPTIONS {
+    if is_preflight(request) {
         return Ok(preflight());
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -298,10 +299,16 @@ fn allow_browsers(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
 }
 
+/// Whether a browser asks on behalf of a script [fetch §3.3.2].
+fn is_preflight(request: &Request<Incoming>) -> bool {
+    *request.method() == Method::OPTIONS
+        && request.headers().contains_key(ORIGIN)
+        && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
 /// The answer to the question of a browser whether a script may send a request [fetch §3.3.2].
 fn preflight() -> Answer {
     let mut answer = Answer::new(ResponseBody::empty());
-    *answer.status_mut() = StatusCode::NO_CONTENT;
     let headers = answer.headers_mut();
     allow_browsers(headers);
     headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));

@@ -26,17 +26,17 @@ pub struct ReadOptions {
     pub limits: ReadLimits,
 }
 
-/// Limits of one patch, with their defaults in brackets. Terms do not nest: there is no depth.
+/// Limits of one patch, with their defaults in parentheses. Terms do not nest: there is no depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadLimits {
-    /// Bytes of a row [16 MiB]. A row is held in memory.
+    /// Bytes of a row (16 MiB). A row is held in memory.
     pub row_length: usize,
-    /// Rows of a patch [1,000,000,000].
+    /// Rows of a patch (1,000,000,000).
     pub rows: u64,
-    /// Changes of a transaction that [`Reader::next_transaction`] holds in memory [1,000,000].
+    /// Changes of a transaction that [`Reader::next_transaction`] holds in memory (1,000,000).
     pub transaction_rows: usize,
-    /// Headers, and prefixes that names may have, each [1,000].
+    /// Headers, and prefixes that names may have, each (1,000).
     pub headers: usize,
 }
 

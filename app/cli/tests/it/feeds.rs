@@ -179,7 +179,7 @@ fn complete_after_kills(feed: &str) {
         }
         child.wait().unwrap();
     }
-    println!("{killed} kills in {round} rounds");
+    eprintln!("{killed} kills in {round} rounds");
     let all: String = texts.into_values().collect();
     let expected = descriptions(Syntax::Turtle, &all);
     eventually_ok("the copy catches up", || {

@@ -7,6 +7,7 @@ mod api_hostile;
 mod csv;
 mod documents;
 mod dumps;
+mod emm;
 mod files;
 mod health;
 mod limits;

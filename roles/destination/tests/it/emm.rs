@@ -35,7 +35,7 @@ fn with_numbers(habits: Habits, count: usize) -> EmmSource {
 }
 
 /// Follows a source through every kind of change.
-fn follow(habits: Habits) {
+fn follow(habits: &Habits) {
     let source = with_numbers(habits.clone(), 11);
     source.put(3, "second");
     source.delete(4);
@@ -77,14 +77,14 @@ fn feeds_of_every_known_shape_are_followed() {
             Habits { has_prev: false, ..Habits::default() },
             Habits { date: "created", listed_types: true, ..Habits::default() },
         ] {
-            follow(Habits { page, ..habits });
+            follow(&Habits { page, ..habits });
         }
     }
 }
 
 #[test]
 fn a_feed_whose_end_leads_to_itself_is_read_once() {
-    follow(Habits::of_libris());
+    follow(&Habits::of_libris());
 }
 
 #[test]

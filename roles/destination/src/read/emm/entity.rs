@@ -4,7 +4,7 @@ use crate::plan::listed::Listed;
 use abreast_core::Kind;
 use abreast_emm::{Action, Document, Item, Link, ReadObject};
 use abreast_rdf::Syntax;
-use abreast_webtypes::Digests;
+use abreast_webtypes::{Digests, Timestamp};
 use std::sync::LazyLock;
 
 /// What an entity is asked for in, where its feed names no representation.
@@ -71,7 +71,7 @@ fn listed<'l>(
         body: None,
         document: url,
         // The entity that is deprecated has another description as well.
-        modified: item.time.filter(|_| change == Kind::Deprecate).map(|time| time.as_micros()),
+        modified: item.time.filter(|_| change == Kind::Deprecate).map(Timestamp::as_micros),
         modified_is_change: true,
         length: None,
         media_type: link.and_then(|link| link.media_type.as_deref()),

@@ -131,21 +131,6 @@ impl Emm {
         })
     }
 
-    fn each_described(
-        &self,
-        requests: &Requests<'_>,
-        whole: &Whole,
-        each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let folder = tempfile::tempdir().map_err(no_temporary)?;
-        let downloads = Downloads::new(StateFolder::at(folder.path())?);
-        let name = &whole.file.url;
-        let files = std::slice::from_ref(&whole.file);
-        let sorted = fetch_sorted(requests, name, files, &downloads)?;
-        each_description(name, &sorted, &mut |described| each(&described.listed(name, 0)))?;
-        Ok(())
-    }
-
     fn each_changed(
         &self,
         requests: &Requests<'_>,
@@ -165,6 +150,21 @@ impl Emm {
         })?;
         Ok(())
     }
+}
+
+/// Hands over the descriptions in a full download.
+fn each_described(
+    requests: &Requests<'_>,
+    whole: &Whole,
+    each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let folder = tempfile::tempdir().map_err(no_temporary)?;
+    let downloads = Downloads::new(StateFolder::at(folder.path())?);
+    let name = &whole.file.url;
+    let files = std::slice::from_ref(&whole.file);
+    let sorted = fetch_sorted(requests, name, files, &downloads)?;
+    each_description(name, &sorted, &mut |described| each(&described.listed(name, 0)))?;
+    Ok(())
 }
 
 /// Whether an activity adds to, or removes from, a feed other than this one [iiif-discovery §3.5].
@@ -260,7 +260,7 @@ impl Reader for Emm {
             Ok(())
         };
         match self.whole() {
-            Some(whole) => self.each_described(requests, &whole, &mut every),
+            Some(whole) => each_described(requests, &whole, &mut every),
             None => self.each_changed(requests, options, None, &mut every),
         }
     }
@@ -273,7 +273,7 @@ impl Reader for Emm {
     ) -> Result<(), Error> {
         let whole = self.whole();
         if let Some(whole) = &whole {
-            self.each_described(requests, whole, &mut |listed| to.listed(listed))?;
+            each_described(requests, whole, &mut |listed| to.listed(listed))?;
         }
         let since = whole.and_then(|whole| whole.updated);
         self.each_changed(requests, options, since, &mut |listed| {

@@ -86,19 +86,19 @@ pub(super) fn way(
     }
     let first = match &document.first {
         _ if is_page => entry.clone(),
-        Some(url) if last.as_ref().is_some_and(|last| last.url == *url) => {
-            last.clone().unwrap_or_default()
-        }
-        Some(url) => fetch(url)?,
-        None => match last {
-            // Only the end is known.
-            Some(last) => return Ok(Way::Back { newest: last, link: PageLink::Prev }),
-            None => {
-                let message = format!("{} has neither pages nor activities", entry.url);
-                return Err(Error::new("emm.empty", ExitCode::SourceInvalid, message)
-                    .with_help("give the address of an Entry Point"));
-            }
+        Some(url) => match &last {
+            Some(last) if last.url == *url => last.clone(),
+            _ => fetch(url)?,
         },
+        None => {
+            // Only the end is known.
+            let newest = last.ok_or_else(|| {
+                let message = format!("{} has neither pages nor activities", entry.url);
+                Error::new("emm.empty", ExitCode::SourceInvalid, message)
+                    .with_help("give the address of an Entry Point")
+            })?;
+            return Ok(Way::Back { newest, link: PageLink::Prev });
+        }
     };
     let mut order = order_of(&first.document);
     if order.is_none_or(|order| order == Ordering::Equal) {
