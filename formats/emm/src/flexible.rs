@@ -86,6 +86,12 @@ macro_rules! list {
 #[derive(Default)]
 pub(crate) struct Texts(pub(crate) Vec<String>);
 
+impl Texts {
+    pub(crate) fn first(self) -> Option<String> {
+        self.0.into_iter().next()
+    }
+}
+
 struct Text(String);
 
 impl From<Text> for String {
@@ -127,11 +133,15 @@ impl Part for Ref {
     fn of_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
         #[derive(Deserialize)]
         struct Raw {
-            #[serde(alias = "@id", alias = "href", default)]
-            id: Option<String>,
+            #[serde(default)]
+            id: Texts,
+            #[serde(rename = "@id", default)]
+            at_id: Texts,
+            #[serde(default)]
+            href: Texts,
         }
-        Raw::deserialize(serde::de::value::MapAccessDeserializer::new(map))
-            .map(|raw| raw.id.map(Self))
+        let raw = Raw::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+        Ok([raw.id, raw.at_id, raw.href].into_iter().find_map(Texts::first).map(Self))
     }
 }
 
@@ -150,17 +160,22 @@ impl Part for Link {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Raw {
-            #[serde(alias = "id", alias = "@id", default)]
-            href: Option<String>,
             #[serde(default)]
-            media_type: Option<String>,
+            href: Texts,
+            #[serde(default)]
+            id: Texts,
+            #[serde(rename = "@id", default)]
+            at_id: Texts,
+            #[serde(default)]
+            media_type: Texts,
             #[serde(default)]
             updated: Time,
         }
         let raw = Raw::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-        Ok(raw.href.map(|href| Self {
+        let href = [raw.href, raw.id, raw.at_id].into_iter().find_map(Texts::first);
+        Ok(href.map(|href| Self {
             href,
-            media_type: raw.media_type,
+            media_type: raw.media_type.first(),
             updated: raw.updated.0.map(|time| time.instant),
         }))
     }
@@ -184,9 +199,9 @@ pub(crate) struct RawObject {
     #[serde(default)]
     pub(crate) url: Links,
     #[serde(default)]
-    pub(crate) media_type: Option<String>,
+    pub(crate) media_type: Texts,
     #[serde(default)]
-    pub(crate) content: Option<String>,
+    pub(crate) content: Texts,
 }
 
 impl Part for RawObject {
@@ -208,9 +223,23 @@ pub(crate) struct Time(pub(crate) Option<W3cDatetime>);
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let texts = Texts::deserialize(deserializer)?;
-        let time = |text: &String| W3cDatetime::parse(text.trim().as_bytes()).ok();
-        Ok(Self(texts.0.first().and_then(time)))
+        Ok(Self(texts.0.first().and_then(|text| read_time(text.trim()))))
     }
+}
+
+/// Reads a time as it is found: without a zone it is taken for UTC; a date may have a zone, and a
+/// zone may be written without a colon.
+fn read_time(text: &str) -> Option<W3cDatetime> {
+    let parse = |text: &str| W3cDatetime::parse(text.as_bytes()).ok();
+    let with_colon = || {
+        let at = text.len().checked_sub(2)?;
+        (text.is_char_boundary(at)).then(|| format!("{}:{}", &text[..at], &text[at..]))
+    };
+    parse(text)
+        .or_else(|| parse(&format!("{text}Z")))
+        .or_else(|| parse(&with_colon()?))
+        // A date: the zone moves its begin, which is compared inclusively.
+        .or_else(|| parse(text.get(..10).filter(|_| !text.contains('T'))?))
 }
 
 impl<'de> Deserialize<'de> for Items {

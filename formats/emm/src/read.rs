@@ -41,7 +41,7 @@ pub struct Document {
     pub downloads: Vec<Link>,
     /// The activities, in the order of the document.
     pub items: Vec<Item>,
-    /// Members of `orderedItems` that are no activities.
+    /// Members of `orderedItems` that are not activities.
     pub unreadable: u64,
 }
 
@@ -243,7 +243,7 @@ impl RawItem {
                 .find_map(|time| time.0);
         let patch = self.instrument.0.into_iter().find(|it| {
             it.kind.0.iter().any(|kind| kind.ends_with("rdf_patch"))
-                || it.media_type.as_deref() == Some("application/rdf-patch")
+                || it.media_type.0.iter().any(|kind| kind == "application/rdf-patch")
         });
         Item {
             id: self.id.0.first().map(absolute),
@@ -253,7 +253,7 @@ impl RawItem {
             objects,
             target: self.target.0.iter().map(absolute).collect(),
             origin: self.origin.0.iter().map(absolute).collect(),
-            patch: patch.map(|patch| (patch.id.0.first().map(absolute), patch.content)),
+            patch: patch.map(|patch| (patch.id.0.first().map(absolute), patch.content.first())),
         }
     }
 }
@@ -280,4 +280,72 @@ fn action(kinds: &[String]) -> Action {
         })
     };
     kinds.iter().find_map(known).unwrap_or(Action::Other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(json: &str) -> Item {
+        let page = format!(r#"{{"type": "OrderedCollectionPage", "orderedItems": [{json}]}}"#);
+        let page = Document::from_slice(page.as_bytes(), "https://h.example/feed/1").unwrap();
+        page.items.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn times_are_read_as_they_are_found() {
+        for (text, expected, is_day) in [
+            ("2026-04-09T10:00:00Z", "2026-04-09T10:00:00Z", false),
+            ("2026-04-09T10:00:00", "2026-04-09T10:00:00Z", false),
+            ("2026-04-09T10:00:00.5", "2026-04-09T10:00:00.500000Z", false),
+            ("2026-04-09T12:00:00+0200", "2026-04-09T10:00:00Z", false),
+            (" 2026-04-09 ", "2026-04-09T00:00:00Z", true),
+            ("2026-04-09Z", "2026-04-09T00:00:00Z", true),
+            ("2026-04-09+02:00", "2026-04-09T00:00:00Z", true),
+        ] {
+            let item = item(&format!(r#"{{"type": "Update", "published": "{text}"}}"#));
+            assert_eq!(item.time.map(|time| time.to_string()).as_deref(), Some(expected), "{text}");
+            assert_eq!(item.is_day, is_day, "{text}");
+        }
+        for text in ["", "yesterday", "é", "2026-99-99"] {
+            assert_eq!(item(&format!(r#"{{"published": "{text}"}}"#)).time, None, "{text}");
+        }
+        let both = r#"{"published": "soon", "endTime": "2026-04-09", "created": "2025"}"#;
+        assert!(item(both).is_day);
+    }
+
+    #[test]
+    fn members_have_any_of_their_forms() {
+        let item = item(
+            r#"{"@type": ["as:Deprecate", "x"], "@id": "a/1", "object": [{"@id": "/id/1", "type": ["x:A", "B"],
+               "url": [{"id": "u", "href": "/id/1.nt", "mediaType": ["application/n-triples"]}, "page.html", 5]}, "/id/2"],
+               "target": ["t", {"id": "https://o.example/t"}], "instrument": {"type": "rdf_patch", "id": "a/1/i", "content": "TX ."},
+               "unknown": {"deep": [1, {"x": null}]}}"#,
+        );
+        assert_eq!(item.action, Action::Deprecate);
+        assert_eq!(item.id.as_deref(), Some("https://h.example/feed/a/1"));
+        let ids: Vec<_> = item.objects.iter().map(|object| object.id.as_str()).collect();
+        assert_eq!(ids, ["https://h.example/id/1", "https://h.example/id/2"]);
+        let links = &item.objects[0].links;
+        assert_eq!(links[0].href, "https://h.example/id/1.nt");
+        assert_eq!(links[0].media_type.as_deref(), Some("application/n-triples"));
+        assert_eq!((links[1].href.as_str(), links.len()), ("https://h.example/feed/page.html", 2));
+        assert_eq!(item.target, ["https://h.example/feed/t", "https://o.example/t"]);
+        assert_eq!(
+            item.patch,
+            Some((Some("https://h.example/feed/a/1/i".into()), Some("TX .".into())))
+        );
+    }
+
+    #[test]
+    fn documents_of_other_kinds_are_refused() {
+        for text in
+            ["", "[]", "5", r#"{"type": "Note"}"#, r#"{"type": 5}"#, r#"{"orderedItems": []}"#]
+        {
+            assert!(Document::from_slice(text.as_bytes(), "https://h.example/").is_err(), "{text}");
+        }
+        let page = r#"{"type": ["OrderedCollectionPage"], "orderedItems": ["https://x", 5, {"type": "Add"}]}"#;
+        let page = Document::from_slice(page.as_bytes(), "https://h.example/").unwrap();
+        assert_eq!((page.items.len(), page.unreadable), (1, 2));
+    }
 }

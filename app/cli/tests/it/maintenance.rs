@@ -554,23 +554,24 @@ fn a_copy_with_its_state_elsewhere_is_checked_and_repaired() {
                 "{given:?}: {text}"
             );
         }
-        let damage = if target.is_empty() {
-            copy.join("f001.txt")
-        } else {
-            files_below(&copy.join("archive")).remove(0)
-        };
         for given in [&named, &state] {
+            let damage = if target.is_empty() {
+                copy.join("f001.txt")
+            } else {
+                files_below(&copy.join("archive")).remove(0)
+            };
             fs::write(&damage, "").unwrap();
             let found = codes(&tool(&["check", "--json"], &[given], 1));
             assert!(found.iter().all(|code| code.starts_with("copy.")), "{given:?}: {found:?}");
             let planned = tool(&["repair", "--dry-run"], &[given], 0);
             assert_eq!(planned, tool(&["repair"], &[given], 0));
+            sync();
             if target.is_empty() {
                 assert_eq!(found, ["copy.changed"]);
                 assert_eq!(planned.lines().count(), 1, "{planned}");
-                sync();
                 assert_equal(&world.original, &copy);
             }
+            tool(&["check", "--read-data"], &[given], 0);
         }
     }
 }

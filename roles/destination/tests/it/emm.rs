@@ -267,3 +267,82 @@ fn documents_of_something_else_are_refused() {
     assert_eq!(copy.try_run().exit(), 0);
     assert_same(&copy, &source);
 }
+
+#[test]
+fn the_newest_of_several_changes_of_one_day_counts() {
+    for page in [1, 2, 100] {
+        let habits = Habits { latest_only: false, page, ..Habits::of_congress() };
+        let source = with_numbers(habits, 5);
+        source.delete(1);
+        source.put(1, "again");
+        source.put(2, "second");
+        source.delete(2);
+        let copy = copy_of(&source);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{page}: {:?}", ran.reported);
+        assert_same(&copy, &source);
+    }
+}
+
+#[test]
+fn a_full_download_later_than_the_feed_is_read_once() {
+    let source = with_numbers(Habits::default(), 4);
+    source.wait_days(1);
+    source.make_download();
+    let copy = copy_of(&source);
+    for round in 0..3 {
+        source.server.take_log();
+        assert_eq!(copy.try_run().exit(), 0);
+        let asked = source.server.take_log();
+        assert_eq!(asked.iter().any(|line| line.contains("/download")), round == 0, "{asked:?}");
+    }
+    source.wait_days(1);
+    source.put(1, "second");
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+    // A server that was restored ends before what was seen.
+    source.data().changes.truncate(4);
+    source.data().entities.insert(1, String::new());
+    source.make_download();
+    let ran = copy.try_run();
+    assert!(ran.has("gap"), "{:?}", ran.reported);
+    assert_same(&copy, &source);
+}
+
+#[test]
+fn a_feed_of_iiif_is_known_by_each_of_its_names() {
+    let source = with_numbers(Habits::of_iiif(), 2);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    let other = source.url().replace("http://", "https://") + "/";
+    source.put(5, "first");
+    source.data().changes.pop();
+    let target = json!({"target": {"id": other, "type": "OrderedCollection"}});
+    source.record_with(5, "Add", target);
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+    // What is added to another feed is reported.
+    let target = json!({"target": {"id": "https://other.example/", "type": "OrderedCollection"}});
+    source.record_with(7, "Add", target);
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert!(ran.has("emm.other"), "{:?}", ran.reported);
+}
+
+#[test]
+fn pages_that_lead_in_circles_do_not_move_the_cursor() {
+    let source = with_numbers(Habits { newest_first: true, ..Habits::default() }, 9);
+    let copy = copy_of(&source);
+    let circle = source.server.url("/feed/1");
+    let page = |number: usize| source.server.url(&format!("/feed/{number}"));
+    let second = json!({"@context": "https://www.w3.org/ns/activitystreams", "id": page(2), "type": "OrderedCollectionPage",
+        "orderedItems": [], "next": circle})
+    .to_string();
+    source.answer_first(move |target, _| (target == "/feed/2").then(|| Answer::ok(second.clone())));
+    let ran = copy.try_run();
+    assert_ne!(ran.exit(), 0);
+    assert!(ran.has("emm.paging-loop"), "{:?}", ran.reported);
+    source.answer_first(|_, _| None);
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+}

@@ -485,3 +485,22 @@ fn a_change_whose_description_is_not_kept_has_no_patch() {
     let labels = walk(&publisher, &url("emm/1.0/labels"), "first", "next");
     assert!(numbers(&labels).contains(&8));
 }
+
+#[test]
+fn a_page_of_a_type_leads_to_one_that_comes_later() {
+    let place = Place::new();
+    place.put("a", "a", "");
+    for number in 0..5 {
+        place.put(&format!("p{number}"), "p", "");
+    }
+    let publisher = place.publisher(2);
+    let concepts = || numbers(&walk(&publisher, &url("emm/1.0/type/Concept"), "first", "next"));
+    assert_eq!(concepts(), [1]);
+    let first = publisher.document("set/emm/1.0/type/Concept/page/1").unwrap();
+    assert_eq!(first.freshness, Freshness::Revalidate);
+    place.put("b", "b", "");
+    assert_eq!(concepts(), [1, 7]);
+    // The whole set is more than such a feed has.
+    let entry = read(&publisher, &url("emm/1.0/type/Concept"));
+    assert_eq!(entry["url"]["mediaType"], "text/html");
+}

@@ -32,7 +32,7 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
         Error::new(code, ExitCode::SourceInvalid, format!("cannot use {url}: {error}"))
     })?;
     if document.unreadable > 0 {
-        let message = "members of `orderedItems` that are no activities are left out".to_owned();
+        let message = "members of `orderedItems` that are not activities are left out".to_owned();
         let count = document.unreadable;
         requests.diagnostics.note(url, Remark { code: "emm.item", line: 1, message, count });
     }

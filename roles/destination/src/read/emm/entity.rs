@@ -15,6 +15,14 @@ const ACCEPT: &str = "application/n-triples, text/turtle;q=0.9, application/rdf+
 const FILES: [&str; 9] =
     ["Document", "Image", "Audio", "Video", "Page", "Manifest", "Collection", "Canvas", "Range"];
 
+/// What their IRIs begin with.
+const NAMESPACES: [&str; 4] = [
+    "as:",
+    "https://www.w3.org/ns/activitystreams#",
+    "http://iiif.io/api/",
+    "https://iiif.io/api/",
+];
+
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
 
 /// Hands over the changes of resources that an activity has; `url` is that of the page.
@@ -58,8 +66,8 @@ fn listed<'l>(
         .iter()
         .filter(|link| syntax_of(link).is_some())
         .min_by_key(|link| cost(syntax_of(link)));
-    let is_file = link.is_none()
-        && (page.is_iiif || object.types.iter().any(|kind| FILES.contains(&last_part(kind))));
+    let is_file =
+        link.is_none() && (page.is_iiif || object.types.iter().any(|kind| is_file_type(kind)));
     Listed {
         uri: &object.id,
         href: link.map(|link| link.href.as_str()),
@@ -90,7 +98,7 @@ pub(super) fn syntax_of(link: &Link) -> Option<Syntax> {
     Syntax::of_media_type(essence)
 }
 
-/// How dear it is to read.
+/// The cost of reading it.
 pub(super) fn cost(syntax: Option<Syntax>) -> u8 {
     match syntax {
         Some(Syntax::NTriples) => 0,
@@ -102,6 +110,9 @@ pub(super) fn cost(syntax: Option<Syntax>) -> u8 {
     }
 }
 
-fn last_part(iri: &str) -> &str {
-    iri.rsplit([':', '#', '/']).next().unwrap_or(iri)
+/// Whether a type is one of [`FILES`], as a term or in one of its namespaces.
+fn is_file_type(kind: &str) -> bool {
+    let local = NAMESPACES.iter().find_map(|namespace| kind.strip_prefix(namespace));
+    let local = local.map_or(kind, |rest| rest.rsplit(['#', '/']).next().unwrap_or(rest));
+    FILES.contains(&local)
 }

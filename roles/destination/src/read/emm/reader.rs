@@ -20,13 +20,17 @@ use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
 use crate::requests::Requests;
 use crate::state::key;
 use crate::state_folder::StateFolder;
+use abreast_emm::{Action, Item};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{SyntaxError, Timestamp};
 
 /// The Entry Point.
 const ENTRY: &str = "emm-entry";
-/// The time of the newest activity that was seen, microseconds.
+/// The time up to which changes were seen, microseconds.
 const SEEN: &str = "emm-seen";
+/// The time of the newest activity of the feed when it was read last, microseconds. A full download
+/// may be of a later time.
+const NEWEST: &str = "emm-newest";
 /// Walks until the newest page stays as it is.
 const WALKS_MAX: usize = 5;
 
@@ -40,9 +44,17 @@ pub(crate) struct Emm {
 
 /// The full download that is read for a copy that begins.
 struct Whole {
-    file: DescriptionFile,
+    /// One, or several of one time and syntax, which are its parts.
+    files: Vec<DescriptionFile>,
     /// Up to when changes are in it.
     updated: Option<Timestamp>,
+}
+
+impl Whole {
+    /// Its name in messages.
+    fn name(&self) -> &str {
+        self.files.first().map_or("", |file| &file.url)
+    }
 }
 
 impl Emm {
@@ -56,13 +68,20 @@ impl Emm {
     /// The full download that is cheapest to read, if one is in RDF.
     fn whole(&self) -> Option<Whole> {
         let links = self.entry.document.downloads.iter();
-        let readable = links.filter_map(|link| Some((link, syntax_of(link)?)));
-        let (link, syntax) = readable.min_by_key(|(_, syntax)| cost(Some(*syntax)))?;
-        let (url, media_type) = (link.href.clone(), link.media_type.clone());
-        let file = DescriptionFile { url, media_type, syntax };
+        let readable: Vec<_> = links.filter_map(|link| Some((link, syntax_of(link)?))).collect();
+        let newest = readable.iter().map(|(link, _)| link.updated).max()?;
+        let newest = || readable.iter().filter(|(link, _)| link.updated == newest);
+        let cheapest = newest().map(|(_, syntax)| cost(Some(*syntax))).min()?;
+        let files = newest().filter(|(_, syntax)| cost(Some(*syntax)) == cheapest);
+        let files = files.map(|(link, syntax)| DescriptionFile {
+            url: link.href.clone(),
+            media_type: link.media_type.clone(),
+            syntax: *syntax,
+        });
         // Changes from then on are read: a clock that is ahead must not hide any.
         let latest = self.entry.answered.date.plus_micros(1_000_000);
-        Some(Whole { file, updated: link.updated.map(|updated| updated.min(latest)) })
+        let updated = readable.iter().map(|(link, _)| link.updated).max()?;
+        Some(Whole { files: files.collect(), updated: updated.map(|updated| updated.min(latest)) })
     }
 
     /// Plans what changed since a time, or all that the feed lists.
@@ -73,13 +92,13 @@ impl Emm {
     ) -> Result<Followed, Error> {
         let (requests, options) = (run.requests, run.planner.options);
         let mut way = way(requests, options, &self.entry)?;
-        let (name, entry) = (self.entry.url.clone(), self.entry.url.as_str());
+        let name = self.entry.url.clone();
         let report_all = !std::mem::replace(&mut self.has_reported, true);
-        let is_iiif = self.entry.document.is_iiif;
+        let own = names_of(&self.entry);
         run.plan_noted(&mut |run| {
             let (mut seen, mut reading) = (Seen::default(), run.reading_changes(&name));
             let cursor = since.unwrap_or(Timestamp::MIN);
-            let mut useless = 0;
+            let (mut useless, mut of_others) = (0, 0);
             let mut walked = Walked::default();
             for walk in 1.. {
                 let found = way.walk(requests, options, since, &mut |page| {
@@ -89,7 +108,8 @@ impl Emm {
                         seen.next_list();
                     }
                     for item in &page.items {
-                        if is_of_other_feed(item, is_iiif, entry) {
+                        if is_of_other_feed(item, &own) {
+                            of_others += 1;
                             continue;
                         }
                         useless += u64::from(item.objects.is_empty() && is_change(item));
@@ -105,12 +125,18 @@ impl Emm {
                     _ => break,
                 }
             }
-            if let (Some(since), Some(newest)) = (since, walked.newest)
-                && newest < since
+            let before = time_of(run.planner.mirror, NEWEST)?;
+            if let (Some(before), Some(newest)) = (before, walked.newest)
+                && newest < before
             {
                 return Ok(Followed::Gap(format!(
-                    "the feed ends at {newest}, and changes of {since} were seen already"
+                    "the feed ends at {newest}, and changes of {before} were seen already"
                 )));
+            }
+            if of_others > 0 {
+                let message =
+                    format!("activities that add to, or remove from, other feeds are left out: {of_others}");
+                run.report.notice("emm.other", &name, &message);
             }
             if report_all && useless > 0 {
                 let message = format!("activities without the IRI of an entity: {useless}");
@@ -126,7 +152,8 @@ impl Emm {
             let newest = walked.newest.filter(|_| !walked.is_cut);
             let newest =
                 newest.map(|newest| run.not_after(&name, "published", newest, walked.began));
-            keep_seen(run.planner.mirror, since.max(newest))?;
+            keep_time(run.planner.mirror, SEEN, since.max(newest))?;
+            keep_time(run.planner.mirror, NEWEST, walked.newest)?;
             Ok(if seen.entries == 0 { Followed::Unchanged } else { Followed::Planned })
         })
     }
@@ -138,11 +165,11 @@ impl Emm {
         since: Option<Timestamp>,
         each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let is_iiif = self.entry.document.is_iiif;
+        let own = names_of(&self.entry);
         way(requests, options, &self.entry)?.walk(requests, options, since, &mut |page| {
             let mut items = page.items.iter();
             items.try_for_each(|item| {
-                if is_of_other_feed(item, is_iiif, &self.entry.url) {
+                if is_of_other_feed(item, &own) {
                     return Ok(());
                 }
                 each_change(page.document, page.url, item, each)
@@ -160,37 +187,52 @@ fn each_described(
 ) -> Result<(), Error> {
     let folder = tempfile::tempdir().map_err(no_temporary)?;
     let downloads = Downloads::new(StateFolder::at(folder.path())?);
-    let name = &whole.file.url;
-    let files = std::slice::from_ref(&whole.file);
-    let sorted = fetch_sorted(requests, name, files, &downloads)?;
+    let name = whole.name();
+    let sorted = fetch_sorted(requests, name, &whole.files, &downloads)?;
     each_description(name, &sorted, &mut |described| each(&described.listed(name, 0)))?;
     Ok(())
 }
 
+/// The URLs by which a feed of IIIF is named, without their scheme; none of other feeds.
+fn names_of(entry: &Read) -> Vec<String> {
+    let document = &entry.document;
+    let names = [
+        Some(&entry.url),
+        Some(&entry.answered.url),
+        document.id.as_ref(),
+        document.part_of.as_ref(),
+    ];
+    let names = names.into_iter().flatten().filter(|_| document.is_iiif);
+    names.map(|url| without_scheme(url).to_owned()).collect()
+}
+
+fn without_scheme(url: &str) -> &str {
+    url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/')
+}
+
 /// Whether an activity adds to, or removes from, a feed other than this one [iiif-discovery §3.5].
-fn is_of_other_feed(item: &abreast_emm::Item, is_iiif: bool, entry: &str) -> bool {
-    use abreast_emm::Action;
+fn is_of_other_feed(item: &Item, own: &[String]) -> bool {
     let named = match item.action {
         Action::Put => &item.target,
         Action::Remove => &item.origin,
         _ => return false,
     };
-    is_iiif && !named.is_empty() && !named.iter().any(|url| url == entry)
+    let is_own = |url: &String| own.iter().any(|own| own == without_scheme(url));
+    !own.is_empty() && !named.is_empty() && !named.iter().any(is_own)
 }
 
-fn is_change(item: &abreast_emm::Item) -> bool {
-    use abreast_emm::Action;
+fn is_change(item: &Item) -> bool {
     !matches!(item.action, Action::Refresh | Action::Other)
 }
 
-fn seen(mirror: &Mirror) -> Result<Option<Timestamp>, Error> {
-    let text = mirror.meta(SEEN)?;
+fn time_of(mirror: &Mirror, key: &str) -> Result<Option<Timestamp>, Error> {
+    let text = mirror.meta(key)?;
     Ok(text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros))
 }
 
-/// Keeps how far the feed was read, in the transaction of what was planned up to then.
-fn keep_seen(mirror: &Mirror, time: Option<Timestamp>) -> Result<(), Error> {
-    Ok(mirror.set_meta(SEEN, time.map(|time| time.as_micros().to_string()).as_deref())?)
+/// Keeps a time, in the transaction of what was planned up to then.
+fn keep_time(mirror: &Mirror, key: &str, time: Option<Timestamp>) -> Result<(), Error> {
+    Ok(mirror.set_meta(key, time.map(|time| time.as_micros().to_string()).as_deref())?)
 }
 
 /// # Errors
@@ -282,7 +324,7 @@ impl Reader for Emm {
     }
 
     fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
-        let known = seen(run.planner.mirror)?;
+        let known = time_of(run.planner.mirror, SEEN)?;
         if !run.planner.polling.may_poll() {
             run.planner.polling.is_postponed = true;
             return Ok(());
@@ -301,6 +343,7 @@ impl Reader for Emm {
             run.report.notice("gap", &self.entry.url, &message);
         }
         run.report.summary.mode = Mode::Baseline;
+        keep_time(run.planner.mirror, NEWEST, None)?;
         let Some(whole) = self.whole() else {
             self.follow(run, None)?;
             if run.planner.selection.has_changed() {
@@ -308,25 +351,29 @@ impl Reader for Emm {
             }
             return Ok(());
         };
-        check_host(run.planner.options, &self.entry.url, &whole.file.url)?;
-        let (requests, name) = (run.requests, whole.file.url.clone());
-        let files = std::slice::from_ref(&whole.file);
-        let mut fetch = |downloads: &Downloads| fetch_sorted(requests, &name, files, downloads);
-        plan_descriptions(run, &name, &mut fetch, &mut |mirror| keep_seen(mirror, whole.updated))?;
+        for file in &whole.files {
+            check_host(run.planner.options, &self.entry.url, &file.url)?;
+        }
+        let (requests, name, files) = (run.requests, whole.name(), &whole.files);
+        let mut fetch = |downloads: &Downloads| fetch_sorted(requests, name, files, downloads);
+        plan_descriptions(run, name, &mut fetch, &mut |mirror| {
+            keep_time(mirror, NEWEST, None)?;
+            keep_time(mirror, SEEN, whole.updated)
+        })?;
         self.follow(run, whole.updated)?;
         Ok(())
     }
 
     fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
-        let Some(known) = seen(run.planner.mirror)? else { return Ok(false) };
+        let Some(known) = time_of(run.planner.mirror, SEEN)? else { return Ok(false) };
         Ok(run.planner.polling.may_poll() && self.follow(run, Some(known))? == Followed::Planned)
     }
 
     fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
-        Ok(seen(mirror)?.map(|time| time.to_string()))
+        Ok(time_of(mirror, SEEN)?.map(|time| time.to_string()))
     }
 
-    /// An entity that cannot be fetched is no entity that is gone [iiif-discovery §4.2].
+    /// An entity that cannot be fetched is not deleted [iiif-discovery §4.2].
     fn is_gone_if_empty(&self) -> bool {
         false
     }

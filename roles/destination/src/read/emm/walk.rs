@@ -116,6 +116,8 @@ pub(super) fn way(
         };
     }
     Ok(match (order, last) {
+        // Without a date and without a last page, feeds begin with the newest change.
+        (Some(Ordering::Equal) | None, None) => Way::Back { newest: first, link: PageLink::Next },
         (Some(Ordering::Greater), _) => Way::Back { newest: first, link: PageLink::Next },
         (Some(Ordering::Less), Some(last))
             if last.document.prev.is_some() || last.url == first.url =>
@@ -159,24 +161,29 @@ impl Way {
             visited.insert(hasher.hash_one(&page.url));
             seen.newest = seen.newest.max(newest_of(&page.document));
             let is_back = link.is_some();
-            let (items, refreshed) = counted(&page.document, is_back, &mut only_deletions);
+            let (items, refreshed) = counted(&page.document, link, &mut only_deletions);
             let (url, document) = (page.url.as_str(), &page.document);
             each(&PageOfItems { url, document, items, is_back })?;
             // Before a refresh there is nothing for those who begin.
             if refreshed && cursor.is_none() && is_back {
                 return Ok(seen);
             }
-            if is_back && cursor.is_some_and(|cursor| ends_before(&page.document, cursor)) {
+            let is_known =
+                |link| cursor.is_some_and(|since| ends_before(&page.document, link, since));
+            if link.is_some_and(is_known) {
                 return Ok(seen);
             }
             let next = link.unwrap_or(PageLink::Next).of(&page.document);
-            let Some(next) = next.cloned() else { return Ok(seen) };
+            // Some last pages lead to themselves.
+            let Some(next) = next.filter(|next| **next != page.url).cloned() else {
+                return Ok(seen);
+            };
             if visited.contains(&hasher.hash_one(&next)) {
                 let message = "its pages lead back to one that was read already".to_owned();
                 let (code, line) = ("emm.paging-loop", 1);
                 requests.diagnostics.note(&page.url, Remark { code, line, message, count: 1 });
-                // Behind the newest page there may be changes that nothing leads to.
-                seen.is_cut = is_back && cursor.is_some();
+                // There may be changes that nothing leads to.
+                seen.is_cut = is_back;
                 return Ok(seen);
             }
             if visited.len() == PAGES_MAX {
@@ -191,7 +198,7 @@ impl Way {
     /// The page with the newest changes as it is now, if pages move while they are read: those of a
     /// feed that begins with the newest change do.
     pub(super) fn renewed(&self, requests: &Requests<'_>) -> Result<Option<Self>, Error> {
-        let Self::Back { newest, link } = self else { return Ok(None) };
+        let Self::Back { newest, link: PageLink::Next } = self else { return Ok(None) };
         let now = read(requests, &newest.url)?;
         let is_same = now.document.items.len() == newest.document.items.len()
             && now.document.items.iter().zip(&newest.document.items).all(|(now, before)| {
@@ -202,25 +209,34 @@ impl Way {
                         .map(|object| &object.id)
                         .eq(before.objects.iter().map(|object| &object.id))
             });
-        Ok((!is_same).then_some(Self::Back { newest: now, link: *link }))
+        Ok((!is_same).then_some(Self::Back { newest: now, link: PageLink::Next }))
     }
 }
 
-/// Whether the oldest activity of a page is from before a time.
-fn ends_before(page: &Document, cursor: Timestamp) -> bool {
-    // Single activities may be out of order; the last one in the direction of the walk decides.
-    let ends = [page.items.first(), page.items.last()];
-    ends.into_iter().flatten().filter_map(|item| item.time).min().is_some_and(|end| end < cursor)
+/// Whether a page ends, in the direction of the walk, before a time. Single activities may be out of
+/// order: the last one decides.
+fn ends_before(page: &Document, link: PageLink, cursor: Timestamp) -> bool {
+    let mut times = page.items.iter().filter_map(|item| item.time);
+    let end = match link {
+        PageLink::Next => times.next_back(),
+        PageLink::Prev => times.next(),
+    };
+    end.is_some_and(|end| end < cursor)
 }
 
 /// The activities of a page that count, the oldest first; and whether everything is listed again
 /// from one of them on [iiif-discovery §3.5].
 fn counted<'p>(
     page: &'p Document,
-    is_back: bool,
+    link: Option<PageLink>,
     only_deletions: &mut bool,
 ) -> (Vec<&'p Item>, bool) {
-    let is_descending = order_of(page) == Some(Ordering::Greater);
+    // Where all times are the same, a page has the direction of the feed.
+    let is_descending = match order_of(page) {
+        Some(Ordering::Greater) => true,
+        Some(Ordering::Less) => false,
+        _ => link == Some(PageLink::Next),
+    };
     let mut items: Vec<&Item> = page.items.iter().collect();
     if !is_descending {
         items.reverse();
@@ -230,7 +246,7 @@ fn counted<'p>(
     items.retain(|item| {
         if item.action == Action::Refresh {
             refreshed = true;
-            *only_deletions |= is_back;
+            *only_deletions |= link.is_some();
         }
         !*only_deletions || matches!(item.action, Action::Delete | Action::Remove)
     });

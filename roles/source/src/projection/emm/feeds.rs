@@ -47,11 +47,11 @@ impl ResolvedDocument for FeedDocument<'_> {
                 match feed.view {
                     View::Latest => changing(position.0),
                     _ if !is_closed => changing(position.0),
+                    // The page that follows may come later: changes of other types are passed over.
+                    View::Type(_) => changing(position.0),
                     // These read earlier descriptions, which are not kept permanently.
                     View::Labels | View::Patches => changing(0),
-                    View::History | View::Newest | View::Type(_) => {
-                        Version { of: [created, 0], immutable: true }
-                    }
+                    View::History | View::Newest => Version { of: [created, 0], immutable: true },
                 }
             }
             FeedPath::SkipTo(_) | FeedPath::Log(..) => changing(position.0),
@@ -77,7 +77,12 @@ impl ResolvedDocument for FeedDocument<'_> {
     }
 
     fn topic(&self) -> Option<String> {
-        super::topic(&self.path.feed().history()).map(|topic| topic.url)
+        match &self.path {
+            FeedPath::EntryPoint(feed) | FeedPath::Page(feed, _) if feed.view == View::History => {
+                super::topic(feed).map(|topic| topic.url)
+            }
+            _ => None,
+        }
     }
 
     fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError> {
@@ -138,7 +143,7 @@ fn entry_point(
         &EntryPoint {
             id: &url,
             summary: &format!("{title}: {}", feed.view.summary()),
-            downloads: &downloads(set, log, pages)?,
+            downloads: &downloads(feed, log, pages)?,
             first: &feed.page(first),
             last: &feed.page(last),
             total_items: pages.count(),
@@ -150,13 +155,18 @@ fn entry_point(
 /// Whole copies of the set, with the last change that each includes, and the page about them for
 /// people [emm-1.0 §A.2]. Of a set whose history begins with a list of what it had, and that has no
 /// dump, it is that list.
+///
+/// They have more than a feed of some entities, or of labels.
 fn downloads(
-    set: &PublishedSet,
+    feed: &Feed<'_>,
     log: &dyn ChangeLog,
     pages: &Pages<'_, '_>,
 ) -> Result<Vec<LinkTo>, PublishError> {
-    let mut links = Vec::new();
+    let (set, mut links) = (feed.set, Vec::new());
     let link = |href, media_type| LinkTo { href, media_type, ..LinkTo::default() };
+    if matches!(feed.view, View::Type(_) | View::Labels) {
+        return Ok(vec![link(set.urls.page(), "text/html")]);
+    }
     if let Some(snapshots) = &set.snapshots {
         snapshots.ask(pages.head());
         if let Some((time, files)) = newest_snapshot(set) {

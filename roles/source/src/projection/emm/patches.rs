@@ -127,6 +127,9 @@ pub(super) fn of_log(
         }
         LogPatch::Current => {
             let last = pages.head().position;
+            if pages.count() == Some(0) {
+                return Err(PublishError::NotFound);
+            }
             return Err(PublishError::Elsewhere(format!("{}patch/{last}", set.urls.base())));
         }
         LogPatch::At(position) => position,
