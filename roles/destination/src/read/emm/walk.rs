@@ -117,8 +117,9 @@ pub(super) fn way(
     }
     Ok(match (order, last) {
         // Without a date and without a last page, feeds begin with the newest change.
-        (Some(Ordering::Equal) | None, None) => Way::Back { newest: first, link: PageLink::Next },
-        (Some(Ordering::Greater), _) => Way::Back { newest: first, link: PageLink::Next },
+        (Some(Ordering::Greater), _) | (Some(Ordering::Equal) | None, None) => {
+            Way::Back { newest: first, link: PageLink::Next }
+        }
         (Some(Ordering::Less), Some(last))
             if last.document.prev.is_some() || last.url == first.url =>
         {
