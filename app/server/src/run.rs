@@ -293,7 +293,7 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
     Ok(answer)
 }
 
-/// Scripts of any page may read what is published: it is the same for everybody [fetch §3.3].
+/// Scripts of any page may read published documents: they are the same for everybody [fetch §3.3].
 fn allow_browsers(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));

@@ -1,5 +1,4 @@
-//! Whole copies of a set of descriptions, as files in RDF: what is common to the protocols that have
-//! such files.
+//! Whole copies of a set of descriptions, as files in RDF, in any protocol that has such files.
 //!
 //! All files are sorted together, in bounded memory, so that each description is found whole
 //! whatever the order of its statements is.

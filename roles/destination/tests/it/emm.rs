@@ -195,7 +195,7 @@ fn what_left_the_feed_and_what_moved_is_understood() {
 #[test]
 fn behind_a_refresh_only_deletions_count() {
     let source = with_numbers(Habits::of_iiif(), 4);
-    // What was there once, and is in the feed only before the refresh.
+    // An entity that is in the feed only before the refresh.
     source.record(7, "Create");
     source.record_with(0, "Refresh", json!({"object": null}));
     for number in 0..4 {
@@ -321,7 +321,7 @@ fn a_feed_of_iiif_is_known_by_each_of_its_names() {
     source.record_with(5, "Add", target);
     assert_eq!(copy.try_run().exit(), 0);
     assert_same(&copy, &source);
-    // What is added to another feed is reported.
+    // Additions to another feed are reported.
     let target = json!({"target": {"id": "https://other.example/", "type": "OrderedCollection"}});
     source.record_with(7, "Add", target);
     let ran = copy.try_run();

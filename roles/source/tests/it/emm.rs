@@ -1,4 +1,4 @@
-//! Change feeds in Activity Streams: which pages there are, and what is on them.
+//! Change feeds in Activity Streams: their pages, and the changes on them.
 
 use crate::world::{BASE, World, body};
 use abreast_contents::Contents;
@@ -269,7 +269,7 @@ fn closed_pages_stay_as_they_are() {
     for round in 0..5 {
         place.put("g", "g", &format!("change {round}"));
     }
-    // Made anew, they are the same.
+    // Rendered again, they are the same.
     let again = place.publisher(4);
     for (path, document) in closed {
         let after = again.document(&format!("set/{path}")).unwrap();

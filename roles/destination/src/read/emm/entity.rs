@@ -45,7 +45,7 @@ pub(super) fn each_change<E>(
     if item.action == Action::Move {
         for target in &item.target {
             let object = ReadObject { id: target.clone(), ..ReadObject::default() };
-            // It has the types of what was moved.
+            // It has the types of the moved entity.
             let types = item.objects.first().map(|object| object.types.clone());
             let object = ReadObject { types: types.unwrap_or_default(), ..object };
             each(&listed(page, url, item, &object, Kind::Update))?;
@@ -92,7 +92,7 @@ fn listed<'l>(
     }
 }
 
-/// The syntax of what a link leads to; a profile of JSON-LD is no other syntax.
+/// The syntax of the target of a link; a profile of JSON-LD is the same syntax.
 pub(super) fn syntax_of(link: &Link) -> Option<Syntax> {
     let essence = link.media_type.as_deref()?.split(';').next()?.trim();
     Syntax::of_media_type(essence)

@@ -1,5 +1,5 @@
 //! Change feeds in Activity Streams: Entity Metadata Management 0.1 and 1.0, IIIF Change Discovery,
-//! and what is published in similar forms: the only place of this crate that knows them.
+//! and similar feeds of other publishers: the only place of this crate that knows them.
 //!
 //! | file | what it reads |
 //! |---|---|

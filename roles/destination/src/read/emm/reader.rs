@@ -1,4 +1,4 @@
-//! The reader of change feeds: what is read, in which order, and what follows from it.
+//! The reader of change feeds: what is read, in which order, and the plan that results.
 
 use super::document::Read;
 use super::entity::{cost, each_change, syntax_of};
@@ -31,7 +31,7 @@ const SEEN: &str = "emm-seen";
 /// The time of the newest activity of the feed when it was read last, microseconds. A full download
 /// may be of a later time.
 const NEWEST: &str = "emm-newest";
-/// Walks until the newest page stays as it is.
+/// Most walks, until the newest page does not change.
 const WALKS_MAX: usize = 5;
 
 /// A change feed.
@@ -230,7 +230,7 @@ fn time_of(mirror: &Mirror, key: &str) -> Result<Option<Timestamp>, Error> {
     Ok(text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros))
 }
 
-/// Keeps a time, in the transaction of what was planned up to then.
+/// Keeps a time, in the transaction of the plan up to then.
 fn keep_time(mirror: &Mirror, key: &str, time: Option<Timestamp>) -> Result<(), Error> {
     Ok(mirror.set_meta(key, time.map(|time| time.as_micros().to_string()).as_deref())?)
 }

@@ -1,4 +1,4 @@
-//! The pages of a feed: from the newest change back to what is known, or from the oldest on where
+//! The pages of a feed: from the newest change back to the last known one, or from the oldest on where
 //! pages have no way back.
 //!
 //! Which end is the newest is seen from the data: from the times on a page, else from those of
@@ -45,14 +45,14 @@ impl PageLink {
     }
 }
 
-/// What was seen on the way.
+/// Facts collected on the way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     /// The newest time of an activity.
     pub(super) newest: Option<Timestamp>,
     /// The server's clock when the first page was asked for.
     pub(super) began: Option<Timestamp>,
-    /// The pages led back to one that was read before: what is behind it is not known.
+    /// The pages led back to one that was read before: the pages behind it are not known.
     pub(super) is_cut: bool,
 }
 

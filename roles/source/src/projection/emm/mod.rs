@@ -5,13 +5,13 @@
 //! |---|---|
 //! | `paths.rs` | paths and addresses |
 //! | `feeds.rs` | Entry Points, Change Sets and single activities |
-//! | `pages.rs` | which pages a feed has, and what is on them |
+//! | `pages.rs` | which pages a feed has, and their changes |
 //! | `activity.rs` | a change of the log as an activity |
 //! | `patches.rs` | Entity Patches, and the log of them |
 //!
 //! A page is a range of positions, so it never changes once a change behind it is recorded, and
-//! costs what it lists. The feed of the latest changes has the same pages without what was
-//! superseded.
+//! costs what it lists. The feed of the latest changes has the same pages without superseded
+//! changes.
 
 mod activity;
 mod feeds;
