@@ -9,6 +9,7 @@ mod database;
 mod descriptions;
 pub mod hub;
 pub mod integrity;
+pub mod labels;
 mod limits;
 mod links;
 mod load;

@@ -99,7 +99,7 @@ fn is_about_others(error: &clap::Error) -> bool {
 
 /// Keys whose values are files that are read.
 const FILES: &[&str] =
-    &["password_file", "token_file", "netrc", "client_cert", "client_key", "ca_file"];
+    &["password_file", "token_file", "netrc", "client_cert", "client_key", "ca_file", "uris_from"];
 
 fn missing_file(key: &str, value: &toml::Value) -> Option<String> {
     let path = value.as_str().filter(|_| FILES.contains(&key))?;

@@ -44,6 +44,7 @@ fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     options.allow_hosts.clone_from(&args.allow_host);
     options.allow_downgrade = args.allow_downgrade;
     options.filter = args.filter.filter.clone();
+    options.uris.clone_from(&args.filter.uris);
     args.reading.apply(&mut options);
     options.ignore_robots = args.pace.ignore_robots;
     Ok(options)

@@ -3,11 +3,12 @@
 use crate::access::AccessArgs;
 use crate::follow_args::FollowArgs;
 use crate::source_args::{OfferArgs, ReadingArgs};
-use abreast_destination::{Filter, MaxDelete};
+use abreast_destination::{Filter, MaxDelete, UriList};
 use abreast_net::Bandwidth;
 use abreast_webtypes::W3cDatetime;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 const SYNC_HELP: &str = "\
@@ -35,7 +36,8 @@ connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not aut
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MirrorArgs {
     /// Any address of the Source and the copy: a folder, warc:DIR for WARC files,
-    /// s3://BUCKET/PREFIX, nquads:DIR for files of N-Quads, oxigraph:DIR for a store of Oxigraph,
+    /// s3://BUCKET/PREFIX, nquads:DIR for files of N-Quads, labels:FILE.db or labels:FILE.csv for a
+    /// table of labels, oxigraph:DIR for a store of Oxigraph,
     /// sparql:URL for a SPARQL endpoint, graphstore:URL for a graph store, push:URL for a receiver of
     /// SDShare Push, set:NAME for the folder of a set in the configuration of `abreast serve`, to be
     /// published again, or - for lines on standard output; with --config, names of jobs
@@ -189,6 +191,7 @@ pub(crate) struct PaceArgs {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FilterArgs {
     pub(crate) filter: Filter,
+    pub(crate) uris: Option<Arc<UriList>>,
 }
 
 /// Arguments as clap parses them; [`FilterArgs`] restores the order between them.
@@ -209,6 +212,10 @@ struct RawFilterArgs {
     /// Read rules from a file, one per line; lines that begin with # are comments
     #[arg(long, value_name = "FILE")]
     filter_from: Vec<PathBuf>,
+    /// Copy only the resources whose URIs are in this file, one per line; lines that begin with #
+    /// are comments
+    #[arg(long, value_name = "FILE")]
+    uris_from: Option<PathBuf>,
     /// Leave out smaller resources, if the size is listed: 1000, 10K, 2M
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     min_size: Option<u64>,
@@ -237,7 +244,8 @@ impl FilterArgs {
         let filter = filter
             .sized(raw.min_size, raw.max_size)
             .modified(raw.modified_since, raw.modified_before);
-        Ok(Self { filter })
+        let uris = raw.uris_from.as_deref().map(UriList::read).transpose()?.map(Arc::new);
+        Ok(Self { filter, uris })
     }
 }
 
@@ -404,6 +412,7 @@ mod tests {
             (["--filter", "nonsense"], "begins with neither"),
             (["--exclude", "[a"], "is not a rule"),
             (["--filter-from", "/nowhere/at/all"], "/nowhere/at/all"),
+            (["--uris-from", "/nowhere/at/all"], "/nowhere/at/all"),
             (["--min-size", "big"], "10K"),
             (["--modified-since", "yesterday"], "2026-01-31"),
             (["--bwlimit", "12"], "512K"),

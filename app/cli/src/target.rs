@@ -2,8 +2,8 @@
 
 use crate::config::{File, UsageError};
 use abreast_destination::{
-    Graph, GraphStoreOptions, LinesOptions, NQuadsOptions, Output, OxigraphOptions, PushOptions,
-    SinkOptions, SparqlOptions, SyncOptions, WarcOptions,
+    Graph, GraphStoreOptions, LabelsOptions, LinesOptions, NQuadsOptions, Output, OxigraphOptions,
+    PushOptions, SinkOptions, SparqlOptions, SyncOptions, WarcOptions,
 };
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -15,7 +15,7 @@ const CONTENT_MAX: u64 = 1 << 20;
 /// Options of copies other than folders of files.
 #[derive(Clone, Debug, Args)]
 #[command(
-    next_help_heading = "Packed copies (warc:DIR), streams (-) and RDF (nquads:DIR, oxigraph:DIR, sparql:URL, graphstore:URL, push:URL)"
+    next_help_heading = "Packed copies (warc:DIR), streams (-) and RDF (nquads:DIR, labels:FILE, oxigraph:DIR, sparql:URL, graphstore:URL, push:URL)"
 )]
 pub(crate) struct TargetArgs {
     /// Start another file after this many bytes [default: 1G for WARC, 64M for N-Quads]
@@ -37,6 +37,21 @@ pub(crate) struct TargetArgs {
     /// Address of the SPARQL endpoint that answers queries [default: from that for updates]
     #[arg(long, value_name = "URL")]
     pub(crate) query_url: Option<String>,
+    /// Predicate of labels for labels:FILE, repeatable, the best first [default: those of SKOS, RDF
+    /// Schema, MADS/RDF, schema.org, DCMI and FOAF]
+    #[arg(long, value_name = "IRI", value_parser = predicate)]
+    pub(crate) label_predicate: Vec<String>,
+    /// One label for each entity, in the first of these languages that it has: de,en [default: all
+    /// labels]
+    #[arg(long, value_name = "LANGUAGES", value_delimiter = ',')]
+    pub(crate) label_language: Vec<String>,
+}
+
+fn predicate(text: &str) -> Result<String, String> {
+    if abreast_rdf::is_iri(text) {
+        return Ok(text.to_owned());
+    }
+    Err("expected an IRI such as http://www.w3.org/2004/02/skos/core#prefLabel".to_owned())
 }
 
 /// The word for a graph of each resource.
@@ -110,6 +125,23 @@ impl TargetArgs {
             options.folder = PathBuf::from(folder);
             options.sink =
                 SinkOptions::Oxigraph(OxigraphOptions { graph: self.graph(), store: None });
+        } else if let Some(file) = target.strip_prefix("labels:") {
+            let path = PathBuf::from(file);
+            let is_csv = match path.extension().and_then(|end| end.to_str()) {
+                Some("csv") => true,
+                Some("db" | "sqlite" | "sqlite3") => false,
+                _ => bail!(UsageError(
+                    "`labels:` needs a file that ends in .db or .csv (help: abreast sync URL labels:FILE.db --state DIR)"
+                        .to_owned()
+                )),
+            };
+            self.keep_state_apart(options, "a table of labels")?;
+            options.sink = SinkOptions::Labels(LabelsOptions {
+                path,
+                is_csv,
+                predicates: self.label_predicate.clone(),
+                languages: self.label_language.clone(),
+            });
         } else if let Some(url) = target.strip_prefix("sparql:") {
             self.keep_state_apart(options, "a SPARQL endpoint")?;
             options.sink = SinkOptions::Sparql(SparqlOptions {
@@ -182,7 +214,7 @@ impl TargetArgs {
 
 /// The folder of a copy, without the word for its kind.
 pub(crate) fn folder_of(target: &str) -> &Path {
-    let kinds = ["warc:", "nquads:", "oxigraph:"];
+    let kinds = ["warc:", "nquads:", "oxigraph:", "labels:"];
     Path::new(kinds.iter().find_map(|kind| target.strip_prefix(kind)).unwrap_or(target))
 }
 
@@ -252,6 +284,15 @@ mod tests {
             let text = oxigraph.unwrap_err().to_string();
             assert!(text.contains("--features oxigraph"), "{text}");
         }
+        let words = ["--label-language", "de,en", "--label-predicate", "http://h/p"];
+        let labels = applied(&words, "labels:./labels.csv", Some("./state")).unwrap();
+        let expected = LabelsOptions {
+            path: PathBuf::from("./labels.csv"),
+            is_csv: true,
+            predicates: vec!["http://h/p".to_owned()],
+            languages: vec!["de".to_owned(), "en".to_owned()],
+        };
+        assert_eq!(labels.sink, SinkOptions::Labels(expected));
         let words = ["--graph", "http://h/g", "--query-url", "http://h/query"];
         let sparql = applied(&words, "sparql:http://h/update", Some("./state")).unwrap();
         let expected = SparqlOptions {
@@ -276,6 +317,8 @@ mod tests {
             (&["--content", "2M"], "-"),
             (&[], "warc:"),
             (&[], "nquads:"),
+            (&[], "labels:./labels"),
+            (&[], "labels:./labels.db"),
             (&[], "oxigraph:"),
             (&[], "sparql:http://h/update"),
             (&[], "graphstore:http://h/data"),

@@ -6,6 +6,7 @@ mod canonical;
 mod closure;
 mod contexts;
 mod diff;
+mod entity_labels;
 mod entity_patch;
 mod json_ld;
 mod lines;
@@ -31,6 +32,7 @@ pub use closure::{
 };
 pub use contexts::Contexts;
 pub use diff::{Difference, OtherVersion, difference};
+pub use entity_labels::{Deprecation, Label, deprecation, entity_labels};
 pub use entity_patch::{
     AppliedPatch, ApplyError, EntityPatch, EntityPatchError, PatchBlankNodes, PatchRows,
     apply_entity_patch, digest_text,

@@ -4,7 +4,7 @@ use crate::damage::reserved_message;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::filter::{Decision, Subject};
-use crate::options::AuditOptions;
+use crate::options::{AuditOptions, SyncOptions};
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::Place;
 use crate::plan::comparison::widen;
@@ -17,6 +17,7 @@ use crate::run::base_map;
 use crate::select::{Selection, common_base};
 use crate::sink::kept::Kept;
 use crate::sink::options::SinkOptions;
+use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::nquads::NQuadsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
 use crate::sink::warc::WarcKept;
@@ -27,7 +28,7 @@ use abreast_net::Shared;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
 use abreast_webtypes::Digests;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -124,6 +125,12 @@ pub(crate) fn audit_with(
             Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
                 .compare(&expected)?
         }
+        SinkOptions::Labels(labels) => {
+            let mirror = known_state(options)?;
+            let kept = LabelsKept::open(labels, &state_of(sync))?;
+            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
+                .compare(&expected)?
+        }
         SinkOptions::Push(_) if options.full => {
             let message = "what a receiver has cannot be read";
             return Err(Error::new("sink.stream", ExitCode::Usage, message)
@@ -200,16 +207,15 @@ fn selection_for(
     reader: &dyn Reader,
     start: &Start,
 ) -> Result<Selection, Error> {
-    let filter = options.sync.filter.clone();
-    if !filter.needs_paths() {
-        return Ok(Selection::new(filter));
+    if !options.sync.filter.needs_paths() {
+        return Ok(Selection::new(&options.sync));
     }
     let known = options.sync.base.clone().or(known_base(options)?.0).or(start.uri_space.clone());
     let base = match known {
         Some(base) => Some(base),
         None => common_base(reader, requests, start, &options.sync)?,
     };
-    Ok(Selection::with_base(filter, base.as_deref()))
+    Ok(Selection::with_base(&options.sync, base.as_deref()))
 }
 
 /// Compares files with what is expected. The base is the user's, the copy's own, or the first guess
@@ -244,6 +250,11 @@ fn compare_folder(
 /// The state of a copy that has nothing to be compared without it.
 fn known_state(options: &AuditOptions) -> Result<Mirror, Error> {
     open_known(&options.sync.folder, options.sync.state.as_deref())?.ok_or_else(|| no_copy(options))
+}
+
+/// Where the state of a copy is.
+pub(crate) fn state_of(options: &SyncOptions) -> PathBuf {
+    options.state.clone().unwrap_or_else(|| options.folder.join(STATE_FOLDER))
 }
 
 fn no_copy(options: &AuditOptions) -> Error {

@@ -5,6 +5,7 @@
 //! that follows changes checks those that it reads about and no others: it stays proportional to
 //! what changed.
 
+use crate::audit::state_of;
 use crate::error::Error;
 use crate::options::SyncOptions;
 use crate::plan::planner::{PlanContext, Planner};
@@ -14,6 +15,7 @@ use crate::sink::kept::{
     Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again, read_back,
 };
 use crate::sink::options::SinkOptions;
+use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 
@@ -180,6 +182,9 @@ fn whole_copy(mirror: &Mirror, options: &SyncOptions) -> Result<Option<Box<dyn R
             let Some(remote) = Remote::of(sink, &options.folder) else { return Ok(None) };
             let kept = RemoteKept::open(&remote, options.net_options(), mirror)?;
             Ok(Some(Box::new(kept)))
+        }
+        SinkOptions::Labels(labels) if options.baseline => {
+            Ok(Some(Box::new(LabelsKept::open(labels, &state_of(options))?)))
         }
         sink => read_back(sink.word(), &options.folder, mirror),
     }

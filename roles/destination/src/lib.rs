@@ -35,6 +35,7 @@ mod state;
 mod state_folder;
 mod transaction;
 mod transfer;
+mod uri_list;
 mod verify;
 
 pub(crate) use abreast_core::filter;
@@ -60,12 +61,14 @@ pub use sink::lines::{LinesOptions, Output};
 pub use sink::objects::ObjectsOptions;
 pub use sink::options::SinkOptions;
 pub use sink::rdf::Graph;
+pub use sink::rdf::label_table::LabelsOptions;
 pub use sink::rdf::nquads::NQuadsOptions;
 pub use sink::rdf::remote::{
     GraphStoreOptions, OpenStore, OxigraphOptions, PushOptions, SparqlOptions,
 };
 pub use sink::warc::WarcOptions;
 pub use state::{SETS_RECORD, check_places, lock};
+pub use uri_list::UriList;
 
 /// What holds for any input: for fuzzing and for the tests of its seeds.
 #[doc(hidden)]

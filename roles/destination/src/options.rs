@@ -3,8 +3,10 @@
 use crate::filter::Filter;
 use crate::read::Tolerance;
 use crate::sink::options::SinkOptions;
+use crate::uri_list::UriList;
 use abreast_net::Authorization;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How many deletions one run may make without confirmation.
@@ -158,6 +160,8 @@ pub struct SyncOptions {
     pub require_fixity: bool,
     /// Which resources are wanted; what is excluded is left alone on both sides.
     pub filter: Filter,
+    /// Copy these resources only, as far as `filter` includes them.
+    pub uris: Option<Arc<UriList>>,
     /// Delete files of this copy that are excluded now.
     pub delete_excluded: bool,
     /// Stop after so many bytes received in one run; the next one continues.
@@ -220,6 +224,7 @@ impl SyncOptions {
             full: false,
             require_fixity: false,
             filter: Filter::default(),
+            uris: None,
             delete_excluded: false,
             max_bytes: None,
             max_time: None,

@@ -17,11 +17,15 @@ use crate::read::{Reader, Start};
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::state::key;
+use crate::uri_list::UriList;
 use abreast_store::mirror::{Mirror, Row};
 use abreast_webtypes::count;
+use std::sync::Arc;
 
 /// The filters of the last run.
 const FILTER: &str = "filter";
+/// The rule that excludes what a list of URIs does not have.
+const NOT_LISTED: &str = "--uris-from";
 /// Rows read together.
 const ROWS: usize = 512;
 
@@ -29,6 +33,7 @@ const ROWS: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     filter: Filter,
+    uris: Option<Arc<UriList>>,
     /// Under which paths rules know resources; by ordinary names, whatever the file system does to
     /// some.
     map: Option<PathMap>,
@@ -42,23 +47,32 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    pub(crate) fn new(filter: Filter) -> Self {
-        Self { filter, ..Self::default() }
+    pub(crate) fn new(options: &SyncOptions) -> Self {
+        let (filter, uris) = (options.filter.clone(), options.uris.clone());
+        Self { filter, uris, ..Self::default() }
     }
 
     /// Has a base of its own, where there is one at all.
-    pub(crate) fn with_base(filter: Filter, base: Option<&str>) -> Self {
+    pub(crate) fn with_base(options: &SyncOptions, base: Option<&str>) -> Self {
         let map = base.and_then(|base| PathMap::new(base, NameRules::default()).ok());
-        Self { map, ..Self::new(filter) }
+        Self { map, ..Self::new(options) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.filter.is_empty()
+        self.filter.is_empty() && self.uris.is_none()
+    }
+
+    /// Equal selections have equal texts.
+    fn text(&self) -> String {
+        self.uris.as_ref().map_or("", |uris| uris.text()).to_owned() + self.filter.text()
     }
 
     pub(crate) fn decide(&mut self, subject: Subject<'_>) -> Decision<'_> {
-        let Self { filter, map, path, .. } = self;
+        let Self { filter, uris, map, path, .. } = self;
         path.clear();
+        if uris.as_ref().is_some_and(|uris| !uris.contains(subject.uri)) {
+            return Decision::Excluded(NOT_LISTED);
+        }
         if let Some(map) = map
             && map.path_into(subject.uri, Form::Plain, path).is_err()
         {
@@ -81,7 +95,7 @@ impl Selection {
     ) -> Result<(), Error> {
         self.any_kept = mirror.has_excluded()?;
         let before = mirror.meta(FILTER)?.unwrap_or_default();
-        self.changed = before != self.filter.text();
+        self.changed = before != self.text();
         if !self.filter.needs_paths() {
             return Ok(());
         }
@@ -120,8 +134,8 @@ impl Selection {
 
     /// From now on this run's filters are those of the copy.
     pub(crate) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
-        let text = self.filter.text();
-        Ok(mirror.set_meta(FILTER, (!text.is_empty()).then_some(text))?)
+        let text = self.text();
+        Ok(mirror.set_meta(FILTER, Some(text.as_str()).filter(|text| !text.is_empty()))?)
     }
 
     /// Whether this listed resource is wanted. If not, and it is kept, that is noted.
@@ -214,6 +228,36 @@ impl Selection {
         }
     }
 
+    /// Notes of all that is kept or planned whether it is excluded, where no list of all resources
+    /// is read.
+    pub(crate) fn leave_excluded(&mut self, mirror: &Mirror) -> Result<(), Error> {
+        let (mut key, mut rows) = (String::new(), Vec::new());
+        loop {
+            rows.clear();
+            mirror.rows_after(&key, ROWS, &mut rows)?;
+            let Some(last) = rows.last() else { break };
+            key.clone_from(&last.uri);
+            for row in &rows {
+                if matches!(self.decide(subject_of(row)), Decision::Excluded(_)) {
+                    self.leave(mirror, &row.uri, true)?;
+                }
+            }
+        }
+        let (mut key, mut tasks) = (String::new(), Vec::new());
+        loop {
+            tasks.clear();
+            mirror.pending_after(&key, ROWS, &mut tasks)?;
+            let Some(last) = tasks.last() else { return Ok(()) };
+            key.clone_from(&last.pending.uri);
+            for task in &tasks {
+                let uri = &task.pending.uri;
+                if matches!(self.decide(subject_of_uri(uri)), Decision::Excluded(_)) {
+                    mirror.forget_pending(uri)?;
+                }
+            }
+        }
+    }
+
     /// Plans what is to become of what is kept although excluded.
     pub(crate) fn plan_excluded(
         &self,
@@ -271,6 +315,11 @@ pub(crate) fn common_base(
         }
     })?;
     Ok(base)
+}
+
+/// A resource of which no more than its URI is known.
+fn subject_of_uri(uri: &str) -> Subject<'_> {
+    Subject { uri, ..Subject::default() }
 }
 
 fn subject_of(row: &Row) -> Subject<'_> {

@@ -216,3 +216,86 @@ fn changes_come_as_events_over_change_feeds() {
         follows(&changed);
     }
 }
+
+#[test]
+fn only_the_entities_of_a_list_are_copied() {
+    let place = Place::new();
+    place.write("one.ttl", TURTLE);
+    let source = place.serve(0);
+    let copy = place.path("copy");
+    let target = format!("nquads:{}", copy.display());
+    let all = descriptions(Syntax::Turtle, TURTLE);
+    let (first, _) = all.first_key_value().unwrap();
+    let (last, _) = all.last_key_value().unwrap();
+    let list = place.path("list");
+    for feed in [EMM, SDSHARE] {
+        let _ = fs::remove_dir_all(&copy);
+        for iris in [&[first][..], &[first, last]] {
+            let lines: Vec<&str> = iris.iter().map(|iri| iri.as_str()).collect();
+            fs::write(&list, format!("# used\n{}", lines.join("\n"))).unwrap();
+            let mut expected = all.clone();
+            expected.retain(|iri, _| iris.contains(&iri));
+            let mut command = sync(&source, feed, &target);
+            command.arg("--uris-from").arg(&list);
+            let output = run(&mut command);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(copied(&copy), expected, "{feed}");
+        }
+    }
+    // The same by a job.
+    let config = place.path("jobs.toml");
+    let text = format!(
+        "[[mirror]]\nname = \"job\"\nurl = \"{}{EMM}\"\nfolder = \"nquads:{}\"\nuris_from = \"{}\"\n",
+        source.url(),
+        place.path("job").display(),
+        list.display()
+    );
+    fs::write(&config, text).unwrap();
+    let job = || run(abreast().args(["sync", "--quiet", "--all", "--config"]).arg(&config));
+    assert!(job().status.success());
+    assert_eq!(copied(&place.path("job")).len(), 2);
+    fs::write(&list, "http://h/a\n<http://h/b>\n").unwrap();
+    let output = job();
+    assert_eq!(output.status.code(), Some(2));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("line 2") && errors.contains("help:"), "{errors}");
+}
+
+#[test]
+fn labels_of_a_set_are_kept_in_a_table() {
+    let place = Place::new();
+    let text = TURTLE.replace("'Ada'@en", "'Ada, \"the first\"'@en, 'Ada'@de");
+    place.write("one.ttl", &text);
+    let source = place.serve(0);
+    let (file, state, list) = (place.path("labels.csv"), place.path("state"), place.path("list"));
+    fs::write(&list, "http://id.example/a\n").unwrap();
+    let command = |target: &str, more: &[&str]| {
+        let mut command = sync(&source, EMM, target);
+        command.args(more).arg("--state").arg(&state).arg("--uris-from").arg(&list);
+        run(&mut command)
+    };
+    let target = format!("labels:{}", file.display());
+    let output = command(&target, &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = || {
+        let csv = fs::read_to_string(&file).unwrap();
+        let time = csv.rsplit_once(',').unwrap().1.trim().to_owned();
+        csv.replace(&time, "TIME")
+    };
+    let head = "uri,label,lang,deprecated,replaced_by,changed\r\n";
+    let german = "http://id.example/a,Ada,de,0,,TIME\r\n";
+    let english = "http://id.example/a,\"Ada, \"\"the first\"\"\",en,0,,TIME\r\n";
+    assert_eq!(read(), format!("{head}{german}{english}"));
+    // One language is preferred.
+    assert!(command(&target, &["--label-language", "en,de"]).status.success());
+    assert_eq!(read(), format!("{head}{english}"));
+    // A database; no state of another kind of table.
+    let database = format!("labels:{}", place.path("labels.db").display());
+    assert!(command(&database, &[]).status.success());
+    assert!(fs::read(place.path("labels.db")).unwrap().starts_with(b"SQLite format 3"));
+    let (code, out) = {
+        let output = command("labels:./labels.txt", &[]);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert!(code == Some(2) && out.contains(".csv"), "{out}");
+}

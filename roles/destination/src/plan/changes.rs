@@ -221,21 +221,28 @@ impl PlanContext<'_, '_> {
             self.planner.mirror.deprecated_after(&key, ITEMS, &mut deprecated)?;
             let Some(last) = deprecated.last() else { return Ok(()) };
             key.clone_from(&last.uri);
-            for resource in &deprecated {
-                self.plan_one_deprecated(resource)?;
+            let mut new = Vec::new();
+            for resource in deprecated.drain(..) {
+                if self.plan_one_deprecated(&resource)? {
+                    new.push(resource);
+                }
+            }
+            if let Some(sink) = self.planner.sink.as_deref().filter(|_| !new.is_empty()) {
+                sink.deprecate(&new)?;
             }
         }
     }
 
-    fn plan_one_deprecated(&mut self, resource: &Deprecated) -> Result<(), Error> {
+    /// Whether a resource is deprecated now, and was not before.
+    fn plan_one_deprecated(&mut self, resource: &Deprecated) -> Result<bool, Error> {
         let Deprecated { uri, replaced_by, time } = resource;
         let (row, task) = (self.planner.mirror.row(uri)?, self.planner.mirror.task(uri)?);
         if time.is_some() && row.as_ref().is_some_and(|row| row.changed >= *time) {
             // The change at the cursor is read again by each run.
-            return Ok(());
+            return Ok(false);
         }
         match (task, row) {
-            (Some(Task { pending, .. }), _) if pending.action.is_deletion() => return Ok(()),
+            (Some(Task { pending, .. }), _) if pending.action.is_deletion() => return Ok(false),
             (Some(Task { pending, .. }), _) => {
                 let changed = pending.changed.max(*time);
                 self.planner.mirror.put_pending(&Pending { changed, ..pending })?;
@@ -244,7 +251,7 @@ impl PlanContext<'_, '_> {
                 let changed = row.changed.max(*time);
                 self.planner.mirror.put_row(&Row { changed, ..row })?;
             }
-            (None, None) => return Ok(()),
+            (None, None) => return Ok(false),
         }
         let message = match &replaced_by[..] {
             [] => "the Source deprecates it; the copy is kept".to_owned(),
@@ -256,7 +263,7 @@ impl PlanContext<'_, '_> {
             }
         };
         self.report.notice("resource.deprecated", uri, &message);
-        Ok(())
+        Ok(true)
     }
 
     fn plan_change(&mut self, task: &mut Task) -> Result<(), Error> {

@@ -98,7 +98,7 @@ impl<'a> Planner<'a> {
         Ok(Self {
             options,
             mirror,
-            selection: Selection::new(options.filter.clone()),
+            selection: Selection::new(options),
             history: History::new(options.history.is_some()),
             alternates: Arc::default(),
             admission: None,

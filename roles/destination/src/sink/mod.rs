@@ -25,7 +25,7 @@ use crate::place::temporary_name;
 use crate::state_folder::StateFolder;
 use crate::verify::{Verdict, judge};
 use abreast_folder::Dir;
-use abreast_store::mirror::{Mirror, PendingAction, Row, Task};
+use abreast_store::mirror::{Deprecated, Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use outcome::{Failure, Notice, Outcome};
 use std::fmt::Debug;
@@ -65,6 +65,11 @@ pub(crate) trait Sink: Debug + Send + Sync {
     /// own: until then their outcomes are not kept, counted or reported.
     fn settles_items(&self) -> bool {
         false
+    }
+
+    /// The Source deprecates these resources: noted before the plan that reports it is kept.
+    fn deprecate(&self, _resources: &[Deprecated]) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Makes durable what was stored and deleted since the last call. Called within the transaction

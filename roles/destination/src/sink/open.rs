@@ -5,6 +5,7 @@ use super::dry::DrySink;
 use super::folder::{Effect, FolderSink};
 use super::lines::LinesSink;
 use super::options::SinkOptions;
+use super::rdf::label_table::LabelsSink;
 use super::rdf::nquads::NQuadsSink;
 use super::rdf::remote::{Remote, RemoteSink};
 use super::warc::WarcSink;
@@ -74,6 +75,9 @@ impl Opening<'_> {
             SinkOptions::NQuads(nquads) => {
                 let sink = NQuadsSink::open(&options.folder, state, mirror, nquads, epoch)?;
                 Some(Arc::new(sink))
+            }
+            SinkOptions::Labels(labels) => {
+                Some(Arc::new(LabelsSink::open(state, mirror, labels, epoch)?))
             }
             sink @ (SinkOptions::Oxigraph(_)
             | SinkOptions::Sparql(_)

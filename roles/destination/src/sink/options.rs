@@ -1,6 +1,7 @@
 //! Options of sinks: where a copy is kept.
 
 use super::lines::LinesOptions;
+use super::rdf::label_table::LabelsOptions;
 use super::rdf::nquads::NQuadsOptions;
 use super::rdf::remote::{GraphStoreOptions, OxigraphOptions, PushOptions, SparqlOptions};
 use super::warc::WarcOptions;
@@ -22,6 +23,8 @@ pub enum SinkOptions {
     Lines(LinesOptions),
     /// Files of N-Quads in the copy's folder.
     NQuads(NQuadsOptions),
+    /// A table of labels in a file; the folder holds the state only.
+    Labels(LabelsOptions),
     /// A store of Oxigraph in the copy's folder, or one that is open.
     Oxigraph(OxigraphOptions),
     /// A SPARQL endpoint; the folder holds the state only.
@@ -42,6 +45,7 @@ impl SinkOptions {
             Self::Objects(_) => "objects",
             Self::Lines(_) => "lines",
             Self::NQuads(_) => "nquads",
+            Self::Labels(_) => "labels",
             Self::Oxigraph(_) => "oxigraph",
             Self::Sparql(_) => "sparql",
             Self::GraphStore(_) => "graphstore",

@@ -26,6 +26,7 @@ mod emm_source;
 mod fixity;
 mod held;
 mod interrupted;
+mod labels;
 mod names;
 #[cfg(feature = "s3")]
 mod objects;
@@ -43,3 +44,4 @@ mod sdshare_source;
 mod sinks;
 mod source;
 mod sync;
+mod uri_list;

@@ -13,7 +13,7 @@ pub(crate) struct Source {
     pub(crate) clock: u32,
     pub(crate) at: String,
     /// Makes the document of a resource out of the text that a test gives.
-    form: fn(uri: &str, text: &str) -> String,
+    pub(crate) form: fn(uri: &str, text: &str) -> String,
     media_type: Option<&'static str>,
 }
 

@@ -54,6 +54,28 @@ pub(super) fn each_change<E>(
     Ok(())
 }
 
+/// A resource that is known by its IRI alone.
+pub(super) fn by_iri(iri: &str, is_file: bool) -> Listed<'_> {
+    Listed {
+        uri: iri,
+        href: None,
+        accept: (!is_file).then_some(ACCEPT),
+        describes: !is_file,
+        body: None,
+        document: iri,
+        modified: None,
+        modified_is_change: true,
+        length: None,
+        media_type: None,
+        digests: &NO_DIGESTS,
+        change: None,
+        changed: None,
+        replaced_by: &[],
+        patches: Vec::new(),
+        links: Vec::new(),
+    }
+}
+
 fn listed<'l>(
     page: &'l Document,
     url: &'l str,

@@ -8,12 +8,14 @@
 //! | `find.rs` | the way from an address to its Entry Point |
 //! | `walk.rs` | the pages of a feed, from the newest change back |
 //! | `entity.rs` | an activity as a change of a resource |
+//! | `wanted.rs` | the entities of a list of URIs |
 
 mod document;
 mod entity;
 mod find;
 mod reader;
 mod walk;
+mod wanted;
 
 use super::choice::{AnswerHead, Protocol};
 

@@ -4,6 +4,7 @@ use super::document::Read;
 use super::entity::{cost, each_change, syntax_of};
 use super::find::{check_host, find};
 use super::walk::{Seen as Walked, way};
+use super::wanted::{each_wanted, forget_planned, is_planned};
 use crate::error::{Error, ExitCode};
 use crate::events::{Mode, Observer};
 use crate::options::SyncOptions;
@@ -37,7 +38,7 @@ const WALKS_MAX: usize = 5;
 /// A change feed.
 #[derive(Debug, Default)]
 pub(crate) struct Emm {
-    entry: Read,
+    pub(super) entry: Read,
     /// What cannot be used was reported in this run.
     has_reported: bool,
 }
@@ -85,7 +86,7 @@ impl Emm {
     }
 
     /// Plans what changed since a time, or all that the feed lists.
-    fn follow(
+    pub(super) fn follow(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         since: Option<Timestamp>,
@@ -314,7 +315,10 @@ impl Reader for Emm {
         to: &mut dyn Expecting,
     ) -> Result<(), Error> {
         let whole = self.whole();
-        if let Some(whole) = &whole {
+        if let Some(list) = &options.uris {
+            each_wanted(options, &self.entry.url, list, false, &mut |listed| to.listed(listed))?;
+        }
+        if let Some(whole) = whole.as_ref().filter(|_| self.short_list(options).is_none()) {
             each_described(requests, whole, &mut |listed| to.listed(listed))?;
         }
         let since = whole.and_then(|whole| whole.updated);
@@ -324,14 +328,16 @@ impl Reader for Emm {
     }
 
     fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
-        let known = time_of(run.planner.mirror, SEEN)?;
+        let options = run.planner.options;
+        let mut known = time_of(run.planner.mirror, SEEN)?;
         if !run.planner.polling.may_poll() {
             run.planner.polling.is_postponed = true;
             return Ok(());
         }
         // A repair plans resources again that came with a full download: they may have no address.
-        if !run.planner.options.baseline
+        if !options.baseline
             && !run.planner.selection.has_changed()
+            && is_planned(run.planner.mirror, options)?
             && !run.planner.mirror.has_unaddressed()?
             && known.is_some()
         {
@@ -341,10 +347,22 @@ impl Reader for Emm {
             };
             let message = format!("{why}; comparing with all that the Source has now");
             run.report.notice("gap", &self.entry.url, &message);
+            known = None;
+        }
+        if let Some(list) = self.short_list(options) {
+            known = known.filter(|_| !options.baseline);
+            if known.is_none() {
+                keep_time(run.planner.mirror, NEWEST, None)?;
+            }
+            return self.plan_short_list(run, list, known);
         }
         run.report.summary.mode = Mode::Baseline;
         keep_time(run.planner.mirror, NEWEST, None)?;
         let Some(whole) = self.whole() else {
+            match &options.uris {
+                Some(list) => self.plan_wanted(run, list, false)?,
+                None => forget_planned(run.planner.mirror)?,
+            }
             self.follow(run, None)?;
             if run.planner.selection.has_changed() {
                 run.planner.selection.keep(run.planner.mirror)?;
@@ -352,14 +370,18 @@ impl Reader for Emm {
             return Ok(());
         };
         for file in &whole.files {
-            check_host(run.planner.options, &self.entry.url, &file.url)?;
+            check_host(options, &self.entry.url, &file.url)?;
         }
         let (requests, name, files) = (run.requests, whole.name(), &whole.files);
         let mut fetch = |downloads: &Downloads| fetch_sorted(requests, name, files, downloads);
         plan_descriptions(run, name, &mut fetch, &mut |mirror| {
             keep_time(mirror, NEWEST, None)?;
+            forget_planned(mirror)?;
             keep_time(mirror, SEEN, whole.updated)
         })?;
+        if let Some(list) = &options.uris {
+            self.plan_wanted(run, list, false)?;
+        }
         self.follow(run, whole.updated)?;
         Ok(())
     }

@@ -142,6 +142,14 @@ fn newest_of(page: &Document) -> Option<Timestamp> {
 }
 
 impl Way {
+    /// The page that is read first.
+    pub(super) const fn begin(&self) -> &Read {
+        match self {
+            Self::Back { newest, .. } => newest,
+            Self::On { oldest } => oldest,
+        }
+    }
+
     /// Hands over the pages with changes since `cursor`, or all pages.
     pub(super) fn walk(
         &self,
@@ -150,9 +158,10 @@ impl Way {
         cursor: Option<Timestamp>,
         each: &mut dyn FnMut(&PageOfItems<'_>) -> Result<(), Error>,
     ) -> Result<Seen, Error> {
-        let (begin, link) = match self {
-            Self::Back { newest, link } => (newest, Some(*link)),
-            Self::On { oldest } => (oldest, None),
+        let begin = self.begin();
+        let link = match self {
+            Self::Back { link, .. } => Some(*link),
+            Self::On { .. } => None,
         };
         let mut seen = Seen { began: Some(begin.answered.date), ..Seen::default() };
         // Hashes: there may be very many pages.

@@ -9,10 +9,12 @@
 //! |---|---|
 //! | `document.rs` | the document of a resource, read, and its description in canonical N-Triples |
 //! | `labels.rs` | labels of blank nodes that are unique to a resource |
+//! | `label_table.rs` | a table of the labels of entities |
 //! | `nquads/` | files of N-Quads that any program can load |
 //! | `remote/` | a SPARQL 1.1 endpoint, a graph store, a receiver of SDShare Push |
 
 pub(crate) mod document;
+pub(crate) mod label_table;
 mod labels;
 pub(crate) mod nquads;
 pub(crate) mod remote;

@@ -1,0 +1,325 @@
+//! A table of the labels of entities, in a database of its own that other programs read.
+//!
+//! Changes are made in batches. The number of the last batch is in the database and, written after it,
+//! in the state of the copy: so it is known which of them a killed run left unrecorded.
+
+use crate::connection::{Durability, open_connection, open_own_connection, sqlite_error};
+use abreast_core::{ErrorKind, LogError};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use std::path::Path;
+
+const SCHEMA: &str = "
+    CREATE TABLE label (uri TEXT NOT NULL, label TEXT NOT NULL, lang TEXT NOT NULL,
+        deprecated INTEGER NOT NULL, replaced_by TEXT, changed TEXT,
+        PRIMARY KEY (uri, lang, label)) STRICT, WITHOUT ROWID;
+    CREATE TABLE abreast_copy (id TEXT NOT NULL, batch INTEGER NOT NULL, exported INTEGER NOT NULL) STRICT;
+    CREATE TABLE abreast_batch (resource TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+    CREATE TABLE abreast_entity (resource TEXT PRIMARY KEY, uri TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE abreast_deprecated (resource TEXT PRIMARY KEY, replaced_by TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    INSERT INTO abreast_copy VALUES ('', 0, 0);";
+
+const READ: &str = "cannot read the table of labels";
+const WRITE: &str = "cannot write the table of labels";
+
+/// A table of labels.
+#[derive(Debug)]
+pub struct LabelTable {
+    connection: Connection,
+    is_changing: bool,
+}
+
+/// What is kept of a resource.
+#[derive(Clone, Debug, Default)]
+pub struct Labels<'l> {
+    /// The entity that it describes: its own URI, or that of another one.
+    pub uri: &'l str,
+    /// Text and language of each label.
+    pub labels: Vec<(&'l str, &'l str)>,
+    /// Whether the entity is deprecated, and what is to be used instead, if it states that itself.
+    pub deprecated: Option<(bool, &'l [String])>,
+    /// When it changed.
+    pub changed: Option<String>,
+}
+
+/// One row of the table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelRow {
+    /// The IRI of the entity.
+    pub uri: String,
+    /// The label; empty if it has none.
+    pub label: String,
+    /// The language tag; empty without one.
+    pub lang: String,
+    /// Whether it is no longer to be used.
+    pub deprecated: bool,
+    /// What is to be used instead: IRIs with spaces in between.
+    pub replaced_by: Option<String>,
+    /// When it changed.
+    pub changed: Option<String>,
+}
+
+fn failed(task: &str) -> impl FnOnce(rusqlite::Error) -> LogError {
+    move |cause| sqlite_error(task, cause)
+}
+
+impl LabelTable {
+    /// Opens the table in a database, which is made if it is not there; `is_own`: in a folder of the
+    /// state, whose files have no other names.
+    ///
+    /// # Errors
+    /// The database cannot be opened, or has another table of this name.
+    pub fn open(path: &Path, is_own: bool) -> Result<Self, LogError> {
+        let open = if is_own { open_own_connection } else { open_connection };
+        let connection = open(path, Durability::PowerLoss)?;
+        let has = |name: &str| -> Result<bool, LogError> {
+            let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1)";
+            connection.query_row(sql, [name], |row| row.get(0)).map_err(failed(READ))
+        };
+        if !has("abreast_copy")? {
+            if has("label")? {
+                let message = format!(
+                    "{} has a table `label` of another program\n  help: name another file",
+                    path.display()
+                );
+                return Err(LogError::new(ErrorKind::Io, message));
+            }
+            let sql = format!("BEGIN IMMEDIATE; {SCHEMA} COMMIT");
+            connection.execute_batch(&sql).map_err(failed(WRITE))?;
+        }
+        Ok(Self { connection, is_changing: false })
+    }
+
+    /// The copy that it is of; empty for a new one.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn id(&self) -> Result<String, LogError> {
+        self.connection
+            .query_row("SELECT id FROM abreast_copy", [], |row| row.get(0))
+            .map_err(failed(READ))
+    }
+
+    /// The number of the last batch.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn batch(&self) -> Result<i64, LogError> {
+        self.connection
+            .query_row("SELECT batch FROM abreast_copy", [], |row| row.get(0))
+            .map_err(failed(READ))
+    }
+
+    /// Empties it, for a copy that begins.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn begin_copy(&self, id: &str) -> Result<(), LogError> {
+        let sql = format!(
+            "BEGIN IMMEDIATE; DELETE FROM label; DELETE FROM abreast_batch; DELETE FROM abreast_entity;
+             DELETE FROM abreast_deprecated; UPDATE abreast_copy SET id = '{}', batch = 0, exported = 0; COMMIT",
+            id.replace('\'', "''")
+        );
+        self.connection.execute_batch(&sql).map_err(failed(WRITE))
+    }
+
+    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize, LogError> {
+        let run = |sql| self.connection.prepare_cached(sql)?.execute(params);
+        run(sql).map_err(failed(WRITE))
+    }
+
+    fn change(&mut self, resource: &str) -> Result<(), LogError> {
+        if !self.is_changing {
+            let sql = "BEGIN IMMEDIATE; DELETE FROM abreast_batch";
+            self.connection.execute_batch(sql).map_err(failed(WRITE))?;
+            self.is_changing = true;
+        }
+        self.execute("INSERT OR IGNORE INTO abreast_batch VALUES (?1)", [resource]).map(drop)
+    }
+
+    /// The entity that a resource describes.
+    fn entity(&self, resource: &str) -> Result<String, LogError> {
+        let found: Option<String> = self
+            .connection
+            .prepare_cached("SELECT uri FROM abreast_entity WHERE resource = ?1")
+            .and_then(|mut found| found.query_row([resource], |row| row.get(0)).optional())
+            .map_err(failed(READ))?;
+        Ok(found.unwrap_or_else(|| resource.to_owned()))
+    }
+
+    /// Whether there is anything of a resource.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn has(&self, resource: &str) -> Result<bool, LogError> {
+        let entity = self.entity(resource)?;
+        self.connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM label WHERE uri = ?1)")
+            .and_then(|mut found| found.query_row([entity], |row| row.get(0)))
+            .map_err(failed(READ))
+    }
+
+    /// Replaces the rows of a resource. Without a label it has a row with an empty one.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn replace(&mut self, resource: &str, labels: &Labels<'_>) -> Result<(), LogError> {
+        self.remove_rows(resource)?;
+        let uri = labels.uri;
+        if uri != resource {
+            self.execute("DELETE FROM label WHERE uri = ?1", [uri])?;
+            self.execute("INSERT OR REPLACE INTO abreast_entity VALUES (?1, ?2)", [resource, uri])?;
+        }
+        let (deprecated, replaced_by) = if let Some((is_deprecated, by)) = labels.deprecated {
+            self.execute("DELETE FROM abreast_deprecated WHERE resource = ?1", [resource])?;
+            (is_deprecated, by.join(" "))
+        } else {
+            let marked: Option<String> = self
+                .connection
+                .prepare_cached("SELECT replaced_by FROM abreast_deprecated WHERE resource = ?1")
+                .and_then(|mut found| found.query_row([resource], |row| row.get(0)).optional())
+                .map_err(failed(READ))?;
+            (marked.is_some(), marked.unwrap_or_default())
+        };
+        let replaced_by = Some(replaced_by).filter(|by| !by.is_empty());
+        let none = [("", "")];
+        let all = if labels.labels.is_empty() { &none[..] } else { &labels.labels };
+        for (text, lang) in all {
+            self.execute(
+                "INSERT OR REPLACE INTO label VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![uri, text, lang, deprecated, replaced_by, labels.changed],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn remove_rows(&mut self, resource: &str) -> Result<(), LogError> {
+        self.change(resource)?;
+        let entity = self.entity(resource)?;
+        self.execute("DELETE FROM label WHERE uri = ?1", [&entity])?;
+        self.execute("DELETE FROM abreast_entity WHERE resource = ?1", [resource]).map(drop)
+    }
+
+    /// Removes the rows of a resource.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn remove(&mut self, resource: &str) -> Result<(), LogError> {
+        self.remove_rows(resource)?;
+        self.execute("DELETE FROM abreast_deprecated WHERE resource = ?1", [resource]).map(drop)
+    }
+
+    /// Notes that resources are deprecated, whatever their descriptions state, and what is to be used
+    /// instead. Durable at once, unless a batch has begun.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn deprecate(&mut self, resources: &[(&str, &[String])]) -> Result<(), LogError> {
+        if !self.is_changing {
+            self.connection.execute_batch("BEGIN IMMEDIATE").map_err(failed(WRITE))?;
+        }
+        let note = || -> Result<(), LogError> {
+            for (resource, replaced_by) in resources {
+                let entity = self.entity(resource)?;
+                // Where the description states it, the description decides.
+                let is_stated: bool = self
+                    .connection
+                    .prepare_cached(
+                        "SELECT EXISTS (SELECT 1 FROM label WHERE uri = ?1 AND deprecated)
+                         AND NOT EXISTS (SELECT 1 FROM abreast_deprecated WHERE resource = ?2)",
+                    )
+                    .and_then(|mut found| found.query_row([&entity, *resource], |row| row.get(0)))
+                    .map_err(failed(READ))?;
+                if is_stated {
+                    continue;
+                }
+                let by = replaced_by.join(" ");
+                self.execute(
+                    "INSERT OR REPLACE INTO abreast_deprecated VALUES (?1, ?2)",
+                    [resource, by.as_str()],
+                )?;
+                self.execute(
+                    "UPDATE label SET deprecated = 1, replaced_by = nullif(?2, '') WHERE uri = ?1",
+                    [&entity, &by],
+                )?;
+            }
+            self.execute("UPDATE abreast_copy SET exported = 0", []).map(drop)
+        };
+        let noted = note();
+        if !self.is_changing {
+            let end = if noted.is_ok() { "COMMIT" } else { "ROLLBACK" };
+            self.connection.execute_batch(end).map_err(failed(WRITE))?;
+        }
+        noted
+    }
+
+    /// Ends the batch: it is durable. Returns its number, or that of the last one if nothing changed.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn end_batch(&mut self) -> Result<i64, LogError> {
+        if self.is_changing {
+            self.connection
+                .execute_batch("UPDATE abreast_copy SET batch = batch + 1, exported = 0; COMMIT")
+                .map_err(failed(WRITE))?;
+            self.is_changing = false;
+        }
+        self.batch()
+    }
+
+    /// The resources of the last batch.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn resources(&self) -> Result<Vec<String>, LogError> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut found = self.connection.prepare("SELECT resource FROM abreast_batch")?;
+            found.query_map([], |row| row.get(0))?.collect()
+        };
+        read().map_err(failed(READ))
+    }
+
+    /// Whether all rows were exported since the last change.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn is_exported(&self) -> Result<bool, LogError> {
+        self.connection
+            .query_row("SELECT exported FROM abreast_copy", [], |row| row.get(0))
+            .map_err(failed(READ))
+    }
+
+    /// Notes that all rows were exported.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn set_exported(&self) -> Result<(), LogError> {
+        self.execute("UPDATE abreast_copy SET exported = 1", []).map(drop)
+    }
+
+    /// Visits all rows, in the order of URIs.
+    ///
+    /// # Errors
+    /// The system's own, or those of `visit`.
+    pub fn each<E: From<LogError>>(
+        &self,
+        visit: &mut dyn FnMut(&LabelRow) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = "SELECT uri, label, lang, deprecated, replaced_by, changed FROM label ORDER BY uri, lang, label";
+        let mut statement = self.connection.prepare(sql).map_err(failed(READ))?;
+        let mut rows = statement.query([]).map_err(failed(READ))?;
+        while let Some(row) = rows.next().map_err(failed(READ))? {
+            let read = || -> rusqlite::Result<LabelRow> {
+                Ok(LabelRow {
+                    uri: row.get(0)?,
+                    label: row.get(1)?,
+                    lang: row.get(2)?,
+                    deprecated: row.get(3)?,
+                    replaced_by: row.get(4)?,
+                    changed: row.get(5)?,
+                })
+            };
+            visit(&read().map_err(failed(READ))?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! Lists of URIs: the entities that a user wants are fetched by their IRIs, whether the feed has a
+//! change of them or not.
+
+use super::entity::{by_iri, each_change};
+use super::reader::Emm;
+use super::walk::{Way, way};
+use crate::admit::Admission;
+use crate::error::Error;
+use crate::events::Mode;
+use crate::filter::Decision;
+use crate::options::SyncOptions;
+use crate::plan::changes::Seen;
+use crate::plan::comparison::widen;
+use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
+use crate::uri_list::UriList;
+use abreast_store::mirror::{Mirror, Pending, Task};
+use abreast_webtypes::Timestamp;
+
+/// The list of URIs whose entities were planned, as its text.
+const PLANNED: &str = "emm-uris";
+
+/// Whether all that a list needs is planned.
+pub(super) fn is_planned(mirror: &Mirror, options: &SyncOptions) -> Result<bool, Error> {
+    let text = options.uris.as_ref().map(|uris| uris.text());
+    Ok(mirror.meta(PLANNED)?.as_deref() == text)
+}
+
+/// The next run plans the list again.
+pub(super) fn forget_planned(mirror: &Mirror) -> Result<(), Error> {
+    Ok(mirror.set_meta(PLANNED, None)?)
+}
+
+fn admission(options: &SyncOptions, url: &str) -> Admission {
+    Admission::new(url, &options.allow_hosts, options.allow_downgrade)
+}
+
+impl Emm {
+    /// The list of URIs, if each is fetched by itself: it is short, and all of them may be asked for.
+    pub(super) fn short_list<'o>(&self, options: &'o SyncOptions) -> Option<&'o UriList> {
+        let list = options.uris.as_deref()?;
+        let mut admission = admission(options, &self.entry.url);
+        list.short()?.iter().all(|uri| admission.check(uri).is_ok()).then_some(list)
+    }
+
+    /// Plans to fetch the entities of a short list, and what changed: since then, or if that is not
+    /// known, from now on. A full download is not read.
+    pub(super) fn plan_short_list(
+        &mut self,
+        run: &mut PlanContext<'_, '_>,
+        list: &UriList,
+        since: Option<Timestamp>,
+    ) -> Result<(), Error> {
+        let (requests, options) = (run.requests, run.planner.options);
+        run.report.summary.mode = if since.is_some() { Mode::Incremental } else { Mode::Baseline };
+        let mut cursor = since;
+        if cursor.is_none() {
+            let way = way(requests, options, &self.entry)?;
+            let end = way.walk(requests, options, Some(Timestamp::MAX), &mut |_| Ok(()))?;
+            let newest = end.newest.filter(|_| !end.is_cut);
+            cursor =
+                newest.map(|newest| run.not_after(&self.entry.url, "published", newest, end.began));
+        }
+        self.plan_wanted(run, list, since.is_none())?;
+        self.follow(run, cursor)?;
+        Ok(())
+    }
+
+    /// Plans to fetch the entities of a list that are not here, or all of them.
+    pub(super) fn plan_wanted(
+        &self,
+        run: &mut PlanContext<'_, '_>,
+        list: &UriList,
+        all: bool,
+    ) -> Result<(), Error> {
+        let is_file = lists_files(&way(run.requests, run.planner.options, &self.entry)?);
+        run.planner.begin(run.report)?;
+        let planned = self.note_wanted(run, list, all, is_file);
+        match planned {
+            Ok(()) => run.planner.commit(),
+            Err(error) => {
+                run.planner.abandon(run.report)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn note_wanted(
+        &self,
+        run: &mut PlanContext<'_, '_>,
+        list: &UriList,
+        all: bool,
+        is_file: bool,
+    ) -> Result<(), Error> {
+        let mirror = run.planner.mirror;
+        let (mut seen, mut item) = (Seen::default(), Pending::default());
+        each_wanted(run.planner.options, &self.entry.url, list, is_file, &mut |listed| {
+            run.requests.check_cancelled()?;
+            let (uri, selection) = (listed.uri, &mut run.planner.selection);
+            if matches!(selection.decide(listed.subject()), Decision::Excluded(_)) {
+                return Ok(());
+            }
+            widen(&mut seen.base, uri);
+            let is_planned = mirror.task(uri)?.map(|Task { pending, .. }| {
+                // Where nothing names its address, its IRI is.
+                pending.action.is_deletion() || pending.access.is_some() || pending.body.is_some()
+            });
+            let is_here = mirror.row(uri)?.is_some() && !selection.is_left(mirror, uri)?;
+            if !all && is_planned.unwrap_or(is_here) {
+                return Ok(());
+            }
+            selection.take_again(mirror, uri)?;
+            listed.pending_into(&mut item);
+            Ok(mirror.put_pending(&item)?)
+        })?;
+        run.planner.selection.leave_excluded(mirror)?;
+        run.planner.selection.keep(mirror)?;
+        run.keep_common(&mut seen)?;
+        Ok(mirror.set_meta(PLANNED, Some(list.text()))?)
+    }
+}
+
+/// Whether the resources of a feed are files, and no entities.
+fn lists_files(way: &Way) -> bool {
+    let page = way.begin();
+    let (mut files, mut others) = (0, 0);
+    for item in &page.document.items {
+        let _ = each_change(&page.document, &page.url, item, &mut |listed| {
+            *(if listed.describes { &mut others } else { &mut files }) += 1;
+            Ok::<_, Error>(())
+        });
+    }
+    files > 0 && others == 0
+}
+
+/// Hands over the resources of a list that may be asked for.
+pub(super) fn each_wanted(
+    options: &SyncOptions,
+    feed: &str,
+    list: &UriList,
+    is_file: bool,
+    each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut admission = admission(options, feed);
+    list.each(&mut |uri| match admission.check(uri) {
+        Ok(()) => each(&by_iri(uri, is_file)),
+        Err(_) => Ok(()),
+    })
+}

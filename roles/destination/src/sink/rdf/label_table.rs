@@ -1,0 +1,371 @@
+//! A table of labels, in a database of SQLite or a file of CSV: of each entity what people call it,
+//! and whether it is still to be used.
+//!
+//! The table is a database of its own, for CSV in the state folder. Its batches are durable before the
+//! state has them, and both have the number of the last one: what a killed run left between them is
+//! fetched again.
+
+use super::document::describe;
+use super::{Graph, iri, same_bytes};
+use crate::error::{Error, ExitCode};
+use crate::partial::Partials;
+use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, is_distrusted, plan_again};
+use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
+use crate::state_folder::StateFolder;
+use abreast_core::LogError;
+use abreast_folder::Dir;
+use abreast_rdf::{deprecation, entity_labels};
+use abreast_store::labels::{LabelRow, LabelTable, Labels};
+use abreast_store::mirror::{Deprecated, Mirror, Row, Task};
+use abreast_webtypes::{Digests, Timestamp};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Items whose labels are made durable together.
+const BATCH_ITEMS: u64 = 5_000;
+/// Rows of the state read together.
+const ROWS: usize = 512;
+/// The table of a copy in CSV, in its state folder.
+const DATABASE: &str = "labels.db";
+/// The name of the copy and the number of the last batch, as the state has them.
+const COPY: &str = "labels-copy";
+const BATCH: &str = "labels-batch";
+/// How labels were chosen.
+const CHOICE: &str = "labels-choice";
+
+/// How labels are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelsOptions {
+    /// The file.
+    pub path: PathBuf,
+    /// Whether it is CSV; otherwise a database of SQLite.
+    pub is_csv: bool,
+    /// Predicates of labels, the best first; none for the usual ones.
+    pub predicates: Vec<String>,
+    /// Languages, the best first: then each entity has one label. None: all labels.
+    pub languages: Vec<String>,
+}
+
+impl LabelsOptions {
+    fn table(&self, state: &StateFolder) -> Result<LabelTable, Error> {
+        let (path, is_own) = self.database(state.path());
+        LabelTable::open(&path, is_own).map_err(|error| self.failed(error))
+    }
+
+    fn database(&self, state: &Path) -> (PathBuf, bool) {
+        if self.is_csv { (state.join(DATABASE), true) } else { (self.path.clone(), false) }
+    }
+
+    fn failed(&self, cause: LogError) -> Error {
+        let message = format!("cannot use {}: {cause}", self.path.display());
+        Error::new("labels.file", ExitCode::Io, message).with_cause(cause)
+    }
+
+    /// Tables of one place and choice of labels have the same text.
+    fn choice(&self) -> String {
+        let (predicates, languages) = (self.predicates.join(" "), self.languages.join(" "));
+        format!("{predicates} / {languages} / {}", self.path.display())
+    }
+}
+
+/// A table of labels as a sink.
+#[derive(Debug)]
+pub(crate) struct LabelsSink {
+    options: LabelsOptions,
+    table: Mutex<LabelTable>,
+    partials: Partials,
+    spill: Dir,
+    epoch: i64,
+}
+
+impl LabelsSink {
+    pub(crate) fn open(
+        state: &StateFolder,
+        mirror: &Mirror,
+        options: &LabelsOptions,
+        epoch: i64,
+    ) -> Result<Self, Error> {
+        let table = options.table(state)?;
+        mirror.begin()?;
+        if let Err(error) = agree(&table, mirror, options, (state, epoch)) {
+            mirror.rollback()?;
+            return Err(error);
+        }
+        mirror.commit()?;
+        let (partials, spill) = crate::sink::spill_folder(state)?;
+        Ok(Self { options: options.clone(), table: Mutex::new(table), partials, spill, epoch })
+    }
+
+    fn table(&self) -> MutexGuard<'_, LabelTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fatal(&self, cause: LogError) -> Failure {
+        Failure::fatal("labels.file", self.options.failed(cause).to_string())
+    }
+
+    fn export(&self, table: &LabelTable) -> Result<(), Error> {
+        let path = &self.options.path;
+        let wrong = |cause: io::Error| {
+            let message = format!("cannot write {}: {cause}", path.display());
+            Error::new("labels.file", ExitCode::Io, message).with_cause(cause)
+        };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let file =
+            tempfile::Builder::new().prefix(".labels-").tempfile_in(folder).map_err(wrong)?;
+        let mut out = BufWriter::new(file.as_file());
+        out.write_all(b"uri,label,lang,deprecated,replaced_by,changed\r\n").map_err(wrong)?;
+        table.each(&mut |row| write_row(&mut out, row).map_err(wrong))?;
+        out.flush().map_err(wrong)?;
+        drop(out);
+        let as_usual = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        file.as_file().set_permissions(as_usual).map_err(wrong)?;
+        file.as_file().sync_all().map_err(wrong)?;
+        file.persist(path).map_err(|error| wrong(error.error))?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
+        Ok(table.set_exported()?)
+    }
+}
+
+/// Makes the state agree with the table: what one of them has and the other has not is fetched again.
+fn agree(
+    table: &LabelTable,
+    mirror: &Mirror,
+    options: &LabelsOptions,
+    (state, epoch): (&StateFolder, i64),
+) -> Result<(), Error> {
+    let failed = |error| options.failed(error);
+    let (id, batch) = (table.id().map_err(failed)?, table.batch().map_err(failed)?);
+    let known = mirror.meta(COPY)?;
+    let own = known.clone().unwrap_or_else(|| state.path().display().to_string());
+    if !id.is_empty() && id != own {
+        let message = format!(
+            "{} has the labels of another copy, whose state is in {id}",
+            options.path.display()
+        );
+        return Err(Error::new("labels.other", ExitCode::Usage, message)
+            .with_help("name another file; or remove this one, if that copy is gone"));
+    }
+    let settled = mirror.meta(BATCH)?.and_then(|text| text.parse::<i64>().ok());
+    let choice = options.choice();
+    let is_same = known.as_ref() == Some(&id) && mirror.meta(CHOICE)?.as_ref() == Some(&choice);
+    match settled.filter(|_| is_same).map(|settled| batch - settled) {
+        Some(0) => {}
+        // A run was killed between the two.
+        Some(1) => {
+            for uri in table.resources().map_err(failed)? {
+                // What the state does not know is stored again, or deleted.
+                let new = || Row { uri: uri.clone(), epoch, ..Row::default() };
+                mirror.put_row(&distrusted(&mirror.row(&uri)?.unwrap_or_else(new)))?;
+            }
+            mirror.set_meta(BATCH, Some(&batch.to_string()))?;
+        }
+        // One of them is new or of an earlier time, or labels are chosen in another way.
+        _ => {
+            let (mut key, mut rows) = (String::new(), Vec::new());
+            loop {
+                rows.clear();
+                mirror.rows_after(&key, ROWS, &mut rows)?;
+                let Some(last) = rows.last() else { break };
+                key.clone_from(&last.uri);
+                rows.iter().try_for_each(|row| plan_again(mirror, row))?;
+            }
+            table.begin_copy(&own).map_err(failed)?;
+            mirror.set_meta(COPY, Some(&own))?;
+            mirror.set_meta(CHOICE, Some(&choice))?;
+            mirror.set_meta(BATCH, Some("0"))?;
+        }
+    }
+    Ok(())
+}
+
+/// A row of CSV [rfc4180].
+fn write_row(out: &mut impl Write, row: &LabelRow) -> io::Result<()> {
+    let deprecated = if row.deprecated { "1" } else { "0" };
+    let [by, changed] = [&row.replaced_by, &row.changed].map(|cell| cell.as_deref().unwrap_or(""));
+    let cells = [&row.uri, &row.label, &row.lang, deprecated, by, changed];
+    for (number, cell) in cells.into_iter().enumerate() {
+        if number > 0 {
+            out.write_all(b",")?;
+        }
+        if cell.contains([',', '"', '\r', '\n']) {
+            write!(out, "\"{}\"", cell.replace('"', "\"\""))?;
+        } else {
+            out.write_all(cell.as_bytes())?;
+        }
+    }
+    out.write_all(b"\r\n")
+}
+
+impl Sink for LabelsSink {
+    fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
+        Box::new(LabelsWriter { sink: self })
+    }
+
+    fn partials(&self) -> &Partials {
+        &self.partials
+    }
+
+    fn shown(&self, uri: &str, _leaf: bool) -> String {
+        uri.to_owned()
+    }
+
+    fn wants_head(&self) -> bool {
+        true
+    }
+
+    fn batch_items(&self) -> u64 {
+        BATCH_ITEMS
+    }
+
+    fn stores_later(&self) -> bool {
+        true
+    }
+
+    fn deprecate(&self, resources: &[Deprecated]) -> Result<(), Error> {
+        let all: Vec<_> = resources
+            .iter()
+            .map(|resource| (resource.uri.as_str(), resource.replaced_by.as_slice()))
+            .collect();
+        self.table().deprecate(&all).map_err(|error| self.options.failed(error))
+    }
+
+    fn settle(&self, mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
+        let batch = self.table().end_batch().map_err(|error| self.options.failed(error))?;
+        mirror.set_meta(BATCH, Some(&batch.to_string()))?;
+        Ok(Vec::new())
+    }
+
+    fn sweep(&self, uri: &str) {
+        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+    }
+
+    fn finish(&self, _: &Mirror) -> Result<(), Error> {
+        let table = self.table();
+        if self.options.is_csv && !(table.is_exported()? && self.options.path.exists()) {
+            self.export(&table)?;
+        }
+        Ok(())
+    }
+}
+
+struct LabelsWriter {
+    sink: Arc<LabelsSink>,
+}
+
+impl SinkWriter for LabelsWriter {
+    fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
+        iri(&task.pending.uri)?;
+        if let Some(row) = &task.row
+            && crate::sink::is_right(task, row, listed)
+        {
+            let row = crate::sink::with_time(task, row.clone());
+            return Ok(Prepared::Done(Outcome::Right { row }));
+        }
+        Ok(Prepared::Wanted { dir: self.sink.spill.clone(), conditional: task.row.is_some() })
+    }
+
+    fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
+        Ok(crate::sink::with_time(task, task.row.clone().unwrap_or_default()))
+    }
+
+    fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {
+        Box::pin(std::future::ready(self.store_now(task, body)))
+    }
+
+    fn delete<'a>(&'a mut self, tasks: &'a [Task]) -> Deleting<'a> {
+        crate::sink::until_fatal(tasks, |task| {
+            if task.row.is_some() {
+                let removed = self.sink.table().remove(&task.pending.uri);
+                removed.map_err(|error| self.sink.fatal(error))?;
+            }
+            Ok(Deleted { gone: task.row.is_some(), notices: Vec::new() })
+        })
+    }
+}
+
+impl LabelsWriter {
+    fn store_now(&self, task: &Task, mut body: Body<'_>) -> Result<Outcome, Failure> {
+        let row = body.row(task, self.sink.epoch);
+        if let Some(kept) = same_bytes(task, &row) {
+            return Ok(Outcome::Right { row: kept });
+        }
+        let description = describe(task, &mut body, &Graph::Default)?;
+        let resource = task.pending.uri.as_str();
+        let uri = description.entity.as_ref().map_or(resource, |entity| entity.as_str());
+        let LabelsOptions { predicates, languages, .. } = &self.sink.options;
+        let found = entity_labels(&description.lines, uri, predicates, languages);
+        let stated = deprecation(&description.lines, uri);
+        let changed = row.changed.or(row.modified);
+        let labels = Labels {
+            uri,
+            labels: found.iter().map(|label| (&*label.text, &*label.language)).collect(),
+            deprecated: stated.as_ref().map(|stated| (stated.is_deprecated, &*stated.replaced_by)),
+            changed: changed.map(|time| Timestamp::from_micros(time).to_string()),
+        };
+        let replaced = self.sink.table().replace(resource, &labels);
+        replaced.map_err(|error| self.sink.fatal(error))?;
+        let mut notices = body.notices;
+        notices.extend(description.notices);
+        Ok(Outcome::Stored { created: task.row.is_none(), row, notices })
+    }
+}
+
+/// Reads the table back, for audits: whether it has each entity. The descriptions that labels were
+/// taken from are not kept.
+pub(crate) struct LabelsKept {
+    table: LabelTable,
+}
+
+impl LabelsKept {
+    pub(crate) fn open(options: &LabelsOptions, state: &Path) -> Result<Self, Error> {
+        let (path, is_own) = options.database(state);
+        if !path.exists() {
+            let message = format!("there is no table of labels in {}", path.display());
+            return Err(Error::new("labels.file", ExitCode::Io, message)
+                .with_help("run `abreast sync`: it is made again"));
+        }
+        let table = LabelTable::open(&path, is_own).map_err(|error| options.failed(error))?;
+        Ok(Self { table })
+    }
+}
+
+impl ReadBack for LabelsKept {
+    fn damage(&mut self, _: &Mirror, row: &Row, _: bool) -> Result<Option<Damage>, Error> {
+        // What is not trusted is stored again.
+        if is_distrusted(row) || self.table.has(&row.uri)? {
+            return Ok(None);
+        }
+        let message = "its labels are missing".to_owned();
+        Ok(Some(Damage { kind: DamageKind::Missing, message }))
+    }
+
+    fn keeps_bytes(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_csv_are_quoted_where_they_must_be() {
+        let row = LabelRow {
+            uri: "http://h/a".to_owned(),
+            label: "Ada, \"the\nfirst\"".to_owned(),
+            lang: "en".to_owned(),
+            deprecated: true,
+            replaced_by: Some("http://h/b http://h/c".to_owned()),
+            changed: None,
+        };
+        let mut out = Vec::new();
+        write_row(&mut out, &row).unwrap();
+        let text = "http://h/a,\"Ada, \"\"the\nfirst\"\"\",en,1,http://h/b http://h/c,\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), text);
+    }
+}

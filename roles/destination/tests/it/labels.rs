@@ -1,0 +1,202 @@
+//! Tables of labels.
+
+use crate::contract::{Kept, contract_with, kills};
+use crate::copy::Copy;
+use crate::emm_source::{EmmSource, Habits};
+use crate::source::Source;
+use abreast_destination::{LabelsOptions, SinkOptions};
+use abreast_store::labels::{LabelRow, LabelTable};
+use serde_json::json;
+use std::path::Path;
+
+const TEXT: &str = "http://ns.example/text";
+const VALUE: &str = "http://ns.example/value";
+
+fn table_in(place: &Path, name: &str, predicate: &str) -> LabelsOptions {
+    LabelsOptions {
+        path: place.join(name),
+        is_csv: name == "labels.csv",
+        predicates: vec![predicate.to_owned()],
+        languages: Vec::new(),
+    }
+}
+
+fn options_of(copy: &Copy) -> &LabelsOptions {
+    match &copy.options.sink {
+        SinkOptions::Labels(options) => options,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn rows(copy: &Copy) -> Vec<LabelRow> {
+    let mut rows = Vec::new();
+    let table = LabelTable::open(&options_of(copy).path, false).unwrap();
+    table
+        .each::<abreast_core::LogError>(&mut |row| {
+            rows.push(row.clone());
+            Ok(())
+        })
+        .unwrap();
+    rows
+}
+
+/// The documents that a source has, made again of their labels.
+fn documents<'r>(source: &Source, rows: impl Iterator<Item = (&'r str, &'r str)>) -> Kept {
+    let document = |(uri, label): (&str, &str)| {
+        let uri = uri.replacen("http://id.example/", "http://", 1);
+        let path = uri.strip_prefix(&source.server.base).unwrap().to_owned();
+        (path.clone(), (source.form)(&uri, label).into_bytes())
+    };
+    rows.map(document).collect()
+}
+
+fn in_database(copy: &Copy, source: &Source) -> Kept {
+    // A contract's copy may be of another kind at its end.
+    let rows = rows(copy);
+    documents(source, rows.iter().map(|row| (row.uri.as_str(), row.label.as_str())))
+}
+
+fn in_csv(copy: &Copy, source: &Source) -> Kept {
+    let text = std::fs::read_to_string(&options_of(copy).path).unwrap();
+    let mut lines = text.split_terminator("\r\n");
+    assert_eq!(lines.next(), Some("uri,label,lang,deprecated,replaced_by,changed"));
+    let cells: Vec<_> = lines.map(|line| line.split(',').collect::<Vec<_>>()).collect();
+    assert!(cells.is_sorted());
+    documents(source, cells.iter().map(|cells| (cells[0], cells[1])))
+}
+
+fn database(place: &Path) -> SinkOptions {
+    SinkOptions::Labels(table_in(place, "labels.db", TEXT))
+}
+
+fn csv(place: &Path) -> SinkOptions {
+    SinkOptions::Labels(table_in(place, "labels.csv", TEXT))
+}
+
+#[test]
+fn tables_of_labels_keep_the_contract() {
+    contract_with(Source::of_statements(), &database, in_database);
+    contract_with(Source::of_addresses(), &database, in_database);
+    contract_with(Source::of_statements(), &csv, in_csv);
+}
+
+#[test]
+fn tables_of_labels_recover_from_kills() {
+    kills::killed_with(Source::of_statements, &database, in_database);
+    kills::killed_with(Source::of_addresses, &database, in_database);
+    kills::killed_twice_with(Source::of_statements(), &database, in_database);
+    kills::killed_with(Source::of_statements, &csv, in_csv);
+}
+
+fn copy_of(source: &EmmSource) -> Copy {
+    let mut copy = Copy::of(source.url());
+    let table = table_in(copy.place.path(), "labels.db", VALUE);
+    copy.options.sink = SinkOptions::Labels(table);
+    copy
+}
+
+/// Numbers of entities, with their labels and replacements where they are deprecated.
+fn found(copy: &Copy) -> Vec<(String, String, Option<String>)> {
+    let number = |iri: &str| iri.rsplit('/').next().unwrap_or_default().to_owned();
+    let row = |row: LabelRow| {
+        let by = row.replaced_by.as_deref().map(number).unwrap_or_default();
+        (number(&row.uri), row.label, row.deprecated.then_some(by))
+    };
+    rows(copy).into_iter().map(row).collect()
+}
+
+fn row(number: &str, label: &str, deprecated: Option<&str>) -> (String, String, Option<String>) {
+    (number.to_owned(), label.to_owned(), deprecated.map(str::to_owned))
+}
+
+#[test]
+fn deprecated_entities_stay_in_the_table() {
+    let source = EmmSource::start(Habits::default());
+    for number in 0..4 {
+        source.put(number, "first");
+    }
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    assert!(rows(&copy).iter().all(|row| row.changed.is_some() && !row.deprecated));
+    // By the feed alone; by the description alone; by both.
+    source.record(0, "Deprecate");
+    let (first, second) = (source.iri(1), source.iri(2));
+    let add = |number: usize, statement: String| {
+        source.data().entities.get_mut(&number).unwrap().push_str(&statement);
+    };
+    add(1, format!("<{first}> <http://purl.org/dc/terms/isReplacedBy> <{second}> .\n"));
+    source.record(1, "Update");
+    let owl = format!(
+        "<{second}> <http://www.w3.org/2002/07/owl#deprecated> \"true\"^^<http://www.w3.org/2001/XMLSchema#boolean> .\n"
+    );
+    add(2, owl);
+    source.record(2, "Deprecate");
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.count("resource.deprecated")), (0, 2), "{:?}", ran.reported);
+    let first = [
+        row("0", "first", Some("")),
+        row("1", "first", Some("2")),
+        row("2", "first", Some("")),
+        row("3", "first", None),
+    ];
+    assert_eq!(found(&copy), first);
+    assert_eq!(copy.audit(true).exit_code, 0);
+    // An update leaves the mark of the feed; the description's own is gone with its statement.
+    source.put(0, "second");
+    source.put(2, "second");
+    source.delete(1);
+    assert_eq!(copy.try_run().exit(), 0);
+    let second = [row("0", "second", Some("")), row("2", "second", None), row("3", "first", None)];
+    assert_eq!(found(&copy), second);
+    source.record_with(0, "Deprecate", json!({}));
+    source.delete(0);
+    source.put(0, "new");
+    assert_eq!(copy.try_run().exit(), 0);
+}
+
+#[test]
+fn a_table_that_was_lost_is_made_again() {
+    let source = EmmSource::start(Habits::default());
+    for number in 0..4 {
+        source.put(number, "first");
+    }
+    source.wait_days(1);
+    source.make_download();
+    let mut copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    let before = found(&copy);
+    let path = options_of(&copy).path.clone();
+    for ending in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{ending}", path.display()));
+    }
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_eq!(found(&copy), before);
+    // The state alone is lost.
+    std::fs::remove_dir_all(copy.folder()).unwrap();
+    source.delete(3);
+    source.make_download();
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_eq!(found(&copy), before[..3]);
+    // Labels are chosen in another way.
+    let SinkOptions::Labels(options) = &mut copy.options.sink else { panic!() };
+    options.predicates = vec!["http://ns.example/none".to_owned()];
+    assert_eq!(copy.try_run().exit(), 0);
+    assert!(found(&copy).iter().all(|(_, label, _)| label.is_empty()));
+    assert_eq!(found(&copy).len(), 3);
+    assert_eq!(copy.audit(false).exit_code, 0);
+    // Another copy.
+    let mut other = copy_of(&source);
+    other.options.sink = copy.options.sink.clone();
+    assert_eq!(other.try_run().code(), "labels.other");
+}
+
+#[test]
+fn files_that_are_not_rdf_have_no_labels() {
+    let mut source = Source::new();
+    source.set("/a.txt", "text");
+    source.snapshot();
+    let copy = Copy::kept_in(&source, database);
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.count("rdf.type")), (3, 1), "{:?}", ran.reported);
+    assert!(ran.reported.iter().any(|problem| problem.message.contains("help:")));
+}
