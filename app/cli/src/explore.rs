@@ -1,7 +1,9 @@
-//! `abreast explore`: the tree of what a Source or a server of SDShare publishes.
+//! `abreast explore`: the tree of what a Source, a server of SDShare or a change feed publishes.
 
 use crate::validate::{WalkArgs, nothing_found};
-use abreast_validator::{Document, FeedFacts, Report, Share, document_json, validate};
+use abreast_validator::{
+    ChangeFeedFacts, Document, FeedFacts, Report, Share, document_json, validate,
+};
 use abreast_webtypes::count;
 use clap::Args;
 use indicatif::HumanBytes;
@@ -12,10 +14,12 @@ Examples:
   abreast explore https://papers.example.org/
   abreast explore https://papers.example.org/resourcelist.xml --depth 1
   abreast explore https://papers.example.org/sdshare
+  abreast explore https://id.example.org/authorities/emm/1.0
   abreast explore https://papers.example.org/ --json | jq -r 'select(.name == \"Change List\") | .url'
 
 Walks up to the Source Description and down to every list; resources and packages are not fetched.
 From a feed of SDShare it walks down: from an overview to collections, snapshots and every page of fragments feeds.
+From an Entry Point of a change feed (EMM, IIIF Change Discovery) it reads every page, from a page those of its Entry Point.
 
 Exit codes: 0 everything was read, 1 some documents were not, 2 usage; if no document or feed is found: 4 there is none,
 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
@@ -24,7 +28,7 @@ Exit codes: 0 everything was read, 1 some documents were not, 2 usage; if no doc
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ExploreArgs {
-    /// Any address of the Source, or a feed of SDShare
+    /// Any address of the Source, a feed of SDShare, or an Entry Point of a change feed
     pub(crate) url: String,
     /// Depth: 0 Source Description or overview, 1 Capability Lists or collections, 2 their documents or feeds, 3 the
     /// lists of indexes or the snapshots
@@ -97,7 +101,7 @@ fn nothing(url: &str, report: &Report) -> String {
     } else {
         (
             "found no ResourceSync documents from",
-            "give the URL of a Capability List, Resource List, Change List or Sitemap, or of a feed of SDShare",
+            "give the URL of a Capability List, Resource List, Change List or Sitemap, of a feed of SDShare, or of an Entry Point",
         )
     };
     let mut lines = vec![format!("abreast: {what} {url}")];
@@ -151,6 +155,9 @@ fn shown(document: &Document) -> String {
     if let Some(feed) = &document.feed {
         return format!("{} {url}  ({})", document.name, feed_facts(document, feed).join(", "));
     }
+    if let Some(feed) = &document.changes {
+        return format!("{} {url}  ({})", document.name, change_facts(document, feed).join(", "));
+    }
     let entries = count(document.entries, "entry");
     let mut facts = vec![entries, HumanBytes(document.bytes).to_string()];
     for (word, time) in [
@@ -186,5 +193,38 @@ fn feed_facts(document: &Document, feed: &FeedFacts) -> Vec<String> {
     if feed.pages > 0 {
         facts.push(format!("{} ms", document.millis));
     }
+    facts
+}
+
+/// What a change feed states.
+fn change_facts(document: &Document, feed: &ChangeFeedFacts) -> Vec<String> {
+    let mut facts = Vec::new();
+    if !feed.title.is_empty() {
+        facts.push(format!("\"{}\"", abreast_webtypes::excerpt(&feed.title)));
+    }
+    facts.push(match feed.total.filter(|total| *total != document.entries) {
+        Some(total) => {
+            format!("{} of {}", document.entries, count(total, "activity"))
+        }
+        None => count(document.entries, "activity"),
+    });
+    if feed.pages > 0 {
+        facts.push(count(feed.pages, "page"));
+    }
+    facts.push(HumanBytes(document.bytes).to_string());
+    facts.extend(feed.direction.map(str::to_owned));
+    facts.extend(feed.newest.map(|time| format!("newest change {time}")));
+    if !feed.kinds.is_empty() {
+        let kinds = feed.kinds.iter().map(|(kind, count)| format!("{count} {kind}"));
+        facts.push(format!("newest page: {}", kinds.collect::<Vec<_>>().join(" ")));
+    }
+    facts.extend(feed.part_of.iter().map(|whole| format!("part of {whole}")));
+    facts.extend(feed.downloads.iter().map(|download| {
+        let until = download.updated.map(|time| format!(" until {time}")).unwrap_or_default();
+        format!("download {}{until}", abreast_webtypes::excerpt(&download.url))
+    }));
+    facts.extend(feed.patches.map(|how| format!("patches {how}")));
+    facts.extend(feed.hubs.iter().map(|hub| format!("hub {hub}")));
+    facts.push(format!("{} ms", document.millis));
     facts
 }

@@ -31,6 +31,8 @@ pub(crate) struct ResponseFacts {
     /// When it answered.
     pub(crate) date: Option<String>,
     pub(crate) retry_after: Option<String>,
+    /// Whether scripts of any web page may read it.
+    pub(crate) is_shared: bool,
     /// Targets of `rel=resourcesync`, as written.
     pub(crate) links: Vec<String>,
     /// Targets of `rel=self`, as written.
@@ -64,6 +66,7 @@ impl ResponseFacts {
             last_modified: header("last-modified"),
             date: header("date"),
             retry_after: header("retry-after"),
+            is_shared: response.header("access-control-allow-origin").is_some(),
             links: targets("resourcesync"),
             selves: targets("self"),
             hubs: targets("hub"),

@@ -7,8 +7,8 @@ use crate::fetch::Budget;
 use crate::finding::{Finding, Findings};
 use crate::package::{self, PackageOrigin};
 use crate::rule::Mode;
-use crate::sdshare;
 use crate::sketch::Seen;
+use crate::{emm, sdshare};
 use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -57,6 +57,9 @@ fn findings(bytes: &[u8], mode: Mode, most_each: usize, piece: usize) -> Vec<Fin
     let found = Findings::new("d", mode, most_each);
     if sdshare::is_feed(bytes) {
         return sdshare::check_feed(bytes, piece, found).into_list();
+    }
+    if emm::is_document(bytes) {
+        return emm::check_document(bytes, found).into_list();
     }
     let mut checker = Checker::new(found, (), u64::MAX);
     for piece in bytes.chunks(piece) {

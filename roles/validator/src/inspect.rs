@@ -3,6 +3,7 @@
 use crate::checker::Checker;
 use crate::collect::{Collector, Origin};
 use crate::discover;
+use crate::emm;
 use crate::fetch::{self, Failure, Go, ResponseFacts};
 use crate::finding::{Finding, Findings};
 use crate::kind;
@@ -46,7 +47,7 @@ impl Walk<'_> {
         };
         let checker = std::cell::RefCell::new(new_checker());
         let page = std::cell::RefCell::new(None::<Vec<u8>>);
-        let is_feed = std::cell::Cell::new(false);
+        let feed = std::cell::Cell::new(None::<Inspected>);
         let piece = |bytes: &[u8]| {
             let mut page = page.borrow_mut();
             if let Some(page) = page.as_mut() {
@@ -54,9 +55,15 @@ impl Walk<'_> {
                 return if page.len() >= PAGE_MAX { Go::Enough } else { Go::On };
             }
             let mut checker = checker.borrow_mut();
-            if found_by == FoundBy::Start && checker.bytes == 0 && sdshare::is_feed(bytes) {
-                is_feed.set(true);
-                return Go::Enough;
+            if found_by == FoundBy::Start && checker.bytes == 0 {
+                if sdshare::is_feed(bytes) {
+                    feed.set(Some(Inspected::Feed));
+                    return Go::Enough;
+                }
+                if emm::is_document(bytes) {
+                    feed.set(Some(Inspected::ChangeFeed));
+                    return Go::Enough;
+                }
             }
             if found_by == FoundBy::Robots
                 || checker.bytes == 0
@@ -93,8 +100,8 @@ impl Walk<'_> {
                 return Inspection { found: Inspected::Cancelled, ..Inspection::default() };
             }
         };
-        if is_feed.get() {
-            return Inspection { found: Inspected::Feed, ..Inspection::default() };
+        if let Some(found) = feed.into_inner() {
+            return Inspection { found, ..Inspection::default() };
         }
         if let Some(page) = page.into_inner() {
             return Inspection {
@@ -240,8 +247,10 @@ pub(crate) enum Inspected {
     Package(Box<Package>),
     Page(Vec<u8>, Box<ResponseFacts>),
     Plain,
-    /// A feed, read later.
+    /// A feed of SDShare, read later.
     Feed,
+    /// A document of Activity Streams, read later.
+    ChangeFeed,
     Nothing(String),
     Left(&'static str),
     Limit(&'static str),

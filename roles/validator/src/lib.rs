@@ -4,6 +4,8 @@ mod checker;
 mod collect;
 mod digest;
 mod discover;
+mod emm;
+mod feeds;
 mod fetch;
 mod finding;
 #[doc(hidden)]
@@ -36,6 +38,6 @@ pub use abreast_core::Severity;
 pub use finding::Finding;
 pub use options::{Options, Share};
 pub use render::{document_json, html, ndjson, rules_table, text};
-pub use report::{Document, FeedFacts, Report, Unreachable};
+pub use report::{ChangeFeedFacts, Document, FeedFacts, FullDownload, Report, Unreachable};
 pub use rule::{Level, Mode, Rule, severity_word};
 pub use run::{check_document, validate};

@@ -2,6 +2,7 @@
 
 use crate::checker::Head;
 use crate::collect::{Child, Origin};
+use crate::emm::ChangeFeed;
 use crate::fetch::ResponseFacts;
 use crate::finding::Finding;
 use crate::kind;
@@ -60,6 +61,8 @@ pub(crate) enum Outcome {
     Package(Box<Package>),
     /// Of SDShare.
     Feed(Box<Feed>),
+    /// Of Activity Streams.
+    ChangeFeed(Box<ChangeFeed>),
     /// A plain Sitemap that robots.txt named.
     Plain,
     /// A web page or robots.txt.

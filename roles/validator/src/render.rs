@@ -6,6 +6,7 @@ use crate::rule::severity_word;
 use abreast_core::Severity;
 use abreast_webtypes::visible;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// For a terminal: findings by document, then the sum.
@@ -145,6 +146,26 @@ pub fn document_json(document: &Document, all: &[Document]) -> Value {
         line.insert("pages".to_owned(), json!(feed.pages));
         line.insert("hubs".to_owned(), json!(feed.hubs));
         line.insert("size".to_owned(), json!(feed.size));
+    }
+    if let (Some(feed), Value::Object(line)) = (&document.changes, &mut line) {
+        let downloads = feed.downloads.iter().map(|download| {
+            let updated = download.updated.map(|time| time.to_string());
+            json!({"url": download.url, "media_type": download.media_type, "updated": updated})
+        });
+        line.insert("profile".to_owned(), json!(feed.profile));
+        line.insert("title".to_owned(), json!(feed.title));
+        line.insert("part_of".to_owned(), json!(feed.part_of));
+        line.insert("total_items".to_owned(), json!(feed.total));
+        line.insert("pages".to_owned(), json!(feed.pages));
+        line.insert("direction".to_owned(), json!(feed.direction));
+        line.insert("newest".to_owned(), json!(feed.newest.map(|time| time.to_string())));
+        line.insert(
+            "kinds".to_owned(),
+            json!(feed.kinds.iter().cloned().collect::<BTreeMap<_, _>>()),
+        );
+        line.insert("downloads".to_owned(), downloads.collect());
+        line.insert("hubs".to_owned(), json!(feed.hubs));
+        line.insert("patches".to_owned(), json!(feed.patches));
     }
     line
 }

@@ -49,6 +49,48 @@ pub struct Document {
     pub children: Vec<usize>,
     /// What a feed or snapshot of SDShare states.
     pub feed: Option<FeedFacts>,
+    /// What an Entry Point and its pages state, or another document of a change feed.
+    pub changes: Option<ChangeFeedFacts>,
+}
+
+/// What an Entry Point and its pages state, or another document of a change feed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangeFeedFacts {
+    /// The specification that it follows: `emm-0.1`, `emm-1.0` or `iiif-1`.
+    pub profile: &'static str,
+    /// Its `summary`.
+    pub title: String,
+    /// The Entry Point of a page; of an Entry Point, the one that has more.
+    pub part_of: Option<String>,
+    /// Its `totalItems`.
+    pub total: Option<u64>,
+    /// Pages that were read.
+    pub pages: u64,
+    /// `oldest first` or `newest first`, if times show it.
+    pub direction: Option<&'static str>,
+    /// The time of the newest activity.
+    pub newest: Option<Timestamp>,
+    /// The types of activities on the page with the newest one, and how many there are.
+    pub kinds: Vec<(String, u64)>,
+    /// Links to the whole Entity Set.
+    pub downloads: Vec<FullDownload>,
+    /// Hubs where it can be subscribed to.
+    pub hubs: Vec<String>,
+    /// How Entity Patches are offered: `inline` or `linked`.
+    pub patches: Option<&'static str>,
+}
+
+/// A link to the whole Entity Set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FullDownload {
+    /// Its URL.
+    pub url: String,
+    /// Its media type, if it is stated.
+    pub media_type: String,
+    /// Up to when it has changes.
+    pub updated: Option<Timestamp>,
 }
 
 /// What a feed or snapshot of SDShare states of itself and its entries.
@@ -150,7 +192,7 @@ impl Report {
         self.read() == 0
     }
 
-    /// Whether there is anything of ResourceSync or SDShare, or a Sitemap.
+    /// Whether there is anything of ResourceSync or SDShare, a change feed, or a Sitemap.
     pub fn found_source(&self) -> bool {
         self.documents.iter().any(|document| document.is_source)
     }
@@ -215,6 +257,13 @@ fn below(walked: &Walked, number: usize) -> Vec<usize> {
             let known = feed.children.iter().filter_map(|url| walked.by_url.get(url).copied());
             return known.filter(|child| *child != number && seen.insert(*child)).collect();
         }
+        Outcome::ChangeFeed(feed) => {
+            return feed
+                .children
+                .iter()
+                .filter_map(|url| walked.by_url.get(url).copied())
+                .collect();
+        }
         _ => return Vec::new(),
     };
     if doc.is(Capability::FrameworkNotification) {
@@ -250,7 +299,9 @@ fn order(walked: &Walked) -> Vec<usize> {
 fn is_shown(node: &Node) -> bool {
     use crate::node::FoundBy;
     match &node.outcome {
-        Outcome::Document(_) | Outcome::Package(_) | Outcome::Feed(_) => true,
+        Outcome::Document(_) | Outcome::Package(_) | Outcome::Feed(_) | Outcome::ChangeFeed(_) => {
+            true
+        }
         Outcome::Plain | Outcome::Page => {
             !node.findings.is_empty() || node.found_by == FoundBy::Start
         }
@@ -301,6 +352,12 @@ fn document(node: &Node) -> Document {
             document.read = feed.is_read;
             (document.entries, document.bytes) = (feed.entries, feed.bytes);
             document.feed = Some(feed.facts.clone());
+        }
+        Outcome::ChangeFeed(feed) => {
+            document.name.clone_from(&feed.name);
+            (document.is_source, document.read) = (feed.is_source, feed.is_read);
+            (document.entries, document.bytes) = (feed.entries, feed.bytes);
+            document.changes = Some(feed.facts.clone()).filter(|_| feed.is_source);
         }
         Outcome::Plain => {
             "plain Sitemap".clone_into(&mut document.name);

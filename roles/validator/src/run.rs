@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::report::{self, Report};
 use crate::rule::Mode;
 use crate::walk::{self, Walk};
-use crate::{relate, rules, sample, sdshare, settle, topic, uniform};
+use crate::{emm, feeds, relate, rules, sample, sdshare, settle, topic, uniform};
 use abreast_net::Shared;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +16,9 @@ pub fn check_document(name: &str, bytes: &[u8], mode: Mode) -> Vec<Finding> {
     let found = Findings::new(name, mode, usize::MAX);
     if sdshare::is_feed(bytes) {
         return sdshare::check_feed(bytes, usize::MAX, found).into_list();
+    }
+    if emm::is_document(bytes) {
+        return emm::check_document(bytes, found).into_list();
     }
     let mut checker = Checker::new(found, (), u64::MAX);
     checker.feed(bytes);
@@ -32,7 +35,7 @@ pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
     let shared = Shared::new(net);
     let budget = walk::budget(options, cancel);
     let mut walked = Walk::new(options, &budget, shared.clone()).run();
-    let fragments = sdshare::walk(&mut walked, options, &shared, &budget);
+    let of_feeds = feeds::walk(&mut walked, options, &shared, &budget);
     relate::relate(&mut walked, options);
     let sampled = if walked.cancelled {
         sample::Sampled::default()
@@ -54,5 +57,5 @@ pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
     }
     let unreachable =
         budget.unreachable.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Report { unreachable, ..report::report(walked, options, sampled.fetched + fragments) }
+    Report { unreachable, ..report::report(walked, options, sampled.fetched + of_feeds) }
 }

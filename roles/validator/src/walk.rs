@@ -336,13 +336,16 @@ impl<'a> Walk<'a> {
         if start.found_by == FoundBy::Start
             && is_url(&start.url)
             && self.options.walk
-            && !matches!(inspected.found, Inspected::Feed)
+            && !matches!(inspected.found, Inspected::Feed | Inspected::ChangeFeed)
         {
             let start = start.url.clone();
             self.probe(state, &start);
         }
         match inspected.found {
             Inspected::Feed => state.nodes[number].outcome = Outcome::Feed(Box::default()),
+            Inspected::ChangeFeed => {
+                state.nodes[number].outcome = Outcome::ChangeFeed(Box::default());
+            }
             Inspected::Nothing(message) => state.nodes[number].outcome = Outcome::Failed(message),
             Inspected::Left(why) => state.nodes[number].outcome = Outcome::Left(why),
             Inspected::Plain => state.nodes[number].outcome = Outcome::Plain,

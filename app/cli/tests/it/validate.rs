@@ -203,10 +203,10 @@ const TURTLE: &str = "@prefix : <http://id.example/> .\n\
     :b a :Ship ; :knows :a ; :\u{e9} 'caf\u{e9}' .\n:c :name 'c' .\n";
 
 /// A set of entities with a change and a deletion.
-fn ships(folder: &Path, data: &Path) -> Source {
+fn ships(folder: &Path, data: &Path, more: &[&str]) -> Source {
     fs::write(folder.join("ships.ttl"), TURTLE).unwrap();
     let data = data.to_str().unwrap();
-    let source = Source::start(folder, 0, &["--origin", "rdf", "--data", data]);
+    let source = Source::start(folder, 0, &[&["--origin", "rdf", "--data", data], more].concat());
     let changed = TURTLE.replace("Bremen", "Kiel").replace(":c :name 'c' .", "");
     fs::write(folder.join(".part"), changed).unwrap();
     fs::rename(folder.join(".part"), folder.join("ships.ttl")).unwrap();
@@ -224,7 +224,7 @@ fn ships(folder: &Path, data: &Path) -> Source {
 #[test]
 fn feeds_of_serve_break_no_rule_of_sdshare() {
     let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let source = ships(folder.path(), data.path());
+    let source = ships(folder.path(), data.path(), &[]);
     let url = |path: &str| format!("{}{path}", source.url());
     let checks = ["--fail-on", "note", "--strict", "--sample", "all", "--format", "json"];
     for (path, feeds) in [
@@ -251,7 +251,7 @@ fn feeds_of_serve_break_no_rule_of_sdshare() {
 #[test]
 fn explore_shows_the_feeds_of_sdshare() {
     let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let source = ships(folder.path(), data.path());
+    let source = ships(folder.path(), data.path(), &[]);
     let explore = |more: &[&str]| {
         let url = format!("{}sdshare", source.url());
         let output = run(abreast().args(["explore", &url]).args(more));
@@ -280,4 +280,98 @@ fn explore_shows_the_feeds_of_sdshare() {
         (&"SDShare fragments feed".into(), &1.into())
     );
     assert_eq!(fragments["formats"].as_array().unwrap().len(), 4, "{fragments}");
+}
+
+#[test]
+fn change_feeds_of_serve_break_no_rule() {
+    let checks = ["--fail-on", "note", "--strict", "--sample", "all", "--format", "json"];
+    let check = |source: &Source, paths: &[&str]| {
+        for path in paths {
+            let url = format!("{}set/{path}", source.url());
+            let report = lines(&validate(&[&[url.as_str()][..], &checks].concat(), 0));
+            assert!(report[0]["entries"].as_u64().unwrap() > 0, "{path}: {report:#?}");
+            assert!(report[0]["profile"].is_string(), "{path}: {report:#?}");
+        }
+    };
+    let all = ["emm/1.0", "emm/0.1", "iiif"]
+        .map(|profile| ["", "/latest"].map(|view| format!("{profile}{view}")));
+    let all: Vec<&str> = all
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .chain(["emm/1.0/newest", "emm/0.1/newest"])
+        .collect();
+    for versions in [&[][..], &["--versions", "20"]] {
+        let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let source = ships(folder.path(), data.path(), versions);
+        check(&source, &all);
+        check(
+            &source,
+            &["emm/1.0/type/Ship", "emm/0.1/type/Ship", "emm/1.0/page/1", "iiif/activity/1"],
+        );
+        if !versions.is_empty() {
+            check(
+                &source,
+                &["emm/1.0/labels", "emm/0.1/labels", "emm/1.0/patches", "emm/0.1/patches"],
+            );
+        }
+    }
+    let (files, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    check(&lively(files.path(), data.path()), &all);
+}
+
+#[test]
+fn explore_shows_change_feeds() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = ships(folder.path(), data.path(), &["--versions", "20"]);
+    let explore = |path: &str, more: &[&str]| {
+        let url = format!("{}set/{path}", source.url());
+        let output = run(abreast().args(["explore", &url]).args(more));
+        assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let tree = explore("emm/0.1", &[]);
+    for part in [
+        "EMM 0.1 Entry Point http",
+        " activities, 1 page, ",
+        "oldest first",
+        "newest change 20",
+        "newest page: ",
+        " Delete",
+        "patches linked",
+        ", hub http",
+    ] {
+        assert!(tree.contains(part), "{part}\n{tree}");
+    }
+    let patches = explore("emm/0.1/patches", &[]);
+    assert!(patches.contains("patches inline") && patches.contains("/set/emm/0.1, "), "{patches}");
+    let feed = &lines(&explore("iiif", &["--json"]))[0];
+    assert_eq!((&feed["profile"], &feed["pages"]), (&"iiif-1".into(), &1.into()), "{feed}");
+    assert_eq!(feed["kinds"]["Delete"], 1, "{feed}");
+}
+
+#[test]
+fn full_downloads_have_the_last_change_in_them() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = ships(folder.path(), data.path(), &[]);
+    let entry =
+        || -> Value { serde_json::from_slice(&source.get("/set/emm/1.0").unwrap()).unwrap() };
+    eventually("the newest snapshot is linked to", || {
+        let entry = entry();
+        let newest = entry["url"]
+            .as_array()
+            .and_then(|links| links.first()?.get("urn:abreast:position").cloned());
+        newest == Some(entry["totalItems"].clone())
+    });
+    let entry = entry();
+    let links = entry["url"].as_array().unwrap();
+    let page = source.get("/set/emm/1.0/page/1").unwrap();
+    let page: Value = serde_json::from_slice(&page).unwrap();
+    let newest = page["orderedItems"].as_array().unwrap().last().unwrap();
+    for link in links.iter().filter(|link| link["mediaType"] != "text/html") {
+        assert_eq!(link["updated"], newest["published"], "{link}");
+    }
+    assert!(links.iter().any(|link| link["mediaType"] == "application/n-triples"), "{links:?}");
+    // The page about it for people.
+    assert_eq!(links.last().unwrap()["mediaType"], "text/html");
 }

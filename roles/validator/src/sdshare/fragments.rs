@@ -2,7 +2,8 @@
 
 use super::graph::{self, Descriptions};
 use super::read::Reading;
-use super::{Fault, Feeds, accepted, ask, delivered, refusal};
+use super::{accepted, delivered, refusal};
+use crate::feeds::{Fault, Feeds, ask};
 use crate::fetch::{Budget, Failure};
 use crate::rules as r;
 use crate::sample::Hosts;

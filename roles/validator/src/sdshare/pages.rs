@@ -2,7 +2,8 @@
 
 use super::page::{Page, PageReader};
 use super::read::{ENTRIES_MAX, Reading};
-use super::{Feed, Feeds, From, accepted, delivered};
+use super::{Feed, accepted, delivered};
+use crate::feeds::{Feeds, From};
 use crate::fetch::{self, Failure, Go, ResponseFacts};
 use crate::finding::Findings;
 use crate::inspect::{GZIP_BYTES, manners};
@@ -207,7 +208,8 @@ impl Feeds<'_> {
     }
 }
 
-fn date(facts: &ResponseFacts) -> Option<Timestamp> {
+/// The time at the server.
+pub(crate) fn date(facts: &ResponseFacts) -> Option<Timestamp> {
     let time = httpdate::parse_http_date(facts.date.as_deref()?).ok()?;
     let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_secs()).ok().map(Timestamp::from_seconds)

@@ -1,7 +1,7 @@
 //! Answers to `since` [sdshare §Fragments Feed].
 
-use super::Feeds;
 use super::read::Reading;
+use crate::feeds::Feeds;
 use crate::fetch::Failure;
 use crate::rule::Rule;
 use crate::rules as r;

@@ -4,7 +4,8 @@
 use super::fragments::Sampled;
 use super::graph::{self, Descriptions};
 use super::read::Reading;
-use super::{Feed, Feeds, From, accepted, delivered, linked, refusal};
+use super::{Feed, accepted, delivered, linked, refusal};
+use crate::feeds::{Feeds, From};
 use crate::fetch::Failure;
 use crate::node::{FoundBy, Outcome};
 use crate::rules as r;

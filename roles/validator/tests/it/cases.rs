@@ -327,6 +327,9 @@ fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
     if crate::sdshare::CASES.iter().any(|(other, _)| *other == rule) {
         return crate::sdshare::failure(rule, breaks);
     }
+    if crate::emm_cases::CASES.iter().any(|(other, _)| *other == rule) {
+        return crate::emm_cases::failure(rule, breaks);
+    }
     let server = Server::start(|base| broken(base, breaks));
     let report = inspect(&server, "/caps.xml", |options| {
         if matches!(breaks, [Few]) {
@@ -343,7 +346,8 @@ fn each_rule_finds_what_breaks_it() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let cases = CASES.iter().chain(crate::sdshare::CASES);
+                let cases =
+                    CASES.iter().chain(crate::sdshare::CASES).chain(crate::emm_cases::CASES);
                 while let Some((rule, breaks)) =
                     cases.clone().nth(next.fetch_add(1, Ordering::Relaxed))
                 {
@@ -360,7 +364,7 @@ fn each_rule_finds_what_breaks_it() {
 
 #[test]
 fn each_rule_has_a_case() {
-    let cases = CASES.iter().chain(crate::sdshare::CASES);
+    let cases = CASES.iter().chain(crate::sdshare::CASES).chain(crate::emm_cases::CASES);
     let cases: BTreeSet<_> = cases.map(|(rule, _)| *rule).collect();
     let rules: BTreeSet<_> = RULES.iter().map(|rule| rule.id).collect();
     assert_eq!(

@@ -3,6 +3,9 @@
 
 mod cases;
 mod document;
+mod emm;
+mod emm_cases;
+mod emm_shapes;
 mod notification;
 mod sdshare;
 mod server;

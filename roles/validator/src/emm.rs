@@ -1,0 +1,60 @@
+//! Change feeds in Activity Streams: the walk from an Entry Point over its pages [emm-1.0 §3]
+//! [emm-0.1 §3] [iiif-discovery §3].
+//!
+//! | file | subject |
+//! |---|---|
+//! | `document.rs` | one document: its kind, its profile, what it states |
+//! | `context.rs` | `@context`, and what terms it defines |
+//! | `streams.rs` | the rules of Activity Streams for any object |
+//! | `collection.rs` | Entry Points and Change Sets |
+//! | `activity.rs` | activities |
+//! | `patch.rs` | Entity Patches |
+//! | `history.rs` | the order of activities, and what precedes what |
+//! | `pages.rs` | all pages of an Entry Point |
+//! | `delivery.rs` | how documents are fetched and delivered |
+//! | `sample.rs` | a sample of what activities link to |
+
+mod activity;
+mod collection;
+mod context;
+mod delivery;
+mod document;
+mod history;
+mod pages;
+mod patch;
+mod sample;
+mod streams;
+
+use crate::feeds::Fault;
+use crate::finding::Findings;
+use crate::report::ChangeFeedFacts;
+pub(crate) use document::is_document;
+use document::{Doc, read};
+use history::History;
+
+/// A document of a change feed that was read; an Entry Point with its pages.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeFeed {
+    pub(crate) name: String,
+    pub(crate) is_source: bool,
+    pub(crate) is_read: bool,
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
+    pub(crate) children: Vec<String>,
+    pub(crate) facts: ChangeFeedFacts,
+}
+
+/// Findings of one document by itself.
+pub(crate) fn check_document(bytes: &[u8], mut found: Findings) -> Findings {
+    if let Some(doc) = read(bytes, "file:///", None, &mut found) {
+        for (rule, message) in alone(&doc) {
+            found.add(rule, (0, 0), || message);
+        }
+    }
+    found
+}
+
+/// The faults in the order of a page by itself.
+fn alone(doc: &Doc) -> Vec<Fault> {
+    History::new(0, false).page("", doc)
+}

@@ -1,0 +1,146 @@
+//! How documents are fetched, and how the server delivers them [as-core §2] [iiif-discovery §4.1].
+
+use super::document::{Doc, Kind, read};
+use crate::feeds::Feeds;
+use crate::fetch::{self, Failure, Go, ResponseFacts};
+use crate::finding::Findings;
+use crate::inspect::{GZIP_BYTES, manners};
+use crate::node::is_url;
+use crate::rules as r;
+use crate::values;
+use abreast_emm::Profile;
+use abreast_webtypes::{excerpt, resolve, without_fragment};
+use std::cell::{Cell, RefCell};
+
+/// Bytes of one document.
+const BYTES_MAX: u64 = 32 << 20;
+
+/// A document and what the server stated.
+type Got = (Option<Doc>, ResponseFacts, Findings);
+
+impl Feeds<'_> {
+    /// Reads and judges one document; its findings have its address.
+    pub(super) async fn document(&mut self, url: &str) -> Result<Got, Failure> {
+        let (bytes, now) = (RefCell::new(Vec::new()), Cell::new(None));
+        let most = self.options.max_document_bytes.min(BYTES_MAX);
+        let is_cut = Cell::new(false);
+        let begin = |facts: &ResponseFacts| {
+            bytes.borrow_mut().clear();
+            now.set(crate::sdshare::date(facts));
+            Go::On
+        };
+        let piece = |piece: &[u8]| {
+            let mut bytes = bytes.borrow_mut();
+            is_cut.set((bytes.len() + piece.len()) as u64 > most);
+            if is_cut.get() {
+                return Go::Enough;
+            }
+            bytes.extend_from_slice(piece);
+            Go::On
+        };
+        let facts = if is_url(url) {
+            fetch::url(&self.client, url, false, self.budget, begin, piece).await?
+        } else {
+            fetch::file(url, self.budget, piece)?;
+            ResponseFacts::default()
+        };
+        let mut found = Findings::new(url, self.options.mode, self.options.most_each);
+        if is_cut.get() {
+            found.add(&r::LIMIT, (0, 0), || format!("the document has more than {most} bytes"));
+            return Ok((None, facts, found));
+        }
+        let base = if facts.url.is_empty() { "file:///" } else { &facts.url };
+        let doc = read(&bytes.into_inner(), base, now.get(), &mut found);
+        Ok((doc, facts, found))
+    }
+
+    /// How the server delivers a document; `entry` is the Entry Point of a page.
+    pub(super) async fn delivery(
+        &self,
+        url: &str,
+        doc: &Doc,
+        facts: &ResponseFacts,
+        entry: Option<&str>,
+        found: &mut Findings,
+    ) {
+        let is_iiif = doc.profile == Profile::Iiif1;
+        let kind = facts.content_type.as_deref().unwrap_or_default();
+        let essence = values::essence(kind);
+        let is_good = match &*essence {
+            "application/json" => true,
+            "application/activity+json" => !is_iiif,
+            "application/ld+json" => {
+                !is_iiif || kind.contains("iiif.io/api/discovery/1/context.json")
+            }
+            _ => false,
+        };
+        if !is_good {
+            let rule = if is_iiif { &r::IIIF_MEDIA_TYPE } else { &r::AS_MEDIA_TYPE };
+            let kind = if kind.is_empty() { "missing".to_owned() } else { excerpt(kind) };
+            found.add(rule, (0, 0), || format!("Content-Type is {kind}"));
+        }
+        if !facts.is_shared {
+            let rule = if is_iiif { &r::IIIF_CORS } else { &r::CF_CORS };
+            found.add(rule, (0, 0), || "there is no Access-Control-Allow-Origin".to_owned());
+        }
+        if facts.content_encoding.is_none() && doc.bytes > GZIP_BYTES {
+            let bytes = doc.bytes;
+            found.add(&r::GZIP, (0, 0), || format!("the server sent {bytes} bytes uncompressed"));
+        }
+        if !facts.hubs.is_empty() {
+            let own =
+                [Some(url), Some(&*facts.url), doc.part_of.as_deref(), doc.id.as_deref(), entry];
+            let target = |link: &String| resolve(&facts.url, link).unwrap_or_default();
+            match &facts.selves[..] {
+                [one] if own.contains(&Some(&target(one))) => {}
+                [one] => found.add(&r::FEED_SELF, (0, 0), || format!("`self` is {}", excerpt(one))),
+                all => {
+                    let count = all.len();
+                    found.add(&r::FEED_SELF, (0, 0), || format!("there are {count} links `self`"));
+                }
+            }
+        }
+        manners(&self.client, url, facts, &self.conditions, found).await;
+    }
+
+    /// Whether the document is at its `id` too.
+    pub(super) async fn served(
+        &mut self,
+        number: usize,
+        url: &str,
+        address: &str,
+        doc: &Doc,
+    ) -> Result<(), Failure> {
+        let rule = match doc.kind {
+            Kind::EntryPoint | Kind::Page => &r::CF_ID_SERVED,
+            Kind::Activity if doc.profile == Profile::Emm01 => &r::EMM01_ID_SERVED,
+            _ => return Ok(()),
+        };
+        let Some(id) = doc.id.clone().filter(|id| is_url(id)) else { return Ok(()) };
+        let id = without_fragment(&id);
+        if id == without_fragment(url) || id == without_fragment(address) {
+            return Ok(());
+        }
+        if let Some(why) = self.differs(id).await? {
+            self.fault(number, url, rule, format!("`id` {}: {why}", excerpt(id)));
+        }
+        Ok(())
+    }
+
+    /// Why a document with an `id` is not at it.
+    pub(super) async fn differs(&mut self, id: &str) -> Result<Option<String>, Failure> {
+        if !self.hosts.may(id) {
+            return Ok(Some("it is on a host that was not given".to_owned()));
+        }
+        Ok(match self.document(id).await {
+            Ok((Some(doc), ..)) if doc.id.as_deref().map(without_fragment) == Some(id) => None,
+            Ok((Some(doc), ..)) => {
+                let found = doc.id.as_deref().map_or("missing".to_owned(), excerpt);
+                Some(format!("the `id` of the document there is {found}"))
+            }
+            Ok((None, ..)) => Some("there is no JSON".to_owned()),
+            Err(Failure::Missing(message)) => Some(message),
+            Err(other) => return Err(other),
+        })
+    }
+}

@@ -1,0 +1,278 @@
+//! The order of activities, and what precedes what [emm-1.0 §3.2, §4] [iiif-discovery §3.2].
+
+use super::activity::Item;
+use super::document::Doc;
+use crate::feeds::Fault;
+use crate::rules as r;
+use crate::sketch::hash;
+use crate::values::is_before;
+use abreast_emm::Profile;
+use abreast_webtypes::{Timestamp, W3cDatetime, excerpt};
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+
+/// Activities that are remembered.
+const SEEN_MAX: usize = 2 << 20;
+/// Patches that are remembered.
+const PATCHES_MAX: usize = 100_000;
+
+/// An activity, by hashes.
+#[derive(Clone, Copy)]
+struct Seen {
+    entity: u64,
+    /// Its place in the walk.
+    place: u32,
+    page: u32,
+    number: u32,
+    kind: u8,
+}
+
+const NEW: u8 = 0;
+const CHANGED: u8 = 1;
+const GONE: u8 = 2;
+const OTHER: u8 = 3;
+
+/// A patch, or an activity without one.
+struct SeenPatch {
+    entity: u64,
+    page: u32,
+    number: u32,
+    facts: super::patch::PatchFacts,
+    has_patch: bool,
+}
+
+/// What is remembered of a feed while it is walked.
+pub(super) struct History {
+    seed: u64,
+    /// Pages are walked from the last to the first.
+    backwards: bool,
+    /// Of two activities in the order of the feed, how the first compares with the second.
+    pub(super) direction: Option<Ordering>,
+    /// Times at the ends of the page before: its first activity, its last.
+    ends: Option<(W3cDatetime, W3cDatetime)>,
+    pages: Vec<String>,
+    seen: Vec<Seen>,
+    patches: Vec<SeenPatch>,
+    ids: HashSet<u64>,
+    pub(super) count: u64,
+    pub(super) newest: Option<Timestamp>,
+    pub(super) has_instruments: bool,
+    pub(super) has_inline_patches: bool,
+}
+
+impl History {
+    pub(super) fn new(seed: u64, backwards: bool) -> Self {
+        Self {
+            seed,
+            backwards,
+            direction: None,
+            ends: None,
+            pages: Vec::new(),
+            seen: Vec::new(),
+            patches: Vec::new(),
+            ids: HashSet::new(),
+            count: 0,
+            newest: None,
+            has_instruments: false,
+            has_inline_patches: false,
+        }
+    }
+
+    /// Whether the pages that are read first have the newest activities.
+    pub(super) fn begins_with_newest(&self) -> bool {
+        self.backwards != (self.direction == Some(Ordering::Greater))
+    }
+
+    /// Takes a page; faults of its activities and of its place are returned.
+    pub(super) fn page(&mut self, url: &str, doc: &Doc) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let page = self.pages.len() as u32;
+        self.pages.push(url.to_owned());
+        self.order(doc, &mut faults);
+        let items: Box<dyn Iterator<Item = &Item>> = if self.backwards {
+            Box::new(doc.items.iter().rev())
+        } else {
+            Box::new(doc.items.iter())
+        };
+        for item in items {
+            self.item(item, page, &mut faults);
+        }
+        faults
+    }
+
+    fn order(&mut self, doc: &Doc, faults: &mut Vec<Fault>) {
+        let mut before: Option<W3cDatetime> = None;
+        let (mut first, mut last) = (None, None);
+        for item in &doc.items {
+            let Some(time) = item.time else { continue };
+            if let Some(before) = before
+                && !self.follows(before, time)
+            {
+                let message = format!(
+                    "/orderedItems/{}: {} comes behind {}",
+                    item.number, time.instant, before.instant
+                );
+                faults.push((&r::CF_ORDER, message));
+            }
+            before = Some(time);
+            first = first.or(before);
+            last = before;
+        }
+        let (Some(first), Some(last)) = (first, last) else { return };
+        if let Some((other_first, other_last)) = self.ends {
+            let (earlier, later) =
+                if self.backwards { (last, other_first) } else { (other_last, first) };
+            if !self.follows(earlier, later) {
+                let message = format!(
+                    "a page with {} comes behind one with {}",
+                    later.instant, earlier.instant
+                );
+                faults.push((&r::CF_PAGE_ORDER, message));
+            }
+        }
+        self.ends = Some((first, last));
+    }
+
+    /// Whether two times are in the order of the feed, which the first two that differ determine.
+    fn follows(&mut self, one: W3cDatetime, other: W3cDatetime) -> bool {
+        let found = match (is_before(one, other), is_before(other, one)) {
+            (true, _) => Ordering::Less,
+            (_, true) => Ordering::Greater,
+            _ => return true,
+        };
+        *self.direction.get_or_insert(found) == found
+    }
+
+    fn item(&mut self, item: &Item, page: u32, faults: &mut Vec<Fault>) {
+        self.count += 1;
+        let time = item.time.map(|time| time.instant);
+        self.newest = self.newest.max(time);
+        self.has_instruments |= item.instrument.is_some() || item.patch.is_some();
+        self.has_inline_patches |= item.patch.is_some();
+        if let Some(id) = &item.id
+            && self.ids.len() < SEEN_MAX
+            && !self.ids.insert(hash(self.seed, id))
+        {
+            let message = format!(
+                "/orderedItems/{}: `id` {} is that of another activity",
+                item.number,
+                excerpt(id)
+            );
+            faults.push((&r::CF_ID_ONCE, message));
+        }
+        let Some(object) = &item.object else { return };
+        let entity = hash(self.seed, object);
+        let kind = match &*item.kind {
+            "Create" | "Add" => NEW,
+            "Update" | "Deprecate" => CHANGED,
+            "Delete" | "Remove" => GONE,
+            _ => OTHER,
+        };
+        if self.seen.len() < SEEN_MAX {
+            let place = self.seen.len() as u32;
+            self.seen.push(Seen { entity, place, page, number: item.number, kind });
+        }
+        if item.instrument.is_some() && self.patches.len() < PATCHES_MAX {
+            let (facts, has_patch) = (item.patch.clone().unwrap_or_default(), item.patch.is_some());
+            self.patches.push(SeenPatch { entity, page, number: item.number, facts, has_patch });
+        }
+    }
+
+    /// The faults that only the whole feed shows, with the pages that have them. `is_whole`: all
+    /// pages were read; `has_download`: what the feed begins with is elsewhere.
+    pub(super) fn finish(
+        mut self,
+        profile: Profile,
+        is_whole: bool,
+        has_download: bool,
+    ) -> Vec<(String, Fault)> {
+        let descends = self.direction == Some(Ordering::Greater);
+        if self.begins_with_newest() {
+            self.seen.iter_mut().for_each(|seen| seen.place = u32::MAX - seen.place);
+            self.patches.reverse();
+        }
+        let is_cut = self.seen.len() == SEEN_MAX;
+        self.seen.sort_unstable_by_key(|seen| (seen.entity, seen.place));
+        let groups = || self.seen.chunk_by(|one, other| one.entity == other.entity);
+        // Of a feed with the last change of each entity nothing precedes what it has.
+        let is_history = groups().any(|group| group.len() > 1);
+        let reads_begin =
+            profile != Profile::Iiif1 && is_whole && !is_cut && is_history && !has_download;
+        let mut found: Vec<(Seen, &'static crate::rule::Rule, &str)> = Vec::new();
+        for group in groups() {
+            if reads_begin && !matches!(group[0].kind, NEW | OTHER) {
+                let why = "the first activity of its entity is neither `Create` nor `Add`";
+                found.push((group[0], &r::EMM_APPEARANCE, why));
+            }
+            for pair in group.windows(2) {
+                if pair[0].kind == GONE && pair[1].kind == CHANGED {
+                    let why =
+                        "the entity was deleted or removed before, and not created or added since";
+                    found.push((pair[1], &r::CF_AFTER_DELETE, why));
+                }
+            }
+        }
+        found.sort_unstable_by_key(|(seen, ..)| (seen.page, seen.number));
+        let at = |page: u32| self.pages[page as usize].clone();
+        let mut faults: Vec<_> = found
+            .into_iter()
+            .map(|(seen, rule, why)| {
+                (at(seen.page), (rule, format!("/orderedItems/{}: {why}", seen.number)))
+            })
+            .collect();
+        for (patch, rule, why) in chain(&self.patches) {
+            let message = format!("/orderedItems/{}/instrument: {why}", patch.number);
+            faults.push((at(patch.page), (rule, message)));
+        }
+        if profile == Profile::Iiif1
+            && descends
+            && let Some(page) = self.pages.first()
+        {
+            let message = "the newest activity is the first".to_owned();
+            faults.push((page.clone(), (&r::IIIF_ORDER, message)));
+        }
+        faults
+    }
+}
+
+/// The faults of patches in the order of time: what each follows, and what it applies to.
+fn chain(patches: &[SeenPatch]) -> Vec<(&SeenPatch, &'static crate::rule::Rule, String)> {
+    let mut faults = Vec::new();
+    let mut of_entities: HashMap<u64, &SeenPatch> = HashMap::new();
+    let mut last: Option<&SeenPatch> = None;
+    for patch in patches {
+        let facts = &patch.facts;
+        let former = of_entities.get(&patch.entity).filter(|former| former.has_patch);
+        let id_of = |patch: Option<&SeenPatch>| patch.and_then(|patch| patch.facts.id.clone());
+        let (of_log, of_entity) = (id_of(last), id_of(former.copied()));
+        let follows = |prev: &Option<String>, known: &[&Option<String>]| {
+            known.iter().all(|known| known.is_none()) || known.contains(&prev)
+        };
+        if facts.prev.is_some() && of_log.is_some() && !follows(&facts.prev, &[&of_log, &of_entity])
+        {
+            let prev = excerpt(facts.prev.as_deref().unwrap_or_default());
+            let why = format!("`H prev` is <{prev}>, and the patch before it is another one");
+            faults.push((patch, &r::PATCH_CHAIN, why));
+        } else if facts.entity_prev.is_some() && !follows(&facts.entity_prev, &[&of_entity]) {
+            let prev = excerpt(facts.entity_prev.as_deref().unwrap_or_default());
+            let why = format!(
+                "`H entityPrev` is <{prev}>, and the patch before it of this entity is another one"
+            );
+            faults.push((patch, &r::PATCH_CHAIN, why));
+        }
+        if let (Some(before), Some(after)) =
+            (&facts.before, former.and_then(|it| it.facts.after.as_ref()))
+            && before != after
+        {
+            let why = format!(
+                "`H before` is {}, and the patch before it has {} after",
+                excerpt(before),
+                excerpt(after)
+            );
+            faults.push((patch, &r::PATCH_DIGEST, why));
+        }
+        of_entities.insert(patch.entity, patch);
+        last = Some(patch);
+    }
+    faults
+}

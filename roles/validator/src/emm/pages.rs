@@ -1,0 +1,415 @@
+//! All pages of an Entry Point [emm-1.0 §3.2] [iiif-discovery §3.2].
+
+use super::ChangeFeed;
+use super::document::{Doc, Download, Kind};
+use super::history::History;
+use crate::feeds::Feeds;
+use crate::fetch::{Failure, ResponseFacts};
+use crate::finding::Findings;
+use crate::node::{FoundBy, Outcome, is_url};
+use crate::report::ChangeFeedFacts;
+use crate::rule::Rule;
+use crate::rules as r;
+use crate::walk::MAX_DOCUMENTS;
+use abreast_emm::Profile;
+use abreast_webtypes::{Timestamp, excerpt, resolve, without_fragment};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
+use std::time::Instant;
+
+/// The pages of a feed, as far as they were walked.
+pub(super) struct Walk {
+    pub(super) history: History,
+    pub(super) sample: super::sample::Sample,
+    pages: u64,
+    bytes: u64,
+    /// Kinds of activities on the newest page.
+    kinds: BTreeMap<String, u64>,
+    /// Faults that a change during the walk explains, with the pages that have them.
+    volatile: Vec<(String, &'static Rule, String)>,
+    /// `totalItems` of pages that are not the number of their activities.
+    totals: Vec<(String, u64, u64)>,
+    is_whole: bool,
+}
+
+impl Feeds<'_> {
+    /// Reads the document that was given, and what is below it.
+    pub(crate) async fn changes(&mut self, number: usize) -> Result<(), Failure> {
+        let url = self.walked.nodes[number].url.clone();
+        let begun = Instant::now();
+        let got = match self.document(&url).await {
+            Ok(got) => got,
+            Err(Failure::Missing(message)) => {
+                self.walked.nodes[number].outcome = Outcome::Failed(message);
+                return Ok(());
+            }
+            Err(other) => {
+                self.walked.nodes[number].outcome = Outcome::Left("limit");
+                return Err(other);
+            }
+        };
+        let (doc, facts, mut found) = got;
+        let Some(doc) = doc else {
+            self.keep(number, found);
+            let feed =
+                ChangeFeed { name: "JSON".to_owned(), is_read: true, ..ChangeFeed::default() };
+            self.walked.nodes[number].outcome = Outcome::ChangeFeed(Box::new(feed));
+            return Ok(());
+        };
+        if is_url(&url) && !matches!(doc.kind, Kind::RdfPatch) {
+            self.delivery(&url, &doc, &facts, None, &mut found).await;
+        }
+        self.keep(number, found);
+        self.walked.nodes[number].outcome = Outcome::ChangeFeed(Box::new(ChangeFeed {
+            name: doc.name(),
+            is_source: doc.kind != Kind::Other,
+            is_read: true,
+            entries: doc.items.len() as u64,
+            bytes: doc.bytes,
+            children: Vec::new(),
+            facts: facts_of(&doc, &facts),
+        }));
+        self.walked.nodes[number].millis = begun.elapsed().as_millis() as u64;
+        if is_url(&url) && self.samples() {
+            self.served(number, &url, &facts.url, &doc).await?;
+        }
+        match doc.kind {
+            Kind::EntryPoint if self.walks(number) => self.walk_pages(number, doc, &facts).await,
+            Kind::Page if self.options.walk && is_url(&url) && doc.part_of.is_some() => {
+                self.above(number, &doc).await
+            }
+            _ => {
+                for (rule, message) in super::alone(&doc) {
+                    self.fault(number, &url, rule, message);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Walks the feed of a page that was given.
+    async fn above(&mut self, number: usize, page: &Doc) -> Result<(), Failure> {
+        self.walked.nodes[number].level = 1;
+        let Some(whole) = &page.part_of else { return Ok(()) };
+        let Some(entry) = self.child((number, 0), whole, FoundBy::Up) else { return Ok(()) };
+        // The Entry Point is above its page.
+        let own = self.walked.nodes[number].url.clone();
+        if let Outcome::ChangeFeed(feed) = &mut self.walked.nodes[number].outcome {
+            feed.children.clear();
+        }
+        self.walked.nodes[entry].level = 0;
+        Box::pin(self.changes(entry)).await?;
+        match &mut self.walked.nodes[entry].outcome {
+            Outcome::ChangeFeed(feed) => feed.children.push(own),
+            Outcome::Failed(message) => {
+                let message = format!("`partOf` {}: {message}", excerpt(whole));
+                self.add(number, &r::CF_REACHABLE, 0, || message);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn walk_pages(
+        &mut self,
+        number: usize,
+        entry: Doc,
+        facts: &ResponseFacts,
+    ) -> Result<(), Failure> {
+        let begun = Instant::now();
+        // IIIF has the order of its pages by `prev` [iiif-discovery §3.2].
+        let is_iiif = entry.profile == Profile::Iiif1;
+        let backwards = entry.last.is_some() && (is_iiif || entry.first.is_none());
+        let mut walk = Walk {
+            history: History::new(self.options.seed, backwards),
+            sample: super::sample::Sample::new(self.sample_size(), self.options.seed),
+            pages: 0,
+            bytes: entry.bytes,
+            kinds: BTreeMap::new(),
+            volatile: Vec::new(),
+            totals: Vec::new(),
+            is_whole: false,
+        };
+        let ended = self.each_page(number, &entry, backwards, &mut walk).await;
+        let node = &mut self.walked.nodes[number];
+        node.millis += begun.elapsed().as_millis() as u64;
+        if let Outcome::ChangeFeed(feed) = &mut node.outcome {
+            (feed.entries, feed.bytes) = (walk.history.count, walk.bytes);
+            let state = &mut feed.facts;
+            (state.pages, state.newest) = (walk.pages, walk.history.newest);
+            state.direction = walk.history.direction.map(|direction| match direction {
+                Ordering::Greater => "newest first",
+                _ => "oldest first",
+            });
+            state.kinds = std::mem::take(&mut walk.kinds).into_iter().collect();
+            state.patches = match (walk.history.has_inline_patches, walk.history.has_instruments) {
+                (true, _) => Some("inline"),
+                (false, true) => Some("linked"),
+                (false, false) => None,
+            };
+        }
+        ended?;
+        self.settle(number, &entry, &mut walk).await?;
+        if self.samples() {
+            self.sample(number, &entry, &facts.url, &walk).await?;
+        }
+        let has_download = entry.downloads.iter().any(Download::is_data);
+        for (page, (rule, message)) in
+            walk.history.finish(entry.profile, walk.is_whole, has_download)
+        {
+            self.fault(number, &page, rule, message);
+        }
+        Ok(())
+    }
+
+    /// Reads page after page, from the first on, or from the last back.
+    async fn each_page(
+        &mut self,
+        number: usize,
+        entry: &Doc,
+        backwards: bool,
+        walk: &mut Walk,
+    ) -> Result<(), Failure> {
+        let own = self.walked.nodes[number].url.clone();
+        let (begin, end) =
+            if backwards { (&entry.last, &entry.first) } else { (&entry.first, &entry.last) };
+        if begin.is_none() && !entry.items.is_empty() {
+            self.take(number, &own, entry, true, walk);
+            walk.is_whole = true;
+            return Ok(());
+        }
+        let (mut next, mut before) = (begin.clone(), None::<(String, String)>);
+        let (mut seen, mut from) = (HashSet::new(), own.clone());
+        while let Some(url) = next.take() {
+            let url = without_fragment(&url).to_owned();
+            if !self.hosts.may(&url) {
+                let message = format!("the page {} was not checked", excerpt(&url));
+                self.fault(number, &from, &r::OTHER_HOST, message);
+                return Ok(());
+            }
+            if self.taken >= self.options.max_documents {
+                self.walked.limit = Some(MAX_DOCUMENTS);
+                return Ok(());
+            }
+            self.taken += 1;
+            seen.insert(url.clone());
+            let (doc, facts, mut found) = match self.document(&url).await {
+                Ok(got) => got,
+                Err(Failure::Missing(message)) => {
+                    let message = format!("{}: {message}", excerpt(&url));
+                    self.fault(number, &from, &r::CF_REACHABLE, message);
+                    return Ok(());
+                }
+                Err(other) => return Err(other),
+            };
+            let is_first = walk.pages == 0;
+            walk.pages += 1;
+            let Some(doc) = doc else {
+                self.keep(number, found);
+                return Ok(());
+            };
+            walk.bytes += doc.bytes;
+            if is_first {
+                self.delivery(&url, &doc, &facts, Some(&own), &mut found).await;
+            }
+            // A page that was given has its findings already.
+            if !self.walked.by_url.contains_key(&url) {
+                self.keep(number, found);
+            }
+            if doc.kind != Kind::Page {
+                let message =
+                    format!("{} is a document of another kind: {}", excerpt(&url), doc.name());
+                self.fault(number, &from, &r::CF_KIND, message);
+                return Ok(());
+            }
+            if is_first && self.samples() {
+                self.served(number, &url, &facts.url, &doc).await?;
+            }
+            self.links(number, entry, &url, &doc, before.as_ref(), backwards, walk);
+            self.take(number, &url, &doc, is_first, walk);
+            let is_end = end.as_deref().map(without_fragment) == Some(&url);
+            let (on, name) = if backwards { (&doc.prev, "prev") } else { (&doc.next, "next") };
+            let on = on.as_deref().map(|on| without_fragment(on).to_owned());
+            match on {
+                Some(on) if seen.contains(&on) => {
+                    let message =
+                        format!("`{name}` leads to a page that was read: {}", excerpt(&on));
+                    self.fault(number, &url, &r::CF_LOOP, message);
+                    return Ok(());
+                }
+                None if !is_end && end.is_some() => {
+                    let rule = match (entry.profile, backwards) {
+                        (Profile::Iiif1, true) => &r::IIIF_PREV,
+                        _ => &r::CF_NEXT,
+                    };
+                    let other = if backwards { "first" } else { "last" };
+                    let message = format!("there is no `{name}`, and this is not the {other} page");
+                    walk.volatile.push((url, rule, message));
+                    return Ok(());
+                }
+                Some(on) if is_end => {
+                    let message =
+                        format!("this is the end of the feed, and `{name}` is {}", excerpt(&on));
+                    walk.volatile.push((url.clone(), &r::CF_ENDS, message));
+                    next = Some(on);
+                }
+                on => {
+                    walk.is_whole = on.is_none();
+                    next = on;
+                }
+            }
+            before = Some((url.clone(), doc.id.unwrap_or_default()));
+            from = url;
+        }
+        Ok(())
+    }
+
+    /// What links of a page state of its neighbours and of its feed.
+    #[expect(clippy::too_many_arguments, reason = "a page, its feed and where it was found")]
+    fn links(
+        &mut self,
+        number: usize,
+        entry: &Doc,
+        url: &str,
+        doc: &Doc,
+        before: Option<&(String, String)>,
+        backwards: bool,
+        walk: &mut Walk,
+    ) {
+        let own = &self.walked.nodes[number].url;
+        if let (Some(part_of), Some(id)) = (&doc.part_of, entry.id.as_ref().or(Some(own)))
+            && part_of != id
+            && part_of != own
+        {
+            let message =
+                format!("`partOf` is {}, and the Entry Point {}", excerpt(part_of), excerpt(id));
+            self.fault(number, url, &r::CF_PART_OF_EQUAL, message);
+        }
+        let (back, name) = if backwards { (&doc.next, "next") } else { (&doc.prev, "prev") };
+        let back = back.as_deref().map(without_fragment);
+        match (back, before) {
+            (Some(back), Some((address, id))) if back != address && back != id => {
+                let message =
+                    format!("`{name}` is {}, and {} leads here", excerpt(back), excerpt(address));
+                self.fault(number, url, &r::CF_PREV, message);
+            }
+            (Some(back), None) => {
+                let message =
+                    format!("this is an end of the feed, and `{name}` is {}", excerpt(back));
+                walk.volatile.push((url.to_owned(), &r::CF_ENDS, message));
+            }
+            (None, Some(_)) if entry.profile == Profile::Iiif1 => {
+                let rule = if backwards { &r::IIIF_NEXT } else { &r::IIIF_PREV };
+                self.fault(number, url, rule, format!("there is no `{name}`"));
+            }
+            _ => {}
+        }
+        let count = doc.items.len() as u64;
+        if let Some(total) = doc.total.filter(|total| *total != count)
+            && walk.totals.len() < self.options.most_each
+        {
+            walk.totals.push((url.to_owned(), total, count));
+        }
+    }
+
+    /// Takes the activities of a page.
+    fn take(&mut self, number: usize, url: &str, doc: &Doc, is_first: bool, walk: &mut Walk) {
+        let before = walk.history.newest;
+        for (rule, message) in walk.history.page(url, doc) {
+            if rule.id == r::CF_ID_ONCE.id || rule.id == r::CF_PAGE_ORDER.id {
+                walk.volatile.push((url.to_owned(), rule, message));
+            } else {
+                self.fault(number, url, rule, message);
+            }
+        }
+        walk.sample.page(url, doc);
+        // Pages come with the oldest activity first or last.
+        if is_first || walk.history.newest > before {
+            walk.kinds.clear();
+            for item in &doc.items {
+                *walk.kinds.entry(excerpt(&item.kind)).or_default() += 1;
+            }
+        }
+    }
+
+    /// Adds what a change of the feed in the meantime does not explain.
+    async fn settle(&mut self, number: usize, entry: &Doc, walk: &mut Walk) -> Result<(), Failure> {
+        let own = self.walked.nodes[number].url.clone();
+        let count = walk.history.count;
+        if walk.is_whole
+            && let Some(total) = entry.total.filter(|total| *total != count)
+        {
+            let message = format!("`totalItems` is {total}, and the pages have {count} activities");
+            walk.volatile.push((own.clone(), &r::CF_TOTAL_SUM, message));
+        }
+        let is_of_all = |total: u64| match entry.total {
+            Some(all) if all == total => true,
+            all => walk.is_whole && total == count || !walk.is_whole && all.is_none(),
+        };
+        let wrong: Vec<_> =
+            walk.totals.iter().filter(|(_, total, _)| !is_of_all(*total)).cloned().collect();
+        walk.volatile.extend(wrong.into_iter().map(|(url, total, count)| {
+            let message = format!(
+                "`totalItems` is {total}: neither the {count} activities of the page nor all of the feed"
+            );
+            (url, &r::CF_TOTAL_PAGE, message)
+        }));
+        if walk.volatile.is_empty() {
+            return Ok(());
+        }
+        let again = match self.document(&own).await {
+            Ok((again, ..)) => again,
+            Err(Failure::Missing(_)) => None,
+            Err(other) => return Err(other),
+        };
+        let state = |doc: &Doc| (doc.first.clone(), doc.last.clone(), doc.total);
+        if again.is_none_or(|again| state(&again) == state(entry)) {
+            for (page, rule, message) in std::mem::take(&mut walk.volatile) {
+                self.fault(number, &page, rule, message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a finding of a page to those of its Entry Point.
+    pub(super) fn fault(&mut self, number: usize, url: &str, rule: &'static Rule, message: String) {
+        let mut found = Findings::new(url, self.options.mode, self.options.most_each);
+        found.add(rule, (0, 0), || message);
+        self.keep(number, found);
+    }
+}
+
+fn facts_of(doc: &Doc, facts: &ResponseFacts) -> ChangeFeedFacts {
+    let time = |text: &String| super::document::time(text).map(|time| time.instant);
+    ChangeFeedFacts {
+        profile: doc.profile.name(),
+        title: doc.summary.clone(),
+        part_of: doc.part_of.clone(),
+        total: doc.total.filter(|_| doc.kind == Kind::EntryPoint),
+        downloads: doc
+            .downloads
+            .iter()
+            .filter(|download| download.is_data())
+            .map(|download| crate::report::FullDownload {
+                url: download.href.clone(),
+                media_type: download.media_type.clone(),
+                updated: download.updated.as_ref().and_then(time),
+            })
+            .collect(),
+        hubs: facts.hubs.iter().map(|hub| resolve(&facts.url, hub).unwrap_or_default()).collect(),
+        newest: doc.items.iter().filter_map(|item| item.time).map(|time| time.instant).max(),
+        ..ChangeFeedFacts::default()
+    }
+}
+
+impl Walk {
+    /// Whether the newest activities were read, however many are missing.
+    pub(super) fn has_newest(&self) -> bool {
+        self.is_whole || self.history.begins_with_newest()
+    }
+
+    /// The time of the newest activity.
+    pub(super) fn newest(&self) -> Option<Timestamp> {
+        self.history.newest
+    }
+}

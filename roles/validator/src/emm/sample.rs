@@ -1,0 +1,171 @@
+//! A sample of what activities link to: representations, documents of activities, patches.
+
+use super::activity::Item;
+use super::document::{Doc, Kind};
+use super::pages::Walk;
+use crate::feeds::Feeds;
+use crate::fetch::Failure;
+use crate::node::is_url;
+use crate::rules as r;
+use crate::sketch::{Sketch, hash};
+use crate::values;
+use abreast_emm::Profile;
+use abreast_webtypes::excerpt;
+
+/// Documents of activities, and patches, that are read of one feed.
+const DOCUMENTS_MAX: usize = 10;
+/// Representations of an entity that are fetched.
+const LINKS_MAX: usize = 5;
+/// Bytes of a representation that are read.
+const BYTES: u64 = 64 << 10;
+
+/// The newest activity of some entities, with the pages they are on.
+pub(super) struct Sample {
+    seed: u64,
+    entities: Sketch<(String, Item)>,
+}
+
+impl Sample {
+    pub(super) fn new(size: usize, seed: u64) -> Self {
+        Self { seed, entities: Sketch::new(size) }
+    }
+
+    pub(super) fn page(&mut self, url: &str, doc: &Doc) {
+        for item in &doc.items {
+            let Some(object) = &item.object else { continue };
+            let hash = hash(self.seed, object);
+            let new = || (url.to_owned(), item.clone());
+            if self.entities.wants(hash)
+                && let Some(kept) = self.entities.entry(hash, new)
+            {
+                let time = |item: &Item| item.time.map(|time| time.instant);
+                if time(&kept.1) <= time(item) && kept.1.time.is_some() {
+                    *kept = new();
+                }
+            }
+        }
+    }
+}
+
+impl Feeds<'_> {
+    pub(super) async fn sample(
+        &mut self,
+        number: usize,
+        entry: &Doc,
+        address: &str,
+        walk: &Walk,
+    ) -> Result<(), Failure> {
+        let items: Vec<(String, Item)> =
+            walk.sample.entities.iter().map(|(_, kept)| kept.clone()).collect();
+        let mut is_elsewhere = false;
+        // What became of an entity is on the newest pages.
+        let current = items.iter().filter(|(_, item)| walk.has_newest() && !item.is_end());
+        for (page, item) in current {
+            is_elsewhere |= !self.representations(number, page, item).await?;
+        }
+        if is_elsewhere {
+            let message = "entities on other hosts were not sampled".to_owned();
+            self.fault(number, address, &r::OTHER_HOST, message);
+        }
+        let of_draft = items.iter().filter(|_| entry.profile == Profile::Emm01);
+        for (page, item) in of_draft.take(DOCUMENTS_MAX) {
+            self.of_activity(number, page, item).await?;
+        }
+        self.skip_to(number, address, walk).await
+    }
+
+    /// Fetches the representations of an entity; `false` when all are on other hosts.
+    async fn representations(
+        &mut self,
+        number: usize,
+        page: &str,
+        item: &Item,
+    ) -> Result<bool, Failure> {
+        let own = [(item.object.clone().unwrap_or_default(), String::new())];
+        let links = if item.links.is_empty() { &own[..] } else { &item.links };
+        let mut may = false;
+        for (url, due) in links.iter().take(LINKS_MAX) {
+            if !self.hosts.may(url) {
+                continue;
+            }
+            may = true;
+            self.sampled += 1;
+            let accept = Some(due.as_str()).filter(|due| !due.is_empty());
+            let at = format!("/orderedItems/{}/object", item.number);
+            match self.ask(url, accept, false, BYTES).await? {
+                // Access may be restricted [iiif-discovery §4.2].
+                Ok(answer) if matches!(answer.facts.status, 401 | 403) => {}
+                Ok(answer) if answer.facts.status == 200 => {
+                    let kind = answer.facts.content_type.unwrap_or_default();
+                    if !due.is_empty() && values::essence(&kind) != values::essence(due) {
+                        let message =
+                            format!("{at}: {} is delivered as {}", excerpt(url), excerpt(&kind));
+                        self.fault(number, page, &r::CF_DELIVERED, message);
+                    }
+                }
+                Ok(answer) => {
+                    let status = answer.facts.status;
+                    let message = format!("{at}: {} is answered {status}", excerpt(url));
+                    self.fault(number, page, &r::EMM_DEREFERENCE, message);
+                }
+                Err(error) => {
+                    let message = format!("{at}: {}: {error}", excerpt(url));
+                    self.fault(number, page, &r::EMM_DEREFERENCE, message);
+                }
+            }
+        }
+        Ok(may)
+    }
+
+    /// The document of an activity, and that of its patch [emm-0.1 §4.1, §4.2].
+    async fn of_activity(&mut self, number: usize, page: &str, item: &Item) -> Result<(), Failure> {
+        if let Some(id) = item.id.as_deref().filter(|id| is_url(id)) {
+            self.sampled += 1;
+            if let Some(why) = self.differs(id).await? {
+                let message = format!("/orderedItems/{}: {}: {why}", item.number, excerpt(id));
+                self.fault(number, page, &r::EMM01_ID_SERVED, message);
+            }
+        }
+        let Some(url) = item.instrument.as_deref().filter(|url| self.hosts.may(url)) else {
+            return Ok(());
+        };
+        self.sampled += 1;
+        let found = match self.ask(url, None, false, BYTES).await? {
+            // The descriptions that it would have are no longer kept.
+            Ok(answer) if answer.facts.status == 410 => return Ok(()),
+            Ok(answer) if answer.facts.status == 200 => match self.document(url).await {
+                Ok((Some(doc), _, found)) if matches!(doc.kind, Kind::Patch | Kind::RdfPatch) => {
+                    self.keep(number, found);
+                    return Ok(());
+                }
+                Ok(_) => "it is no Entity Patch".to_owned(),
+                Err(Failure::Missing(message)) => message,
+                Err(other) => return Err(other),
+            },
+            Ok(answer) => format!("it is answered {}", answer.facts.status),
+            Err(error) => error,
+        };
+        let message =
+            format!("/orderedItems/{}/instrument: {}: {found}", item.number, excerpt(url));
+        self.fault(number, page, &r::EMM01_INSTRUMENT, message);
+        Ok(())
+    }
+
+    /// If the feed can be entered at a time, that of the newest activity leads to a page that has
+    /// it.
+    async fn skip_to(&mut self, number: usize, address: &str, walk: &Walk) -> Result<(), Failure> {
+        let Some(newest) = walk.newest() else { return Ok(()) };
+        let url = format!("{}/skip-to?datetime={newest}", address.trim_end_matches('/'));
+        if !self.ask(&url, None, false, BYTES).await?.is_ok_and(|answer| answer.facts.status == 200)
+        {
+            return Ok(());
+        }
+        let Ok((Some(doc), ..)) = self.document(&url).await else { return Ok(()) };
+        let has = |item: &Item| item.time.is_some_and(|time| time.instant >= newest);
+        if doc.kind == Kind::Page && !doc.items.iter().any(has) {
+            let message = format!("the page that it leads to has no activity since {newest}");
+            self.fault(number, address, &r::CF_SKIP_TO, message);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,369 @@
+//! A server of change feeds that keeps to every rule of its three specifications, and walks of it.
+
+use crate::cases::inspect;
+use crate::server::{Answers, Server};
+use crate::site::{Break, break_all, day, typed};
+use abreast_rdf::{EntityPatch, PatchBlankNodes};
+use abreast_validator::{Mode, Options, Severity, Share, check_document, ndjson, text, validate};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+
+const NT: &str = "application/n-triples";
+const IIIF: &str = "application/ld+json;profile=\"http://iiif.io/api/discovery/1/context.json\"";
+
+/// Kind, entity, description afterwards.
+const CHANGES: [(&str, &str, &str); 4] =
+    [("Create", "a", "1"), ("Create", "b", "2"), ("Update", "a", "3"), ("Delete", "b", "")];
+
+fn context(feed: &str) -> Value {
+    match feed {
+        "emm01" => json!("https://ld4.github.io/entity_metadata_management/0.1/context.json"),
+        "iiif" => json!("http://iiif.io/api/discovery/1/context.json"),
+        _ => json!([
+            "https://www.w3.org/ns/activitystreams",
+            "https://emm-spec.org/1.0/context.json"
+        ]),
+    }
+}
+
+fn described(base: &str, name: &str, value: &str) -> String {
+    if value.is_empty() {
+        return String::new();
+    }
+    format!("<{base}/id/{name}> <http://p.example/value> \"{value}\" .\n")
+}
+
+/// The patch of a change.
+fn patch(base: &str, number: usize) -> String {
+    let (_, name, value) = CHANGES[number - 1];
+    let former = CHANGES[..number - 1].iter().rposition(|(_, other, _)| *other == name);
+    let old = former.map_or(String::new(), |former| described(base, name, CHANGES[former].2));
+    let prev = (number > 1).then(|| format!("uuid:{}", number - 1));
+    let entity_prev = former.map(|former| format!("uuid:{}", former + 1));
+    let (new, mut text) = (described(base, name, value), Vec::new());
+    let patch = EntityPatch {
+        entity: &format!("{base}/id/{name}"),
+        old: old.as_bytes(),
+        new: new.as_bytes(),
+        id: &format!("uuid:{number}"),
+        prev: prev.as_deref(),
+        entity_prev: entity_prev.as_deref(),
+        blank_nodes: PatchBlankNodes::Skolem(base),
+    };
+    patch.write(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn activity(base: &str, feed: &str, number: usize) -> Value {
+    let (kind, name, _) = CHANGES[number - 1];
+    let time = day(number as u32);
+    let id = format!("{base}/{feed}/activity/{number}");
+    let mut activity = json!({
+        "type": kind,
+        "id": id,
+        "summary": format!("{kind} {name}"),
+        "object": {"id": format!("{base}/id/{name}"), "type": "http://ns.example/Term", "updated": time,
+            "url": [{"type": "Link", "href": format!("{base}/id/{name}.nt"), "mediaType": NT}]},
+    });
+    activity[if feed == "iiif" { "endTime" } else { "published" }] = json!(time);
+    if feed == "emm01" {
+        activity["instrument"] = json!({"type": "rdf_patch", "id": format!("{id}/instrument/1"),
+            "content": patch(base, number)});
+    }
+    activity
+}
+
+pub(crate) fn page(base: &str, feed: &str, number: usize) -> Value {
+    let to = |number: usize| json!({"id": format!("{base}/{feed}/page/{number}"), "type": "OrderedCollectionPage"});
+    let items: Vec<Value> =
+        [number * 2 - 1, number * 2].map(|number| activity(base, feed, number)).into();
+    let mut page = json!({
+        "@context": context(feed),
+        "type": "OrderedCollectionPage",
+        "id": format!("{base}/{feed}/page/{number}"),
+        "partOf": {"id": format!("{base}/{feed}"), "type": "OrderedCollection"},
+        "orderedItems": items,
+    });
+    if feed != "iiif" {
+        page["totalItems"] = json!(2);
+    }
+    let (name, other) = if number == 1 { ("next", 2) } else { ("prev", 1) };
+    page[name] = to(other);
+    page
+}
+
+/// A feed of each specification with two pages, of an entity that was updated and one that was
+/// deleted.
+pub(crate) fn good(base: &str) -> Answers {
+    let mut answers = Answers::new();
+    let mut add = |path: &str, kind: &str, body: String| {
+        let mut answer = typed(kind, body.into_bytes());
+        answer.headers.insert("Access-Control-Allow-Origin".to_owned(), "*".to_owned());
+        if path.starts_with("/emm10") {
+            let links = format!("<{base}/hub>; rel=\"hub\", <{base}/emm10>; rel=\"self\"");
+            answer.headers.insert("Link".to_owned(), links);
+        }
+        answers.insert(path.to_owned(), answer);
+    };
+    for feed in ["emm10", "emm01", "iiif"] {
+        let kind = if feed == "iiif" { IIIF } else { "application/activity+json" };
+        let to = |number: usize| json!({"id": format!("{base}/{feed}/page/{number}"), "type": "OrderedCollectionPage"});
+        let entry = json!({"@context": context(feed), "type": "OrderedCollection", "summary": "All changes",
+            "id": format!("{base}/{feed}"), "first": to(1), "last": to(2), "totalItems": 4});
+        add(&format!("/{feed}"), kind, entry.to_string());
+        for number in [1, 2] {
+            add(&format!("/{feed}/page/{number}"), kind, page(base, feed, number).to_string());
+        }
+        for number in 1..=4 {
+            let mut alone = activity(base, feed, number);
+            alone["@context"] = context(feed);
+            add(&format!("/{feed}/activity/{number}"), kind, alone.to_string());
+        }
+    }
+    add(
+        "/emm10/skip-to?datetime=2026-01-04T00:00:00Z",
+        "application/activity+json",
+        page(base, "emm10", 2).to_string(),
+    );
+    for (number, (kind, ..)) in (1..).zip(CHANGES) {
+        let id = format!("{base}/emm01/activity/{number}");
+        let document = json!({"@context": context("emm01"), "type": "rdf_patch", "id": format!("{id}/instrument/1"),
+            "partOf": {"id": id, "type": kind}, "content": patch(base, number)});
+        let path = format!("/emm01/activity/{number}/instrument/1");
+        add(&path, "application/activity+json", document.to_string());
+    }
+    add("/id/a.nt", NT, described(base, "a", "3"));
+    answers
+}
+
+#[test]
+fn change_feeds_that_keep_to_the_rules_have_no_findings() {
+    let server = Server::start(good);
+    for (path, name, entries) in [
+        ("/emm10", "EMM 1.0 Entry Point", 4),
+        ("/emm01", "EMM 0.1 Entry Point", 4),
+        ("/iiif", "IIIF Entry Point", 4),
+        ("/emm10/page/2", "EMM 1.0 Entry Point", 4),
+        ("/iiif/activity/1", "IIIF Activity", 1),
+        ("/emm01/activity/4/instrument/1", "EMM 0.1 Entity Patch", 0),
+    ] {
+        let report = inspect(&server, path, |_| {});
+        assert!(report.findings.is_empty(), "{path}\n{}", text(&report));
+        let first = &report.documents[0];
+        assert_eq!((&*first.name, first.entries), (name, entries), "{path}: {report:#?}");
+        assert!(report.limit.is_none() && report.found_source());
+    }
+    assert!(!server.requests().iter().any(|path| path.contains("well-known")));
+}
+
+#[test]
+fn a_change_feed_is_shown_with_what_it_offers() {
+    let server = Server::start(|base| {
+        let breaks = [Break::Replace(
+            "/emm10",
+            "\"totalItems\":4",
+            "\"totalItems\":4,\"url\":{\"type\":\"Link\",\"href\":\"{B}/all.nt\",\"mediaType\":\"application/n-triples\",\"updated\":\"2026-01-02T00:00:00Z\"}",
+        )];
+        break_all(good(base), base, &breaks)
+    });
+    let explored = |path: &str| {
+        let report = inspect(&server, path, |options| {
+            (options.sample, options.packages) = (Share::Some(0), Share::Some(0));
+        });
+        assert!(ndjson(&report).contains("\"profile\":"), "{}", ndjson(&report));
+        report.documents[0].changes.clone().unwrap()
+    };
+    let facts = explored("/emm10");
+    assert_eq!((facts.profile, &*facts.title), ("emm-1.0", "All changes"));
+    assert_eq!((facts.pages, facts.direction), (2, Some("oldest first")));
+    assert_eq!(facts.newest.unwrap().to_string(), day(4));
+    assert_eq!(facts.kinds, [("Delete".to_owned(), 1), ("Update".to_owned(), 1)]);
+    assert_eq!(facts.hubs, [server.url("/hub")]);
+    assert_eq!(facts.downloads[0].url, server.url("/all.nt"));
+    assert_eq!(facts.patches, None);
+    assert_eq!(explored("/emm01").patches, Some("inline"));
+    // Pages of IIIF are read from the last one back.
+    let facts = explored("/iiif");
+    assert_eq!((facts.pages, facts.direction), (2, Some("oldest first")));
+    assert_eq!(facts.kinds, [("Delete".to_owned(), 1), ("Update".to_owned(), 1)]);
+    assert!(
+        !server.requests().iter().any(|path| path.starts_with("/id/") || path.contains("skip"))
+    );
+}
+
+#[test]
+fn limits_end_the_walk_of_change_feeds() {
+    let server = Server::start(good);
+    let few = inspect(&server, "/emm10", |options| options.max_documents = 2);
+    assert_eq!(few.limit, Some("--max-documents"));
+    assert_eq!(few.entries(), 2);
+    let small = inspect(&server, "/emm10", |options| options.max_bytes = 2_000);
+    assert_eq!(small.limit, Some("--max-bytes"), "{}", text(&small));
+    for more in
+        [|options: &mut Options| options.walk = false, |options: &mut Options| options.depth = 0]
+    {
+        let alone = inspect(&server, "/emm10", more);
+        assert_eq!((alone.read(), alone.entries()), (1, 0), "{}", text(&alone));
+    }
+    let elsewhere = Server::start(|base| {
+        let breaks = [Break::Replace("/emm10", "{B}/emm10/page/1", "http://127.0.0.2:1/page/1")];
+        break_all(good(base), base, &breaks)
+    });
+    let report = inspect(&elsewhere, "/emm10", |_| {});
+    let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert_eq!(found, ["WALK-other-host"], "{}", text(&report));
+}
+
+#[test]
+fn a_feed_that_grows_during_the_check_is_no_fault() {
+    let server = Server::start(|base| {
+        let page = "\"last\":{\"id\":\"{B}/emm10/page/2\"";
+        let breaks = [Break::Replace("/emm10", page, "\"last\":{\"id\":\"{B}/emm10/page/1\"")];
+        let mut answers = break_all(good(base), base, &breaks);
+        let later = Some(Box::new(good(base)["/emm10"].clone()));
+        answers.get_mut("/emm10").unwrap().later = later;
+        answers
+    });
+    let report = inspect(&server, "/emm10", |options| options.sample = Share::Some(0));
+    assert!(report.findings.is_empty(), "{}", text(&report));
+}
+
+#[test]
+fn files_of_change_feeds_are_checked_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = "https://e.example";
+    let report = |name: &str, bytes: &[u8]| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, bytes).unwrap();
+        validate(&Options::new(vec![file.to_str().unwrap().to_owned()]), &AtomicBool::new(false))
+    };
+    for (number, answer) in good(base).values().enumerate() {
+        if answer.headers["Content-Type"] == NT {
+            continue;
+        }
+        let found = report(&number.to_string(), &answer.body);
+        assert!(found.findings.is_empty() && found.found_source(), "{}", text(&found));
+    }
+    let found = report("patch.rdfp", patch(base, 3).as_bytes());
+    assert_eq!((found.findings.len(), &*found.documents[0].name), (0, "RDF Patch"));
+    let mut reversed = page(base, "emm10", 1);
+    let items = reversed["orderedItems"].as_array_mut().unwrap();
+    items.push(items[0].clone());
+    let found = report("page.json", reversed.to_string().as_bytes());
+    let rules: BTreeSet<_> = found.findings.iter().map(|found| found.rule.id).collect();
+    let expected = ["AS-4.1-id-once", "EMM-3.2-order", "EMM-3.2-total"];
+    assert_eq!(rules, BTreeSet::from(expected), "{}", text(&found));
+    assert!(text(&found).contains("/orderedItems/2: "), "{}", text(&found));
+}
+
+/// Every kind of document that the tests of Activity Streams want refused.
+#[test]
+fn documents_that_are_not_activity_streams_are_refused() {
+    let page = |members: &str| {
+        format!("{{\"@context\": \"https://www.w3.org/ns/activitystreams\", {members}}}")
+            .into_bytes()
+    };
+    let note = |members: &str| page(&format!("\"type\": \"Note\", {members}"));
+    let latin1 = b"{\"type\": \"Note\", \"name\": \"caf\xe9\"}".to_vec();
+    for (name, bytes, rule) in [
+        ("an array at the top", b"[{\"type\": \"Note\"}]".to_vec(), "AS-2-object"),
+        ("a string at the top", b"\"Note\"".to_vec(), "AS-2-object"),
+        ("another character set", latin1, "AS-2-json"),
+        ("a document that ends too early", b"{\"type\": \"Note\"".to_vec(), "AS-2-json"),
+        (
+            "a number as context",
+            b"{\"@context\": 1, \"type\": \"Note\"}".to_vec(),
+            "AS-2.1-context",
+        ),
+        (
+            "another context",
+            b"{\"@context\": \"https://o.example/\", \"type\": \"Note\"}".to_vec(),
+            "EMM-2.2-context",
+        ),
+        ("no context", b"{\"type\": \"Note\"}".to_vec(), "EMM-2.2-context"),
+        ("a number as id", note("\"id\": 1"), "AS-4.1-id"),
+        ("a relative id", note("\"id\": \"notes/1\""), "AS-4.1-id"),
+        ("a number as type", page("\"type\": 1"), "AS-4.1-type"),
+        ("a number in type", page("\"type\": [\"Note\", 1]"), "AS-4.1-type"),
+        ("a number as name", note("\"name\": 1"), "AS-4.7-text"),
+        ("a number as content", note("\"content\": 1"), "AS-4.7-text"),
+        ("a map as name", note("\"name\": {\"en\": \"Milk\"}"), "AS-4.7-text"),
+        ("a name as map", note("\"nameMap\": \"Milk\""), "AS-4.7-map"),
+        (
+            "a language that is none",
+            note("\"contentMap\": {\"not a language\": \"Milk\"}"),
+            "AS-4.7-language",
+        ),
+        ("a number as actor", page("\"type\": \"Create\", \"actor\": 1"), "AS-4.4-reference"),
+        ("a number as object", page("\"type\": \"Create\", \"object\": 1"), "AS-4.4-reference"),
+        ("a relative url", note("\"url\": \"notes/1\""), "AS-2.2-absolute"),
+        ("a link to nowhere", note("\"url\": {\"type\": \"Link\"}"), "AS-4.2-link"),
+        (
+            "a link of no media type",
+            note(
+                "\"url\": {\"type\": \"Link\", \"href\": \"https://o.example/\", \"mediaType\": \"html\"}",
+            ),
+            "AS-4.2-link",
+        ),
+        ("a day as time", note("\"published\": \"2026-01-01\""), "AS-2.3-datetime"),
+        ("a time without zone", note("\"published\": \"2026-01-01T00:00:00\""), "AS-2.3-datetime"),
+        (
+            "a text as total",
+            page("\"type\": \"Collection\", \"totalItems\": \"2\""),
+            "AS-4.6-total",
+        ),
+        ("a negative total", page("\"type\": \"Collection\", \"totalItems\": -2"), "AS-4.6-total"),
+        (
+            "a collection whose first page is none",
+            page("\"type\": \"Collection\", \"first\": {\"type\": \"Note\"}"),
+            "AS-4.6-page",
+        ),
+        (
+            "an ordered collection whose first page is none",
+            page("\"type\": \"OrderedCollection\", \"first\": {\"type\": \"Note\"}"),
+            "AS-4.6-page",
+        ),
+        (
+            "an ordered collection with items",
+            page("\"type\": \"OrderedCollection\", \"items\": []"),
+            "AS-4.6-items",
+        ),
+        (
+            "a collection with ordered items",
+            page("\"type\": \"Collection\", \"orderedItems\": []"),
+            "AS-4.6-items",
+        ),
+    ] {
+        let found = check_document(name, &bytes, Mode::Normal);
+        let found = found.iter().find(|found| found.rule.id == rule);
+        let found = found.unwrap_or_else(|| panic!("{name}: {rule}"));
+        assert_eq!(found.severity, Severity::Error, "{name}");
+    }
+}
+
+#[test]
+fn any_json_is_checked_the_same_however_it_comes() {
+    use proptest::prelude::*;
+    let documents: Vec<Vec<u8>> = good("http://e.example")
+        .into_values()
+        .filter(|answer| answer.headers["Content-Type"] != NT)
+        .map(|answer| answer.body)
+        .collect();
+    let any = (0..documents.len(), any::<[prop::sample::Index; 3]>(), any::<u8>(), 0..4_u8);
+    proptest!(ProptestConfig::with_cases(256), |((which, at, byte, how) in any)| {
+        let mut bytes = documents[which].clone();
+        let [one, other, to] = at.map(|at| at.index(bytes.len()));
+        let (from, end) = (one.min(other), one.max(other));
+        match how {
+            0 => bytes[one] = byte,
+            1 => drop(bytes.drain(from..end)),
+            2 => {
+                let part = bytes[from..end].to_vec();
+                bytes.splice(to..to, part);
+            }
+            _ => bytes.truncate(one),
+        }
+        abreast_validator::fuzz_property::document(&bytes);
+    });
+}
