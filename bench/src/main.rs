@@ -28,7 +28,7 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 19] = [
+const BENCHES: [(&str, &str, Bench); 20] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("entity-patch", "Patches of entities", benches::entity_patch::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
@@ -46,6 +46,7 @@ const BENCHES: [(&str, &str, Bench); 19] = [
     ("index", "Documents of very large sets", benches::index::run),
     ("rdf", "Importing ten million statements", benches::rdf::run),
     ("entities", "Serving a million entities", benches::entities::run),
+    ("feeds", "Change feeds of ten million changes", benches::feeds::run),
     ("rdf-copy", "Copies of entities", benches::rdf_copy::run),
     ("real", "Real collections, followed", benches::real::run),
 ];

@@ -73,6 +73,7 @@ impl SortedStatements {
             parts: ReadAhead::new(&self.file, self.blank)?,
             buffer: Vec::new(),
             group: None,
+            iri: String::new(),
             used: 0,
             last: Vec::new(),
             line: 0,
@@ -150,9 +151,9 @@ pub struct Group<'g> {
 pub struct Groups {
     parts: ReadAhead,
     buffer: Vec<u8>,
-    /// Where the current group is in the buffer, how many bytes its subject has, and how many
-    /// statements there are.
-    group: Option<(Range<usize>, usize, u64)>,
+    /// Where the current group is in the buffer, and how many statements there are.
+    group: Option<(Range<usize>, u64)>,
+    iri: String,
     /// Bytes of the buffer that were read.
     used: usize,
     /// The last line of the group before, to check the order.
@@ -163,11 +164,8 @@ pub struct Groups {
 impl Groups {
     /// The current entity; `None` before the first and at the end.
     pub fn current(&self) -> Option<Group<'_>> {
-        let (range, subject, statements) = self.group.clone()?;
-        let lines = &self.buffer[range];
-        // Checked when it was read.
-        let iri = std::str::from_utf8(&lines[1..subject - 1]).unwrap_or_default();
-        Some(Group { iri, lines, statements })
+        let (range, statements) = self.group.clone()?;
+        Some(Group { iri: &self.iri, lines: &self.buffer[range], statements })
     }
 
     /// Goes to the next entity; returns whether there is one.
@@ -178,14 +176,16 @@ impl Groups {
     pub fn advance(&mut self) -> Result<bool, Error> {
         self.group = None;
         let Some(first) = self.line_end(0)? else { return Ok(false) };
-        let subject = subject_of(&self.buffer[self.used..self.used + first])
+        let iri = iri_of(&self.buffer[self.used..self.used + first])
             // With escapes, an entity could have two spellings.
-            .filter(|subject| std::str::from_utf8(subject).is_ok() && !subject.contains(&b'\\'))
+            .filter(|iri| !iri.contains('\\'))
             .ok_or_else(|| Error::Line {
                 line: self.line + 1,
                 problem: "it does not begin with the IRI of an entity".to_owned(),
-            })?
-            .len();
+            })?;
+        self.iri.clear();
+        self.iri.push_str(iri);
+        let subject = iri.len() + 2;
         // Bytes of the last line, counted from the beginning of the group.
         let (mut last, mut statements) = (0..first, 1);
         if self.buffer[self.used..self.used + first] < *self.last {
@@ -215,7 +215,7 @@ impl Groups {
         self.last.clear();
         self.last.extend_from_slice(&self.buffer[self.used + last.start..range.end - 1]);
         self.used = range.end;
-        self.group = Some((range, subject, statements));
+        self.group = Some((range, statements));
         self.line += statements;
         Ok(true)
     }
@@ -248,10 +248,11 @@ impl Groups {
     }
 }
 
-/// The subject of a line that begins with an IRI and a space: the IRI with its brackets.
-fn subject_of(line: &[u8]) -> Option<&[u8]> {
+/// The subject of a line that begins with an IRI and a space.
+fn iri_of(line: &[u8]) -> Option<&str> {
     let end = line.starts_with(b"<").then(|| memchr(b'>', line)).flatten()?;
-    (line.get(end + 1) == Some(&b' ')).then(|| &line[..=end])
+    let is_whole = line.get(end + 1) == Some(&b' ');
+    std::str::from_utf8(&line[1..end]).ok().filter(|_| is_whole)
 }
 
 /// The statements about blank nodes, found by label.

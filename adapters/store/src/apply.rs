@@ -175,6 +175,7 @@ pub(crate) fn append<T: Tables>(
         );
         write(set_state, tables, &stored, &decided)?;
     }
+    versions::settle(set_state, tables)?;
     let recorded = set_state.position.0 - before.0;
     Ok(Ok(Appended {
         head: set_state.position,
@@ -196,7 +197,7 @@ pub(crate) fn import<T: Tables>(
             batch::decide_import(set_state.created, resources, |key| resource(&stored, key));
         write(set_state, tables, &stored, &decided)?;
     }
-    Ok(())
+    versions::settle(set_state, tables)
 }
 
 /// The keys that may have a row, in order, each once.
@@ -333,13 +334,13 @@ fn follow<T: Tables>(
                     }
                 };
                 due.extend(shard.filter(|shard| due.last() != Some(shard)));
-                versions::let_go(set_state, tables, entry.old.and_then(|old| old.content))?;
-                versions::hold(set_state, tables, encoded.as_ref())?;
+                versions::let_go(set_state, entry.old.and_then(|old| old.content));
+                versions::hold(set_state, encoded.as_ref());
                 versions::record(set_state, tables, key, touch, encoded.as_ref())?;
             }
             (Step::Move(moved), Some(encoded)) => {
-                versions::let_go(set_state, tables, moved.from)?;
-                versions::hold(set_state, tables, Some(encoded))?;
+                versions::let_go(set_state, moved.from);
+                versions::hold(set_state, Some(encoded));
                 versions::found_content(
                     set_state,
                     tables,

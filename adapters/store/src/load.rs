@@ -2,7 +2,7 @@
 
 use crate::set_state::{OpenPage, SetState};
 use crate::shards::{LiveShard, LiveShards};
-use crate::versions::{Collector, Versions};
+use crate::versions::{Collector, References, Versions};
 use abreast_core::{PageRule, Position, SetId, ShardId, ShardRule};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -55,6 +55,7 @@ pub(crate) fn load_set_states(
             shards,
             versions,
             stored_versions: versions,
+            references: References::new(),
         };
         set_states.insert(SetId(set), set_state);
     }

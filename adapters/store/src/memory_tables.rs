@@ -4,7 +4,7 @@ use crate::apply::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, Tables, doc
 use crate::descriptions;
 use crate::set_state::SetState;
 use crate::shards::{LiveShard, SplitPoint};
-use crate::versions::{Dropped, PastChange, VersionTables};
+use crate::versions::{Counted, Dropped, PastChange, VersionTables};
 use abreast_core::batch::{Name, Now};
 use abreast_core::{
     Beginning, ChangeRecord, ContentId, KeyRange, Page, Position, Resource, ShardId, State, Version,
@@ -227,17 +227,11 @@ impl VersionTables for MemoryTables {
         Ok(place.and_then(|place| self.changes.get(place)).map(|change| change.time))
     }
 
-    fn need(&mut self, id: ContentId, length: u64, more: bool) -> Result<Option<u64>, Infallible> {
-        let (known, needed) = self.contents.entry(id).or_default();
-        if more {
-            if *needed == 0 {
-                *known = length;
-            }
-            *needed += 1;
-            return Ok((*needed == 1).then_some(*known));
-        }
-        *needed = needed.saturating_sub(1);
-        Ok((*needed == 0).then_some(*known))
+    fn count_references(&mut self, id: ContentId, counted: Counted) -> Result<i64, Infallible> {
+        let before = self.contents.get(&id).map(|(length, needed)| (*needed as i64, *length));
+        let Some((needed, length, grown)) = counted.apply(before) else { return Ok(0) };
+        self.contents.insert(id, (length, needed as u64));
+        Ok(grown)
     }
 
     fn changes_after(

@@ -1,7 +1,7 @@
 //! What the writer knows of a set between two batches, and how pages follow the set's log.
 
 use crate::shards::LiveShards;
-use crate::versions::Versions;
+use crate::versions::{References, Versions};
 use abreast_core::{Beginning, Head, NewSet, Page, PageRule, Position};
 use abreast_webtypes::Timestamp;
 
@@ -36,6 +36,8 @@ pub(crate) struct SetState {
     pub(crate) versions: Versions,
     /// As the store has it.
     pub(crate) stored_versions: Versions,
+    /// What the batch did to the contents that are needed, until it is written.
+    pub(crate) references: References,
 }
 
 impl SetState {
@@ -55,6 +57,7 @@ impl SetState {
             shards,
             versions,
             stored_versions: versions,
+            references: References::new(),
         }
     }
 

@@ -347,15 +347,31 @@ impl ChangeLog for SqliteLog {
             let mut found: i64 = connection
                 .prepare_cached("SELECT after FROM pages WHERE set_id = ?1 ORDER BY number LIMIT 1")?
                 .query_row([set.0], |row| row.get(0))?;
-            while found + 1 < beyond {
-                let middle = found + (beyond - found) / 2;
+            // Decides for a position between the two whether its time is beyond.
+            let mut narrow = |middle: i64, found: &mut i64, beyond: &mut i64| {
                 let next = statement
-                    .query_row(params![set.0, middle, beyond], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+                    .query_row(params![set.0, middle, *beyond], |row| {
+                        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+                    })
                     .optional()?;
                 match next {
-                    Some((position, at)) if at <= time.as_micros() => found = position,
-                    _ => beyond = middle,
+                    Some((position, at)) if at <= time.as_micros() => *found = position,
+                    _ => *beyond = middle,
                 }
+                Ok::<_, rusqlite::Error>(())
+            };
+            // Most ask for the beginning of the log or for recent changes: neither costs more in a
+            // long log.
+            if found + 1 < beyond {
+                narrow(found + 1, &mut found, &mut beyond)?;
+            }
+            let (begin, mut step) = (found, 1);
+            while found == begin && beyond - step > begin {
+                narrow(beyond - step, &mut found, &mut beyond)?;
+                step *= 2;
+            }
+            while found + 1 < beyond {
+                narrow(found + (beyond - found) / 2, &mut found, &mut beyond)?;
             }
             Ok(Position(found as u64))
         })

@@ -5,7 +5,7 @@ use crate::rows::{content, kind_of};
 use crate::set_state::SetState;
 use crate::sum::{self, RowKind};
 use crate::tables::SqliteTables;
-use crate::versions::{BASE_TIME, Dropped, PastChange, VersionTables};
+use crate::versions::{BASE_TIME, Counted, Dropped, PastChange, VersionTables};
 use abreast_core::{ContentId, Position};
 use abreast_webtypes::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
@@ -114,23 +114,27 @@ impl VersionTables for SqliteTables<'_> {
             .optional()
     }
 
-    fn need(&mut self, id: ContentId, length: u64, more: bool) -> rusqlite::Result<Option<u64>> {
-        let sql = if more {
-            "INSERT INTO contents (id, set_id, length, needed) VALUES (?1, ?2, ?3, 1) \
-             ON CONFLICT DO UPDATE SET needed = needed + 1, length = iif(needed = 0, excluded.length, length) \
-             RETURNING needed, length"
-        } else {
-            "UPDATE contents SET needed = needed - 1 WHERE id = ?1 AND set_id = ?2 AND needed > 0 AND ?3 = 0 \
-             RETURNING needed, length"
-        };
-        let after = self
+    fn count_references(&mut self, id: ContentId, counted: Counted) -> rusqlite::Result<i64> {
+        let before = self
             .versions
-            .statement(sql)?
-            .query_row(params![id.as_bytes(), self.set, length as i64], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+            .statement("SELECT needed, length FROM contents WHERE id = ?1 AND set_id = ?2")?
+            .query_row(params![id.as_bytes(), self.set], |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)? as u64))
             })
             .optional()?;
-        Ok(after.filter(|(needed, _)| *needed == i64::from(more)).map(|(_, length)| length as u64))
+        let Some((needed, length, grown)) = counted.apply(before) else { return Ok(0) };
+        let sql = if before.is_some() {
+            "UPDATE contents SET needed = ?3, length = ?4 WHERE id = ?1 AND set_id = ?2"
+        } else {
+            "INSERT INTO contents (id, set_id, needed, length) VALUES (?1, ?2, ?3, ?4)"
+        };
+        self.versions.statement(sql)?.execute(params![
+            id.as_bytes(),
+            self.set,
+            needed,
+            length as i64
+        ])?;
+        Ok(grown)
     }
 
     fn changes_after(

@@ -5,6 +5,7 @@ use crate::apply::{Encoded, LastChange, Tables};
 use crate::set_state::SetState;
 use abreast_core::{Collected, ContentId, Kind, Order, Position, VersionPolicy};
 use abreast_webtypes::Timestamp;
+use std::collections::BTreeMap;
 
 /// Most versions of one resource dropped at once.
 const DROP_MAX: usize = 1_000;
@@ -78,9 +79,9 @@ pub(crate) trait VersionTables {
     ) -> Result<Option<Dropped>, Self::Error>;
     /// The stored time of the change at a position.
     fn time_of(&mut self, at: Position) -> Result<Option<Timestamp>, Self::Error>;
-    /// Counts one more, or one less, that needs these bytes; returns their length when they came to
-    /// be needed, or ceased to be.
-    fn need(&mut self, id: ContentId, length: u64, more: bool) -> Result<Option<u64>, Self::Error>;
+    /// Counts more or fewer rows that name these bytes; returns by how many bytes those that are
+    /// needed grew.
+    fn count_references(&mut self, id: ContentId, counted: Counted) -> Result<i64, Self::Error>;
     /// Changes after a position, oldest first.
     fn changes_after(
         &mut self,
@@ -126,10 +127,11 @@ pub(crate) fn record<T: Tables>(
     if touch.position == Position(0) {
         // Imported twice: the later state counts.
         let before = tables.version_content(key, time)?.flatten();
-        let_go(set_state, tables, before)?;
+        let_go(set_state, before);
     }
     tables.add_version(key, touch.position, time, new)?;
-    hold(set_state, tables, new)
+    hold(set_state, new);
+    Ok(())
 }
 
 /// The bytes of a state recorded before are kept only now, or elsewhere.
@@ -147,34 +149,65 @@ pub(crate) fn found_content<T: Tables>(
         if recorded_at == Position(0) { Some(BASE_TIME) } else { tables.time_of(recorded_at)? };
     let Some(time) = time else { return Ok(()) };
     let before = tables.version_content(key, time)?.flatten();
-    let_go(set_state, tables, before)?;
+    let_go(set_state, before);
     tables.add_version(key, recorded_at, time, Some(new))?;
-    hold(set_state, tables, Some(new))
+    hold(set_state, Some(new));
+    Ok(())
 }
 
+/// How many more rows name some bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) more: i64,
+    /// Length of the bytes, where a row was added.
+    pub(crate) length: Option<u64>,
+}
+
+/// What a batch did to the rows that name bytes. It is written once and in the order of addresses,
+/// since they are scattered over all pages of the table.
+pub(crate) type References = BTreeMap<ContentId, Counted>;
+
 /// Counts a row that names the bytes of a state.
-pub(crate) fn hold<T: Tables>(
-    set_state: &mut SetState,
-    tables: &mut T,
-    new: Option<&Encoded>,
-) -> Result<(), T::Error> {
-    let Some(new) = new else { return Ok(()) };
-    let Some(id) = new.content else { return Ok(()) };
-    let more = tables.need(id, new.state.length.unwrap_or(0), true)?;
-    set_state.versions.kept_bytes += more.unwrap_or(0);
-    Ok(())
+pub(crate) fn hold(set_state: &mut SetState, new: Option<&Encoded>) {
+    let Some(new) = new else { return };
+    let Some(id) = new.content else { return };
+    let counted = set_state.references.entry(id).or_default();
+    counted.more += 1;
+    counted.length = Some(new.state.length.unwrap_or(0));
 }
 
 /// Counts a row less.
-pub(crate) fn let_go<T: Tables>(
-    set_state: &mut SetState,
-    tables: &mut T,
-    content: Dropped,
-) -> Result<(), T::Error> {
-    let Some(id) = content else { return Ok(()) };
-    let less = tables.need(id, 0, false)?;
-    set_state.versions.kept_bytes = set_state.versions.kept_bytes.saturating_sub(less.unwrap_or(0));
+pub(crate) fn let_go(set_state: &mut SetState, content: Dropped) {
+    let Some(id) = content else { return };
+    set_state.references.entry(id).or_default().more -= 1;
+}
+
+/// Writes what was counted.
+pub(crate) fn settle<T: Tables>(set_state: &mut SetState, tables: &mut T) -> Result<(), T::Error> {
+    let kept_bytes = &mut set_state.versions.kept_bytes;
+    for (id, counted) in std::mem::take(&mut set_state.references) {
+        let grown = tables.count_references(id, counted)?;
+        *kept_bytes = kept_bytes.saturating_add_signed(grown);
+    }
     Ok(())
+}
+
+impl Counted {
+    /// A row of the table that counts: its new count and length, and by how many bytes those that are
+    /// needed grew. `None` where nothing is written.
+    pub(crate) fn apply(self, before: Option<(i64, u64)>) -> Option<(i64, u64, i64)> {
+        let (needed, known) = match before {
+            Some(before) => before,
+            None => (0, self.length?),
+        };
+        let after = (needed + self.more).max(0);
+        if before.is_some() && after == needed {
+            return None;
+        }
+        let length = if needed == 0 { self.length.unwrap_or(known) } else { known };
+        let bytes = |needed: i64, length: u64| if needed > 0 { length as i64 } else { 0 };
+        Some((after, length, bytes(after, length) - bytes(needed, known)))
+    }
 }
 
 /// One step of applying a policy: checks no more than `limit` changes.
@@ -268,8 +301,10 @@ impl<T: Tables> Step<'_, T> {
                 self.dropped += dropped.len() as u64;
                 let many = dropped.len() == DROP_MAX;
                 for content in dropped {
-                    let_go(set_state, self.tables, content)?;
+                    let_go(set_state, content);
                 }
+                // Whether more is dropped depends on what is still kept.
+                settle(set_state, self.tables)?;
                 if many {
                     return Ok(false);
                 }

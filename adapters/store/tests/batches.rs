@@ -55,9 +55,11 @@ fn id(number: u64) -> ContentId {
 
 fn state(random: &mut Random) -> State {
     let number = random.below(3);
+    let content = (random.below(2) == 0).then(|| random.below(4));
     State {
         modified: Timestamp::from_seconds(number as i64),
-        length: Some(number),
+        // Bytes of one address have one length.
+        length: Some(content.unwrap_or(number)),
         media_type: (number == 1).then(|| "text/plain".to_owned()),
         digests: Digests { md5: (number > 0).then_some([number as u8; 16]), ..Digests::default() },
         links: if number == 2 {
@@ -71,7 +73,7 @@ fn state(random: &mut Random) -> State {
         },
         description: (number == 2)
             .then(|| Box::new(Description { label: Some("Two".into()), ..Description::default() })),
-        content: (random.below(2) == 0).then(|| id(random.below(4))),
+        content: content.map(id),
         ..State::default()
     }
 }

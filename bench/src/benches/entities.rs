@@ -24,8 +24,9 @@ use std::time::Instant;
 
 /// Entities changed a round, one after the other.
 const CHANGES: usize = 200;
-/// Questions a round.
-const QUESTIONS: u64 = 200;
+/// Questions a round: fewer than there are entities in the shortest log, so that an answer has as many
+/// entries in each.
+const QUESTIONS: u64 = 80;
 /// Changes of each resource in a generated log.
 const EACH: u64 = 100;
 /// Changes recorded together.
@@ -129,7 +130,7 @@ fn filled(settings: &Settings, program: &Path, entities: usize) -> Result<Size> 
     Ok(Size { entities, data, token, start, put, memory })
 }
 
-fn serve(settings: &Settings, program: &Path, data: &Path) -> Result<Source> {
+pub(super) fn serve(settings: &Settings, program: &Path, data: &Path) -> Result<Source> {
     let data = data.to_string_lossy();
     let arguments = ["--origin", "rdf", "--name", "data", "--api-write", "--data", &*data];
     let source = Source::start(settings, program, "serve-entities", &arguments)?;
@@ -195,7 +196,7 @@ fn since(settings: &Settings, program: &Path, length: u64) -> Result<f64> {
 }
 
 /// A log with that many changes; made once.
-fn generated(path: &Path, length: u64) -> Result<(SqliteLog, SetId)> {
+pub(super) fn generated(path: &Path, length: u64) -> Result<(SqliteLog, SetId)> {
     let log = SqliteLog::open(path, Arc::new(SystemClock))?;
     let new = NewSet { slug: "data".into(), beginning: Beginning::Log, ..NewSet::default() };
     let set = log.open_set(&new)?.id;

@@ -7,6 +7,7 @@ pub(crate) mod documents;
 pub(crate) mod dump;
 pub(crate) mod entities;
 pub(crate) mod entity_patch;
+pub(crate) mod feeds;
 pub(crate) mod hub;
 pub(crate) mod hub_store;
 pub(crate) mod index;

@@ -97,17 +97,18 @@ pub(super) fn times_lead_to_positions(stores: &mut dyn Stores) {
     let (log, set) = (&*fixture.log, fixture.set);
     let at = |micros: i64| log.position_at(set, START.plus_micros(micros)).expect("found").0;
     assert_eq!((at(-HOUR), at(HOUR)), (0, 0), "there is no change");
-    for hour in 1..40 {
-        fixture.clock.set(START.plus_micros(hour * HOUR));
-        fixture.append(vec![put(format!("k{hour}"), 1)]);
-    }
-    assert_eq!((at(-1), at(0), at(HOUR - 1)), (0, 0, 0));
-    for hour in 1..40 {
-        let expected = hour as u64;
-        assert_eq!(
-            (at(hour * HOUR - 1), at(hour * HOUR), at(hour * HOUR + 1)),
-            (expected - 1, expected, expected)
-        );
+    for last in 1..40 {
+        fixture.clock.set(START.plus_micros(last * HOUR));
+        fixture.append(vec![put(format!("k{last}"), 1)]);
+        assert_eq!((at(-1), at(0), at(HOUR - 1)), (0, 0, 0));
+        for hour in 1..=last {
+            let expected = hour as u64;
+            assert_eq!(
+                (at(hour * HOUR - 1), at(hour * HOUR), at(hour * HOUR + 1)),
+                (expected - 1, expected, expected),
+                "of {last}"
+            );
+        }
     }
     assert_eq!(at(400 * HOUR), 39);
 }

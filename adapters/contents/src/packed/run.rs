@@ -187,7 +187,7 @@ fn verify(block: &[u8]) -> io::Result<()> {
 }
 
 fn prefix(bytes: &[u8]) -> u64 {
-    bytes.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    bytes.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
 }
 
 fn decode(entry: &[u8; ENTRY]) -> Entry {
@@ -295,36 +295,51 @@ pub(crate) type Part<'p> = Box<dyn Iterator<Item = io::Result<Entry>> + 'p>;
 
 /// Merges parts, the newest first: of entries of one address the newest counts.
 pub(crate) struct Merge<'p> {
-    parts: Vec<(Part<'p>, Option<Entry>)>,
+    parts: Vec<(Part<'p>, Option<Head>)>,
+}
+
+/// The next entry of a part. The beginning of its address decides nearly every comparison.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    prefix: u64,
+    entry: Entry,
+}
+
+impl Head {
+    fn of(part: &mut Part<'_>) -> io::Result<Option<Self>> {
+        let entry = part.next().transpose()?;
+        Ok(entry.map(|entry| Self { prefix: prefix(&entry.0.0[..8]), entry }))
+    }
+
+    fn address(&self) -> (u64, &ContentId) {
+        (self.prefix, &self.entry.0)
+    }
 }
 
 impl<'p> Merge<'p> {
     pub(crate) fn new(parts: Vec<Part<'p>>) -> io::Result<Self> {
         let mut begun = Vec::with_capacity(parts.len());
         for mut part in parts {
-            let first = part.next().transpose()?;
+            let first = Head::of(&mut part)?;
             begun.push((part, first));
         }
         Ok(Self { parts: begun })
     }
 
     fn merged(&mut self) -> io::Result<Option<Entry>> {
-        let mut least: Option<Entry> = None;
-        for (_, entry) in &self.parts {
-            if let Some(entry) = entry
-                && least.is_none_or(|least| entry.0 < least.0)
-            {
-                least = Some(*entry);
+        let heads = self.parts.iter().filter_map(|(_, head)| head.as_ref());
+        let Some(least) =
+            heads.reduce(|least, head| if head.address() < least.address() { head } else { least })
+        else {
+            return Ok(None);
+        };
+        let least = *least;
+        for (part, head) in &mut self.parts {
+            if head.is_some_and(|head| head.address() == least.address()) {
+                *head = Head::of(part)?;
             }
         }
-        if let Some((id, _)) = least {
-            for (part, entry) in &mut self.parts {
-                if entry.is_some_and(|entry| entry.0 == id) {
-                    *entry = part.next().transpose()?;
-                }
-            }
-        }
-        Ok(least)
+        Ok(Some(least.entry))
     }
 }
 
