@@ -9,6 +9,7 @@ mod described;
 mod excluded;
 mod expected;
 mod packed;
+mod patches;
 mod plan;
 mod rows;
 
@@ -42,11 +43,15 @@ const SCRATCH: &str = "
     CREATE TEMP TABLE coming (
         uri TEXT PRIMARY KEY, gone INTEGER NOT NULL, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
         unknown INTEGER NOT NULL, time INTEGER NOT NULL, exact INTEGER NOT NULL, via TEXT,
-        list INTEGER NOT NULL, href TEXT, accept TEXT, describes INTEGER NOT NULL
+        list INTEGER NOT NULL, href TEXT, accept TEXT, describes INTEGER NOT NULL, body INTEGER
     ) STRICT, WITHOUT ROWID;
     CREATE TEMP TABLE deprecated (
         uri TEXT PRIMARY KEY, time INTEGER NOT NULL, list INTEGER NOT NULL, exact INTEGER NOT NULL,
         replaced_by TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TEMP TABLE patch (
+        uri TEXT NOT NULL, time INTEGER NOT NULL, list INTEGER NOT NULL, begin INTEGER NOT NULL,
+        PRIMARY KEY (uri, time, list, begin)
     ) STRICT, WITHOUT ROWID;";
 
 /// The state of one destination folder. One process at a time: the caller holds a lock.

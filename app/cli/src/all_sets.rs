@@ -247,6 +247,7 @@ fn add(total: &mut Summary, one: &Summary) {
     for (sum, part) in [
         (&mut total.created, one.created),
         (&mut total.updated, one.updated),
+        (&mut total.patched, one.patched),
         (&mut total.deleted, one.deleted),
         (&mut total.unchanged, one.unchanged),
         (&mut total.excluded, one.excluded),

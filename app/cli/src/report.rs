@@ -290,6 +290,7 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
     for (count, what) in [
         (summary.created, "created"),
         (summary.updated, "updated"),
+        (summary.patched, "of them by patches"),
         (summary.deleted, "deleted"),
         (summary.excluded, "excluded by filters"),
         (summary.skipped, "refused"),

@@ -349,14 +349,7 @@ pub fn apply_entity_patch(
 ) -> Result<AppliedPatch, ApplyError> {
     let root = format!("<{entity}>");
     let skolem = patch.header.iri(SKOLEM).map(|iri| format!("<{iri}"));
-    if let Some(prefix) = &skolem {
-        // Otherwise IRIs of the description would become blank nodes.
-        let is_taken = root.starts_with(prefix) || memmem::find(old, prefix.as_bytes()).is_some();
-        if is_taken || !prefix.ends_with(PATH) {
-            return Err(ApplyError::Skolem(prefix[1..].chars().take(100).collect()));
-        }
-    }
-    let old = named(old, skolem.as_deref().unwrap_or(LABEL), entity)?;
+    let old = named_for(entity, old, patch)?;
     let prefix = skolem.as_deref().unwrap_or(ANY_LABEL);
     let before = stated(patch, BEFORE)?;
     if let Some(stated) = before {
@@ -404,7 +397,26 @@ pub fn apply_entity_patch(
     Ok(AppliedPatch { description, is_verified: after.is_some(), other_subjects })
 }
 
-fn stated<'a>(patch: &'a Patch, word: &str) -> Result<Option<&'a str>, ApplyError> {
+/// The lines of a description with the terms that a patch has in place of blank nodes.
+pub(crate) fn named_for<'l>(
+    entity: &str,
+    lines: &'l [u8],
+    patch: &Patch,
+) -> Result<Cow<'l, [u8]>, ApplyError> {
+    let skolem = patch.header.iri(SKOLEM).map(|iri| format!("<{iri}"));
+    if let Some(prefix) = &skolem {
+        // Otherwise IRIs of the description would become blank nodes.
+        let is_taken = format!("<{entity}>").starts_with(prefix)
+            || memmem::find(lines, prefix.as_bytes()).is_some();
+        if is_taken || !prefix.ends_with(PATH) {
+            return Err(ApplyError::Skolem(prefix[1..].chars().take(100).collect()));
+        }
+    }
+    Ok(named(lines, skolem.as_deref().unwrap_or(LABEL), entity)?)
+}
+
+/// The digest that a patch states, if it does.
+pub(crate) fn stated<'a>(patch: &'a Patch, word: &str) -> Result<Option<&'a str>, ApplyError> {
     let Some(term) = patch.header.get(word) else { return Ok(None) };
     let digest = patch.header.text(word).filter(|text| {
         text.strip_prefix(SHA_256).is_some_and(|hex| {

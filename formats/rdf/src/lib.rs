@@ -11,6 +11,7 @@ mod entity_patch;
 mod json_ld;
 mod lines;
 mod nesting;
+mod patch_chain;
 mod plain;
 mod rdf_xml;
 mod read;
@@ -38,6 +39,7 @@ pub use entity_patch::{
     apply_entity_patch, digest_text,
 };
 pub use lines::read_lines;
+pub use patch_chain::{AppliedChain, ChainError, apply_entity_patches};
 pub use plain::are_canonical;
 pub use read::{ReadLimits, ReadOptions, Visit, read};
 pub use read_error::ReadError;

@@ -1,13 +1,18 @@
-//! The file of planned bytes: of lists that have the bytes of their resources in themselves.
+//! The file of planned bytes: of lists that have the bytes of their resources in themselves, or the
+//! patches that lead to them.
 //!
 //! It belongs to the plan that was made with it, is found again by a run that continues that plan,
 //! and is removed when nothing planned is in it.
+
+pub(crate) mod chain;
 
 use crate::error::{Error, ExitCode};
 use crate::sink::outcome::Failure;
 use crate::state::key;
 use crate::state_folder::StateFolder;
+use abreast_folder::ErrorKind;
 use abreast_store::mirror::{Mirror, Pending};
+use chain::{Chain, Places};
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -17,6 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const FOLDER: &str = "bodies";
 /// Bytes written at a time.
 const WRITTEN_BYTES: usize = 256 << 10;
+/// Longest file that patches are added to.
+const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// The file of the plan that is carried out.
 #[derive(Debug)]
@@ -50,6 +57,23 @@ impl Bodies {
         Ok(NewBodies { file: Some(file), name, length: 0 })
     }
 
+    /// Continues the file of a plan that is not carried out yet, or begins one.
+    pub(crate) fn go_on(&self, mirror: &Mirror, is_dry_run: bool) -> Result<NewBodies, Error> {
+        let name = mirror.meta(key::BODIES)?.filter(|_| !is_dry_run);
+        let Some((name, folder)) = name.zip(self.state.existing_folder(FOLDER)) else {
+            return self.begin(mirror, is_dry_run);
+        };
+        match folder.open_append(name.as_bytes()) {
+            // A run that was killed may have left more than the plan knows.
+            Ok((file, stat)) => {
+                let file = Some(BufWriter::with_capacity(WRITTEN_BYTES, file));
+                Ok(NewBodies { file, name, length: stat.size })
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => self.begin(mirror, is_dry_run),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Makes the file durable, and that of the plan, whose transaction the caller holds.
     pub(crate) fn keep(&self, mirror: &Mirror, new: NewBodies) -> Result<(), Error> {
         let Some(file) = new.file else { return Ok(()) };
@@ -61,9 +85,24 @@ impl Bodies {
         Ok(())
     }
 
+    fn file(&self) -> Option<Arc<File>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where the parts of a chain of patches are.
+    pub(crate) fn read_places(&self, at: u64) -> io::Result<Places> {
+        Places::read(&*self.file().ok_or(io::ErrorKind::NotFound)?, at)
+    }
+
+    /// Reads a chain of patches.
+    pub(crate) fn read_chain(&self, at: u64) -> io::Result<Chain> {
+        let file = self.file().ok_or(io::ErrorKind::NotFound)?;
+        Places::read(&file, at)?.parts(&file)
+    }
+
     /// Reads the bytes of an item that begin there, in the place of what is in `into`.
     pub(crate) fn read(&self, item: &Pending, at: u64, into: &mut Vec<u8>) -> Result<(), Failure> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let file = self.file();
         let lost = |cause: String| {
             Failure::new(
                 "state.bodies",
@@ -78,11 +117,15 @@ impl Bodies {
         file.read_exact_at(into, at).map_err(|cause| lost(cause.to_string()))
     }
 
-    /// After a run: removes the file if nothing planned is in it.
+    /// After a run: removes the file if nothing planned is in it. What failed is fetched by the next
+    /// run, so that patches do not stay for it.
     pub(crate) fn sweep(&self, mirror: &Mirror) -> Result<(), Error> {
-        if mirror.meta(key::BODIES)?.is_some() && !mirror.has_bodies()? {
-            mirror.set_meta(key::BODIES, None)?;
-            self.state.remove_folder(FOLDER);
+        if mirror.meta(key::BODIES)?.is_some() {
+            mirror.forget_failed_patches()?;
+            if !mirror.has_bodies()? {
+                mirror.set_meta(key::BODIES, None)?;
+                self.state.remove_folder(FOLDER);
+            }
         }
         Ok(())
     }
@@ -100,6 +143,11 @@ impl NewBodies {
     /// Where the next bytes will begin.
     pub(crate) const fn next(&self) -> u64 {
         self.length
+    }
+
+    /// Whether no more patches are to be added.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.length >= FILE_BYTES_MAX
     }
 
     /// Appends bytes.

@@ -165,6 +165,8 @@ pub struct Summary {
     pub created: u64,
     /// Resources with other bytes than before.
     pub updated: u64,
+    /// How many of both were made with patches that came with a feed, without a request.
+    pub patched: u64,
     /// Resources removed.
     pub deleted: u64,
     /// Resources compared and found up to date; 0 when nothing has changed at the Source.

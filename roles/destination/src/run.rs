@@ -21,6 +21,7 @@ use crate::sink::open::Opening;
 use crate::state::{State, key};
 use crate::state_folder::StateFolder;
 use crate::transfer::fetch::Rules;
+use crate::transfer::fetch::entity_patch::PatchCounts;
 use crate::transfer::recover::recover;
 use crate::transfer::{Transfer, sweep_partials};
 use abreast_folder::{Folder, Locked};
@@ -217,6 +218,7 @@ impl<'a> Run<'a> {
             alternates: Arc::clone(&self.planner.alternates),
             is_gone_if_empty: reader.is_gone_if_empty(),
             bodies: Arc::clone(&self.planner.bodies),
+            patches: PatchCounts::default(),
             epoch: self.epoch,
         });
         let is_known = mirror.meta(key::BASE)?.is_some() || self.planner.sink.is_some();
@@ -271,7 +273,21 @@ impl<'a> Run<'a> {
             sweep_partials(mirror, &*sink)?;
         }
         transfer.report_failures(&self.report);
+        self.report_patches(rules);
         Ok(())
+    }
+
+    /// How far patches that came with changes were of use.
+    fn report_patches(&mut self, rules: &Rules) {
+        let counts = rules.patches.lock();
+        self.report.summary.patched = counts.patched;
+        if let Some((uri, why)) = &counts.first {
+            let message = format!(
+                "resources whose patches do not apply, and which were fetched: {}; the first is {uri}: {why}",
+                counts.fetched
+            );
+            self.report.notice("rdf.patch", &self.options.url, &message);
+        }
     }
 
     /// The map from URIs to paths, and the folder: fixed at the first run, the same ever after.

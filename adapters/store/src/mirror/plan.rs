@@ -66,7 +66,8 @@ pub struct Pending {
     pub via: Option<String>,
     /// How it is requested, where that is not by its URI alone.
     pub access: Option<Box<Access>>,
-    /// Where its bytes begin in the file of planned bytes, if they are there.
+    /// Where its bytes begin in the file of planned bytes, if they are there; without a length, where
+    /// the patches begin that lead to them.
     pub body: Option<u64>,
 }
 
@@ -565,10 +566,10 @@ impl Mirror {
     ) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
                  ON CONFLICT DO UPDATE SET gone = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6,
                     time = ?7, exact = ?8, via = ?9, list = ?10, href = ?11, accept = ?12,
-                    describes = ?13
+                    describes = ?13, body = ?14
                  WHERE (?7, ?10) >= (time, list)",
             )
             .and_then(|mut statement| {
@@ -590,7 +591,8 @@ impl Mirror {
                     list,
                     item.access.as_ref().and_then(|access| access.href.as_deref()),
                     item.accept(),
-                    item.describes()
+                    item.describes(),
+                    item.body.map(|begin| begin as i64)
                 ])
             })
             .map(|_| ())
@@ -608,7 +610,7 @@ impl Mirror {
         out: &mut Vec<Task>,
     ) -> Result<(), LogError> {
         let sql = format!(
-            "SELECT p.uri, iif(p.gone = 0, 0, p.gone + 1), p.modified, p.length, p.digests, p.unknown, iif(p.exact, p.time, NULL), 0, p.via, NULL,
+            "SELECT p.uri, iif(p.gone = 0, 0, p.gone + 1), p.modified, p.length, p.digests, p.unknown, iif(p.exact, p.time, NULL), 0, p.via, p.body,
                     {COLUMNS}, p.href, p.accept, p.describes
              FROM temp.coming p LEFT JOIN resource r ON r.uri = p.uri WHERE p.uri > ?1 ORDER BY p.uri LIMIT ?2"
         );
@@ -679,7 +681,7 @@ impl Mirror {
     pub fn clear_scratch(&self) -> Result<(), LogError> {
         self.connection
             .execute_batch(
-                "DELETE FROM temp.unseen; DELETE FROM temp.coming; DELETE FROM temp.deprecated",
+                "DELETE FROM temp.unseen; DELETE FROM temp.coming; DELETE FROM temp.deprecated; DELETE FROM temp.patch",
             )
             .map_err(failed(WRITE))
     }

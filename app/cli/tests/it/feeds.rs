@@ -19,6 +19,13 @@ const KILLS: u64 = 30;
 /// Addresses below that of the Source.
 const SDSHARE: &str = "sdshare";
 const EMM: &str = "set/emm/1.0";
+const PATCHES: &str = "set/emm/0.1/patches";
+
+/// Starts a Source that has the feed.
+fn serve(place: &Place, port: u16, feed: &str) -> Source {
+    let is_of_versions = feed == PATCHES;
+    place.serve_with(port, if is_of_versions { &["--versions", "1000"] } else { &[] })
+}
 
 fn sync(source: &Source, feed: &str, target: &str) -> Command {
     let mut command = abreast();
@@ -46,7 +53,8 @@ fn a_set_of_entities_is_followed_over_sdshare() {
 
 #[test]
 fn a_set_of_entities_is_followed_over_change_feeds() {
-    for feed in [EMM, "set/emm/0.1", "set/iiif", "set/emm/1.0/latest", "set/emm/0.1/newest"] {
+    let others = ["set/emm/0.1", "set/iiif", "set/emm/1.0/latest", "set/emm/0.1/newest"];
+    for feed in [EMM, PATCHES].into_iter().chain(others) {
         follow_entities(feed);
     }
 }
@@ -54,7 +62,7 @@ fn a_set_of_entities_is_followed_over_change_feeds() {
 fn follow_entities(feed: &str) {
     let place = Place::new();
     place.write("one.ttl", TURTLE);
-    let source = place.serve(0);
+    let source = serve(&place, 0, feed);
     let copy = place.path("copy");
     let target = format!("nquads:{}", copy.display());
     let assert_copy_of = |source: &Source, expected: &str| {
@@ -70,7 +78,7 @@ fn follow_entities(feed: &str) {
     let port = source.port();
     assert_eq!(source.stop(), Some(0));
     place.write("one.ttl", TURTLE);
-    let source = place.serve(port);
+    let source = serve(&place, port, feed);
     assert_copy_of(&source, TURTLE);
     let feed = format!("{}{feed}", source.url());
     let audit = || run(abreast().args(["audit", &feed, &target, "--full"])).status.code();
@@ -120,6 +128,11 @@ fn copies_over_change_feeds_are_completed_after_kills() {
     complete_after_kills(EMM);
 }
 
+#[test]
+fn copies_made_with_patches_are_completed_after_kills() {
+    complete_after_kills(PATCHES);
+}
+
 fn complete_after_kills(feed: &str) {
     let (kills, seed) = (kills(KILLS), seed(1));
     let mut random = Random::new(seed);
@@ -143,7 +156,7 @@ fn complete_after_kills(feed: &str) {
     for number in 0..20 {
         texts.insert(number, write(&mut random, number));
     }
-    let mut source = place.serve(0);
+    let mut source = serve(&place, 0, feed);
     let port = source.port();
     let copy = place.path("copy");
     let target = format!("nquads:{}", copy.display());
@@ -170,7 +183,7 @@ fn complete_after_kills(feed: &str) {
         }
         if random.below(2) == 0 {
             source.kill();
-            source = place.serve(port);
+            source = serve(&place, port, feed);
             killed += 1;
         }
         if child.try_wait().unwrap().is_none() {
@@ -196,12 +209,18 @@ fn complete_after_kills(feed: &str) {
 
 #[test]
 fn changes_come_as_events_over_change_feeds() {
+    for feed in [EMM, PATCHES] {
+        follow_events(feed);
+    }
+}
+
+fn follow_events(feed: &str) {
     let place = Place::new();
     place.write("one.ttl", TURTLE);
-    let source = place.serve(0);
+    let source = serve(&place, 0, feed);
     let copy = place.path("copy");
     let target = format!("nquads:{}", copy.display());
-    let mut command = sync(&source, EMM, &target);
+    let mut command = sync(&source, feed, &target);
     // Polls are too rare to count.
     command.args(["--follow", "--interval", "1h"]);
     let _following = Running(command.stdout(Stdio::null()).spawn().unwrap());
@@ -298,4 +317,57 @@ fn labels_of_a_set_are_kept_in_a_table() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     assert!(code == Some(2) && out.contains(".csv"), "{out}");
+}
+
+#[test]
+fn a_busy_source_is_followed_without_requests_of_entities() {
+    const ENTITIES: u64 = 200;
+    const VERSIONS: u64 = 15;
+    let text = |version: u64| -> String {
+        let entity = |number: u64| {
+            format!(
+                "<http://id.example/{number}> <http://ns.example/value> \"{version} of {number}\" ; \
+                 <http://ns.example/part> [ <http://ns.example/of> {version} ] .\n"
+            )
+        };
+        (0..ENTITIES).map(entity).collect()
+    };
+    let place = Place::new();
+    place.write("one.ttl", &text(0));
+    let source = serve(&place, 0, PATCHES);
+    let feed = format!("{}{PATCHES}", source.url());
+    let copy = place.path("copy");
+    let target = format!("nquads:{}", copy.display());
+    // Requests, and resources that were made with patches.
+    let ran = || -> (u64, u64) {
+        let output = run(abreast().args(["sync", &feed, &target, "--json"]));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}");
+        let summary: serde_json::Value =
+            serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        (summary["requests"].as_u64().unwrap(), summary["patched"].as_u64().unwrap())
+    };
+    let (mut runs, mut patched) = (0, 0);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for version in 1..=VERSIONS {
+                place.write("one.ttl", &text(version));
+                std::thread::sleep(Duration::from_millis(150));
+            }
+        });
+        while !writer.is_finished() {
+            let (requests, new) = ran();
+            assert!(requests < 20, "{requests}");
+            (runs, patched) = (runs + 1, patched + new);
+        }
+    });
+    let expected = descriptions(Syntax::Turtle, &text(VERSIONS));
+    eventually("the copy has the last version", || {
+        let (requests, new) = ran();
+        assert!(requests < 20, "{requests}");
+        patched += new;
+        copied(&copy) == expected
+    });
+    eprintln!("{patched} resources were patched in {runs} runs");
+    assert!(patched >= 2 * ENTITIES, "{patched}");
 }

@@ -44,7 +44,7 @@ impl Place {
         self.serve_with(port, &[])
     }
 
-    fn serve_with(&self, port: u16, more: &[&str]) -> Source {
+    pub(crate) fn serve_with(&self, port: u16, more: &[&str]) -> Source {
         Source::start(&self.path("rdf"), port, &[&["--origin", "rdf"], more].concat())
     }
 

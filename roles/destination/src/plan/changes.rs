@@ -106,12 +106,16 @@ impl PlanContext<'_, '_> {
         read: &mut dyn FnMut(&mut Self) -> Result<Followed, Error>,
     ) -> Result<Followed, Error> {
         self.planner.changed = Changed::default();
+        self.planner.coming_bodies = None;
         self.planner.begin(self.report)?;
         self.planner.mirror.clear_scratch()?;
         let followed = read(self);
         self.requests.diagnostics.report(self.report);
         match &followed {
-            Ok(Followed::Planned) => self.planner.commit()?,
+            Ok(Followed::Planned) => {
+                self.planner.keep_bodies()?;
+                self.planner.commit()?;
+            }
             _ => self.planner.abandon(self.report)?,
         }
         self.planner.mirror.clear_scratch()?;
@@ -185,6 +189,9 @@ impl PlanContext<'_, '_> {
             let is_first = self.planner.changed.is_first(&item.uri);
             self.planner.alternates.note_change(listed, is_first, order);
             self.planner.mirror.put_coming(item, order, is_exact)?;
+            if let Some(patch) = item.body {
+                self.planner.mirror.put_patch(&item.uri, order, patch)?;
+            }
         } else if self.planner.mirror.row(&item.uri)?.is_none()
             && self.planner.mirror.task(&item.uri)?.is_none()
         {
@@ -303,6 +310,7 @@ impl PlanContext<'_, '_> {
         };
         if let Some(action) = action {
             pending.action = action;
+            self.planner.plan_chain(pending)?;
             self.planner.mirror.put_pending(pending)?;
         } else {
             self.report.summary.unchanged += u64::from(row.is_some());

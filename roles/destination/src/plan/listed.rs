@@ -19,7 +19,8 @@ pub(crate) struct Listed<'a> {
     pub(crate) accept: Option<&'a str>,
     /// Whether the answer describes the resource, see [`Access::describes`].
     pub(crate) describes: bool,
-    /// Where its bytes begin in the file of planned bytes, if they came with the list.
+    /// Where its bytes begin in the file of planned bytes, if they came with the list; of a change,
+    /// where the patch begins that came with it.
     pub(crate) body: Option<u64>,
     /// The document that lists it: links are relative to its URL.
     pub(crate) document: &'a str,

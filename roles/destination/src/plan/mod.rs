@@ -3,4 +3,5 @@
 pub(crate) mod changes;
 pub(crate) mod comparison;
 pub(crate) mod listed;
+mod patches;
 pub(crate) mod planner;

@@ -3,7 +3,7 @@
 
 use crate::admit::Admission;
 use crate::alternates::{Alternates, Changed};
-use crate::bodies::Bodies;
+use crate::bodies::{Bodies, NewBodies};
 use crate::damage::CopyCheck;
 use crate::error::Error;
 use crate::history::History;
@@ -43,6 +43,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) downloads: Downloads,
     /// The bytes that came with a list.
     pub(crate) bodies: Arc<Bodies>,
+    /// What the changes that are being read add to them.
+    pub(crate) coming_bodies: Option<NewBodies>,
     /// The plan is what changed since then; else it is a comparison with all.
     pub(crate) since: Option<Timestamp>,
     /// How much has changed since then.
@@ -105,6 +107,7 @@ impl<'a> Planner<'a> {
             sink: None,
             copy: CopyCheck::default(),
             bodies: Arc::new(Bodies::open(state.clone(), mirror)?),
+            coming_bodies: None,
             downloads: Downloads::new(state),
             since: None,
             changes: Changes::default(),

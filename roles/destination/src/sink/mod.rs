@@ -30,9 +30,13 @@ use abreast_webtypes::{Digests, Timestamp};
 use outcome::{Failure, Notice, Outcome};
 use std::fmt::Debug;
 use std::fs::File;
+use std::io::Read as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Largest description that is read back.
+const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
 
 /// Where the resources of a run go.
 pub(crate) trait Sink: Debug + Send + Sync {
@@ -129,6 +133,14 @@ pub(crate) trait SinkWriter {
     /// and can be read.
     fn kept(&mut self, _task: &Task) -> Option<File> {
         None
+    }
+
+    /// The canonical description kept of the item prepared last, where it can be read without a
+    /// request.
+    fn kept_description(&mut self, task: &Task) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.kept(task)?.take(DESCRIPTION_BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() as u64 <= DESCRIPTION_BYTES_MAX).then_some(bytes)
     }
 
     /// Finds items that a killed run may have stored or deleted: one answer for each, in order.

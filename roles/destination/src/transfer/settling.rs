@@ -16,6 +16,7 @@ use crate::sink::{
 };
 use crate::state_folder::StateFolder;
 use crate::transfer::fetch::Rules;
+use crate::transfer::fetch::entity_patch::PatchCounts;
 use abreast_folder::Dir;
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row, Task};
@@ -235,6 +236,7 @@ impl Pair {
             admission: Admission::new(&self.options.url, &[], false),
             alternates: Arc::clone(&planner.alternates),
             bodies: Arc::clone(&planner.bodies),
+            patches: PatchCounts::default(),
             epoch: 1,
             is_gone_if_empty: true,
         });

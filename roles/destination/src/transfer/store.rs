@@ -137,15 +137,19 @@ impl Storer {
     /// Whether it may be fetched, and is wanted.
     pub(crate) fn prepare(&mut self, task: &Task) -> Result<(Digests, Prepared), Failure> {
         // No host is asked for bytes that came with a list.
-        if task.pending.body.is_none()
-            && let Err(refusal) = self.admission.check(task.pending.href())
-        {
-            return Err(Failure::refused(refusal.code(), refusal.message()));
+        if task.pending.body.is_none() {
+            self.admit(task)?;
         }
         let mut listed = Digests::default();
         listed.set_from_bytes(&task.pending.digests);
         let prepared = self.writer.prepare(task, &listed)?;
         Ok((listed, prepared))
+    }
+
+    /// Whether it may be fetched.
+    pub(crate) fn admit(&mut self, task: &Task) -> Result<(), Failure> {
+        let checked = self.admission.check(task.pending.href());
+        checked.map_err(|refusal| Failure::refused(refusal.code(), refusal.message()))
     }
 
     /// Verifies a body against what is listed and stores it; never stores what differs.

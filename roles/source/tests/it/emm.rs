@@ -335,7 +335,8 @@ fn notifications_are_change_sets_of_the_new_changes() {
         let links = links.unwrap();
         assert!(links.contains("rel=\"hub\"") && links.contains(&topic.url), "{links}");
     }
-    assert!(publisher.topic_at("set/emm/1.0/latest").is_none());
+    let of_view = publisher.topic_at("set/emm/1.0/latest").unwrap();
+    assert_eq!(Some(of_view.url), publisher.topic_at("set/emm/1.0").map(|topic| topic.url));
 }
 
 #[test]

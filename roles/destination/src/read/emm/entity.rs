@@ -25,11 +25,20 @@ const NAMESPACES: [&str; 4] = [
 
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
 
-/// Hands over the changes of resources that an activity has; `url` is that of the page.
+/// Whether the patch of an activity can be that of the entity that it names.
+pub(super) fn may_have_patch(item: &Item) -> bool {
+    let is_version =
+        matches!(item.action, Action::Put | Action::Deprecate | Action::Delete | Action::Remove);
+    item.objects.len() == 1 && is_version
+}
+
+/// Hands over the changes of resources that an activity has; `url` is that of the page, and `patch`
+/// where its patch begins in the file of planned bytes.
 pub(super) fn each_change<E>(
     page: &Document,
     url: &str,
     item: &Item,
+    patch: Option<u64>,
     each: &mut dyn FnMut(&Listed<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let change = match item.action {
@@ -40,7 +49,8 @@ pub(super) fn each_change<E>(
         Action::Refresh | Action::Other => return Ok(()),
     };
     for object in &item.objects {
-        each(&listed(page, url, item, object, change))?;
+        let listed = listed(page, url, item, object, change);
+        each(&Listed { body: patch.filter(|_| listed.describes), ..listed })?;
     }
     if item.action == Action::Move {
         for target in &item.target {

@@ -1,7 +1,7 @@
 //! The reader of change feeds: what is read, in which order, and the plan that results.
 
 use super::document::Read;
-use super::entity::{cost, each_change, syntax_of};
+use super::entity::{cost, each_change, may_have_patch, syntax_of};
 use super::find::{check_host, find};
 use super::walk::{Seen as Walked, way};
 use super::wanted::{each_wanted, forget_planned, is_planned};
@@ -92,7 +92,7 @@ impl Emm {
         since: Option<Timestamp>,
     ) -> Result<Followed, Error> {
         let (requests, options) = (run.requests, run.planner.options);
-        let mut way = way(requests, options, &self.entry)?;
+        let (mut way, is_sure) = way(requests, options, &self.entry)?;
         let name = self.entry.url.clone();
         let report_all = !std::mem::replace(&mut self.has_reported, true);
         let own = names_of(&self.entry);
@@ -114,7 +114,9 @@ impl Emm {
                             continue;
                         }
                         useless += u64::from(item.objects.is_empty() && is_change(item));
-                        each_change(page.document, page.url, item, &mut |listed| {
+                        // In another order, patches would lead to an earlier version.
+                        let patch = if is_sure { kept_patch(run, item, cursor)? } else { None };
+                        each_change(page.document, page.url, item, patch, &mut |listed| {
                             run.note_change(listed, cursor, &mut seen, &mut reading)
                         })?;
                     }
@@ -167,16 +169,30 @@ impl Emm {
         each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let own = names_of(&self.entry);
-        way(requests, options, &self.entry)?.walk(requests, options, since, &mut |page| {
+        let (way, _) = way(requests, options, &self.entry)?;
+        way.walk(requests, options, since, &mut |page| {
             let mut items = page.items.iter();
             items.try_for_each(|item| {
                 if is_of_other_feed(item, &own) {
                     return Ok(());
                 }
-                each_change(page.document, page.url, item, each)
+                each_change(page.document, page.url, item, None, each)
             })
         })?;
         Ok(())
+    }
+}
+
+/// Keeps the patch of an activity that is not known yet; returns where it begins.
+fn kept_patch(
+    run: &mut PlanContext<'_, '_>,
+    item: &Item,
+    cursor: Timestamp,
+) -> Result<Option<u64>, Error> {
+    let content = item.patch.as_ref().and_then(|(_, content)| content.as_deref());
+    match content.filter(|_| may_have_patch(item) && item.time.is_none_or(|time| time >= cursor)) {
+        Some(content) => run.planner.keep_patch(content.as_bytes()),
+        None => Ok(None),
     }
 }
 

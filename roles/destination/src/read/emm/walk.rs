@@ -65,12 +65,12 @@ pub(super) struct PageOfItems<'p> {
     pub(super) is_back: bool,
 }
 
-/// Finds the way through the pages of a feed.
+/// Finds the way through the pages of a feed, and whether times show that it is the right one.
 pub(super) fn way(
     requests: &Requests<'_>,
     options: &SyncOptions,
     entry: &Read,
-) -> Result<Way, Error> {
+) -> Result<(Way, bool), Error> {
     let fetch = |url: &str| -> Result<Read, Error> {
         check_host(options, &entry.url, url)?;
         read(requests, url)
@@ -82,7 +82,7 @@ pub(super) fn way(
         && order_of(&last.document) == Some(Ordering::Less)
         && (last.document.prev.is_some() || document.first == document.last)
     {
-        return Ok(Way::Back { newest: last.clone(), link: PageLink::Prev });
+        return Ok((Way::Back { newest: last.clone(), link: PageLink::Prev }, true));
     }
     let first = match &document.first {
         _ if is_page => entry.clone(),
@@ -97,10 +97,10 @@ pub(super) fn way(
                 Error::new("emm.empty", ExitCode::SourceInvalid, message)
                     .with_help("give the address of an Entry Point")
             })?;
-            return Ok(Way::Back { newest, link: PageLink::Prev });
+            return Ok((Way::Back { newest, link: PageLink::Prev }, false));
         }
     };
-    let mut order = order_of(&first.document);
+    let (mut order, mut is_single) = (order_of(&first.document), false);
     if order.is_none_or(|order| order == Ordering::Equal) {
         // All times on it are the same: another page has others.
         let other = match (&last, &first.document.next) {
@@ -108,6 +108,7 @@ pub(super) fn way(
             (_, Some(next)) => Some(fetch(next)?),
             _ => None,
         };
+        is_single = other.is_none();
         order = match other {
             None => Some(Ordering::Greater),
             Some(other) => newest_of(&first.document)
@@ -115,7 +116,8 @@ pub(super) fn way(
                 .map(|(first, other)| first.cmp(&other)),
         };
     }
-    Ok(match (order, last) {
+    let is_sure = !is_single && order.is_some_and(Ordering::is_ne);
+    let way = match (order, last) {
         // Without a date and without a last page, feeds begin with the newest change.
         (Some(Ordering::Greater), _) | (Some(Ordering::Equal) | None, None) => {
             Way::Back { newest: first, link: PageLink::Next }
@@ -126,7 +128,8 @@ pub(super) fn way(
             Way::Back { newest: last, link: PageLink::Prev }
         }
         _ => Way::On { oldest: first },
-    })
+    };
+    Ok((way, is_sure))
 }
 
 /// How the first time on a page compares with the last one.

@@ -87,7 +87,7 @@ impl Fetcher {
     }
 
     /// The canonical N-Triples in memory, as if they had been sent.
-    fn lines(&self, listed: &Digests, facts: Facts) -> Part {
+    pub(super) fn lines(&self, listed: &Digests, facts: Facts) -> Part {
         let mut incoming = Incoming::new(listed);
         incoming.length = self.storer.bytes.len() as u64;
         let media_type = Some(Syntax::NTriples.media_type().to_owned());

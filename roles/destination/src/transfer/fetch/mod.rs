@@ -2,6 +2,7 @@
 
 mod again;
 mod description;
+pub(crate) mod entity_patch;
 pub(crate) mod mirrors;
 pub(crate) mod patch;
 pub(crate) mod together;
@@ -15,6 +16,7 @@ use crate::robots::Robots;
 use crate::sink::outcome::{Failure, Notice, Outcome};
 use crate::sink::{Prepared, Sink, TemporaryFile};
 use crate::state_folder::open_begun;
+use crate::transfer::fetch::entity_patch::PatchCounts;
 use crate::transfer::fetch::mirrors::{FailingHosts, Place};
 use crate::transfer::fetch::together::{Held, TOGETHER_BYTES};
 use crate::transfer::store::{Facts, Incoming, Received, Storer, finish, is_large};
@@ -44,6 +46,7 @@ pub(crate) struct Rules {
     pub(crate) is_gone_if_empty: bool,
     /// The bytes that came with a list.
     pub(crate) bodies: Arc<Bodies>,
+    pub(crate) patches: PatchCounts,
     pub(crate) epoch: i64,
 }
 
@@ -114,7 +117,13 @@ impl Fetcher {
             (listed, Prepared::Wanted { dir, conditional }) => (listed, dir, conditional),
         };
         if let Some(at) = item.body {
-            return self.take_body(task, &listed, at).await;
+            if item.length.is_some() {
+                return self.take_body(task, &listed, at).await;
+            }
+            if let Some(stored) = self.patched_description(task, &listed, at).await {
+                return stored;
+            }
+            self.storer.admit(task)?;
         }
         if let Some(robots) = &self.storer.rules.robots {
             robots.check(&self.client, item.href(), false).await?;

@@ -78,8 +78,8 @@ impl ResolvedDocument for FeedDocument<'_> {
 
     fn topic(&self) -> Option<String> {
         match &self.path {
-            FeedPath::EntryPoint(feed) | FeedPath::Page(feed, _) if feed.view == View::History => {
-                super::topic(feed).map(|topic| topic.url)
+            FeedPath::EntryPoint(feed) | FeedPath::Page(feed, _) => {
+                super::topic(&feed.history()).map(|topic| topic.url)
             }
             _ => None,
         }

@@ -103,7 +103,7 @@ impl Projection for ChangeFeeds {
 
     fn topic(&self, publisher: &Publisher, path: &str) -> Option<Topic> {
         match self.parse(publisher, path)? {
-            FeedPath::EntryPoint(feed) if feed.view == View::History => topic(&feed),
+            FeedPath::EntryPoint(feed) => topic(&feed.history()),
             _ => None,
         }
     }
@@ -124,7 +124,7 @@ impl Projection for ChangeFeeds {
     }
 }
 
-/// The topic of a feed of all changes, if they are notified.
+/// The topic of a feed of all changes, if they are notified; of other views of them too.
 fn topic(feed: &Feed<'_>) -> Option<Topic> {
     feed.set.notifications.as_ref().filter(|notifications| notifications.changes)?;
     Some(Topic {

@@ -46,6 +46,13 @@ impl NQuadsKept {
         Ok(bytes)
     }
 
+    /// The canonical lines of a description, if they are as they were written.
+    pub(super) fn lines(&mut self, mirror: &Mirror, uri: &str) -> Option<Vec<u8>> {
+        let at = mirror.packed(uri).ok()??.record;
+        let (lines, header) = restore(&self.read(at).ok()?, self.graph.of(uri))?;
+        (header.uri == uri).then_some(lines)
+    }
+
     /// Whether the description stands in its file as it was written.
     fn is_whole(&mut self, uri: &str, at: Location) -> bool {
         let Ok(bytes) = self.read(at) else { return false };

@@ -18,12 +18,13 @@ use crate::error::Error;
 use crate::partial::Partials;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
+use crate::state::DATABASE;
 use crate::state_folder::StateFolder;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Row, Task};
 use abreast_webtypes::Digests;
 use files::Files;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Items whose descriptions are made durable together.
@@ -49,6 +50,8 @@ impl Default for NQuadsOptions {
 pub(crate) struct NQuadsSink {
     files: Files,
     graph: Graph,
+    folder: PathBuf,
+    state: StateFolder,
     partials: Partials,
     spill: Dir,
     epoch: i64,
@@ -65,13 +68,14 @@ impl NQuadsSink {
         options.graph.check(mirror)?;
         let files = Files::open(folder, mirror, options)?;
         let (partials, spill) = crate::sink::spill_folder(state)?;
-        Ok(Self { files, graph: options.graph.clone(), partials, spill, epoch })
+        let (graph, folder, state) = (options.graph.clone(), folder.to_owned(), state.clone());
+        Ok(Self { files, graph, folder, state, partials, spill, epoch })
     }
 }
 
 impl Sink for NQuadsSink {
     fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
-        Box::new(NQuadsWriter { sink: self, run: Vec::new() })
+        Box::new(NQuadsWriter { sink: self, run: Vec::new(), kept: None })
     }
 
     fn partials(&self) -> &Partials {
@@ -110,6 +114,8 @@ impl Sink for NQuadsSink {
 struct NQuadsWriter {
     sink: Arc<NQuadsSink>,
     run: Vec<u8>,
+    /// What was durable when a description was read back first.
+    kept: Option<(Mirror, NQuadsKept)>,
 }
 
 impl SinkWriter for NQuadsWriter {
@@ -126,6 +132,17 @@ impl SinkWriter for NQuadsWriter {
 
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
         Ok(crate::sink::with_time(task, task.row.clone().unwrap_or_default()))
+    }
+
+    /// Of a resource, one version is stored in a run: the state has the place of the one before.
+    fn kept_description(&mut self, task: &Task) -> Option<Vec<u8>> {
+        if self.kept.is_none() {
+            let mirror = Mirror::open_reader(&self.sink.state.path().join(DATABASE)).ok()?;
+            let kept = NQuadsKept::open(&self.sink.folder, &mirror).ok()?;
+            self.kept = Some((mirror, kept));
+        }
+        let (mirror, kept) = self.kept.as_mut()?;
+        kept.lines(mirror, &task.pending.uri)
     }
 
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {

@@ -41,6 +41,7 @@ use crate::sink::outcome::{Failure, Outcome};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use crate::state_folder::StateFolder;
 use abreast_folder::Dir;
+use abreast_rdf::canonical_lines;
 use abreast_rdf::sparql::Reach;
 use abreast_store::mirror::{Mirror, Row, Task};
 use abreast_webtypes::Digests;
@@ -192,6 +193,12 @@ impl SinkWriter for RemoteWriter {
 
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
         Ok(crate::sink::with_time(task, task.row.clone().unwrap_or_default()))
+    }
+
+    /// A service would have to be asked.
+    fn kept_description(&mut self, task: &Task) -> Option<Vec<u8>> {
+        let lines = self.sink.store.as_ref()?.lines_of(&task.pending.uri, &self.sink.graph).ok()?;
+        Some(canonical_lines(&lines).ok()?.lines)
     }
 
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {

@@ -1,0 +1,87 @@
+//! Descriptions made with the patches that came with a feed, in place of requests.
+//!
+//! The digests that patches state decide whether they apply to the version that is kept, and whether
+//! the result is right. A description that cannot be made so is fetched.
+
+use super::{Fetched, Fetcher};
+use crate::sink::outcome::{Failure, Outcome};
+use crate::transfer::store::Facts;
+use abreast_rdf::apply_entity_patches;
+use abreast_store::mirror::Task;
+use abreast_webtypes::Digests;
+use rdf_patch::Patch;
+use std::fmt::Display;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many resources were made with patches in a run, and how many could not be.
+#[derive(Debug, Default)]
+pub(crate) struct PatchCounts(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) patched: u64,
+    pub(crate) fetched: u64,
+    /// The first one that was fetched, and why.
+    pub(crate) first: Option<(String, String)>,
+}
+
+impl PatchCounts {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_fetched(&self, uri: &str, why: &dyn Display) {
+        let mut counts = self.lock();
+        counts.fetched += 1;
+        counts.first.get_or_insert_with(|| (uri.to_owned(), why.to_string()));
+    }
+}
+
+/// A description, and whether it is the one that is kept.
+struct Made {
+    lines: Vec<u8>,
+    is_kept: bool,
+}
+
+impl Fetcher {
+    /// Stores the description that a planned chain of patches leads to; `None` when it has to be
+    /// fetched. After [`crate::transfer::store::Storer::prepare`].
+    pub(super) async fn patched_description(
+        &mut self,
+        task: &Task,
+        listed: &Digests,
+        at: u64,
+    ) -> Option<Result<Fetched, Failure>> {
+        match self.make(task, at) {
+            Ok(Made { is_kept: true, .. }) => {
+                let right = self.storer.writer.still_right(task);
+                Some(right.map(|row| Fetched::Done(Outcome::Right { row })))
+            }
+            Ok(Made { lines, .. }) => {
+                self.storer.bytes = lines;
+                self.storer.rules.patches.lock().patched += 1;
+                Some(self.store(task, listed, self.lines(listed, Facts::default()), true).await)
+            }
+            Err(why) => {
+                self.storer.rules.patches.note_fetched(&task.pending.uri, &why);
+                None
+            }
+        }
+    }
+
+    fn make(&mut self, task: &Task, at: u64) -> Result<Made, Box<dyn Display>> {
+        let chain = self.storer.rules.bodies.read_chain(at).map_err(boxed)?;
+        let patches = chain.patches.iter().map(|text| Patch::from_slice(text));
+        let patches: Vec<Patch> = patches.collect::<Result<_, _>>().map_err(boxed)?;
+        let kept = task.row.as_ref().and_then(|_| self.storer.writer.kept_description(task));
+        let known: Vec<&[u8]> =
+            [&kept, &chain.base].into_iter().filter_map(Option::as_deref).collect();
+        let made = apply_entity_patches(&task.pending.uri, &known, &patches).map_err(boxed)?;
+        let is_kept = made.applied == 0 && kept.is_some() && made.base == Some(0);
+        Ok(Made { lines: made.lines, is_kept })
+    }
+}
+
+fn boxed(error: impl Display + 'static) -> Box<dyn Display> {
+    Box::new(error)
+}
