@@ -18,6 +18,14 @@ pub(crate) fn base_url(text: &str) -> Result<String, String> {
     }
 }
 
+/// An absolute IRI.
+pub(crate) fn iri(text: &str) -> Result<String, String> {
+    if abreast_rdf::is_iri(text) {
+        return Ok(text.to_owned());
+    }
+    Err("expected an absolute IRI, for example http://purl.org/dc/terms/isReplacedBy".to_owned())
+}
+
 /// The host of a URL, with its port where that is not the usual one.
 pub(crate) fn host(text: &str) -> Result<String, String> {
     let authority = url::Url::parse(&format!("http://{text}/")).ok();

@@ -43,6 +43,9 @@ fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     options.connections = usize::from(args.connections);
     options.allow_hosts.clone_from(&args.allow_host);
     options.allow_downgrade = args.allow_downgrade;
+    if !args.replaced_by.is_empty() {
+        options.replaced_by.clone_from(&args.replaced_by);
+    }
     options.filter = args.filter.filter.clone();
     options.uris.clone_from(&args.filter.uris);
     args.reading.apply(&mut options);

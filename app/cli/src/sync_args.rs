@@ -68,6 +68,10 @@ pub(crate) struct MirrorArgs {
     /// Also fetch resources from this host; repeatable
     #[arg(long, value_name = "HOST", value_parser = crate::address::host)]
     pub(crate) allow_host: Vec<String>,
+    /// Property of a deprecated entity that names what to use instead; repeatable, the best first [default:
+    /// dcterms:isReplacedBy and others]
+    #[arg(long, value_name = "IRI", value_parser = crate::address::iri)]
+    pub(crate) replaced_by: Vec<String>,
     /// Allow http resources in lists served over https
     #[arg(long)]
     pub(crate) allow_downgrade: bool,

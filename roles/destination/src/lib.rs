@@ -7,6 +7,7 @@ mod audit;
 mod bodies;
 pub mod check;
 mod damage;
+mod deprecation;
 mod diagnostics;
 mod error;
 mod events;
@@ -40,6 +41,7 @@ mod verify;
 
 pub(crate) use abreast_core::filter;
 pub use audit::{AuditReport, audit};
+pub use deprecation::REPLACED_BY;
 pub use error::{Error, ExitCode};
 pub use events::{
     Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary,

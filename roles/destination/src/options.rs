@@ -203,6 +203,8 @@ pub struct SyncOptions {
     /// How many earlier versions of each resource are kept in the state folder, where the Source
     /// links to them.
     pub history: Option<u32>,
+    /// Properties of deprecated entities whose objects are to be used instead, the best first.
+    pub replaced_by: Vec<String>,
     /// Limits and manners of the HTTP client; `connections_per_host` and `allow_downgrade` follow
     /// the fields above.
     pub net: abreast_net::Options,
@@ -232,6 +234,7 @@ impl SyncOptions {
             allow_hosts: Vec::new(),
             allow_downgrade: false,
             max_delete: MaxDelete::Default,
+            replaced_by: crate::deprecation::REPLACED_BY.map(str::to_owned).into(),
             immutable: false,
             backup_dir: None,
             interval: Duration::from_secs(30),

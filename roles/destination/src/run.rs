@@ -2,6 +2,7 @@
 
 use crate::admit::Admission;
 use crate::damage::{plan_names, report_more_reserved};
+use crate::deprecation::message;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Observer, Summary};
 use crate::history::fetch_versions;
@@ -219,6 +220,7 @@ impl<'a> Run<'a> {
             is_gone_if_empty: reader.is_gone_if_empty(),
             bodies: Arc::clone(&self.planner.bodies),
             patches: PatchCounts::default(),
+            deprecations: Arc::clone(&self.planner.deprecations),
             epoch: self.epoch,
         });
         let is_known = mirror.meta(key::BASE)?.is_some() || self.planner.sink.is_some();
@@ -274,6 +276,9 @@ impl<'a> Run<'a> {
         }
         transfer.report_failures(&self.report);
         self.report_patches(rules);
+        for (uri, replaced_by) in rules.deprecations.take() {
+            self.report.notice("resource.deprecated", &uri, &message(&replaced_by));
+        }
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 
 use crate::admit::Admission;
 use crate::alternates::Changed;
+use crate::deprecation::message;
 use crate::error::Error;
 use crate::plan::comparison::{compare, widen};
 use crate::plan::listed::Listed;
@@ -248,9 +249,11 @@ impl PlanContext<'_, '_> {
             // The change at the cursor is read again by each run.
             return Ok(false);
         }
+        let mut is_described_later = false;
         match (task, row) {
             (Some(Task { pending, .. }), _) if pending.action.is_deletion() => return Ok(false),
             (Some(Task { pending, .. }), _) => {
+                is_described_later = pending.describes() && replaced_by.is_empty();
                 let changed = pending.changed.max(*time);
                 self.planner.mirror.put_pending(&Pending { changed, ..pending })?;
             }
@@ -260,16 +263,10 @@ impl PlanContext<'_, '_> {
             }
             (None, None) => return Ok(false),
         }
-        let message = match &replaced_by[..] {
-            [] => "the Source deprecates it; the copy is kept".to_owned(),
-            others => {
-                format!(
-                    "the Source deprecates it; the copy is kept\n  help: use {} instead",
-                    others.join(" or ")
-                )
-            }
-        };
-        self.report.notice("resource.deprecated", uri, &message);
+        let is_reported_later = is_described_later && self.planner.deprecations.wait_for(uri);
+        if !is_reported_later {
+            self.report.notice("resource.deprecated", uri, &message(replaced_by));
+        }
         Ok(true)
     }
 

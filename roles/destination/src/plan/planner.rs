@@ -5,6 +5,7 @@ use crate::admit::Admission;
 use crate::alternates::{Alternates, Changed};
 use crate::bodies::{Bodies, NewBodies};
 use crate::damage::CopyCheck;
+use crate::deprecation::Deprecations;
 use crate::error::Error;
 use crate::history::History;
 use crate::options::SyncOptions;
@@ -37,6 +38,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) admission: Option<Admission>,
     /// Where the copy is, once its base is known.
     pub(crate) sink: Option<Arc<dyn Sink>>,
+    /// Deprecated resources that are reported when their descriptions came.
+    pub(crate) deprecations: Arc<Deprecations>,
     /// Compares what is kept with what was written.
     pub(crate) copy: CopyCheck,
     /// Packages on disk.
@@ -105,6 +108,7 @@ impl<'a> Planner<'a> {
             alternates: Arc::default(),
             admission: None,
             sink: None,
+            deprecations: Arc::new(Deprecations::new(&options.replaced_by)),
             copy: CopyCheck::default(),
             bodies: Arc::new(Bodies::open(state.clone(), mirror)?),
             coming_bodies: None,

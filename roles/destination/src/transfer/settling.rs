@@ -237,6 +237,7 @@ impl Pair {
             alternates: Arc::clone(&planner.alternates),
             bodies: Arc::clone(&planner.bodies),
             patches: PatchCounts::default(),
+            deprecations: Arc::clone(&planner.deprecations),
             epoch: 1,
             is_gone_if_empty: true,
         });

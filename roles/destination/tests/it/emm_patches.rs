@@ -333,6 +333,37 @@ fn patches_continue_a_full_download() {
 }
 
 #[test]
+fn a_deprecated_entity_is_reported_with_its_replacement() {
+    let patching = Patching::with_numbers(Habits::default(), 4);
+    let mut copy = in_nquads(&patching);
+    copy.options.replaced_by = vec!["http://ns.example/instead".to_owned()];
+    synced(&copy, &patching);
+    for has_patch in [true, false] {
+        for number in 0..2 {
+            let (iri, instead) = (patching.source.iri(number), patching.source.iri(number + 2));
+            let line = format!("<{iri}> <http://ns.example/instead> <{instead}> .\n");
+            let value = patching.source.data().entities[&number].clone();
+            patching.source.data().entities.insert(number, value + &line);
+            if has_patch {
+                patching.record(number, "Deprecate", str::to_owned);
+            } else {
+                patching.source.record(number, "Deprecate");
+            }
+        }
+        let ran = synced(&copy, &patching);
+        assert_eq!(ran.count("resource.deprecated"), 2, "{:?}", ran.reported);
+        for notice in ran.reported.iter().filter(|notice| notice.code == "resource.deprecated") {
+            let number = usize::from(notice.uri == patching.source.iri(1));
+            let instead = patching.source.iri(number + 2);
+            assert!(notice.message.contains(&format!("use {instead} instead")), "{notice:?}");
+        }
+        assert_eq!(patching.asked().is_empty(), has_patch);
+    }
+    let ran = synced(&copy, &patching);
+    assert!(!ran.has("resource.deprecated"), "{:?}", ran.reported);
+}
+
+#[test]
 fn hosts_that_are_not_allowed_are_not_needed() {
     // The entities are elsewhere, where nobody answers.
     let patching = Patching::with_numbers(Habits { has_links: false, ..Habits::default() }, 3);

@@ -53,6 +53,11 @@ impl Fetcher {
             wants_type: true,
         };
         let Some(got) = self.receive(target).await? else {
+            if self.storer.rules.deprecations.is_waiting_for(&item.uri)
+                && let Some(kept) = self.storer.writer.kept_description(task)
+            {
+                self.storer.rules.deprecations.described(&item.uri, &kept);
+            }
             let row = self.storer.writer.still_right(task)?;
             return Ok(Fetched::Done(Outcome::Right { row }));
         };
@@ -66,6 +71,7 @@ impl Fetcher {
         let file = incoming.file.as_mut().map(|temporary| &mut temporary.file);
         let described = describe_answer(item, syntax, &self.storer.bytes, file)?;
         let Some((lines, notices)) = described else { return self.nothing_stated() };
+        self.storer.rules.deprecations.described(&item.uri, &lines);
         self.storer.bytes = lines;
         let part = self.lines(listed, facts);
         // Those that are reported do not wait.

@@ -52,7 +52,11 @@ impl Fetcher {
         listed: &Digests,
         at: u64,
     ) -> Option<Result<Fetched, Failure>> {
-        match self.make(task, at) {
+        let made = self.make(task, at);
+        if let Ok(made) = &made {
+            self.storer.rules.deprecations.described(&task.pending.uri, &made.lines);
+        }
+        match made {
             Ok(Made { is_kept: true, .. }) => {
                 let right = self.storer.writer.still_right(task);
                 Some(right.map(|row| Fetched::Done(Outcome::Right { row })))

@@ -10,6 +10,7 @@ pub(crate) mod together;
 use crate::admit::Admission;
 use crate::alternates::Alternates;
 use crate::bodies::Bodies;
+use crate::deprecation::Deprecations;
 use crate::partial::{Partials, RESUME_BYTES};
 use crate::place::temporary_name;
 use crate::robots::Robots;
@@ -47,6 +48,7 @@ pub(crate) struct Rules {
     /// The bytes that came with a list.
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) patches: PatchCounts,
+    pub(crate) deprecations: Arc<Deprecations>,
     pub(crate) epoch: i64,
 }
 
