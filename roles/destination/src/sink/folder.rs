@@ -19,10 +19,12 @@ use abreast_folder::{ErrorKind, Kind, set_modified};
 use abreast_store::mirror::{Mirror, PendingAction, Row, Task};
 use abreast_webtypes::Digests;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Largest description that is read back.
+const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
 /// How often the place is examined again when another thread changed it meanwhile.
 const PLACE_ATTEMPTS: usize = 4;
 /// Waiting items read at a time.
@@ -317,6 +319,24 @@ impl SinkWriter for FolderWriter {
             return None;
         }
         place.dir.open_read(place.name()).ok().map(|(file, _)| file)
+    }
+
+    fn kept_description(&mut self, _: &Task) -> Option<Vec<u8>> {
+        let (place, _) = self.prepared.as_ref()?;
+        if place.found.is_none_or(|found| found.size > DESCRIPTION_BYTES_MAX) {
+            return None;
+        }
+        let (file, _) = place.dir.open_read(place.name()).ok()?;
+        let mut bytes = Vec::new();
+        file.take(DESCRIPTION_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// A killed run may have stored it.
+    fn trust_kept(&mut self) {
+        if let Some((_, ours)) = &mut self.prepared {
+            *ours = true;
+        }
     }
 
     fn rehearse(&mut self, task: &Task, epoch: i64) -> Outcome {

@@ -30,13 +30,9 @@ use abreast_webtypes::{Digests, Timestamp};
 use outcome::{Failure, Notice, Outcome};
 use std::fmt::Debug;
 use std::fs::File;
-use std::io::Read as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Largest description that is read back.
-const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
 
 /// Where the resources of a run go.
 pub(crate) trait Sink: Debug + Send + Sync {
@@ -135,13 +131,14 @@ pub(crate) trait SinkWriter {
         None
     }
 
-    /// The canonical description kept of the item prepared last, where it can be read without a
-    /// request.
-    fn kept_description(&mut self, task: &Task) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.kept(task)?.take(DESCRIPTION_BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
-        (bytes.len() as u64 <= DESCRIPTION_BYTES_MAX).then_some(bytes)
+    /// The canonical description of the item prepared last as it stands in the copy, whoever wrote
+    /// it, where that can be read without a request.
+    fn kept_description(&mut self, _task: &Task) -> Option<Vec<u8>> {
+        None
     }
+
+    /// That description is a version that the Source had: nobody else wrote it.
+    fn trust_kept(&mut self) {}
 
     /// Finds items that a killed run may have stored or deleted: one answer for each, in order.
     /// Called only where [`Sink::may_be_ahead`].

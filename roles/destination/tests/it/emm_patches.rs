@@ -1,5 +1,6 @@
 //! Copies of change feeds whose activities have their Entity Patches in themselves.
 
+use crate::contract::kills::run_killed;
 use crate::copy::{Copy, Ran};
 use crate::emm_source::{EmmSource, Habits};
 use crate::rdf::{canonical, endpoint, quads};
@@ -361,6 +362,34 @@ fn a_deprecated_entity_is_reported_with_its_replacement() {
     }
     let ran = synced(&copy, &patching);
     assert!(!ran.has("resource.deprecated"), "{:?}", ran.reported);
+}
+
+#[test]
+fn a_killed_run_is_continued_with_its_patches() {
+    for sink in [SinkOptions::Folder, SinkOptions::NQuads(NQuadsOptions::default()), oxigraph()] {
+        for has_more in [false, true] {
+            let patching = Patching::with_numbers(Habits::default(), 6);
+            if matches!(sink, SinkOptions::Oxigraph(_)) {
+                endpoint().store.clear().unwrap();
+            }
+            let copy = copy_of(&patching, sink.clone());
+            synced(&copy, &patching);
+            patching.put(1, "second");
+            patching.put(1, "third");
+            patching.put(2, "second");
+            patching.delete(3);
+            patching.put(7, "first");
+            run_killed(&copy);
+            if has_more {
+                patching.put(1, "fourth");
+                patching.put(3, "again");
+                patching.put(7, "second");
+            }
+            let ran = synced(&copy, &patching);
+            assert!(!ran.has("local.backup"), "{:?}", ran.codes);
+            assert_eq!(patching.asked(), [""; 0], "{sink:?} {has_more}");
+        }
+    }
 }
 
 #[test]

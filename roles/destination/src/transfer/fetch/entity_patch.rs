@@ -3,11 +3,12 @@
 //! The digests that patches state decide whether they apply to the version that is kept, and whether
 //! the result is right. A description that cannot be made so is fetched.
 
+use super::patch::has_digests;
 use super::{Fetched, Fetcher};
 use crate::sink::outcome::{Failure, Outcome};
 use crate::transfer::store::Facts;
 use abreast_rdf::apply_entity_patches;
-use abreast_store::mirror::Task;
+use abreast_store::mirror::{Row, Task};
 use abreast_webtypes::Digests;
 use rdf_patch::Patch;
 use std::fmt::Display;
@@ -77,13 +78,25 @@ impl Fetcher {
         let chain = self.storer.rules.bodies.read_chain(at).map_err(boxed)?;
         let patches = chain.patches.iter().map(|text| Patch::from_slice(text));
         let patches: Vec<Patch> = patches.collect::<Result<_, _>>().map_err(boxed)?;
-        let kept = task.row.as_ref().and_then(|_| self.storer.writer.kept_description(task));
+        let kept = self.storer.writer.kept_description(task);
         let known: Vec<&[u8]> =
             [&kept, &chain.base].into_iter().filter_map(Option::as_deref).collect();
         let made = apply_entity_patches(&task.pending.uri, &known, &patches).map_err(boxed)?;
-        let is_kept = made.applied == 0 && kept.is_some() && made.base == Some(0);
+        let of_kept = kept.is_some() && made.base == Some(0);
+        if of_kept {
+            self.storer.writer.trust_kept();
+        }
+        // A killed run may have stored what the state does not know.
+        let is_known = |row: &Row| has_digests(&made.lines, &digests_in(row), Some(row.length));
+        let is_kept = of_kept && made.applied == 0 && task.row.as_ref().is_some_and(is_known);
         Ok(Made { lines: made.lines, is_kept })
     }
+}
+
+fn digests_in(row: &Row) -> Digests {
+    let mut digests = Digests::default();
+    digests.set_from_bytes(&row.digests);
+    digests
 }
 
 fn boxed(error: impl Display + 'static) -> Box<dyn Display> {

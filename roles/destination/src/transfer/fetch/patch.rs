@@ -207,7 +207,7 @@ fn bytes_for(chain: &[Patch], length: u64) -> Option<u64> {
 }
 
 /// Whether a version is proven to be the one with these digests and length.
-fn has_digests(version: &[u8], digests: &Digests, length: Option<u64>) -> bool {
+pub(super) fn has_digests(version: &[u8], digests: &Digests, length: Option<u64>) -> bool {
     let mut hasher = Hasher::for_listed(digests);
     hasher.update(version);
     judge(digests, length, &hasher.finish(), version.len() as u64) == Verdict::Verified

@@ -13,8 +13,11 @@ use std::sync::atomic::AtomicBool;
 
 /// A run that does its work and whose state is then put back to what a kill right before its commit
 /// would have left.
-fn run_killed(copy: &Copy) {
+pub(crate) fn run_killed(copy: &Copy) {
     let state = copy.folder().join(".abreast");
+    // What the plan refers to.
+    let bodies = state.join("bodies");
+    let planned = Mutex::new(Vec::new());
     let names = ["mirror.db", "mirror.db-wal"];
     let before: Mutex<Option<Vec<Option<Vec<u8>>>>> = Mutex::new(None);
     // Files that are only appended to before a commit, and overwritten after it, are put back too.
@@ -27,6 +30,9 @@ fn run_killed(copy: &Copy) {
             && before.is_none()
         {
             *before = Some(names.iter().map(|name| std::fs::read(state.join(name)).ok()).collect());
+            for entry in std::fs::read_dir(&bodies).into_iter().flatten().flatten() {
+                planned.lock().unwrap().push((entry.path(), std::fs::read(entry.path()).unwrap()));
+            }
             if is_appended {
                 *contents.lock().unwrap() = copy::files(copy.folder());
             }
@@ -35,6 +41,10 @@ fn run_killed(copy: &Copy) {
     sync(&copy.options, &observer, &AtomicBool::new(false)).unwrap();
     let before = before.into_inner().unwrap().expect("the run had something to do");
     let _ = std::fs::remove_file(state.join("mirror.db-shm"));
+    for (path, bytes) in planned.into_inner().unwrap() {
+        std::fs::create_dir_all(&bodies).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
     if is_appended {
         for path in copy.paths() {
             std::fs::remove_file(copy.folder().join(path)).unwrap();

@@ -136,6 +136,7 @@ impl SinkWriter for NQuadsWriter {
 
     /// Of a resource, one version is stored in a run: the state has the place of the one before.
     fn kept_description(&mut self, task: &Task) -> Option<Vec<u8>> {
+        task.row.as_ref()?;
         if self.kept.is_none() {
             let mirror = Mirror::open_reader(&self.sink.state.path().join(DATABASE)).ok()?;
             let kept = NQuadsKept::open(&self.sink.folder, &mirror).ok()?;

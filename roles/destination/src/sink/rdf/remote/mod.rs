@@ -197,6 +197,7 @@ impl SinkWriter for RemoteWriter {
 
     /// A service would have to be asked.
     fn kept_description(&mut self, task: &Task) -> Option<Vec<u8>> {
+        task.row.as_ref()?;
         let lines = self.sink.store.as_ref()?.lines_of(&task.pending.uri, &self.sink.graph).ok()?;
         Some(canonical_lines(&lines).ok()?.lines)
     }
