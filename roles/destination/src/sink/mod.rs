@@ -131,8 +131,8 @@ pub(crate) trait SinkWriter {
         None
     }
 
-    /// The canonical description of the item prepared last as it stands in the copy, whoever wrote
-    /// it, where that can be read without a request.
+    /// The canonical description of the item prepared last as it stands in the copy, even if it was
+    /// altered there, where that can be read without a request.
     fn kept_description(&mut self, _task: &Task) -> Option<Vec<u8>> {
         None
     }
