@@ -55,7 +55,7 @@ impl Emm {
         run.report.summary.mode = if since.is_some() { Mode::Incremental } else { Mode::Baseline };
         let mut cursor = since;
         if cursor.is_none() {
-            let way = way(requests, options, &self.entry)?;
+            let (way, _) = way(requests, options, &self.entry)?;
             let end = way.walk(requests, options, Some(Timestamp::MAX), &mut |_| Ok(()))?;
             let newest = end.newest.filter(|_| !end.is_cut);
             cursor =
@@ -73,7 +73,7 @@ impl Emm {
         list: &UriList,
         all: bool,
     ) -> Result<(), Error> {
-        let is_file = lists_files(&way(run.requests, run.planner.options, &self.entry)?);
+        let is_file = lists_files(&way(run.requests, run.planner.options, &self.entry)?.0);
         run.planner.begin(run.report)?;
         let planned = self.note_wanted(run, list, all, is_file);
         match planned {
@@ -125,7 +125,7 @@ fn lists_files(way: &Way) -> bool {
     let page = way.begin();
     let (mut files, mut others) = (0, 0);
     for item in &page.document.items {
-        let _ = each_change(&page.document, &page.url, item, &mut |listed| {
+        let _ = each_change(&page.document, &page.url, item, None, &mut |listed| {
             *(if listed.describes { &mut others } else { &mut files }) += 1;
             Ok::<_, Error>(())
         });
