@@ -28,7 +28,7 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 20] = [
+const BENCHES: [(&str, &str, Bench); 21] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("entity-patch", "Patches of entities", benches::entity_patch::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
