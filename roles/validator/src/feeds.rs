@@ -167,12 +167,15 @@ impl Feeds<'_> {
         }
     }
 
-    /// Adds findings to those of a document, up to the limit of each rule.
+    /// Adds findings to those of a document, up to the limit of each rule; of a change feed, that is
+    /// of all its pages together, of which there may be very many.
     pub(crate) fn keep(&mut self, number: usize, found: Findings) {
-        let kept = &mut self.walked.nodes[number].findings;
+        let node = &mut self.walked.nodes[number];
+        let is_one = matches!(node.outcome, Outcome::ChangeFeed(_));
+        let kept = &mut node.findings;
         for finding in found.into_list() {
             let same = |other: &crate::Finding| {
-                other.rule.id == finding.rule.id && other.url == finding.url
+                other.rule.id == finding.rule.id && (is_one || other.url == finding.url)
             };
             if kept.iter().filter(|other| same(other)).count() < self.options.most_each.max(1) {
                 kept.push(finding);

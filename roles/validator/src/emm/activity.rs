@@ -174,7 +174,7 @@ fn dates(judge: &mut Judge<'_>, map: &Object, at: &str) -> Option<W3cDatetime> {
         for name in ["endTime", "startTime"] {
             let text = text_of(map, name).unwrap_or_default();
             let zone = text.split_once(['T', 't']).map_or("", |(_, clock)| clock);
-            if zone.contains(['+', '-']) {
+            if zone.contains(['+', '-']) && !zone.ends_with("+00:00") {
                 judge.add(&r::IIIF_UTC, at, || format!("`{name}` is {}", excerpt(text)));
             }
         }

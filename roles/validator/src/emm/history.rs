@@ -2,7 +2,9 @@
 
 use super::activity::Item;
 use super::document::Doc;
+use super::patch::PatchFacts;
 use crate::feeds::Fault;
+use crate::rule::Rule;
 use crate::rules as r;
 use crate::sketch::hash;
 use crate::values::is_before;
@@ -37,8 +39,34 @@ struct SeenPatch {
     entity: u64,
     page: u32,
     number: u32,
-    facts: super::patch::PatchFacts,
+    facts: PatchFacts,
     has_patch: bool,
+}
+
+/// Faults of pages: the first few of each rule, and how many there are.
+pub(super) struct Faults {
+    most: u64,
+    pub(super) list: Vec<(String, Fault)>,
+    counts: HashMap<&'static str, u64>,
+}
+
+impl Faults {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most: most.max(1) as u64, list: Vec::new(), counts: HashMap::new() }
+    }
+
+    pub(super) fn add(&mut self, url: &str, rule: &'static Rule, message: impl FnOnce() -> String) {
+        let count = self.counts.entry(rule.id).or_default();
+        *count += 1;
+        if *count <= self.most {
+            self.list.push((url.to_owned(), (rule, message())));
+        }
+    }
+
+    /// Faults of a rule that are only counted.
+    pub(super) fn more(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.counts.iter().map(|(rule, count)| (*rule, count.saturating_sub(self.most)))
+    }
 }
 
 /// What is remembered of a feed while it is walked.
@@ -173,19 +201,21 @@ impl History {
             self.seen.push(Seen { entity, place, page, number: item.number, kind });
         }
         if item.instrument.is_some() && self.patches.len() < PATCHES_MAX {
-            let (facts, has_patch) = (item.patch.clone().unwrap_or_default(), item.patch.is_some());
+            let facts = item.patch.clone().filter(PatchFacts::is_short);
+            let (has_patch, facts) = (facts.is_some(), facts.unwrap_or_default());
             self.patches.push(SeenPatch { entity, page, number: item.number, facts, has_patch });
         }
     }
 
-    /// The faults that only the whole feed shows, with the pages that have them. `is_whole`: all
+    /// Adds the faults that only the whole feed shows. `is_whole`: all
     /// pages were read; `has_download`: what the feed begins with is elsewhere.
     pub(super) fn finish(
         mut self,
         profile: Profile,
         is_whole: bool,
         has_download: bool,
-    ) -> Vec<(String, Fault)> {
+        faults: &mut Faults,
+    ) {
         let descends = self.direction == Some(Ordering::Greater);
         if self.begins_with_newest() {
             self.seen.iter_mut().for_each(|seen| seen.place = u32::MAX - seen.place);
@@ -198,46 +228,38 @@ impl History {
         let is_history = groups().any(|group| group.len() > 1);
         let reads_begin =
             profile != Profile::Iiif1 && is_whole && !is_cut && is_history && !has_download;
-        let mut found: Vec<(Seen, &'static crate::rule::Rule, &str)> = Vec::new();
+        let at = |page: u32| self.pages[page as usize].as_str();
+        let mut add = |seen: Seen, rule, why: &str| {
+            faults.add(at(seen.page), rule, || format!("/orderedItems/{}: {why}", seen.number));
+        };
         for group in groups() {
             if reads_begin && !matches!(group[0].kind, NEW | OTHER) {
                 let why = "the first activity of its entity is neither `Create` nor `Add`";
-                found.push((group[0], &r::EMM_APPEARANCE, why));
+                add(group[0], &r::EMM_APPEARANCE, why);
             }
             for pair in group.windows(2) {
                 if pair[0].kind == GONE && pair[1].kind == CHANGED {
                     let why =
                         "the entity was deleted or removed before, and not created or added since";
-                    found.push((pair[1], &r::CF_AFTER_DELETE, why));
+                    add(pair[1], &r::CF_AFTER_DELETE, why);
                 }
             }
         }
-        found.sort_unstable_by_key(|(seen, ..)| (seen.page, seen.number));
-        let at = |page: u32| self.pages[page as usize].clone();
-        let mut faults: Vec<_> = found
-            .into_iter()
-            .map(|(seen, rule, why)| {
-                (at(seen.page), (rule, format!("/orderedItems/{}: {why}", seen.number)))
-            })
-            .collect();
-        for (patch, rule, why) in chain(&self.patches) {
-            let message = format!("/orderedItems/{}/instrument: {why}", patch.number);
-            faults.push((at(patch.page), (rule, message)));
-        }
+        chain(&self.patches, |patch, rule, why| {
+            let message = || format!("/orderedItems/{}/instrument: {why}", patch.number);
+            faults.add(at(patch.page), rule, message);
+        });
         if profile == Profile::Iiif1
             && descends
             && let Some(page) = self.pages.first()
         {
-            let message = "the newest activity is the first".to_owned();
-            faults.push((page.clone(), (&r::IIIF_ORDER, message)));
+            faults.add(page, &r::IIIF_ORDER, || "the newest activity is the first".to_owned());
         }
-        faults
     }
 }
 
 /// The faults of patches in the order of time: what each follows, and what it applies to.
-fn chain(patches: &[SeenPatch]) -> Vec<(&SeenPatch, &'static crate::rule::Rule, String)> {
-    let mut faults = Vec::new();
+fn chain<'p>(patches: &'p [SeenPatch], mut add: impl FnMut(&'p SeenPatch, &'static Rule, String)) {
     let mut of_entities: HashMap<u64, &SeenPatch> = HashMap::new();
     let mut last: Option<&SeenPatch> = None;
     for patch in patches {
@@ -252,13 +274,13 @@ fn chain(patches: &[SeenPatch]) -> Vec<(&SeenPatch, &'static crate::rule::Rule, 
         {
             let prev = excerpt(facts.prev.as_deref().unwrap_or_default());
             let why = format!("`H prev` is <{prev}>, and the patch before it is another one");
-            faults.push((patch, &r::PATCH_CHAIN, why));
+            add(patch, &r::PATCH_CHAIN, why);
         } else if facts.entity_prev.is_some() && !follows(&facts.entity_prev, &[&of_entity]) {
             let prev = excerpt(facts.entity_prev.as_deref().unwrap_or_default());
             let why = format!(
                 "`H entityPrev` is <{prev}>, and the patch before it of this entity is another one"
             );
-            faults.push((patch, &r::PATCH_CHAIN, why));
+            add(patch, &r::PATCH_CHAIN, why);
         }
         if let (Some(before), Some(after)) =
             (&facts.before, former.and_then(|it| it.facts.after.as_ref()))
@@ -269,10 +291,9 @@ fn chain(patches: &[SeenPatch]) -> Vec<(&SeenPatch, &'static crate::rule::Rule, 
                 excerpt(before),
                 excerpt(after)
             );
-            faults.push((patch, &r::PATCH_DIGEST, why));
+            add(patch, &r::PATCH_DIGEST, why);
         }
         of_entities.insert(patch.entity, patch);
         last = Some(patch);
     }
-    faults
 }

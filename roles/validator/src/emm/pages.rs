@@ -2,7 +2,7 @@
 
 use super::ChangeFeed;
 use super::document::{Doc, Download, Kind};
-use super::history::History;
+use super::history::{Faults, History};
 use crate::feeds::Feeds;
 use crate::fetch::{Failure, ResponseFacts};
 use crate::finding::Findings;
@@ -17,6 +17,9 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
+/// Hubs, downloads and types of activities that are reported.
+const LISTED_MAX: usize = 20;
+
 /// The pages of a feed, as far as they were walked.
 pub(super) struct Walk {
     pub(super) history: History,
@@ -26,7 +29,7 @@ pub(super) struct Walk {
     /// Kinds of activities on the newest page.
     kinds: BTreeMap<String, u64>,
     /// Faults that a change during the walk explains, with the pages that have them.
-    volatile: Vec<(String, &'static Rule, String)>,
+    volatile: Faults,
     /// `totalItems` of pages that are not the number of their activities.
     totals: Vec<(String, u64, u64)>,
     is_whole: bool,
@@ -126,7 +129,7 @@ impl Feeds<'_> {
             pages: 0,
             bytes: entry.bytes,
             kinds: BTreeMap::new(),
-            volatile: Vec::new(),
+            volatile: Faults::new(self.options.most_each),
             totals: Vec::new(),
             is_whole: false,
         };
@@ -154,11 +157,9 @@ impl Feeds<'_> {
             self.sample(number, &entry, &facts.url, &walk).await?;
         }
         let has_download = entry.downloads.iter().any(Download::is_data);
-        for (page, (rule, message)) in
-            walk.history.finish(entry.profile, walk.is_whole, has_download)
-        {
-            self.fault(number, &page, rule, message);
-        }
+        let mut faults = Faults::new(self.options.most_each);
+        walk.history.finish(entry.profile, walk.is_whole, has_download, &mut faults);
+        self.faults(number, faults);
         Ok(())
     }
 
@@ -244,13 +245,13 @@ impl Feeds<'_> {
                     };
                     let other = if backwards { "first" } else { "last" };
                     let message = format!("there is no `{name}`, and this is not the {other} page");
-                    walk.volatile.push((url, rule, message));
+                    walk.volatile.add(&url, rule, || message);
                     return Ok(());
                 }
                 Some(on) if is_end => {
                     let message =
                         format!("this is the end of the feed, and `{name}` is {}", excerpt(&on));
-                    walk.volatile.push((url.clone(), &r::CF_ENDS, message));
+                    walk.volatile.add(&url, &r::CF_ENDS, || message);
                     next = Some(on);
                 }
                 on => {
@@ -296,7 +297,7 @@ impl Feeds<'_> {
             (Some(back), None) => {
                 let message =
                     format!("this is an end of the feed, and `{name}` is {}", excerpt(back));
-                walk.volatile.push((url.to_owned(), &r::CF_ENDS, message));
+                walk.volatile.add(url, &r::CF_ENDS, || message);
             }
             (None, Some(_)) if entry.profile == Profile::Iiif1 => {
                 let rule = if backwards { &r::IIIF_NEXT } else { &r::IIIF_PREV };
@@ -317,7 +318,7 @@ impl Feeds<'_> {
         let before = walk.history.newest;
         for (rule, message) in walk.history.page(url, doc) {
             if rule.id == r::CF_ID_ONCE.id || rule.id == r::CF_PAGE_ORDER.id {
-                walk.volatile.push((url.to_owned(), rule, message));
+                walk.volatile.add(url, rule, || message);
             } else {
                 self.fault(number, url, rule, message);
             }
@@ -326,8 +327,10 @@ impl Feeds<'_> {
         // Pages come with the oldest activity first or last.
         if is_first || walk.history.newest > before {
             walk.kinds.clear();
-            for item in &doc.items {
-                *walk.kinds.entry(excerpt(&item.kind)).or_default() += 1;
+            for kind in doc.items.iter().map(|item| excerpt(&item.kind)) {
+                if walk.kinds.len() < LISTED_MAX || walk.kinds.contains_key(&kind) {
+                    *walk.kinds.entry(kind).or_default() += 1;
+                }
             }
         }
     }
@@ -340,21 +343,18 @@ impl Feeds<'_> {
             && let Some(total) = entry.total.filter(|total| *total != count)
         {
             let message = format!("`totalItems` is {total}, and the pages have {count} activities");
-            walk.volatile.push((own.clone(), &r::CF_TOTAL_SUM, message));
+            walk.volatile.add(&own, &r::CF_TOTAL_SUM, || message);
         }
         let is_of_all = |total: u64| match entry.total {
             Some(all) if all == total => true,
             all => walk.is_whole && total == count || !walk.is_whole && all.is_none(),
         };
-        let wrong: Vec<_> =
-            walk.totals.iter().filter(|(_, total, _)| !is_of_all(*total)).cloned().collect();
-        walk.volatile.extend(wrong.into_iter().map(|(url, total, count)| {
-            let message = format!(
-                "`totalItems` is {total}: neither the {count} activities of the page nor all of the feed"
-            );
-            (url, &r::CF_TOTAL_PAGE, message)
-        }));
-        if walk.volatile.is_empty() {
+        for (url, total, count) in walk.totals.iter().filter(|(_, total, _)| !is_of_all(*total)) {
+            walk.volatile.add(url, &r::CF_TOTAL_PAGE, || {
+                format!("`totalItems` is {total}: neither the {count} activities of the page nor all of the feed")
+            });
+        }
+        if walk.volatile.list.is_empty() {
             return Ok(());
         }
         let again = match self.document(&own).await {
@@ -364,11 +364,22 @@ impl Feeds<'_> {
         };
         let state = |doc: &Doc| (doc.first.clone(), doc.last.clone(), doc.total);
         if again.is_none_or(|again| state(&again) == state(entry)) {
-            for (page, rule, message) in std::mem::take(&mut walk.volatile) {
-                self.fault(number, &page, rule, message);
-            }
+            let faults = std::mem::replace(&mut walk.volatile, Faults::new(0));
+            self.faults(number, faults);
         }
         Ok(())
+    }
+
+    fn faults(&mut self, number: usize, mut faults: Faults) {
+        for (url, (rule, message)) in std::mem::take(&mut faults.list) {
+            self.fault(number, &url, rule, message);
+        }
+        for (rule, more) in faults.more() {
+            let findings = &mut self.walked.nodes[number].findings;
+            if let Some(last) = findings.iter_mut().rfind(|found| found.rule.id == rule) {
+                last.more += more;
+            }
+        }
     }
 
     /// Adds a finding of a page to those of its Entry Point.
@@ -390,13 +401,19 @@ fn facts_of(doc: &Doc, facts: &ResponseFacts) -> ChangeFeedFacts {
             .downloads
             .iter()
             .filter(|download| download.is_data())
+            .take(LISTED_MAX)
             .map(|download| crate::report::FullDownload {
                 url: download.href.clone(),
                 media_type: download.media_type.clone(),
                 updated: download.updated.as_ref().and_then(time),
             })
             .collect(),
-        hubs: facts.hubs.iter().map(|hub| resolve(&facts.url, hub).unwrap_or_default()).collect(),
+        hubs: facts
+            .hubs
+            .iter()
+            .take(LISTED_MAX)
+            .map(|hub| resolve(&facts.url, hub).unwrap_or_default())
+            .collect(),
         newest: doc.items.iter().filter_map(|item| item.time).map(|time| time.instant).max(),
         ..ChangeFeedFacts::default()
     }

@@ -11,6 +11,8 @@ use rdf_patch::{AFTER, BEFORE, Change, ENTITY_PREV, Patch, ReadError, ReadOption
 
 /// Deviations that are reported of one patch.
 const LENIENT_MAX: usize = 5;
+/// Bytes of an identifier or digest that is remembered.
+const TEXT_MAX: usize = 500;
 /// What IRIs in place of blank nodes have [rdf11-concepts §3.5].
 const GENID: &str = "/.well-known/genid/";
 
@@ -22,6 +24,14 @@ pub(super) struct PatchFacts {
     pub(super) entity_prev: Option<String>,
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
+}
+
+impl PatchFacts {
+    /// Whether it may be remembered: what servers send has any length.
+    pub(super) fn is_short(&self) -> bool {
+        let all = [&self.id, &self.prev, &self.entity_prev, &self.before, &self.after];
+        all.into_iter().flatten().all(|text| text.len() <= TEXT_MAX)
+    }
 }
 
 /// Judges the document of a patch; `item` is the activity whose changes it has, if that is known.

@@ -230,6 +230,44 @@ fn a_feed_that_grows_during_the_check_is_no_fault() {
 }
 
 #[test]
+fn faults_of_many_pages_are_shown_once_and_counted() {
+    const PAGES: usize = 200;
+    let server = Server::start(|base| {
+        let mut answers = good(base);
+        let to = |number: usize| json!({"id": format!("{base}/emm10/many/{number}"), "type": "OrderedCollectionPage"});
+        let entry = answers.get_mut("/emm10").unwrap();
+        let mut whole: Value = serde_json::from_slice(&entry.body).unwrap();
+        (whole["first"], whole["last"], whole["totalItems"]) = (to(1), to(PAGES), json!(PAGES * 2));
+        entry.body = whole.to_string().into_bytes();
+        for number in 1..=PAGES {
+            let mut page = page(base, "emm10", 1);
+            page["id"] = to(number)["id"].clone();
+            page.as_object_mut().unwrap().remove("next");
+            if number < PAGES {
+                page["next"] = to(number + 1);
+            }
+            for item in page["orderedItems"].as_array_mut().unwrap() {
+                item["type"] = json!("Update");
+                item["published"] = json!("2026-01-02");
+            }
+            let body = page.to_string().into_bytes();
+            answers
+                .insert(format!("/emm10/many/{number}"), typed("application/activity+json", body));
+        }
+        answers
+    });
+    let report = inspect(&server, "/emm10", |options| options.sample = Share::Some(0));
+    let kept = |rule: &str| {
+        let all = report.findings.iter().filter(|found| found.rule.id == rule);
+        (all.clone().count(), all.map(|found| 1 + found.more).sum::<u64>())
+    };
+    assert_eq!(kept("AS-2.3-datetime"), (10, 2 * PAGES as u64), "{}", text(&report));
+    assert_eq!(kept("AS-4.1-id-once"), (10, 2 * (PAGES as u64 - 1)), "{}", text(&report));
+    assert_eq!(kept("EMM-4.1-first"), (2, 2), "{}", text(&report));
+    assert_eq!(report.entries(), 2 * PAGES as u64);
+}
+
+#[test]
 fn files_of_change_feeds_are_checked_alone() {
     let folder = tempfile::tempdir().unwrap();
     let base = "https://e.example";
