@@ -15,6 +15,9 @@ use std::cell::{Cell, RefCell};
 /// Bytes of one document.
 const BYTES_MAX: u64 = 32 << 20;
 
+/// What is accepted where an `id` may lead to a page for people too.
+const ACCEPT: &str = "application/activity+json, application/ld+json, application/json;q=0.9";
+
 /// A document and what the server stated.
 type Got = (Option<Doc>, ResponseFacts, Findings);
 
@@ -132,15 +135,21 @@ impl Feeds<'_> {
         if !self.hosts.may(id) {
             return Ok(Some("it is on a host that was not given".to_owned()));
         }
-        Ok(match self.document(id).await {
-            Ok((Some(doc), ..)) if doc.id.as_deref().map(without_fragment) == Some(id) => None,
-            Ok((Some(doc), ..)) => {
-                let found = doc.id.as_deref().map_or("missing".to_owned(), excerpt);
-                Some(format!("the `id` of the document there is {found}"))
-            }
-            Ok((None, ..)) => Some("there is no JSON".to_owned()),
-            Err(Failure::Missing(message)) => Some(message),
-            Err(other) => return Err(other),
-        })
+        let answer = match self.ask(id, Some(ACCEPT), false, BYTES_MAX).await? {
+            Ok(answer) if answer.facts.status == 200 => answer,
+            Ok(answer) => return Ok(Some(format!("it is answered {}", answer.facts.status))),
+            Err(message) => return Ok(Some(message)),
+        };
+        // What is wrong with it is found where it is linked to.
+        let mut found = Findings::new(id, self.options.mode, 1);
+        let doc = read(&answer.body, &answer.facts.url, None, &mut found);
+        let Some(doc) = doc else { return Ok(Some("there is no JSON".to_owned())) };
+        let own = doc.id.as_deref().map(without_fragment);
+        Ok((own != Some(id)).then(|| {
+            format!(
+                "the `id` of the document there is {}",
+                own.map_or("missing".to_owned(), excerpt)
+            )
+        }))
     }
 }

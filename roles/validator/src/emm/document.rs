@@ -153,7 +153,8 @@ pub(super) fn read(
             let message = if std::str::from_utf8(text).is_err() {
                 "the text is not UTF-8".to_owned()
             } else {
-                excerpt(&error.to_string())
+                let text = error.to_string();
+                text.split(" at line ").next().unwrap_or_default().chars().take(200).collect()
             };
             judge.found.add(&r::AS_JSON, place, || message);
             return None;

@@ -405,3 +405,61 @@ fn any_json_is_checked_the_same_however_it_comes() {
         abreast_validator::fuzz_property::document(&bytes);
     });
 }
+
+#[test]
+fn the_table_of_requirements_names_every_rule() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/emm.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let rules = crate::emm_cases::CASES.iter().map(|(rule, _)| *rule);
+    let missing: Vec<_> = rules.filter(|rule| !page.contains(&format!("`{rule}`"))).collect();
+    assert!(missing.is_empty(), "docs/emm.md#conformance: {missing:?}");
+}
+
+#[test]
+fn a_document_at_its_id_is_asked_for_as_json() {
+    // The given address is that of the file; its `id` is answered with a page, unless JSON is
+    // accepted.
+    let server = Server::start(|base| {
+        let mut answers = good(base);
+        let entry = answers["/emm10"].clone();
+        answers.insert("/emm10.json".to_owned(), entry.clone());
+        let page = typed("text/html", b"<!DOCTYPE html>".to_vec());
+        let json = Some(("application/activity+json", Box::new(entry)));
+        answers.insert("/emm10".to_owned(), crate::server::Answer { by_accept: json, ..page });
+        answers
+    });
+    let report = inspect(&server, "/emm10.json", |_| {});
+    assert!(report.findings.is_empty(), "{}", text(&report));
+}
+
+/// As the examples of EMM 0.1 are printed.
+#[test]
+fn misprints_of_the_draft_are_found() {
+    let patch = |content: &str| {
+        format!(
+            "{{\"@context\": \"https://ld4.github.io/entity_metadata_management/0.1/context.json\", \"type\": \"rdf_patch\",\n\
+             \"id\": \"https://e.example/cd11/instrument/1\", \"partOf\": {{\"type\": \"Create\", \"id\": \"https://e.example/cd11\"}},\n\
+             \"content\": {content}"
+        )
+    };
+    let rows = "A <https://e.example/cow_milk> <https://e.example/label> 'cow milk'@en.";
+    for (document, expected) in [
+        (patch(&format!("\"{rows}\"}}")), ["EMM01-4.2-strict"]),
+        (
+            patch(&format!(
+                "\"{}\"}}",
+                rows.replace("> <https://e.example/l", ">\n <https://e.example/l")
+            )),
+            ["AS-2-json"],
+        ),
+        (patch(&format!("\"{rows}\",\n}}")), ["AS-2-json"]),
+        (patch(&format!("\"{rows}\"")), ["AS-2-json"]),
+        (patch("\"A <https://e.example/cow_milk> milk .\"}"), ["EMM01-4.2-syntax"]),
+    ] {
+        let found = check_document("patch", document.as_bytes(), Mode::Lenient);
+        let rules: BTreeSet<_> = found.iter().map(|found| found.rule.id).collect();
+        assert_eq!(rules, BTreeSet::from(expected), "{document}\n{found:#?}");
+        let is_note = expected == ["EMM01-4.2-strict"];
+        assert_eq!(found.iter().all(|found| found.severity == Severity::Note), is_note);
+    }
+}
