@@ -57,13 +57,13 @@ impl Feeds<'_> {
         Ok((doc, facts, found))
     }
 
-    /// How the server delivers a document; `entry` is the Entry Point of a page.
+    /// How the server delivers a document; `topics` are those of the feed that it is a page of.
     pub(super) async fn delivery(
         &self,
         url: &str,
         doc: &Doc,
         facts: &ResponseFacts,
-        entry: Option<&str>,
+        topics: &[&str],
         found: &mut Findings,
     ) {
         let is_iiif = doc.profile == Profile::Iiif1;
@@ -91,11 +91,10 @@ impl Feeds<'_> {
             found.add(&r::GZIP, (0, 0), || format!("the server sent {bytes} bytes uncompressed"));
         }
         if !facts.hubs.is_empty() {
-            let own =
-                [Some(url), Some(&*facts.url), doc.part_of.as_deref(), doc.id.as_deref(), entry];
+            let own = [Some(url), Some(&*facts.url), doc.part_of.as_deref(), doc.id.as_deref()];
             let target = |link: &String| resolve(&facts.url, link).unwrap_or_default();
             match &facts.selves[..] {
-                [one] if own.contains(&Some(&target(one))) => {}
+                [one] if own.contains(&Some(&target(one))) || topics.contains(&&*target(one)) => {}
                 [one] => found.add(&r::FEED_SELF, (0, 0), || format!("`self` is {}", excerpt(one))),
                 all => {
                     let count = all.len();

@@ -60,7 +60,7 @@ impl Feeds<'_> {
             return Ok(());
         };
         if is_url(&url) && !matches!(doc.kind, Kind::RdfPatch) {
-            self.delivery(&url, &doc, &facts, None, &mut found).await;
+            self.delivery(&url, &doc, &facts, &[], &mut found).await;
         }
         self.keep(number, found);
         self.walked.nodes[number].outcome = Outcome::ChangeFeed(Box::new(ChangeFeed {
@@ -172,6 +172,9 @@ impl Feeds<'_> {
         walk: &mut Walk,
     ) -> Result<(), Failure> {
         let own = self.walked.nodes[number].url.clone();
+        // A feed may be a view of another one, which is the topic of both.
+        let topics: Vec<&str> =
+            [Some(&*own), entry.part_of.as_deref()].into_iter().flatten().collect();
         let (begin, end) =
             if backwards { (&entry.last, &entry.first) } else { (&entry.first, &entry.last) };
         if begin.is_none() && !entry.items.is_empty() {
@@ -211,7 +214,7 @@ impl Feeds<'_> {
             };
             walk.bytes += doc.bytes;
             if is_first {
-                self.delivery(&url, &doc, &facts, Some(&own), &mut found).await;
+                self.delivery(&url, &doc, &facts, &topics, &mut found).await;
             }
             // A page that was given has its findings already.
             if !self.walked.by_url.contains_key(&url) {

@@ -193,6 +193,30 @@ fn a_change_feed_is_shown_with_what_it_offers() {
 }
 
 #[test]
+fn a_view_of_a_feed_may_have_its_topic() {
+    let server = Server::start(|base| {
+        let whole =
+            "\"totalItems\":4,\"partOf\":[{\"id\":\"{B}/whole\",\"type\":\"OrderedCollection\"}]";
+        let topic = "<{B}/hub>; rel=hub, <{B}/whole>; rel=self";
+        let breaks = [
+            Break::Replace("/emm10", "\"totalItems\":4", whole),
+            Break::Header("/emm10", "Link", topic),
+            Break::Header("/emm10/page/1", "Link", topic),
+        ];
+        break_all(good(base), base, &breaks)
+    });
+    let report = inspect(&server, "/emm10", |_| {});
+    assert!(report.findings.is_empty(), "{}", text(&report));
+    let other = Server::start(|base| {
+        let topic = Break::Header("/emm10", "Link", "<{B}/hub>; rel=hub, <{B}/whole>; rel=self");
+        break_all(good(base), base, &[topic])
+    });
+    let report = inspect(&other, "/emm10", |_| {});
+    let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert_eq!(found, ["WS-4-self"], "{}", text(&report));
+}
+
+#[test]
 fn limits_end_the_walk_of_change_feeds() {
     let server = Server::start(good);
     let few = inspect(&server, "/emm10", |options| options.max_documents = 2);
