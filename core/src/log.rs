@@ -85,6 +85,13 @@ pub struct Head {
     pub importing: bool,
 }
 
+impl Head {
+    /// Whether the set has never had a resource, and is not about to get a base.
+    pub const fn is_new(&self) -> bool {
+        self.position.0 == 0 && self.resources == 0 && !self.importing
+    }
+}
+
 /// One resource of the base of a new set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {

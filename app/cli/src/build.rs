@@ -361,17 +361,19 @@ fn scan_set(
     args: &BuildArgs,
     cancel: &AtomicBool,
 ) -> Result<ScanReport> {
+    let head = log.head(id)?;
+    let importing = head.importing;
     let ingest = IngestOptions {
         digests: origin.digests,
         settle: SETTLE,
         links,
+        first: head.is_new(),
         ..IngestOptions::default()
     };
     let deletions =
         if args.confirm_deletions { Deletions::Confirmed } else { Deletions::default() };
     let options =
         ScanOptions { ingest, read_all: args.reread, deletions, ..ScanOptions::default() };
-    let importing = log.head(id)?.importing;
     let until = Instant::now() + PATIENCE;
     let mut recorded = 0;
     let mut report = loop {

@@ -4,7 +4,7 @@
 use crate::config::{Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig};
 use crate::stores::Stores;
 use abreast_contents::Contents;
-use abreast_core::{ChangeLog, NewSet, PageRule, SetId};
+use abreast_core::{Beginning, ChangeLog, NewSet, PageRule, SetId};
 use abreast_folder::Folder;
 use abreast_server::ServedSet;
 use abreast_source::archive::Archive;
@@ -120,7 +120,7 @@ impl SetOpener<'_> {
         let Opened { representations, watch, rdf, status, deposit, entities } = match &set.origin {
             Origin::Records => self.records(&set.slug, id)?,
             Origin::Rdf(origin) => self.rdf(origin, &set.slug, id)?,
-            Origin::Folder(folder) => self.folder(folder, id, &links, versions.is_some())?,
+            Origin::Folder(folder) => self.folder(folder, id, &links, &set)?,
         };
         let dumps = set.dumps.clone().map(|options| {
             let (slug, urls, representations) =
@@ -224,19 +224,20 @@ impl SetOpener<'_> {
         folder: &FolderOrigin,
         id: SetId,
         links: &Arc<Links>,
-        keeps_versions: bool,
+        set: &SetConfig,
     ) -> Result<Opened> {
         let opened = open_folder(folder)?;
         let mut options = WatchOptions::new(&folder.path);
         options.ingest.digests = folder.digests;
         options.ingest.links = Arc::clone(links);
-        if keeps_versions {
+        if set.versions.is_some() {
             options.ingest.contents = self.contents.cloned();
         }
         options.debounce = folder.debounce;
         options.at_once = !folder.wait_for_quiet;
         options.hold_deletions = folder.hold_deletions;
         options.confirm_deletions = self.confirm_deletions;
+        options.initial_changes = set.beginning == Beginning::Log;
         options.rescan = folder.rescan;
         options.reread = folder.reread;
         options.events = folder.events;

@@ -48,6 +48,8 @@ pub struct IngestOptions {
     pub writes: Arc<Writes>,
     /// The store for a copy of each new content, made before the change is recorded.
     pub contents: Option<Contents>,
+    /// Resources that are new in the set were there before it: its first ones.
+    pub first: bool,
 }
 
 impl Default for IngestOptions {
@@ -58,6 +60,7 @@ impl Default for IngestOptions {
             links: Arc::default(),
             writes: Arc::default(),
             contents: None,
+            first: false,
         }
     }
 }
@@ -272,9 +275,8 @@ pub(crate) fn ingest<R: Send>(
         drop(work_receiver);
         let recorded = Arc::new(Recorded::default());
         let progress = Arc::clone(&recorded);
-        let writes = &*options.writes;
         let recorder =
-            scope.spawn(move || record(log, set, importing, &done_receiver, &progress, writes));
+            scope.spawn(move || record(log, set, importing, &done_receiver, &progress, options));
         let ahead = (2 * (QUEUE + threads)) as u64;
         let mut sink = Sink {
             batch: Vec::with_capacity(BATCH),
@@ -439,7 +441,7 @@ impl Recordable {
         mut self,
         log: &dyn ChangeLog,
         set: SetId,
-        others: &Writes,
+        options: &IngestOptions,
         writes: u64,
         appends: &Appends,
         report: &mut IngestReport,
@@ -450,6 +452,7 @@ impl Recordable {
         if !appends.take_place() {
             return false;
         }
+        let others = &*options.writes;
         let last = others.lock();
         if last.is_busy() || others.count() > writes {
             let mut keep = |key: &String| {
@@ -462,7 +465,7 @@ impl Recordable {
             self.puts.retain(|put| keep(&put.key));
             self.gone.retain(|key| keep(key));
         }
-        appends.append(log, set, changes_of(self.puts, self.gone), self.kept);
+        appends.append(log, set, changes_of(self.puts, self.gone, options.first), self.kept);
         drop(last);
         true
     }
@@ -510,7 +513,7 @@ pub(crate) fn ingest_now<A: FnMut(&[u8]) -> bool>(
         let batch: Vec<_> = outcomes.by_ref().take(BATCH).collect();
         let ended = batch.is_empty();
         let batch = Recordable::of(batch, &mut report, &mut failure);
-        if ended || !batch.append(log, set, &options.writes, writes, &appends, &mut report) {
+        if ended || !batch.append(log, set, options, writes, &appends, &mut report) {
             break;
         }
     }
@@ -558,7 +561,7 @@ fn record(
     importing: bool,
     receiver: &Receiver<Batch<Outcome>>,
     recorded: &Recorded,
-    others: &Writes,
+    options: &IngestOptions,
 ) -> Result<IngestReport, LogError> {
     let _end = EndOnDrop(recorded);
     let mut report = IngestReport::default();
@@ -582,7 +585,7 @@ fn record(
                     log.import(set, std::mem::take(&mut imported))?;
                     held.clear();
                 }
-            } else if !batch.append(log, set, others, writes, &appends, &mut report) {
+            } else if !batch.append(log, set, options, writes, &appends, &mut report) {
                 break 'receiving;
             }
             if failure.is_some() {
@@ -603,11 +606,10 @@ fn record(
     Ok(report)
 }
 
-fn changes_of(puts: Vec<Imported>, gone: Vec<String>) -> Vec<Change> {
+fn changes_of(puts: Vec<Imported>, gone: Vec<String>, first: bool) -> Vec<Change> {
+    let put = if first { Change::add } else { Change::put };
     let mut changes: Vec<Change> = gone.into_iter().map(Change::delete).collect();
-    changes.extend(
-        puts.into_iter().map(|put| Change::put(put.key, put.state).with_witness(put.witness)),
-    );
+    changes.extend(puts.into_iter().map(|new| put(new.key, new.state).with_witness(new.witness)));
     changes
 }
 

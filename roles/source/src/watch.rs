@@ -38,6 +38,8 @@ pub struct WatchOptions {
     pub hold_deletions: Duration,
     /// The files that are missing at the start were removed on purpose.
     pub confirm_deletions: bool,
+    /// What a new set has at first is recorded as changes.
+    pub initial_changes: bool,
 }
 
 impl WatchOptions {
@@ -56,6 +58,7 @@ impl WatchOptions {
             filter: Arc::default(),
             hold_deletions: crate::guard::HOLD,
             confirm_deletions: false,
+            initial_changes: false,
         }
     }
 }

@@ -292,6 +292,8 @@ struct Round<'w> {
     hold: Option<Hold>,
     /// More is gone than can be noted: a scan has to find it.
     scan_soon: bool,
+    /// What is found now is what the set has at first.
+    is_first: bool,
 }
 
 impl<'w> Round<'w> {
@@ -315,6 +317,7 @@ impl<'w> Round<'w> {
             peak: Peak::new(Instant::now()),
             hold: None,
             scan_soon: false,
+            is_first: false,
         })
     }
 
@@ -415,10 +418,12 @@ impl<'w> Round<'w> {
 
     /// The scan at the start; for a new set it builds the base.
     fn first_scan(&mut self) -> Result<(), Ended> {
-        let Watching { log, set, .. } = self.watching;
-        let importing = log.head(*set)?.importing;
+        let Watching { log, set, options, .. } = self.watching;
+        let head = log.head(*set)?;
+        let importing = head.importing;
+        self.is_first = options.initial_changes && head.is_new();
         let mut report = self.full_scan(false)?;
-        if importing {
+        if importing || self.is_first {
             // Files written just now belong to the base as well, once they have come to rest.
             let until = Instant::now() + PATIENCE;
             let mut deferred = std::mem::take(&mut report.ingest.deferred);
@@ -429,7 +434,10 @@ impl<'w> Round<'w> {
             if self.watching.stopping() {
                 return Err(Ended::Stopped);
             }
-            log.complete_import(*set)?;
+            if importing {
+                log.complete_import(*set)?;
+            }
+            self.is_first = false;
             if report.gone > 0 {
                 // An earlier import was interrupted, and files of it are gone since.
                 deferred.extend(self.full_scan(false)?.ingest.deferred);
@@ -454,10 +462,9 @@ impl<'w> Round<'w> {
             writers: Some(&self.watching.writers),
             empty: Duration::ZERO,
         };
+        let ingest = IngestOptions { first: self.is_first, ..options.ingest.clone() };
         let mut report =
-            ingest_now(&**log, *set, &options.ingest, reading, writes, pass.work, || {
-                |_: &[u8]| false
-            })?;
+            ingest_now(&**log, *set, &ingest, reading, writes, pass.work, || |_: &[u8]| false)?;
         pass.report.add(report);
         report = pass.report;
         let deferred = std::mem::take(&mut report.deferred);
@@ -488,11 +495,11 @@ impl<'w> Round<'w> {
         let Watching { log, set, options, status, .. } = self.watching;
         status.set(WatchState::Scanning);
         let importing = log.head(*set)?.importing;
-        let (ingest, held, deletions) =
-            (options.ingest.clone(), self.pending.written(), self.deletions()?);
+        let (held, deletions) = (self.pending.written(), self.deletions()?);
+        let ingest = IngestOptions { first: self.is_first, ..options.ingest.clone() };
         let scan_options = ScanOptions { ingest, read_all, held, deletions };
         // The base is whole: nothing of it is left for later.
-        let aside = (!importing).then_some(&self.aside);
+        let aside = (!importing && !self.is_first).then_some(&self.aside);
         let reading = Reading {
             stop: &self.watching.stop,
             aside,

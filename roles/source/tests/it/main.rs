@@ -6,6 +6,7 @@ mod archive;
 mod csv;
 mod deletions;
 mod deposit;
+mod deprecation;
 mod dumps;
 mod emm;
 mod follow_links;

@@ -48,7 +48,7 @@ impl Place {
         replace(target, inputs.into_iter().map(Ok), Timestamp::from_micros(1))
     }
 
-    fn replace(&self, syntax: Syntax, text: &str) -> Result<RdfReport, RdfError> {
+    pub(crate) fn replace(&self, syntax: Syntax, text: &str) -> Result<RdfReport, RdfError> {
         self.read(vec![input(syntax, text)])
     }
 
@@ -80,7 +80,7 @@ impl Place {
     }
 }
 
-fn input(syntax: Syntax, text: &str) -> RdfInput {
+pub(crate) fn input(syntax: Syntax, text: &str) -> RdfInput {
     let bytes = RdfBytes::Stream(Box::new(std::io::Cursor::new(text.to_owned().into_bytes())));
     RdfInput { name: "input".into(), syntax, base: None, bytes }
 }
@@ -323,7 +323,7 @@ fn an_input_in_another_spelling_changes_nothing() {
 }
 
 impl Place {
-    fn apply(&self, deltas: Vec<Delta>, lenient: bool) -> Result<RdfReport, RdfError> {
+    pub(crate) fn apply(&self, deltas: Vec<Delta>, lenient: bool) -> Result<RdfReport, RdfError> {
         let target = RdfTarget {
             log: &*self.log,
             set: self.set,

@@ -2,10 +2,12 @@
 
 use crate::world::World;
 use abreast_core::filter::Filter;
+use abreast_core::{Kind, Position};
 use abreast_source::WatchState;
 use abreast_source::watch::{Watch, WatchOptions};
 use abreast_testkit::eventually;
 use std::io::Write as _;
+use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -363,5 +365,38 @@ fn a_copy_that_cannot_be_kept_is_a_failure_of_the_store() {
         _ => false,
     });
     assert!(world.keys().is_empty());
+    watch.stop();
+}
+
+#[test]
+fn what_a_set_has_at_first_is_added_to_its_log() {
+    let world = World::begun();
+    world.write("a", "1");
+    world.write("b/c", "1");
+    let kinds = || {
+        let mut kinds = Vec::new();
+        world
+            .log
+            .read(world.set, Position(0), &mut |record| {
+                kinds.push((record.kind, record.key.clone()));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        kinds.sort_by(|one, two| one.1.cmp(&two.1));
+        kinds
+    };
+    let initial = |options: &mut WatchOptions| options.initial_changes = true;
+    let watch = start_with(&world, initial);
+    let change = |kind, key: &str| (kind, key.to_owned());
+    // Also files that were written just now.
+    assert_eq!(kinds(), [change(Kind::Add, "a"), change(Kind::Add, "b/c")]);
+    world.write("new", "1");
+    eventually("a new file is recorded", || kinds().len() == 3);
+    assert_eq!(kinds()[2], change(Kind::Create, "new"));
+    watch.stop();
+    world.write("newer", "1");
+    let watch = start_with(&world, initial);
+    eventually("a file is found at the start", || kinds().len() == 4);
+    assert_eq!(kinds()[3], change(Kind::Create, "newer"));
     watch.stop();
 }

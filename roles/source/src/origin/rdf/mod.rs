@@ -12,6 +12,7 @@
 
 pub(super) mod comparison;
 mod delta;
+mod deprecation;
 mod description;
 mod keyed_hash;
 pub(super) mod plan;

@@ -1,6 +1,7 @@
 //! Records a plan: descriptions are kept and durable before the log names them.
 
-use super::plan::{Plan, Step};
+use super::deprecation::{deprecate, deprecation};
+use super::plan::{Plan, PlanWriter, Step};
 use super::{MEDIA_TYPE, RdfError, RdfTarget};
 use crate::DigestPolicy;
 use crate::appends::{AppendCounts, Appends};
@@ -63,8 +64,31 @@ struct Batch {
     bytes: usize,
 }
 
+impl Batch {
+    /// Keeps the description of an entity; returns its state.
+    fn keep(
+        &mut self,
+        target: RdfTarget<'_>,
+        iri: &str,
+        lines: &[u8],
+        modified: Timestamp,
+    ) -> Result<State, RdfError> {
+        let kept = target.contents.put_bytes(lines)?;
+        let description = target.options.descriptions.summary(iri, lines);
+        let mut state = state_of(iri, lines, target.options.digests, description, modified);
+        state.content = Some(kept.id());
+        self.bytes += lines.len();
+        self.kept.push(kept);
+        Ok(state)
+    }
+
+    fn is_full(&self) -> bool {
+        self.changes.len() + self.refreshed.len() >= BATCH || self.bytes >= BATCH_BYTES
+    }
+}
+
 /// Records a plan. What is recorded when it fails is right; the rest is found by the next
-/// comparison.
+/// comparison. Deprecated entities come last, after those that replace them.
 ///
 /// # Errors
 /// The log or the contents fail.
@@ -78,18 +102,17 @@ pub(in crate::origin) fn record(
     }
     let first = target.log.head(target.set)?.position.0 == 0;
     let (appends, mut batch) = (Appends::default(), Batch::default());
-    while let Some(planned) = plan.read()? {
+    let mut deprecated = PlanWriter::new(&target.options.sort.temporary)?;
+    let mut is_open = true;
+    while is_open && let Some(planned) = plan.read()? {
         match planned.step {
             Step::Delete => batch.changes.push(Change::delete(planned.iri)),
             Step::Refresh(witness) => batch.refreshed.push((planned.iri, witness)),
+            Step::Put { lines, witness } if deprecation(&planned.iri, &lines).is_some() => {
+                deprecated.put(&planned.iri, &lines, &witness)?;
+            }
             Step::Put { lines, witness } => {
-                let kept = target.contents.put_bytes(&lines)?;
-                let description = target.options.descriptions.summary(&planned.iri, &lines);
-                let mut state =
-                    state_of(&planned.iri, &lines, target.options.digests, description, modified);
-                state.content = Some(kept.id());
-                batch.bytes += lines.len();
-                batch.kept.push(kept);
+                let state = batch.keep(target, &planned.iri, &lines, modified)?;
                 // What a set begins with was known before.
                 let action = if first {
                     Action::Add { state, witness }
@@ -99,12 +122,20 @@ pub(in crate::origin) fn record(
                 batch.changes.push(Change::new(planned.iri, action));
             }
         }
-        let full = batch.changes.len() + batch.refreshed.len() >= BATCH;
-        if (full || batch.bytes >= BATCH_BYTES) && !flush(target, &appends, &mut batch)? {
-            break;
-        }
+        is_open = !batch.is_full() || flush(target, &appends, &mut batch)?;
     }
-    flush(target, &appends, &mut batch)?;
+    let mut plan = deprecated.finish()?;
+    while is_open && let Some(planned) = plan.read()? {
+        let (iri, Step::Put { lines, witness }) = (planned.iri, planned.step) else { continue };
+        let Some(stated) = deprecation(&iri, &lines) else { continue };
+        let is_known = target.log.resource(target.set, &iri)?.is_some();
+        let state = batch.keep(target, &iri, &lines, modified)?;
+        deprecate(iri, (state, witness), stated, (is_known, first), &mut batch.changes);
+        is_open = !batch.is_full() || flush(target, &appends, &mut batch)?;
+    }
+    if is_open {
+        flush(target, &appends, &mut batch)?;
+    }
     Ok(appends.finish()?)
 }
 

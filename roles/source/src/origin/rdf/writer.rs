@@ -1,5 +1,6 @@
 //! Records the description of one entity, or imports many.
 
+use super::deprecation::{deprecate, deprecation};
 use super::record::state_of;
 use super::{Delta, RdfError, RdfInput, RdfOptions, RdfReport, RdfTarget, apply, replace};
 use abreast_contents::Contents;
@@ -135,6 +136,8 @@ impl EntityWriter {
     ) -> Result<(), RdfError> {
         let changing = self.change()?;
         let (mut changes, mut kept, mut unchanged) = (Vec::new(), Vec::new(), 0);
+        // After the entities that replace them.
+        let mut deprecated = Vec::new();
         for (iri, lines) in entities {
             let known = self.log.resource(self.set, &iri)?;
             let Some(lines) = lines else {
@@ -146,6 +149,7 @@ impl EntityWriter {
                 continue;
             };
             let id = abreast_contents::address_of(&lines);
+            let is_known = known.is_some();
             if known.is_some_and(|known| known.state.content == Some(id)) {
                 unchanged += 1;
                 continue;
@@ -156,8 +160,15 @@ impl EntityWriter {
                 state_of(&iri, &lines, self.options.digests, description, SystemClock.now());
             state.content = Some(content.id());
             kept.push(content);
-            changes.push(Change::put(iri, state));
+            match deprecation(&iri, &lines) {
+                Some(stated) => {
+                    let witnessed = (state, Vec::new());
+                    deprecate(iri, witnessed, stated, (is_known, false), &mut deprecated);
+                }
+                None => changes.push(Change::put(iri, state)),
+            }
         }
+        changes.append(&mut deprecated);
         if changes.is_empty() {
             let head = self.log.head(self.set)?.position;
             done(Ok(Appended { head, recorded: 0, unchanged }));
