@@ -122,6 +122,27 @@ fn a_short_list_needs_no_full_download() {
 }
 
 #[test]
+fn entities_that_are_not_found_at_their_iris_come_from_the_feed() {
+    for download in [true, false] {
+        let (source, mut copy) = world(Habits::default());
+        if download {
+            source.make_download();
+        }
+        source.answer_first(|target, _| {
+            (target.starts_with("/id/") && !target.contains(".nt")).then(|| Answer::status(404))
+        });
+        limit(&mut copy, &source, &[1, 2], 0);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+        assert_eq!(values(&copy), expected(&[(1, "first"), (2, "first")]));
+        source.put(2, "second");
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_eq!(values(&copy), expected(&[(1, "first"), (2, "second")]));
+        assert_eq!(copy.audit(false).exit_code, 0);
+    }
+}
+
+#[test]
 fn a_uri_that_leaves_the_list_is_kept_or_deleted_as_asked() {
     for others in [0, 2_000] {
         let (source, mut copy) = world(Habits::default());

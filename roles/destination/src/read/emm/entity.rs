@@ -8,7 +8,7 @@ use abreast_webtypes::{Digests, Timestamp};
 use std::sync::LazyLock;
 
 /// What an entity is asked for in, where its feed names no representation.
-const ACCEPT: &str = "application/n-triples, text/turtle;q=0.9, application/rdf+xml;q=0.8, \
+pub(super) const ACCEPT: &str = "application/n-triples, text/turtle;q=0.9, application/rdf+xml;q=0.8, \
                       application/ld+json;q=0.7";
 
 /// Types of objects that are files and no entities, as Activity Streams and IIIF name them.

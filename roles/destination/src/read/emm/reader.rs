@@ -334,7 +334,9 @@ impl Reader for Emm {
         if let Some(list) = &options.uris {
             each_wanted(options, &self.entry.url, list, false, &mut |listed| to.listed(listed))?;
         }
-        if let Some(whole) = whole.as_ref().filter(|_| self.short_list(options).is_none()) {
+        if let Some(whole) = &whole
+            && self.short_list(requests, options)?.is_none()
+        {
             each_described(requests, whole, &mut |listed| to.listed(listed))?;
         }
         let since = whole.and_then(|whole| whole.updated);
@@ -365,7 +367,7 @@ impl Reader for Emm {
             run.report.notice("gap", &self.entry.url, &message);
             known = None;
         }
-        if let Some(list) = self.short_list(options) {
+        if let Some(list) = self.short_list(run.requests, options)? {
             known = known.filter(|_| !options.baseline);
             if known.is_none() {
                 keep_time(run.planner.mirror, NEWEST, None)?;

@@ -1,7 +1,7 @@
 //! Lists of URIs: the entities that a user wants are fetched by their IRIs, whether the feed has a
 //! change of them or not.
 
-use super::entity::{by_iri, each_change};
+use super::entity::{ACCEPT, by_iri, each_change};
 use super::reader::Emm;
 use super::walk::{Way, way};
 use crate::admit::Admission;
@@ -13,10 +13,15 @@ use crate::plan::changes::Seen;
 use crate::plan::comparison::widen;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
+use crate::read::pieces::{Answered, Pieces, read_pieces};
+use crate::requests::Requests;
 use crate::uri_list::UriList;
+use abreast_emm::Action;
 use abreast_store::mirror::{Mirror, Pending, Task};
 use abreast_webtypes::Timestamp;
 
+/// Entities of the feed of which one has to be found at its IRI.
+const PROBES_MAX: usize = 3;
 /// The list of URIs whose entities were planned, as its text.
 const PLANNED: &str = "emm-uris";
 
@@ -36,11 +41,34 @@ fn admission(options: &SyncOptions, url: &str) -> Admission {
 }
 
 impl Emm {
-    /// The list of URIs, if each is fetched by itself: it is short, and all of them may be asked for.
-    pub(super) fn short_list<'o>(&self, options: &'o SyncOptions) -> Option<&'o UriList> {
-        let list = options.uris.as_deref()?;
+    /// The list of URIs, if each is fetched by itself: it is short, all of them may be asked for, and
+    /// the entities of the feed are found at their IRIs.
+    pub(super) fn short_list<'o>(
+        &self,
+        requests: &Requests<'_>,
+        options: &'o SyncOptions,
+    ) -> Result<Option<&'o UriList>, Error> {
         let mut admission = admission(options, &self.entry.url);
-        list.short()?.iter().all(|uri| admission.check(uri).is_ok()).then_some(list)
+        let mut is_admitted = |uri: &str| admission.check(uri).is_ok();
+        let list = options.uris.as_deref();
+        let Some(list) = list
+            .filter(|list| list.short().is_some_and(|all| all.iter().all(|uri| is_admitted(uri))))
+        else {
+            return Ok(None);
+        };
+        let (way, _) = way(requests, options, &self.entry)?;
+        let mut has_failed = false;
+        let items = way.begin().document.items.iter();
+        let there = items.filter(|item| matches!(item.action, Action::Put | Action::Deprecate));
+        let objects = there.flat_map(|item| &item.objects).filter(|object| is_admitted(&object.id));
+        for object in objects.take(PROBES_MAX) {
+            requests.check_cancelled()?;
+            if read_pieces(requests, &object.id, ACCEPT, u64::MAX, &mut Probe).is_ok() {
+                return Ok(Some(list));
+            }
+            has_failed = true;
+        }
+        Ok((!has_failed).then_some(list))
     }
 
     /// Plans to fetch the entities of a short list, and what changed: since then, or if that is not
@@ -117,6 +145,23 @@ impl Emm {
         run.planner.selection.keep(mirror)?;
         run.keep_common(&mut seen)?;
         Ok(mirror.set_meta(PLANNED, Some(list.text()))?)
+    }
+}
+
+/// Takes no more than the begin of an answer.
+struct Probe;
+
+impl Pieces for Probe {
+    fn begin(&mut self, _: &Answered) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn piece(&mut self, _: &[u8]) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        Ok(())
     }
 }
 
