@@ -37,6 +37,7 @@ use history::History;
 pub(crate) struct ChangeFeed {
     pub(crate) name: String,
     pub(crate) is_source: bool,
+    pub(crate) is_entry_point: bool,
     pub(crate) is_read: bool,
     pub(crate) entries: u64,
     pub(crate) bytes: u64,

@@ -66,19 +66,28 @@ impl Feeds<'_> {
         self.walked.nodes[number].outcome = Outcome::ChangeFeed(Box::new(ChangeFeed {
             name: doc.name(),
             is_source: doc.kind != Kind::Other,
+            is_entry_point: doc.kind == Kind::EntryPoint,
             is_read: true,
             entries: doc.items.len() as u64,
             bytes: doc.bytes,
             children: Vec::new(),
             facts: facts_of(&doc, &facts),
         }));
-        self.walked.nodes[number].millis = begun.elapsed().as_millis() as u64;
+        let node = &mut self.walked.nodes[number];
+        node.millis = begun.elapsed().as_millis() as u64;
+        node.level = u32::from(doc.kind != Kind::EntryPoint);
         if is_url(&url) && self.samples() {
             self.served(number, &url, &facts.url, &doc).await?;
         }
         match doc.kind {
             Kind::EntryPoint if self.walks(number) => self.walk_pages(number, doc, &facts).await,
-            Kind::Page if self.options.walk && is_url(&url) && doc.part_of.is_some() => {
+            // What `partOf` of a page leads to is no page itself.
+            Kind::Page
+                if self.options.walk
+                    && is_url(&url)
+                    && doc.part_of.is_some()
+                    && self.walked.nodes[number].found_by == FoundBy::Start =>
+            {
                 self.above(number, &doc).await
             }
             _ => {
@@ -92,7 +101,6 @@ impl Feeds<'_> {
 
     /// Walks the feed of a page that was given.
     async fn above(&mut self, number: usize, page: &Doc) -> Result<(), Failure> {
-        self.walked.nodes[number].level = 1;
         let Some(whole) = &page.part_of else { return Ok(()) };
         let Some(entry) = self.child((number, 0), whole, FoundBy::Up) else { return Ok(()) };
         // The Entry Point is above its page.
@@ -100,10 +108,17 @@ impl Feeds<'_> {
         if let Outcome::ChangeFeed(feed) = &mut self.walked.nodes[number].outcome {
             feed.children.clear();
         }
-        self.walked.nodes[entry].level = 0;
         Box::pin(self.changes(entry)).await?;
         match &mut self.walked.nodes[entry].outcome {
-            Outcome::ChangeFeed(feed) => feed.children.push(own),
+            Outcome::ChangeFeed(feed) => {
+                feed.children.push(own);
+                if !feed.is_entry_point {
+                    let name = feed.name.clone();
+                    let message =
+                        || format!("`partOf` {} is of another kind: {name}", excerpt(whole));
+                    self.add(number, &r::CF_KIND, 0, message);
+                }
+            }
             Outcome::Failed(message) => {
                 let message = format!("`partOf` {}: {message}", excerpt(whole));
                 self.add(number, &r::CF_REACHABLE, 0, || message);

@@ -193,6 +193,29 @@ fn a_change_feed_is_shown_with_what_it_offers() {
 }
 
 #[test]
+fn pages_that_are_part_of_pages_are_not_followed() {
+    let server = Server::start(|base| {
+        let mut answers = good(base);
+        for number in 0..100 {
+            let part = format!("\"partOf\":{{\"id\":\"{base}/emm10/up/{}\"", number + 1);
+            let own = format!("\"id\":\"{base}/emm10/up/{number}\",\"next\"");
+            let body = page(base, "emm10", 1).to_string();
+            let body = body.replace(&format!("\"partOf\":{{\"id\":\"{base}/emm10\""), &part);
+            let body = body.replace(&format!("\"id\":\"{base}/emm10/page/1\",\"next\""), &own);
+            let mut answer = answers["/emm10/page/1"].clone();
+            answer.body = body.into_bytes();
+            answer.headers.remove("Link");
+            answers.insert(format!("/emm10/up/{number}"), answer);
+        }
+        answers
+    });
+    let report = inspect(&server, "/emm10/up/0", |_| {});
+    let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert_eq!(found, ["EMM-3-kind"], "{}", text(&report));
+    assert_eq!(report.read(), 2);
+}
+
+#[test]
 fn a_view_of_a_feed_may_have_its_topic() {
     let server = Server::start(|base| {
         let whole =
@@ -230,6 +253,8 @@ fn limits_end_the_walk_of_change_feeds() {
         let alone = inspect(&server, "/emm10", more);
         assert_eq!((alone.read(), alone.entries()), (1, 0), "{}", text(&alone));
     }
+    let pages = inspect(&server, "/emm10", |options| options.depth = 1);
+    assert_eq!((pages.entries(), pages.documents[0].level), (4, 0), "{}", text(&pages));
     let elsewhere = Server::start(|base| {
         let breaks = [Break::Replace("/emm10", "{B}/emm10/page/1", "http://127.0.0.2:1/page/1")];
         break_all(good(base), base, &breaks)
