@@ -321,19 +321,23 @@ fn labels_of_a_set_are_kept_in_a_table() {
 
 #[test]
 fn a_busy_source_is_followed_without_requests_of_entities() {
-    const ENTITIES: u64 = 200;
-    const VERSIONS: u64 = 20;
-    let text = |version: u64| -> String {
+    const FILES: u64 = 10;
+    const ENTITIES: u64 = 20;
+    const VERSIONS: u64 = 50;
+    let text = |file: u64, version: u64| -> String {
         let entity = |number: u64| {
             format!(
-                "<http://id.example/{number}> <http://ns.example/value> \"{version} of {number}\" ; \
+                "<http://id.example/{file}-{number}> <http://ns.example/value> \"{version} of {number}\" ; \
                  <http://ns.example/part> [ <http://ns.example/of> {version} ] .\n"
             )
         };
         (0..ENTITIES).map(entity).collect()
     };
     let place = Place::new();
-    place.write("one.ttl", &text(0));
+    let write = |version: u64| {
+        place.write(&format!("{}.ttl", version % FILES), &text(version % FILES, version))
+    };
+    (0..FILES).for_each(write);
     let source = serve(&place, 0, PATCHES);
     let feed = format!("{}{PATCHES}", source.url());
     let copy = place.path("copy");
@@ -350,9 +354,9 @@ fn a_busy_source_is_followed_without_requests_of_entities() {
     let (mut runs, mut patched) = (0, 0);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            for version in 1..=VERSIONS {
-                place.write("one.ttl", &text(version));
-                std::thread::sleep(Duration::from_millis(250));
+            for version in FILES..VERSIONS {
+                write(version);
+                std::thread::sleep(Duration::from_millis(100));
             }
         });
         while !writer.is_finished() {
@@ -361,7 +365,9 @@ fn a_busy_source_is_followed_without_requests_of_entities() {
             (runs, patched) = (runs + 1, patched + new);
         }
     });
-    let expected = descriptions(Syntax::Turtle, &text(VERSIONS));
+    let last: String =
+        (VERSIONS - FILES..VERSIONS).map(|version| text(version % FILES, version)).collect();
+    let expected = descriptions(Syntax::Turtle, &last);
     eventually("the copy has the last version", || {
         let (requests, new) = ran();
         assert!(requests < 20, "{requests}");
@@ -369,5 +375,5 @@ fn a_busy_source_is_followed_without_requests_of_entities() {
         copied(&copy) == expected
     });
     eprintln!("{patched} resources were patched in {runs} runs");
-    assert!(patched >= ENTITIES, "{patched}");
+    assert!(patched >= FILES * ENTITIES, "{patched}");
 }

@@ -334,6 +334,33 @@ fn patches_continue_a_full_download() {
 }
 
 #[test]
+fn pages_that_move_while_they_are_read_have_each_patch_once() {
+    let habits = Habits { newest_first: true, page: 2, ..Habits::default() };
+    let patching = Patching::with_numbers(habits, 10);
+    patching.put(9, "second");
+    // At the third page, an entity of the last page is changed: all before it move.
+    let before = patching.source.data().entities[&0].clone();
+    patching.put(0, "meanwhile");
+    let (change, after) = {
+        let mut data = patching.source.data();
+        (data.changes.pop().unwrap(), data.entities.insert(0, before).unwrap())
+    };
+    let other = patching.source.clone();
+    patching.source.answer_first(move |target, number| {
+        if target == "/feed/3" && number == 0 {
+            let mut data = other.data();
+            data.entities.insert(0, after.clone());
+            data.changes.push(change.clone());
+        }
+        None
+    });
+    let copy = in_nquads(&patching);
+    let ran = synced(&copy, &patching);
+    assert_eq!((ran.summary().patched, patching.asked()), (10, Vec::new()));
+    assert!(!ran.has("rdf.patch"), "{:?}", ran.reported);
+}
+
+#[test]
 fn a_deprecated_entity_is_reported_with_its_replacement() {
     let patching = Patching::with_numbers(Habits::default(), 4);
     let mut copy = in_nquads(&patching);

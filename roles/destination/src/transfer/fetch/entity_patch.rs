@@ -64,8 +64,15 @@ impl Fetcher {
             }
             Ok(Made { lines, .. }) => {
                 self.storer.bytes = lines;
-                self.storer.rules.patches.lock().patched += 1;
-                Some(self.store(task, listed, self.lines(listed, Facts::default()), true).await)
+                let part = self.lines(listed, Facts::default());
+                let stored = self.store(task, listed, part, true).await;
+                let is_new = |fetched: &Fetched| {
+                    matches!(fetched, Fetched::Held(_) | Fetched::Done(Outcome::Stored { .. }))
+                };
+                if stored.as_ref().is_ok_and(is_new) {
+                    self.storer.rules.patches.lock().patched += 1;
+                }
+                Some(stored)
             }
             Err(why) => {
                 self.storer.rules.patches.note_fetched(&task.pending.uri, &why);
