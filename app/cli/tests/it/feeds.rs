@@ -356,7 +356,9 @@ fn a_busy_source_is_followed_without_requests_of_entities() {
         let writer = scope.spawn(|| {
             for version in FILES..VERSIONS {
                 write(version);
-                std::thread::sleep(Duration::from_millis(100));
+                // A folder is read when it was left alone for a while.
+                let pause = if version % FILES == 0 { 1_500 } else { 20 };
+                std::thread::sleep(Duration::from_millis(pause));
             }
         });
         while !writer.is_finished() {
