@@ -10,8 +10,7 @@ use crate::samples::{Samples, number};
 use crate::settings::Settings;
 use crate::thesaurus::{self, STATEMENTS};
 use abreast_core::{
-    Beginning, Change, ChangeLog, ContentId, Description, NewSet, Position, SetId, State,
-    SystemClock, append,
+    Beginning, Change, ChangeLog, Description, NewSet, Position, SetId, State, SystemClock, append,
 };
 use abreast_store::SqliteLog;
 use abreast_webtypes::{Digests, Timestamp};
@@ -195,7 +194,7 @@ fn since(settings: &Settings, program: &Path, length: u64) -> Result<f64> {
     Ok(found.median())
 }
 
-/// A log with that many changes; made once.
+/// A log with that many changes, without the contents: made once.
 pub(super) fn generated(path: &Path, length: u64) -> Result<(SqliteLog, SetId)> {
     let log = SqliteLog::open(path, Arc::new(SystemClock))?;
     let new = NewSet { slug: "data".into(), beginning: Beginning::Log, ..NewSet::default() };
@@ -220,14 +219,11 @@ fn change(number: u64, length: u64) -> Change {
     // table, which takes many times as long.
     let is_asked_for = number + BATCH >= length;
     let entity = if is_asked_for { number * 7_919 % entities } else { number % entities };
-    let mut content = [0; 32];
-    content[..8].copy_from_slice(&number.to_le_bytes());
     let state = State {
         modified: Timestamp::from_seconds(1_700_000_000 + number as i64),
         length: Some(1_300),
         media_type: Some("application/n-triples".into()),
         digests: Digests::default(),
-        content: Some(ContentId(content)),
         description: Some(Box::new(Description {
             types: vec!["http://www.w3.org/2004/02/skos/core#Concept".into()],
             label: Some(format!("Heading {number}")),

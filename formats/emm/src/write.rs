@@ -388,6 +388,8 @@ struct Time(Timestamp);
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
+        let mut text = Vec::with_capacity(32);
+        self.0.write_to(&mut text);
+        serializer.serialize_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }

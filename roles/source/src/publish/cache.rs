@@ -15,7 +15,6 @@ use abreast_websub::topic_links;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
-use md5::{Digest as _, Md5};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -463,15 +462,15 @@ impl Slots {
 /// The entity tag: equal tags mean equal bytes. It is made of the version, or of the content where
 /// only the configuration decides it.
 struct TagHash {
-    hash: Md5,
+    hash: blake3::Hasher,
     version: Option<[u64; 2]>,
     begun: bool,
 }
 
 impl TagHash {
     fn new(path: &str, version: &Version) -> Self {
-        let mut hash = Md5::new();
-        hash.update(path);
+        let mut hash = blake3::Hasher::new();
+        hash.update(path.as_bytes());
         Self { hash, version: (!version.immutable).then_some(version.of), begun: false }
     }
 
@@ -484,9 +483,9 @@ impl TagHash {
     /// determines the rest.
     fn update(&mut self, bytes: &[u8]) {
         match self.version {
-            None => self.hash.update(bytes),
+            None => drop(self.hash.update(bytes)),
             Some(version) if !self.begun => {
-                self.hash.update(format!("{version:?}"));
+                self.hash.update(format!("{version:?}").as_bytes());
                 self.hash.update(&bytes[..bytes.len().min(1024)]);
             }
             Some(_) => {}
@@ -496,7 +495,7 @@ impl TagHash {
 
     fn finish(self) -> String {
         let mut tag = String::with_capacity(24);
-        for byte in &self.hash.finalize()[..12] {
+        for byte in &self.hash.finalize().as_bytes()[..12] {
             let _ = write!(tag, "{byte:02x}");
         }
         tag

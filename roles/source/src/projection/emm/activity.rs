@@ -5,6 +5,7 @@ use crate::Naming;
 use abreast_core::{ChangeRecord, Kind};
 use abreast_emm::{Activity, ActivityType, Instrument, LinkTo, Object, PageWriter, Profile};
 use abreast_rdf::Syntax;
+use std::fmt::Write as _;
 
 /// The type of an entity about which none is stated.
 const RESOURCE: &str = "http://www.w3.org/2000/01/rdf-schema#Resource";
@@ -24,6 +25,7 @@ pub(super) struct Activities<'f> {
     instrument: String,
     summary: String,
     object: String,
+    address: String,
     links: Vec<LinkTo>,
 }
 
@@ -38,6 +40,7 @@ impl<'f> Activities<'f> {
             instrument: String::new(),
             summary: String::new(),
             object: String::new(),
+            address: String::new(),
             links: Vec::new(),
         }
     }
@@ -72,7 +75,7 @@ impl<'f> Activities<'f> {
         };
         self.id.clear();
         self.id.push_str(&self.base);
-        self.id.push_str(&record.position.to_string());
+        let _ = write!(self.id, "{}", record.position);
         let is_entity = self.naming.names_entities();
         if is_entity {
             self.object.clone_from(&record.key);
@@ -128,17 +131,18 @@ impl<'f> Activities<'f> {
 
     /// Links to the description at its address here, which is not the IRI of the entity.
     fn address_links(&mut self, record: &ChangeRecord) {
-        self.links.clear();
         if record.state.is_none() {
+            self.links.clear();
             return;
         }
-        let mut address = String::new();
-        self.naming.write_uri(&record.key, &mut address);
-        self.links.extend(SYNTAXES.into_iter().map(|syntax| LinkTo {
-            href: format!("{address}?syntax={}", syntax.extension()),
-            media_type: syntax.media_type(),
-            ..LinkTo::default()
-        }));
+        self.naming.write_uri(&record.key, &mut self.address);
+        self.links.resize_with(SYNTAXES.len(), LinkTo::default);
+        for (link, syntax) in self.links.iter_mut().zip(SYNTAXES) {
+            link.href.clone_from(&self.address);
+            link.href.push_str("?syntax=");
+            link.href.push_str(syntax.extension());
+            link.media_type = syntax.media_type();
+        }
     }
 
     /// The type of a file, in the terms of Activity Streams.

@@ -7,7 +7,7 @@ use super::paths::{Feed, FeedPath, View};
 use crate::projection::sdshare::newest_snapshot;
 use crate::projection::{HeadReader, LogState, Output, Rendered, ResolvedDocument, Version};
 use crate::publish::{PublishError, PublishedSet, Publisher};
-use abreast_core::{ChangeLog, ChangeRecord, Position};
+use abreast_core::{ChangeLog, Position};
 use abreast_emm::{
     EntryPoint, LinkTo, Page, PageWriter, Profile, write_activity, write_entry_point,
 };
@@ -208,42 +208,49 @@ fn page(
     output: &mut dyn Output,
 ) -> Result<Vec<u8>, PublishError> {
     output.expect(feed.per_page * ACTIVITY_BYTES);
-    let mut changes = pages.changes(number)?;
     let (earlier, later) = (pages.earlier(number)?, pages.later(number)?);
     let is_last = later.is_none() && (number == feed.page_of(pages.head().position) || number == 1);
-    if changes.is_empty() && !is_last && feed.view == View::History {
+    let [mut prev, mut next] = [earlier, later].map(|page| page.map(|page| feed.page(page)));
+    if feed.view == View::Newest {
+        std::mem::swap(&mut prev, &mut next);
+    }
+    let (after, last) = pages.bounds(number);
+    let mut writer = begin(feed, &feed.page(number), [prev, next]);
+    let mut activities = Activities::new(feed);
+    match feed.view {
+        View::History | View::Latest | View::Type(_) => {
+            pages.each(after, last, &mut |change| {
+                activities.write(&mut writer, change, None);
+                output.drain(writer.bytes());
+            })?;
+        }
+        View::Newest | View::Labels | View::Patches => {
+            let mut changes = pages.range(after, last)?;
+            if feed.view == View::Newest {
+                changes.reverse();
+            }
+            let blank_nodes = PatchBlankNodes::Skolem(skolem_base(feed.set));
+            for change in &changes {
+                let patch = match feed.view {
+                    View::Patches => pages.patch(change, blank_nodes)?,
+                    _ => None,
+                };
+                activities.write(&mut writer, change, patch.as_deref());
+                output.drain(writer.bytes());
+            }
+        }
+    }
+    if writer.items() == 0 && !is_last && feed.view == View::History {
         // The positions of a gap.
         return Err(PublishError::NotFound);
     }
-    let [mut prev, mut next] = [earlier, later].map(|page| page.map(|page| feed.page(page)));
-    if feed.view == View::Newest {
-        changes.reverse();
-        std::mem::swap(&mut prev, &mut next);
-    }
-    write(feed, pages, &changes, &feed.page(number), [prev, next], output)
+    Ok(writer.finish())
 }
 
-fn write(
-    feed: &Feed<'_>,
-    pages: &Pages<'_, '_>,
-    changes: &[ChangeRecord],
-    id: &str,
-    [prev, next]: [Option<String>; 2],
-    output: &mut dyn Output,
-) -> Result<Vec<u8>, PublishError> {
+fn begin(feed: &Feed<'_>, id: &str, [prev, next]: [Option<String>; 2]) -> PageWriter {
     let url = feed.url();
     let page = Page { id, part_of: &url, prev: prev.as_deref(), next: next.as_deref() };
-    let mut writer = PageWriter::new(feed.profile, &page);
-    let mut activities = Activities::new(feed);
-    for change in changes {
-        let patch = match feed.view {
-            View::Patches => pages.patch(change, PatchBlankNodes::Skolem(skolem_base(feed.set)))?,
-            _ => None,
-        };
-        activities.write(&mut writer, change, patch.as_deref());
-        output.drain(writer.bytes());
-    }
-    Ok(writer.finish())
+    PageWriter::new(feed.profile, &page)
 }
 
 /// The notification of a range of the log: a Change Set with these changes, under the address of
@@ -255,7 +262,8 @@ pub(super) fn notification(
     last: Position,
 ) -> Result<Vec<u8>, PublishError> {
     let pages = Pages::new(feed, &**publisher.log())?;
-    let changes = pages.range(after, last)?;
-    let id = feed.page(feed.page_of(last));
-    write(feed, &pages, &changes, &id, [None, None], &mut crate::projection::Whole)
+    let mut writer = begin(feed, &feed.page(feed.page_of(last)), [None, None]);
+    let mut activities = Activities::new(feed);
+    pages.each(after, last, &mut |change| activities.write(&mut writer, change, None))?;
+    Ok(writer.finish())
 }

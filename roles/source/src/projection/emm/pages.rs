@@ -115,13 +115,10 @@ impl<'f, 'p> Pages<'f, 'p> {
         found.map_or_else(|| self.ends().map(|(_, last)| last), Ok)
     }
 
-    /// The changes on a page, the oldest first.
-    pub(super) fn changes(&self, page: u64) -> Result<Vec<ChangeRecord>, PublishError> {
-        let (start, end) = (
-            Position((page - 1) * self.feed.per_page).max(self.begin),
-            Position(page * self.feed.per_page),
-        );
-        self.range(start, end)
+    /// The positions of a page: behind the first, up to the second.
+    pub(super) fn bounds(&self, page: u64) -> (Position, Position) {
+        let start = Position((page - 1) * self.feed.per_page).max(self.begin);
+        (start, Position(page * self.feed.per_page))
     }
 
     /// The changes behind a position up to another.
@@ -131,20 +128,7 @@ impl<'f, 'p> Pages<'f, 'p> {
         last: Position,
     ) -> Result<Vec<ChangeRecord>, PublishError> {
         let mut changes = Vec::new();
-        let mut visit = |record: &ChangeRecord| {
-            if record.position > last {
-                return ControlFlow::Break(());
-            }
-            if self.is_of_type(record) {
-                changes.push(record.clone());
-            }
-            ControlFlow::Continue(())
-        };
-        if self.feed.view == View::Latest {
-            self.log.latest(self.feed.set.id, after, &mut visit)?;
-        } else {
-            self.log.read(self.feed.set.id, after, &mut visit)?;
-        }
+        self.each(after, last, &mut |record| changes.push(record.clone()))?;
         if self.feed.view == View::Labels {
             let mut failed = None;
             changes.retain(|record| match self.changes_labels(record) {
@@ -159,6 +143,30 @@ impl<'f, 'p> Pages<'f, 'p> {
             }
         }
         Ok(changes)
+    }
+
+    /// Visits the changes behind a position up to another; in a feed of labels others too.
+    pub(super) fn each(
+        &self,
+        after: Position,
+        last: Position,
+        visit: &mut dyn FnMut(&ChangeRecord),
+    ) -> Result<(), PublishError> {
+        let mut visit = |record: &ChangeRecord| {
+            if record.position > last {
+                return ControlFlow::Break(());
+            }
+            if self.is_of_type(record) {
+                visit(record);
+            }
+            ControlFlow::Continue(())
+        };
+        if self.feed.view == View::Latest {
+            self.log.latest(self.feed.set.id, after, &mut visit)?;
+        } else {
+            self.log.read(self.feed.set.id, after, &mut visit)?;
+        }
+        Ok(())
     }
 
     /// The change at a position.
