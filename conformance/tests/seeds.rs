@@ -26,6 +26,7 @@ targets! {
     bandwidth => abreast_net::fuzz_property::bandwidth,
     batch => abreast_server::fuzz_property::batch,
     discovery => abreast_destination::fuzz_property::discovery,
+    emm_feed => abreast_conformance::emm::document,
     event_stream => abreast_conformance::websub::events,
     filter => abreast_core::fuzz_property::filter,
     freshness => abreast_destination::fuzz_property::freshness,

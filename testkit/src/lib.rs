@@ -8,6 +8,7 @@ pub mod documents;
 #[cfg(feature = "sparql")]
 pub mod endpoint;
 mod environment;
+pub mod feeds;
 pub mod folder;
 pub mod http;
 pub mod pages;

@@ -266,6 +266,11 @@ impl<'de> Deserialize<'de> for Items {
                 Ok(all)
             }
 
+            /// The URL of one activity alone.
+            fn visit_str<E>(self, _: &str) -> Result<Items, E> {
+                Ok(Items { items: Vec::new(), unreadable: 1 })
+            }
+
             /// One activity, as compacted JSON-LD has it.
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Items, A::Error> {
                 let item = RawItem::of_map(map)?

@@ -179,6 +179,9 @@ pub(crate) struct RawItem {
 
 const IIIF: &str = "iiif.io/api/discovery/";
 
+/// Characters of a type that a message shows.
+const SHOWN_MAX: usize = 100;
+
 impl Document {
     /// Reads a document; `url` is that at which it was found, to which others are relative.
     ///
@@ -193,7 +196,10 @@ impl Document {
         if !is_page && !is("OrderedCollection") && !is("Collection") {
             let found = match &raw.kind.0[..] {
                 [] => "JSON without `type`".to_owned(),
-                kinds => format!("of the type {}", kinds.join(", ")),
+                kinds => {
+                    let shown: String = kinds.join(", ").chars().take(SHOWN_MAX).collect();
+                    format!("of the type {shown}")
+                }
             };
             return Err(ReadError::Type(found));
         }

@@ -80,6 +80,14 @@ impl Seen {
         self.list += 1;
     }
 
+    /// Changes read from here on count more than all those read so far, where their times are the
+    /// same: the lists are read once more.
+    pub(crate) const fn read_again(&mut self) {
+        // More lists than anybody reads.
+        self.list = (self.list.div_euclid(1 << 32) + 2) << 32;
+        self.last = None;
+    }
+
     /// Changes read from here on are earlier than those read so far, where no times are stated.
     pub(crate) const fn earlier_list(&mut self) {
         self.list -= 1;

@@ -10,7 +10,7 @@ use oxigraph::model::Quad;
 use serde_json::json;
 
 /// A copy in files of N-Quads.
-fn copy_of(source: &EmmSource) -> Copy {
+pub(crate) fn copy_of(source: &EmmSource) -> Copy {
     let mut copy = Copy::of(source.url());
     copy.options.sink = SinkOptions::NQuads(NQuadsOptions::default());
     copy
@@ -18,7 +18,7 @@ fn copy_of(source: &EmmSource) -> Copy {
 
 /// The copy is the source, but for the names of blank nodes.
 #[track_caller]
-fn assert_same(copy: &Copy, source: &EmmSource) {
+pub(crate) fn assert_same(copy: &Copy, source: &EmmSource) {
     let all: Vec<Quad> = RdfParser::from_format(RdfFormat::NTriples)
         .for_slice(source.statements().as_bytes())
         .map(|quad| quad.unwrap())
@@ -26,7 +26,7 @@ fn assert_same(copy: &Copy, source: &EmmSource) {
     assert_eq!(canonical(quads(copy.folder())), canonical(all));
 }
 
-fn with_numbers(habits: Habits, count: usize) -> EmmSource {
+pub(crate) fn with_numbers(habits: Habits, count: usize) -> EmmSource {
     let source = EmmSource::start(habits);
     for number in 0..count {
         source.put(number, "first");

@@ -7,13 +7,17 @@
 //! | `document.rs` | one Entry Point or page, within limits |
 //! | `find.rs` | the way from an address to its Entry Point |
 //! | `walk.rs` | the pages of a feed, from the newest change back |
+//! | `boundary.rs` | the changes that were seen last, in the next walk |
 //! | `entity.rs` | an activity as a change of a resource |
 //! | `wanted.rs` | the entities of a list of URIs |
 
+mod boundary;
 mod document;
 mod entity;
 mod find;
 mod reader;
+#[cfg(test)]
+mod simulation;
 mod walk;
 mod wanted;
 

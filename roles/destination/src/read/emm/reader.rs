@@ -1,5 +1,6 @@
 //! The reader of change feeds: what is read, in which order, and the plan that results.
 
+use super::boundary::Boundary;
 use super::document::Read;
 use super::entity::{cost, each_change, may_have_patch, syntax_of};
 use super::find::{check_host, find};
@@ -22,7 +23,7 @@ use crate::requests::Requests;
 use crate::state::key;
 use crate::state_folder::StateFolder;
 use abreast_emm::{Action, Item};
-use abreast_store::mirror::Mirror;
+use abreast_store::mirror::{Mirror, PendingCounts};
 use abreast_webtypes::{SyntaxError, Timestamp};
 
 /// The Entry Point.
@@ -92,17 +93,24 @@ impl Emm {
         since: Option<Timestamp>,
     ) -> Result<Followed, Error> {
         let (requests, options) = (run.requests, run.planner.options);
-        let (mut way, is_sure) = way(requests, options, &self.entry)?;
+        let (mut way, mut is_sure) = way(requests, options, &self.entry)?;
         let name = self.entry.url.clone();
         let report_all = !std::mem::replace(&mut self.has_reported, true);
         let own = names_of(&self.entry);
         run.plan_noted(&mut |run| {
             let (mut seen, mut reading) = (Seen::default(), run.reading_changes(&name));
             let cursor = since.unwrap_or(Timestamp::MIN);
+            let mut boundary = Boundary::read(run.planner.mirror)?;
+            // A copy that has something needs the deletions before a refresh too.
+            let is_new = run.planner.mirror.count_rows_up_to(1)? == 0
+                && run.planner.mirror.pending_counts()? == PendingCounts::default();
+            let everything = (!is_new).then_some(Timestamp::MIN);
             let (mut useless, mut of_others) = (0, 0);
             let mut walked = Walked::default();
             for walk in 1.. {
-                let found = way.walk(requests, options, since, &mut |page| {
+                let begin = boundary.begin(since).or(everything);
+                walked = way.walk(requests, options, begin, &mut |page| {
+                    page.document.items.iter().for_each(|item| boundary.note(item));
                     if page.is_back {
                         seen.earlier_list();
                     } else {
@@ -122,19 +130,24 @@ impl Emm {
                     }
                     Ok(())
                 })?;
-                walked = Walked { newest: walked.newest.max(found.newest), ..found };
-                match way.renewed(requests)? {
-                    Some(renewed) if walk < WALKS_MAX => way = renewed,
+                match way.renewed(requests, options, &self.entry, &walked)? {
+                    Some(renewed) if walk < WALKS_MAX => (way, is_sure) = renewed,
                     _ => break,
                 }
+                seen.read_again();
             }
-            let before = time_of(run.planner.mirror, NEWEST)?;
+            // Who compares with all need not know where it ended before.
+            let before = since.map_or(Ok(None), |_| time_of(run.planner.mirror, NEWEST))?;
             if let (Some(before), Some(newest)) = (before, walked.newest)
                 && newest < before
             {
                 return Ok(Followed::Gap(format!(
                     "the feed ends at {newest}, and changes of {before} were seen already"
                 )));
+            }
+            if since.is_some() && boundary.is_broken() {
+                let why = "the feed does not have the changes any more that were seen last";
+                return Ok(Followed::Gap(why.to_owned()));
             }
             if of_others > 0 {
                 let message =
@@ -157,6 +170,7 @@ impl Emm {
                 newest.map(|newest| run.not_after(&name, "published", newest, walked.began));
             keep_time(run.planner.mirror, SEEN, since.max(newest))?;
             keep_time(run.planner.mirror, NEWEST, walked.newest)?;
+            boundary.keep(run.planner.mirror)?;
             Ok(if seen.entries == 0 { Followed::Unchanged } else { Followed::Planned })
         })
     }
@@ -250,6 +264,12 @@ fn time_of(mirror: &Mirror, key: &str) -> Result<Option<Timestamp>, Error> {
 /// Keeps a time, in the transaction of the plan up to then.
 fn keep_time(mirror: &Mirror, key: &str, time: Option<Timestamp>) -> Result<(), Error> {
     Ok(mirror.set_meta(key, time.map(|time| time.as_micros().to_string()).as_deref())?)
+}
+
+/// What the feed ended with counts no longer: all is compared.
+pub(super) fn forget_end(mirror: &Mirror) -> Result<(), Error> {
+    keep_time(mirror, NEWEST, None)?;
+    Boundary::forget(mirror)
 }
 
 /// # Errors
@@ -369,13 +389,9 @@ impl Reader for Emm {
         }
         if let Some(list) = self.short_list(run.requests, options)? {
             known = known.filter(|_| !options.baseline);
-            if known.is_none() {
-                keep_time(run.planner.mirror, NEWEST, None)?;
-            }
             return self.plan_short_list(run, list, known);
         }
         run.report.summary.mode = Mode::Baseline;
-        keep_time(run.planner.mirror, NEWEST, None)?;
         let Some(whole) = self.whole() else {
             match &options.uris {
                 Some(list) => self.plan_wanted(run, list, false)?,
@@ -393,7 +409,7 @@ impl Reader for Emm {
         let (requests, name, files) = (run.requests, whole.name(), &whole.files);
         let mut fetch = |downloads: &Downloads| fetch_sorted(requests, name, files, downloads);
         plan_descriptions(run, name, &mut fetch, &mut |mirror| {
-            keep_time(mirror, NEWEST, None)?;
+            forget_end(mirror)?;
             forget_planned(mirror)?;
             keep_time(mirror, SEEN, whole.updated)
         })?;

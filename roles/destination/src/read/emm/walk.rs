@@ -46,7 +46,7 @@ impl PageLink {
 }
 
 /// Facts collected on the way.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     /// The newest time of an activity.
     pub(super) newest: Option<Timestamp>,
@@ -54,6 +54,10 @@ pub(super) struct Seen {
     pub(super) began: Option<Timestamp>,
     /// The pages led back to one that was read before: the pages behind it are not known.
     pub(super) is_cut: bool,
+    /// The page with activities that was read first.
+    pub(super) first: Option<Read>,
+    /// Pages read.
+    pub(super) pages: usize,
 }
 
 /// The activities of a page that count, the oldest first.
@@ -173,6 +177,10 @@ impl Way {
         loop {
             visited.insert(hasher.hash_one(&page.url));
             seen.newest = seen.newest.max(newest_of(&page.document));
+            seen.pages = visited.len();
+            if seen.first.is_none() && !page.document.items.is_empty() {
+                seen.first = Some(page.clone());
+            }
             let is_back = link.is_some();
             let (items, refreshed) = counted(&page.document, link, &mut only_deletions);
             let (url, document) = (page.url.as_str(), &page.document);
@@ -208,13 +216,25 @@ impl Way {
         }
     }
 
-    /// The page with the newest changes as it is now, if pages move while they are read: those of a
-    /// feed that begins with the newest change do.
-    pub(super) fn renewed(&self, requests: &Requests<'_>) -> Result<Option<Self>, Error> {
-        let Self::Back { newest, link: PageLink::Next } = self else { return Ok(None) };
-        let now = read(requests, &newest.url)?;
-        let is_same = now.document.items.len() == newest.document.items.len()
-            && now.document.items.iter().zip(&newest.document.items).all(|(now, before)| {
+    /// The way through the pages as they are now, if they moved while they were read: the first page
+    /// with activities has others then.
+    pub(super) fn renewed(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        entry: &Read,
+        seen: &Seen,
+    ) -> Result<Option<(Self, bool)>, Error> {
+        let moves = matches!(self, Self::Back { link: PageLink::Next, .. });
+        // A single page that grows does not move.
+        let Some(first) = seen.first.as_ref().filter(|_| moves || seen.pages > 1) else {
+            return Ok(None);
+        };
+        let now = read(requests, &first.url)?;
+        let (before, after) = (&first.document.items, &now.document.items);
+        let may_grow = matches!(self, Self::Back { link: PageLink::Prev, .. });
+        let is_same = (after.len() == before.len() || may_grow && after.len() > before.len())
+            && after.iter().zip(before).all(|(now, before)| {
                 now.time == before.time
                     && now
                         .objects
@@ -222,7 +242,10 @@ impl Way {
                         .map(|object| &object.id)
                         .eq(before.objects.iter().map(|object| &object.id))
             });
-        Ok((!is_same).then_some(Self::Back { newest: now, link: PageLink::Next }))
+        if is_same {
+            return Ok(None);
+        }
+        way(requests, options, &read(requests, &entry.url)?).map(Some)
     }
 }
 
@@ -261,7 +284,7 @@ fn counted<'p>(
             refreshed = true;
             *only_deletions |= link.is_some();
         }
-        !*only_deletions || matches!(item.action, Action::Delete | Action::Remove)
+        !*only_deletions || matches!(item.action, Action::Delete | Action::Remove | Action::Move)
     });
     items.reverse();
     (items, refreshed)

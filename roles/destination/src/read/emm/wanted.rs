@@ -2,7 +2,7 @@
 //! change of them or not.
 
 use super::entity::{ACCEPT, by_iri, each_change};
-use super::reader::Emm;
+use super::reader::{Emm, forget_end};
 use super::walk::{Way, way};
 use crate::admit::Admission;
 use crate::error::Error;
@@ -90,6 +90,10 @@ impl Emm {
                 newest.map(|newest| run.not_after(&self.entry.url, "published", newest, end.began));
         }
         self.plan_wanted(run, list, since.is_none())?;
+        if since.is_none() {
+            // All of them are planned.
+            forget_end(run.planner.mirror)?;
+        }
         self.follow(run, cursor)?;
         Ok(())
     }

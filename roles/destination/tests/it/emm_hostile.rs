@@ -1,0 +1,162 @@
+//! Copies of change feeds whose server is hostile, or only wrong.
+
+use crate::emm::{assert_same, copy_of, with_numbers};
+use crate::emm_source::{Change, Habits};
+use crate::rdf::{canonical, quads};
+use abreast_destination::MaxDelete;
+use abreast_testkit::pages::Answer;
+use serde_json::{Value, json};
+
+/// A time beyond every clock: the year 9999.
+const FAR: i64 = 253_402_300_000;
+
+fn page(items: &Value) -> Answer {
+    let page = json!({"@context": "https://www.w3.org/ns/activitystreams", "type": "OrderedCollectionPage",
+        "orderedItems": items});
+    Answer::ok(page.to_string())
+}
+
+#[test]
+fn deep_json_is_refused() {
+    let source = with_numbers(Habits::default(), 3);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    let before = quads(copy.folder());
+    for depth in [600, 1_000_000] {
+        let deep = "[".repeat(depth) + &"]".repeat(depth);
+        for body in [
+            deep.clone(),
+            format!(r#"{{"type": "OrderedCollection", "first": {deep}}}"#),
+            format!(r#"{{"type": "OrderedCollection", "orderedItems": {deep}}}"#),
+        ] {
+            source.answer_first(move |target, _| {
+                (target == "/feed").then(|| Answer::ok(body.as_str()))
+            });
+            let ran = copy.try_run();
+            assert_ne!(ran.exit(), 0, "{depth}: {:?}", ran.reported);
+        }
+    }
+    assert_eq!(canonical(quads(copy.folder())), canonical(before));
+}
+
+#[test]
+fn contexts_are_never_requested() {
+    let source = with_numbers(Habits { context: "/context.json", ..Habits::default() }, 3);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+    let asked = source.server.take_log();
+    assert!(asked.iter().all(|line| !line.contains("context")), "{asked:?}");
+}
+
+#[test]
+fn objects_elsewhere_are_reported_and_not_requested() {
+    let source = with_numbers(Habits::default(), 2);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    let before = quads(copy.folder());
+    source.server.take_log();
+    let bad = [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "http://169.254.169.254/latest",
+        "urn:x:y",
+        "",
+        "_:b0",
+    ];
+    let items = bad.map(|id| {
+        json!({"type": "Update", "id": "https://other.example/1", "published": "2027-01-01T00:00:00Z",
+            "object": {"id": id, "type": "http://ns.example/Term"}})
+    });
+    let items = json!(items);
+    source.answer_first(move |target, _| target.starts_with("/feed/").then(|| page(&items)));
+    let ran = copy.try_run();
+    assert_ne!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_eq!(canonical(quads(copy.folder())), canonical(before));
+    // Those that are addresses on this server are only the feed itself.
+    let asked = source.server.take_log();
+    assert!(asked.iter().all(|line| line.starts_with("/feed")), "{asked:?}");
+}
+
+#[test]
+fn the_newest_change_counts_whatever_the_order_of_a_page() {
+    for page in [1, 2, 3, 100] {
+        let source = with_numbers(Habits { page, ..Habits::default() }, 6);
+        source.put(1, "second");
+        source.delete(2);
+        source.delete(3);
+        source.put(3, "again");
+        let copy = copy_of(&source);
+        // The times are as before, in no order.
+        source.data().changes.rotate_left(4);
+        source.data().changes.swap(0, 5);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{page}: {:?}", ran.reported);
+        assert_same(&copy, &source);
+    }
+}
+
+#[test]
+fn activities_in_the_future_hide_no_later_change() {
+    for habits in [Habits::default(), Habits { newest_first: true, ..Habits::default() }] {
+        let source = with_numbers(habits, 4);
+        source.data().changes.push(Change {
+            number: 1,
+            kind: "Update",
+            time: FAR,
+            more: Value::Null,
+        });
+        let copy = copy_of(&source);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+        assert!(ran.has("time.future"), "{:?}", ran.reported);
+        for value in ["second", "third"] {
+            source.put(2, value);
+            assert_eq!(copy.try_run().exit(), 0);
+            assert_same(&copy, &source);
+        }
+    }
+}
+
+#[test]
+fn descriptions_that_are_no_rdf_are_not_applied_in_part() {
+    let source = with_numbers(Habits::default(), 2);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    let before = quads(copy.folder());
+    source.put(1, "second");
+    let iri = source.iri(1);
+    for bad in ["<http://h.example/a b>", "<relative>", r"<http://h.example/\uD800>", "\"x\"@-"] {
+        let body = format!(
+            "<{iri}> <http://ns.example/value> \"good\" .\n<{iri}> <http://ns.example/value> {bad} .\n"
+        );
+        source.answer_first(move |target, _| {
+            let answer =
+                || Answer::ok(body.as_str()).header("content-type", "application/n-triples");
+            target.starts_with("/id/1").then(answer)
+        });
+        let ran = copy.try_run();
+        assert_ne!(ran.exit(), 0, "{bad}: {:?}", ran.reported);
+        assert_eq!(canonical(quads(copy.folder())), canonical(before.clone()), "{bad}");
+    }
+    source.answer_first(|_, _| None);
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+}
+
+#[test]
+fn a_feed_that_deletes_nearly_everything_is_held() {
+    let source = with_numbers(Habits::default(), 40);
+    let mut copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    let before = quads(copy.folder());
+    (1..40).for_each(|number| source.delete(number));
+    for _ in 0..2 {
+        let ran = copy.try_run();
+        assert!(ran.has("delete.limit"), "{:?}", ran.reported);
+        assert_eq!(canonical(quads(copy.folder())), canonical(before.clone()));
+    }
+    copy.options.max_delete = MaxDelete::Percent(100.0);
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+}

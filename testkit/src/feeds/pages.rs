@@ -1,0 +1,217 @@
+//! The documents of a feed.
+
+use super::{Change, DAY, Fault, Paging, Precision, Provider, SECOND};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+impl Provider {
+    /// The time now, as activities have it.
+    pub fn time(&self) -> String {
+        text(self.now, self.shape.precision)
+    }
+
+    /// The activities in the order of the feed, by their places in the log.
+    fn listed(&self) -> Vec<usize> {
+        let log = &self.data.log[..self.published];
+        let mut listed: Vec<usize> = (0..log.len()).collect();
+        if self.shape.is_latest_only {
+            let mut seen = BTreeSet::new();
+            listed.reverse();
+            listed.retain(|at| seen.insert(log[*at].entity));
+            listed.reverse();
+        }
+        if self.shape.precision == Precision::Day {
+            // Within a day they are in any order.
+            listed.sort_by_key(|at| (log[*at].time, log[*at].entity));
+        }
+        if self.shape.is_newest_first {
+            listed.reverse();
+        }
+        listed
+    }
+
+    /// The pages, with the activities of each.
+    fn page_list(&self) -> Vec<(String, Vec<usize>)> {
+        let listed = self.listed();
+        match self.shape.paging {
+            Paging::Positions => {
+                let mut pages: Vec<(String, Vec<usize>)> = Vec::new();
+                for at in listed {
+                    let name = (at / self.page + 1).to_string();
+                    match pages.last_mut() {
+                        Some((last, items)) if *last == name => items.push(at),
+                        _ => pages.push((name, vec![at])),
+                    }
+                }
+                pages
+            }
+            Paging::Offset | Paging::Until => {
+                let mut pages: Vec<Vec<usize>> =
+                    listed.chunks(self.page).map(<[usize]>::to_vec).collect();
+                if self.has(Fault::EmptyPage) {
+                    let at = if self.shape.is_newest_first { 0 } else { pages.len() };
+                    pages.insert(at, Vec::new());
+                }
+                (1..).map(|number: usize| number.to_string()).zip(pages).collect()
+            }
+        }
+    }
+
+    /// The Entry Point.
+    pub(super) fn entry(&self) -> String {
+        let pages = self.page_list();
+        let (first, last) = match self.shape.paging {
+            Paging::Until => (self.now.to_string(), String::new()),
+            _ => (
+                pages.first().map_or_else(|| "1".to_owned(), |page| page.0.clone()),
+                pages.last().map_or_else(|| "1".to_owned(), |page| page.0.clone()),
+            ),
+        };
+        let mut entry = self.head("OrderedCollection", "");
+        let _ = write!(entry, ",\"first\":{}", self.reference(&format!("/feed/{first}")));
+        if self.shape.has_last {
+            let _ = write!(entry, ",\"last\":{}", self.reference(&format!("/feed/{last}")));
+        }
+        entry.push('}');
+        entry
+    }
+
+    fn head(&self, kind: &str, path: &str) -> String {
+        let (base, context) = (&self.base, self.shape.context);
+        format!("{{\"@context\":\"{context}\",\"id\":\"{base}/feed{path}\",\"type\":\"{kind}\"")
+    }
+
+    fn reference(&self, path: &str) -> String {
+        if self.shape.is_bare {
+            format!("\"{path}\"")
+        } else {
+            format!("{{\"id\":\"{}{path}\",\"type\":\"OrderedCollectionPage\"}}", self.base)
+        }
+    }
+
+    /// A page.
+    pub(super) fn change_set(&mut self, name: &str) -> Option<String> {
+        let (items, mut prev, mut next, names) = if self.shape.paging == Paging::Until {
+            let until: i64 = name.parse().ok()?;
+            let log = &self.data.log;
+            let mut items: Vec<usize> = self.listed();
+            items.retain(|at| log[*at].time <= until);
+            // All that share the earliest time are on one page.
+            let earliest = items.get(self.page - 1).or(items.last()).map(|at| log[*at].time);
+            items.retain(|at| earliest.is_some_and(|earliest| log[*at].time >= earliest));
+            let next = earliest.map_or(until, |earliest| earliest - 1);
+            (items, None, Some(next.to_string()), Vec::new())
+        } else {
+            let mut pages = self.page_list();
+            let number: usize = name.parse().ok()?;
+            let is_range = self.shape.paging == Paging::Positions
+                && number.checked_sub(1)? * self.page < self.published;
+            if number == 1 && pages.is_empty() || is_range && pages.iter().all(|it| it.0 != name) {
+                // A range whose changes are all void.
+                let behind = |it: &(String, Vec<usize>)| {
+                    let other = it.0.parse::<usize>().is_ok_and(|other| other > number);
+                    other != self.shape.is_newest_first
+                };
+                let at = pages.iter().position(behind).unwrap_or(pages.len());
+                pages.insert(at, (name.to_owned(), Vec::new()));
+            }
+            let at = pages.iter().position(|page| page.0 == name)?;
+            let name_of = |at: Option<usize>| Some(pages.get(at?)?.0.clone());
+            let (prev, next) = (name_of(at.checked_sub(1)), name_of(Some(at + 1)));
+            let names: Vec<String> = pages.iter().map(|page| page.0.clone()).collect();
+            (pages.swap_remove(at).1, prev, next, names)
+        };
+        if self.has(Fault::Loops) && self.chance(8) {
+            // Back to another page: a link to itself is how some feeds end.
+            let at = names.iter().position(|other| other == name).unwrap_or(0);
+            let (before, behind) = (&names[..at], names.get(at + 1..).unwrap_or_default());
+            let (link, others) =
+                if self.random.below(2) == 0 { (&mut next, before) } else { (&mut prev, behind) };
+            if !others.is_empty() {
+                *link = Some(self.random.of(others).clone());
+            }
+        }
+        let mut page = self.head("OrderedCollectionPage", &format!("/{name}"));
+        let whole = if self.shape.is_lost { "/lost" } else { "/feed" };
+        let _ = write!(page, ",\"partOf\":{}", self.reference(whole));
+        let prev = prev.filter(|_| self.shape.has_prev);
+        for (member, name) in [("prev", prev), ("next", next)] {
+            if let Some(name) = name {
+                let _ = write!(page, ",\"{member}\":{}", self.reference(&format!("/feed/{name}")));
+            }
+        }
+        page.push_str(",\"orderedItems\":[");
+        let mut separator = "";
+        for at in items {
+            self.served = self.served.max(at + 1);
+            for _ in 0..=usize::from(self.has(Fault::Duplicates) && self.chance(4)) {
+                page.push_str(separator);
+                separator = ",";
+                let id = if self.has(Fault::Duplicates) { 0 } else { at };
+                self.activity(&self.data.log[at], id, &mut page);
+            }
+        }
+        page.push_str("]}");
+        Some(page)
+    }
+
+    fn activity(&self, change: &Change, id: usize, out: &mut String) {
+        let (shape, base) = (self.shape, &self.base);
+        let kind = if shape.has_only_updates { "Update" } else { change.kind };
+        let kind = match kind {
+            kind if shape.has_listed_types => format!("[\"as:{kind}\"]"),
+            kind => format!("\"{kind}\""),
+        };
+        let _ = write!(out, "{{\"id\":\"{base}/activity/{id}\",\"type\":{kind}");
+        if let Some(date) = shape.date {
+            let _ = write!(out, ",\"{date}\":\"{}\"", text(change.time, shape.precision));
+        }
+        if change.kind == "Refresh" {
+            out.push('}');
+            return;
+        }
+        match change.kind {
+            "Move" => {
+                let target = self.iri(change.target);
+                let _ = write!(out, ",\"target\":{{\"id\":\"{target}\",\"type\":\"x:Term\"}}");
+            }
+            "Remove" => {
+                let _ = write!(out, ",\"origin\":{{\"id\":\"{base}/feed\"}}");
+            }
+            _ => {}
+        }
+        let iri = self.iri(change.entity);
+        let _ = write!(out, ",\"object\":{{\"id\":\"{iri}\",\"type\":\"x:Term\"");
+        if shape.has_links {
+            let _ = write!(
+                out,
+                ",\"url\":[{{\"type\":\"Link\",\"href\":\"{iri}.nt\",\"mediaType\":\"application/n-triples\"}}]"
+            );
+        }
+        out.push_str("}}");
+    }
+}
+
+/// A time as ISO 8601 has it.
+fn text(time: i64, precision: Precision) -> String {
+    // Days since 0000-03-01, in eras of 400 years.
+    let days = time.div_euclid(DAY) + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    let mut text = format!("{year:04}-{month:02}-{day:02}");
+    let seconds = time.rem_euclid(DAY) / SECOND;
+    if precision != Precision::Day {
+        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        let _ = write!(text, "T{hour:02}:{minute:02}:{second:02}");
+        if precision == Precision::Micro {
+            let _ = write!(text, ".{:06}", time.rem_euclid(SECOND));
+        }
+        text.push('Z');
+    }
+    text
+}
