@@ -81,7 +81,7 @@ impl Seen {
     }
 
     /// Changes read from here on count more than all those read so far, where their times are the
-    /// same: the lists are read once more.
+    /// same: the lists are read again.
     pub(crate) const fn read_again(&mut self) {
         // More lists than anybody reads.
         self.list = (self.list.div_euclid(1 << 32) + 2) << 32;
