@@ -9,7 +9,7 @@ use abreast_webtypes::Timestamp;
 /// The newest changes of the feed when it was read last: lines of a time in microseconds and an IRI.
 const LAST: &str = "emm-last";
 /// Most of them.
-const LAST_MAX: usize = 5;
+const LAST_MAX: usize = 4;
 
 /// The newest changes known, compared with those that a walk finds.
 #[derive(Default)]
