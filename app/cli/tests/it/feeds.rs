@@ -335,7 +335,7 @@ fn a_busy_source_is_followed_without_requests_of_entities() {
     };
     let place = Place::new();
     let write = |version: u64| {
-        place.write(&format!("{}.ttl", version % FILES), &text(version % FILES, version))
+        place.write(&format!("{}.ttl", version % FILES), &text(version % FILES, version));
     };
     (0..FILES).for_each(write);
     let source = serve(&place, 0, PATCHES);
