@@ -3,8 +3,11 @@
 //! Changes are made in batches. The number of the last batch is in the database and, written after it,
 //! in the state of the copy: so it is known which of them a killed run left unrecorded.
 
-use crate::connection::{Durability, open_connection, open_own_connection, sqlite_error};
+use crate::connection::{
+    Durability, open_connection, open_own_connection, open_read_only, sqlite_error,
+};
 use abreast_core::{ErrorKind, LogError};
+use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::path::Path;
 
@@ -15,7 +18,7 @@ const SCHEMA: &str = "
     CREATE TABLE abreast_copy (id TEXT NOT NULL, batch INTEGER NOT NULL, exported INTEGER NOT NULL) STRICT;
     CREATE TABLE abreast_batch (resource TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
     CREATE TABLE abreast_entity (resource TEXT PRIMARY KEY, uri TEXT NOT NULL) STRICT, WITHOUT ROWID;
-    CREATE TABLE abreast_deprecated (resource TEXT PRIMARY KEY, replaced_by TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE abreast_deprecated (resource TEXT PRIMARY KEY, replaced_by TEXT NOT NULL, time INTEGER) STRICT, WITHOUT ROWID;
     INSERT INTO abreast_copy VALUES ('', 0, 0);";
 
 const READ: &str = "cannot read the table of labels";
@@ -38,7 +41,7 @@ pub struct Labels<'l> {
     /// Whether the entity is deprecated, and what is to be used instead, if it states that itself.
     pub deprecated: Option<(bool, &'l [String])>,
     /// When it changed.
-    pub changed: Option<String>,
+    pub changed: Option<Timestamp>,
 }
 
 /// One row of the table.
@@ -87,6 +90,14 @@ impl LabelTable {
             connection.execute_batch(&sql).map_err(failed(WRITE))?;
         }
         Ok(Self { connection, is_changing: false })
+    }
+
+    /// Opens the table to read it.
+    ///
+    /// # Errors
+    /// The database cannot be opened.
+    pub fn open_read_only(path: &Path) -> Result<Self, LogError> {
+        Ok(Self { connection: open_read_only(path)?, is_changing: false })
     }
 
     /// The copy that it is of; empty for a new one.
@@ -173,6 +184,12 @@ impl LabelTable {
             self.execute("DELETE FROM abreast_deprecated WHERE resource = ?1", [resource])?;
             (is_deprecated, by.join(" "))
         } else {
+            // A newer change ends what only the Source stated.
+            let changed = labels.changed.map(Timestamp::as_micros);
+            self.execute(
+                "DELETE FROM abreast_deprecated WHERE resource = ?1 AND time < ?2",
+                params![resource, changed],
+            )?;
             let marked: Option<String> = self
                 .connection
                 .prepare_cached("SELECT replaced_by FROM abreast_deprecated WHERE resource = ?1")
@@ -180,13 +197,14 @@ impl LabelTable {
                 .map_err(failed(READ))?;
             (marked.is_some(), marked.unwrap_or_default())
         };
+        let changed = labels.changed.map(|time| time.to_string());
         let replaced_by = Some(replaced_by).filter(|by| !by.is_empty());
         let none = [("", "")];
         let all = if labels.labels.is_empty() { &none[..] } else { &labels.labels };
         for (text, lang) in all {
             self.execute(
                 "INSERT OR REPLACE INTO label VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![uri, text, lang, deprecated, replaced_by, labels.changed],
+                params![uri, text, lang, deprecated, replaced_by, changed],
             )?;
         }
         Ok(())
@@ -208,17 +226,20 @@ impl LabelTable {
         self.execute("DELETE FROM abreast_deprecated WHERE resource = ?1", [resource]).map(drop)
     }
 
-    /// Notes that resources are deprecated, whatever their descriptions state, and what is to be used
-    /// instead. Durable at once, unless a batch has begun.
+    /// Notes that resources are deprecated, whatever their descriptions state, what is to be used
+    /// instead, and since when: a newer change ends it. Durable at once, unless a batch has begun.
     ///
     /// # Errors
     /// The system's own.
-    pub fn deprecate(&mut self, resources: &[(&str, &[String])]) -> Result<(), LogError> {
+    pub fn deprecate(
+        &mut self,
+        resources: &[(&str, &[String], Option<Timestamp>)],
+    ) -> Result<(), LogError> {
         if !self.is_changing {
             self.connection.execute_batch("BEGIN IMMEDIATE").map_err(failed(WRITE))?;
         }
         let note = || -> Result<(), LogError> {
-            for (resource, replaced_by) in resources {
+            for (resource, replaced_by, time) in resources {
                 let entity = self.entity(resource)?;
                 // Where the description states it, the description decides.
                 let is_stated: bool = self
@@ -234,8 +255,8 @@ impl LabelTable {
                 }
                 let by = replaced_by.join(" ");
                 self.execute(
-                    "INSERT OR REPLACE INTO abreast_deprecated VALUES (?1, ?2)",
-                    [resource, by.as_str()],
+                    "INSERT OR REPLACE INTO abreast_deprecated VALUES (?1, ?2, ?3)",
+                    params![resource, by, time.map(Timestamp::as_micros)],
                 )?;
                 self.execute(
                     "UPDATE label SET deprecated = 1, replaced_by = nullif(?2, '') WHERE uri = ?1",

@@ -1,6 +1,7 @@
 //! Patches of successive changes of one entity, applied to whichever version is known.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use rdf_patch::{AFTER, BEFORE, ENTITY_PREV, ID, Patch, SKOLEM};
 
@@ -30,7 +31,8 @@ pub enum ChainError {
     /// A patch has rows about another entity.
     #[error("a patch has rows about another entity")]
     OtherSubject,
-    /// A patch names another one than that before it as the one before.
+    /// A patch names another one than that before it as the one before, or leads from the version
+    /// that the last one leads to.
     #[error("the patches do not follow each other")]
     Order,
     /// No patch applies to a version that is known.
@@ -59,7 +61,8 @@ pub fn apply_entity_patches(
     known: &[&[u8]],
     patches: &[Patch],
 ) -> Result<AppliedChain, ChainError> {
-    let last = patches.last().ok_or(ChainError::NoBase)?;
+    let patches = &each_once(patches);
+    let last = *patches.last().ok_or(ChainError::NoBase)?;
     check_order(patches)?;
     let digest = |patch, word| stated(patch, word)?.ok_or(ChainError::NoDigests);
     let mut digests = Digests { entity, known, found: Vec::new() };
@@ -101,18 +104,33 @@ pub fn apply_entity_patches(
     Err(ChainError::NoBase)
 }
 
-/// Patches in a wrong order would lead to an earlier version.
-fn check_order(patches: &[Patch]) -> Result<(), ChainError> {
-    let before = |patch: &Patch| patch.header.get(ENTITY_PREV).cloned();
-    if patches.iter().all(|patch| before(patch).is_none()) {
-        return Ok(());
+/// The patches without those that were read again: a patch has a name of its own.
+fn each_once(patches: &[Patch]) -> Vec<&Patch> {
+    let (mut known, mut once) = (HashMap::new(), Vec::with_capacity(patches.len()));
+    for patch in patches {
+        let id = patch.header.iri(ID);
+        if id.is_none_or(|id| known.insert(id, patch) != Some(patch)) {
+            once.push(patch);
+        }
     }
+    once
+}
+
+/// Patches in a wrong order would lead to an earlier version.
+fn check_order(patches: &[&Patch]) -> Result<(), ChainError> {
     let mut pairs = patches.windows(2).filter(|pair| pair[0] != pair[1]);
-    let follows = |pair: &[Patch]| {
-        let id = pair[0].header.get(ID);
-        id.is_some() && before(&pair[1]).as_ref() == id
+    let of = |patch: &Patch, word| patch.header.get(word).cloned();
+    let has_names = patches.iter().any(|patch| of(patch, ENTITY_PREV).is_some());
+    let is_right = if has_names {
+        pairs.all(|pair| of(pair[0], ID).is_some_and(|id| of(pair[1], ENTITY_PREV) == Some(id)))
+    } else {
+        // Some may be missing, but none may lead on from the last one.
+        let end = patches.last().and_then(|last| of(last, AFTER));
+        pairs.all(|pair| of(pair[0], AFTER) == of(pair[1], BEFORE))
+            || end.is_none()
+            || patches.iter().all(|patch| of(patch, BEFORE) != end)
     };
-    if pairs.all(follows) { Ok(()) } else { Err(ChainError::Order) }
+    if is_right { Ok(()) } else { Err(ChainError::Order) }
 }
 
 fn digest_of_nothing() -> &'static str {
@@ -216,6 +234,9 @@ mod tests {
         assert_eq!(made(&[&a], &chain, &c), (Some(0), 1));
         let again = [patch(b"", &a), patch(&a, b""), patch(b"", &b)];
         assert_eq!(made(&[&c], &again, &b), (None, 1));
+        // Two of one time are in the wrong order, and nothing but the versions shows it.
+        let error = apply_entity_patches(ADA, &[&a], &[patch(&b, &c), patch(&a, &b)]).unwrap_err();
+        assert!(matches!(error, ChainError::Order), "{error}");
         // The change at the end of an earlier reading is read again.
         let twice = [patch(&a, &b), patch(&a, &b), patch(&b, &c), patch(&b, &c)];
         assert_eq!(made(&[&a], &twice, &c), (Some(0), 2));
@@ -229,6 +250,8 @@ mod tests {
         let three = patch_after(&b, &c, "uuid:3", Some("uuid:2"));
         let all = [&one, &two, &two, &three].map(Clone::clone);
         assert_eq!(made(&[], &all, &c), (None, 3));
+        let again = [&one, &two, &one, &two, &three].map(Clone::clone);
+        assert_eq!(made(&[&a], &again, &c), (Some(0), 2));
         for wrong in [[&two, &one], [&three, &two], [&one, &three]] {
             let wrong = wrong.map(Clone::clone);
             let error = apply_entity_patches(ADA, &[&a, &b], &wrong).unwrap_err();

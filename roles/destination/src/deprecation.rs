@@ -52,7 +52,7 @@ impl Deprecations {
     /// The description of a resource came, or is the one that is kept.
     pub(crate) fn described(&self, uri: &str, lines: &[u8]) {
         if let Some(replaced_by) = self.lock().get_mut(uri) {
-            *replaced_by = self.replacements(uri, lines);
+            *replaced_by = replacements(&self.predicates, uri, lines);
         }
     }
 
@@ -60,25 +60,26 @@ impl Deprecations {
     pub(crate) fn take(&self) -> BTreeMap<String, Vec<String>> {
         std::mem::take(&mut self.lock())
     }
+}
 
-    /// The objects of the first property that is stated.
-    fn replacements(&self, uri: &str, lines: &[u8]) -> Vec<String> {
-        let subject = format!("<{uri}>");
-        let of = |predicate: &String| -> Vec<String> {
-            let predicate = format!("<{predicate}>");
-            let stated = statements(lines).filter_map(Result::ok).filter(|statement| {
-                statement.subject == subject.as_bytes()
-                    && statement.predicate == predicate.as_bytes()
-                    && statement.object != subject.as_bytes()
-            });
-            let iris = stated.filter_map(|statement| {
-                let iri = statement.object.strip_prefix(b"<")?.strip_suffix(b">")?;
-                String::from_utf8(iri.to_vec()).ok()
-            });
-            iris.take(REPLACEMENTS_MAX).collect()
-        };
-        self.predicates.iter().map(of).find(|found| !found.is_empty()).unwrap_or_default()
-    }
+/// What to use instead of an entity: the objects of the first of these properties that its description
+/// states.
+pub(crate) fn replacements(predicates: &[String], uri: &str, lines: &[u8]) -> Vec<String> {
+    let subject = format!("<{uri}>");
+    let of = |predicate: &String| -> Vec<String> {
+        let predicate = format!("<{predicate}>");
+        let stated = statements(lines).filter_map(Result::ok).filter(|statement| {
+            statement.subject == subject.as_bytes()
+                && statement.predicate == predicate.as_bytes()
+                && statement.object != subject.as_bytes()
+        });
+        let iris = stated.filter_map(|statement| {
+            let iri = statement.object.strip_prefix(b"<")?.strip_suffix(b">")?;
+            String::from_utf8(iri.to_vec()).ok()
+        });
+        iris.take(REPLACEMENTS_MAX).collect()
+    };
+    predicates.iter().map(of).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// The notice about a deprecated resource.

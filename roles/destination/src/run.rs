@@ -268,24 +268,28 @@ impl<'a> Run<'a> {
         );
         mirror.set_meta(key::EPOCH, Some(&epoch))?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
-        transfer.carry_out(reader, &mut self.context())?;
+        let carried_out = transfer.carry_out(reader, &mut self.context());
+        // Of a run that ends early too: the next one does not read these changes again.
+        for (uri, replaced_by) in rules.deprecations.take() {
+            self.report.notice("resource.deprecated", &uri, &message(&replaced_by));
+        }
+        carried_out?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         mirror.set_meta(key::FINISHED, Some(&epoch))?;
         if !self.options.dry_run {
             sweep_partials(mirror, &*sink)?;
         }
         transfer.report_failures(&self.report);
-        self.report_patches(rules);
-        for (uri, replaced_by) in rules.deprecations.take() {
-            self.report.notice("resource.deprecated", &uri, &message(&replaced_by));
+        self.report.summary.patched = rules.patches.lock().patched;
+        if sink.reads_descriptions() {
+            self.report_patches(rules);
         }
         Ok(())
     }
 
-    /// How far patches that came with changes were of use.
+    /// Patches that came with changes and were of no use.
     fn report_patches(&mut self, rules: &Rules) {
         let counts = rules.patches.lock();
-        self.report.summary.patched = counts.patched;
         if let Some((uri, why)) = &counts.first {
             let message = format!(
                 "resources whose patches do not apply, and which were fetched: {}; the first is {uri}: {why}",

@@ -62,6 +62,10 @@ impl Sink for FolderSink {
         })
     }
 
+    fn reads_descriptions(&self) -> bool {
+        true
+    }
+
     fn partials(&self) -> &Partials {
         &self.copy.partials
     }

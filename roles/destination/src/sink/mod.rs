@@ -55,6 +55,11 @@ pub(crate) trait Sink: Debug + Send + Sync {
         1_000
     }
 
+    /// Whether [`SinkWriter::kept_description`] gives what is kept.
+    fn reads_descriptions(&self) -> bool {
+        false
+    }
+
     /// Whether a writer keeps nothing of an item between preparing and storing it, so that others
     /// may be prepared in between: bodies are digested faster together.
     fn stores_later(&self) -> bool {

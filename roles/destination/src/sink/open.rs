@@ -76,9 +76,12 @@ impl Opening<'_> {
                 let sink = NQuadsSink::open(&options.folder, state, mirror, nquads, epoch)?;
                 Some(Arc::new(sink))
             }
-            SinkOptions::Labels(labels) => {
-                Some(Arc::new(LabelsSink::open(state, mirror, labels, epoch)?))
-            }
+            SinkOptions::Labels(labels) => Some(Arc::new(LabelsSink::open(
+                state,
+                mirror,
+                (labels, &options.replaced_by),
+                epoch,
+            )?)),
             sink @ (SinkOptions::Oxigraph(_)
             | SinkOptions::Sparql(_)
             | SinkOptions::GraphStore(_)

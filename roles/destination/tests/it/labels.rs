@@ -141,13 +141,18 @@ fn deprecated_entities_stay_in_the_table() {
     ];
     assert_eq!(found(&copy), first);
     assert_eq!(copy.audit(true).exit_code, 0);
-    // An update leaves the mark of the feed; the description's own is gone with its statement.
+    // An update ends the mark of the feed; the description's own is gone with its statement.
     source.put(0, "second");
     source.put(2, "second");
     source.delete(1);
     assert_eq!(copy.try_run().exit(), 0);
-    let second = [row("0", "second", Some("")), row("2", "second", None), row("3", "first", None)];
+    let second = [row("0", "second", None), row("2", "second", None), row("3", "first", None)];
     assert_eq!(found(&copy), second);
+    // In one run as in two.
+    source.record(3, "Deprecate");
+    source.put(3, "second");
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_eq!(found(&copy)[2], row("3", "second", None));
     source.record_with(0, "Deprecate", json!({}));
     source.delete(0);
     source.put(0, "new");

@@ -213,6 +213,23 @@ fn a_restored_source_is_asked_for_each_uri_of_a_short_list() {
 }
 
 #[test]
+fn a_full_comparison_of_a_short_list_finds_deletions() {
+    let (source, mut copy) = world(Habits::default());
+    limit(&mut copy, &source, &[1, 2], 0);
+    assert_eq!(copy.try_run().exit(), 0);
+    source.wait_days(1);
+    source.delete(2);
+    source.wait_days(1);
+    source.put(3, "second");
+    copy.options.baseline = true;
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_eq!(values(&copy), expected(&[(1, "first")]));
+    copy.options.baseline = false;
+    assert_eq!(copy.try_run().exit(), 0);
+}
+
+#[test]
 fn files_of_a_list_are_copied_as_they_are() {
     let (source, mut copy) = world(Habits::of_iiif());
     copy.options.sink = SinkOptions::Folder;

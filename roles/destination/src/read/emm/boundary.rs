@@ -1,6 +1,7 @@
 //! The changes that were seen last. A feed that does not have them any more is of a server that was
 //! restored from a backup, even if it has newer ones by now.
 
+use super::walk::Since;
 use crate::error::Error;
 use abreast_emm::Item;
 use abreast_store::mirror::Mirror;
@@ -40,11 +41,14 @@ impl Boundary {
         Ok(Self { known: known.collect(), newest: Vec::new() })
     }
 
-    /// Begins a walk: the time back to which it finds all known changes, and those since a cursor.
-    pub(super) fn begin(&mut self, cursor: Option<Timestamp>) -> Option<Timestamp> {
+    /// Begins a walk: how far back it finds the changes since a cursor, and all known ones.
+    pub(super) fn begin(&mut self, cursor: Option<Timestamp>) -> Option<Since> {
         self.newest.clear();
         let oldest = self.known.last().map(|known| known.0);
-        cursor.map(|cursor| oldest.map_or(cursor, |oldest| oldest.min(cursor)))
+        cursor.map(|cursor| Since {
+            cursor,
+            known: oldest.map_or(cursor, |oldest| oldest.min(cursor)),
+        })
     }
 
     pub(super) fn note(&mut self, item: &Item) {
@@ -54,6 +58,9 @@ impl Boundary {
                 *found = if time == *known_time { Found::Listed } else { Found::Superseded };
             }
         }
+        if object.id.contains(['\r', '\n']) {
+            return;
+        }
         let place = self.newest.partition_point(|newer| newer.0 > time);
         if place < LAST_MAX && !self.newest.iter().any(|it| it.0 == time && it.1 == object.id) {
             self.newest.insert(place, (time, object.id.clone()));
@@ -62,9 +69,10 @@ impl Boundary {
     }
 
     /// Whether the newest known change is missing, or another one of its time. Changes that were
-    /// replaced show nothing.
-    pub(super) fn is_broken(&self) -> bool {
-        let newest = self.known.iter().find(|known| known.2 != Found::Superseded);
+    /// replaced show nothing, and neither do those at or before the end of the walk.
+    pub(super) fn is_broken(&self, end: Option<Timestamp>) -> bool {
+        let mut found = self.known.iter().filter(|known| end.is_none_or(|end| known.0 > end));
+        let newest = found.find(|known| known.2 != Found::Superseded);
         newest.is_some_and(|newest| {
             self.known.iter().any(|known| known.0 == newest.0 && known.2 == Found::Missing)
         })

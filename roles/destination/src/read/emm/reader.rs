@@ -4,7 +4,7 @@ use super::boundary::Boundary;
 use super::document::Read;
 use super::entity::{cost, each_change, may_have_patch, syntax_of};
 use super::find::{check_host, find};
-use super::walk::{Seen as Walked, way};
+use super::walk::{Seen as Walked, Since, way};
 use super::wanted::{each_wanted, forget_planned, is_planned};
 use crate::error::{Error, ExitCode};
 use crate::events::{Mode, Observer};
@@ -104,7 +104,7 @@ impl Emm {
             // A copy that has something needs the deletions before a refresh too.
             let is_new = run.planner.mirror.count_rows_up_to(1)? == 0
                 && run.planner.mirror.pending_counts()? == PendingCounts::default();
-            let everything = (!is_new).then_some(Timestamp::MIN);
+            let everything = (!is_new).then_some(Since::time(Timestamp::MIN));
             let (mut useless, mut of_others) = (0, 0);
             let mut walked = Walked::default();
             for walk in 1.. {
@@ -136,7 +136,7 @@ impl Emm {
                 }
                 seen.read_again();
             }
-            // Who compares with all need not know where it ended before.
+            // A full comparison does not need the former end.
             let before = since.map_or(Ok(None), |_| time_of(run.planner.mirror, NEWEST))?;
             if let (Some(before), Some(newest)) = (before, walked.newest)
                 && newest < before
@@ -145,7 +145,7 @@ impl Emm {
                     "the feed ends at {newest}, and changes of {before} were seen already"
                 )));
             }
-            if since.is_some() && boundary.is_broken() {
+            if since.is_some() && boundary.is_broken(walked.end) {
                 let why = "the feed does not have the changes any more that were seen last";
                 return Ok(Followed::Gap(why.to_owned()));
             }
@@ -184,7 +184,7 @@ impl Emm {
     ) -> Result<(), Error> {
         let own = names_of(&self.entry);
         let (way, _) = way(requests, options, &self.entry)?;
-        way.walk(requests, options, since, &mut |page| {
+        way.walk(requests, options, since.map(Since::time), &mut |page| {
             let mut items = page.items.iter();
             items.try_for_each(|item| {
                 if is_of_other_feed(item, &own) {
@@ -388,8 +388,8 @@ impl Reader for Emm {
             known = None;
         }
         if let Some(list) = self.short_list(run.requests, options)? {
-            known = known.filter(|_| !options.baseline);
-            return self.plan_short_list(run, list, known);
+            let all = options.baseline || known.is_none();
+            return self.plan_short_list(run, list, known, all);
         }
         run.report.summary.mode = Mode::Baseline;
         let Some(whole) = self.whole() else {

@@ -19,6 +19,8 @@ use std::hash::BuildHasher as _;
 
 /// Most pages of one feed: ten times those of the largest that is known.
 const PAGES_MAX: usize = 1_000_000;
+/// Most pages that are read to find changes before the cursor.
+const MORE_PAGES_MAX: usize = 3;
 
 /// The way through the pages.
 #[derive(Clone, Debug)]
@@ -45,6 +47,21 @@ impl PageLink {
     }
 }
 
+/// How far back a walk goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Since {
+    /// All pages with changes from this time on are read.
+    pub(super) cursor: Timestamp,
+    /// A change of this time is looked for as well, on a few pages more.
+    pub(super) known: Timestamp,
+}
+
+impl Since {
+    pub(super) const fn time(cursor: Timestamp) -> Self {
+        Self { cursor, known: cursor }
+    }
+}
+
 /// Facts collected on the way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
@@ -58,6 +75,8 @@ pub(super) struct Seen {
     pub(super) first: Option<Read>,
     /// Pages read.
     pub(super) pages: usize,
+    /// Where the walk ended, if that is before all that it looked for was found.
+    pub(super) end: Option<Timestamp>,
 }
 
 /// The activities of a page that count, the oldest first.
@@ -157,12 +176,12 @@ impl Way {
         }
     }
 
-    /// Hands over the pages with changes since `cursor`, or all pages.
+    /// Hands over the pages with changes since then, or all pages.
     pub(super) fn walk(
         &self,
         requests: &Requests<'_>,
         options: &SyncOptions,
-        cursor: Option<Timestamp>,
+        since: Option<Since>,
         each: &mut dyn FnMut(&PageOfItems<'_>) -> Result<(), Error>,
     ) -> Result<Seen, Error> {
         let begin = self.begin();
@@ -173,7 +192,7 @@ impl Way {
         let mut seen = Seen { began: Some(begin.answered.date), ..Seen::default() };
         // Hashes: there may be very many pages.
         let (hasher, mut visited) = (RandomState::new(), HashSet::new());
-        let (mut page, mut only_deletions) = (begin.clone(), false);
+        let (mut page, mut only_deletions, mut more) = (begin.clone(), false, 0);
         loop {
             visited.insert(hasher.hash_one(&page.url));
             seen.newest = seen.newest.max(newest_of(&page.document));
@@ -186,13 +205,20 @@ impl Way {
             let (url, document) = (page.url.as_str(), &page.document);
             each(&PageOfItems { url, document, items, is_back })?;
             // Before a refresh there is nothing for those who begin.
-            if refreshed && cursor.is_none() && is_back {
+            if refreshed && since.is_none() && is_back {
                 return Ok(seen);
             }
-            let is_known =
-                |link| cursor.is_some_and(|since| ends_before(&page.document, link, since));
-            if link.is_some_and(is_known) {
-                return Ok(seen);
+            if let Some(Since { cursor, known }) = since
+                && let Some(end) = link.and_then(|link| end_of(&page.document, link))
+            {
+                if end < known {
+                    return Ok(seen);
+                }
+                more += usize::from(end < cursor);
+                if more > MORE_PAGES_MAX {
+                    seen.end = Some(end);
+                    return Ok(seen);
+                }
             }
             let next = link.unwrap_or(PageLink::Next).of(&page.document);
             // Some last pages lead to themselves.
@@ -249,15 +275,14 @@ impl Way {
     }
 }
 
-/// Whether a page ends, in the direction of the walk, before a time. Single activities may be out of
+/// The time with which a page ends, in the direction of the walk. Single activities may be out of
 /// order: the last one decides.
-fn ends_before(page: &Document, link: PageLink, cursor: Timestamp) -> bool {
+fn end_of(page: &Document, link: PageLink) -> Option<Timestamp> {
     let mut times = page.items.iter().filter_map(|item| item.time);
-    let end = match link {
+    match link {
         PageLink::Next => times.next_back(),
         PageLink::Prev => times.next(),
-    };
-    end.is_some_and(|end| end < cursor)
+    }
 }
 
 /// The activities of a page that count, the oldest first; and whether everything is listed again

@@ -3,13 +3,13 @@
 
 use super::entity::{ACCEPT, by_iri, each_change};
 use super::reader::{Emm, forget_end};
-use super::walk::{Way, way};
+use super::walk::{Since, Way, way};
 use crate::admit::Admission;
 use crate::error::Error;
 use crate::events::Mode;
 use crate::filter::Decision;
 use crate::options::SyncOptions;
-use crate::plan::changes::Seen;
+use crate::plan::changes::{Followed, Seen};
 use crate::plan::comparison::widen;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
@@ -71,30 +71,34 @@ impl Emm {
         Ok((!has_failed).then_some(list))
     }
 
-    /// Plans to fetch the entities of a short list, and what changed: since then, or if that is not
-    /// known, from now on. A full download is not read.
+    /// Plans to fetch the entities of a short list that are not here, or all of them, and what
+    /// changed: since then, or if that is not known, from now on. A full download is not read.
     pub(super) fn plan_short_list(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         list: &UriList,
         since: Option<Timestamp>,
+        all: bool,
     ) -> Result<(), Error> {
         let (requests, options) = (run.requests, run.planner.options);
-        run.report.summary.mode = if since.is_some() { Mode::Incremental } else { Mode::Baseline };
-        let mut cursor = since;
-        if cursor.is_none() {
+        run.report.summary.mode = if all { Mode::Baseline } else { Mode::Incremental };
+        let mut now = None;
+        if all {
             let (way, _) = way(requests, options, &self.entry)?;
-            let end = way.walk(requests, options, Some(Timestamp::MAX), &mut |_| Ok(()))?;
+            let newest = Some(Since::time(Timestamp::MAX));
+            let end = way.walk(requests, options, newest, &mut |_| Ok(()))?;
             let newest = end.newest.filter(|_| !end.is_cut);
-            cursor =
+            now =
                 newest.map(|newest| run.not_after(&self.entry.url, "published", newest, end.began));
         }
-        self.plan_wanted(run, list, since.is_none())?;
-        if since.is_none() {
-            // All of them are planned.
-            forget_end(run.planner.mirror)?;
+        self.plan_wanted(run, list, all)?;
+        // An entity that was deleted since then cannot be fetched: the feed shows that it is gone.
+        if since.is_some() && !matches!(self.follow(run, since)?, Followed::Gap(_)) {
+            return Ok(());
         }
-        self.follow(run, cursor)?;
+        // All of them are planned.
+        forget_end(run.planner.mirror)?;
+        self.follow(run, now)?;
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 
 use super::document::describe;
 use super::{Graph, iri, same_bytes};
+use crate::deprecation::replacements;
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, is_distrusted, plan_again};
@@ -64,10 +65,11 @@ impl LabelsOptions {
         Error::new("labels.file", ExitCode::Io, message).with_cause(cause)
     }
 
-    /// Tables of one place and choice of labels have the same text.
-    fn choice(&self) -> String {
+    /// The choice of labels and replacements, as text.
+    fn choice(&self, replaced_by: &[String]) -> String {
         let (predicates, languages) = (self.predicates.join(" "), self.languages.join(" "));
-        format!("{predicates} / {languages} / {}", self.path.display())
+        let place = if self.is_csv { "csv" } else { "db" };
+        format!("{predicates} / {languages} / {} / {place}", replaced_by.join(" "))
     }
 }
 
@@ -75,6 +77,8 @@ impl LabelsOptions {
 #[derive(Debug)]
 pub(crate) struct LabelsSink {
     options: LabelsOptions,
+    /// Properties that lead to what to use instead.
+    replaced_by: Vec<String>,
     table: Mutex<LabelTable>,
     partials: Partials,
     spill: Dir,
@@ -85,18 +89,25 @@ impl LabelsSink {
     pub(crate) fn open(
         state: &StateFolder,
         mirror: &Mirror,
-        options: &LabelsOptions,
+        (options, replaced_by): (&LabelsOptions, &[String]),
         epoch: i64,
     ) -> Result<Self, Error> {
         let table = options.table(state)?;
         mirror.begin()?;
-        if let Err(error) = agree(&table, mirror, options, (state, epoch)) {
+        if let Err(error) = agree(&table, mirror, (options, replaced_by), (state, epoch)) {
             mirror.rollback()?;
             return Err(error);
         }
         mirror.commit()?;
         let (partials, spill) = crate::sink::spill_folder(state)?;
-        Ok(Self { options: options.clone(), table: Mutex::new(table), partials, spill, epoch })
+        Ok(Self {
+            options: options.clone(),
+            replaced_by: replaced_by.to_vec(),
+            table: Mutex::new(table),
+            partials,
+            spill,
+            epoch,
+        })
     }
 
     fn table(&self) -> MutexGuard<'_, LabelTable> {
@@ -135,7 +146,7 @@ impl LabelsSink {
 fn agree(
     table: &LabelTable,
     mirror: &Mirror,
-    options: &LabelsOptions,
+    (options, replaced_by): (&LabelsOptions, &[String]),
     (state, epoch): (&StateFolder, i64),
 ) -> Result<(), Error> {
     let failed = |error| options.failed(error);
@@ -151,7 +162,7 @@ fn agree(
             .with_help("name another file; or remove this one, if that copy is gone"));
     }
     let settled = mirror.meta(BATCH)?.and_then(|text| text.parse::<i64>().ok());
-    let choice = options.choice();
+    let choice = options.choice(replaced_by);
     let is_same = known.as_ref() == Some(&id) && mirror.meta(CHOICE)?.as_ref() == Some(&choice);
     match settled.filter(|_| is_same).map(|settled| batch - settled) {
         Some(0) => {}
@@ -229,7 +240,10 @@ impl Sink for LabelsSink {
     fn deprecate(&self, resources: &[Deprecated]) -> Result<(), Error> {
         let all: Vec<_> = resources
             .iter()
-            .map(|resource| (resource.uri.as_str(), resource.replaced_by.as_slice()))
+            .map(|resource| {
+                let time = resource.time.map(Timestamp::from_micros);
+                (resource.uri.as_str(), resource.replaced_by.as_slice(), time)
+            })
             .collect();
         self.table().deprecate(&all).map_err(|error| self.options.failed(error))
     }
@@ -299,13 +313,16 @@ impl LabelsWriter {
         let uri = description.entity.as_ref().map_or(resource, |entity| entity.as_str());
         let LabelsOptions { predicates, languages, .. } = &self.sink.options;
         let found = entity_labels(&description.lines, uri, predicates, languages);
-        let stated = deprecation(&description.lines, uri);
+        let stated = deprecation(&description.lines, uri).map(|stated| {
+            let instead = || replacements(&self.sink.replaced_by, uri, &description.lines);
+            (stated.is_deprecated, if stated.is_deprecated { instead() } else { Vec::new() })
+        });
         let changed = row.changed.or(row.modified);
         let labels = Labels {
             uri,
             labels: found.iter().map(|label| (&*label.text, &*label.language)).collect(),
-            deprecated: stated.as_ref().map(|stated| (stated.is_deprecated, &*stated.replaced_by)),
-            changed: changed.map(|time| Timestamp::from_micros(time).to_string()),
+            deprecated: stated.as_ref().map(|(is_deprecated, by)| (*is_deprecated, &**by)),
+            changed: changed.map(Timestamp::from_micros),
         };
         let replaced = self.sink.table().replace(resource, &labels);
         replaced.map_err(|error| self.sink.fatal(error))?;
@@ -323,13 +340,13 @@ pub(crate) struct LabelsKept {
 
 impl LabelsKept {
     pub(crate) fn open(options: &LabelsOptions, state: &Path) -> Result<Self, Error> {
-        let (path, is_own) = options.database(state);
+        let (path, _) = options.database(state);
         if !path.exists() {
             let message = format!("there is no table of labels in {}", path.display());
             return Err(Error::new("labels.file", ExitCode::Io, message)
                 .with_help("run `abreast sync`: it is made again"));
         }
-        let table = LabelTable::open(&path, is_own).map_err(|error| options.failed(error))?;
+        let table = LabelTable::open_read_only(&path).map_err(|error| options.failed(error))?;
         Ok(Self { table })
     }
 }

@@ -78,6 +78,10 @@ impl Sink for NQuadsSink {
         Box::new(NQuadsWriter { sink: self, run: Vec::new(), kept: None })
     }
 
+    fn reads_descriptions(&self) -> bool {
+        true
+    }
+
     fn partials(&self) -> &Partials {
         &self.partials
     }
@@ -134,7 +138,8 @@ impl SinkWriter for NQuadsWriter {
         Ok(crate::sink::with_time(task, task.row.clone().unwrap_or_default()))
     }
 
-    /// Of a resource, one version is stored in a run: the state has the place of the one before.
+    /// The state has the place of the version before: batches are committed before a resource is planned
+    /// again.
     fn kept_description(&mut self, task: &Task) -> Option<Vec<u8>> {
         task.row.as_ref()?;
         if self.kept.is_none() {

@@ -158,6 +158,10 @@ impl Sink for RemoteSink {
         true
     }
 
+    fn reads_descriptions(&self) -> bool {
+        self.store.is_some()
+    }
+
     fn batch_items(&self) -> u64 {
         if self.store.is_some() { STORE_BATCH } else { 1_000 }
     }
@@ -195,7 +199,7 @@ impl SinkWriter for RemoteWriter {
         Ok(crate::sink::with_time(task, task.row.clone().unwrap_or_default()))
     }
 
-    /// A service would have to be asked.
+    /// Only an embedded store is read; a service would cost a request.
     fn kept_description(&mut self, task: &Task) -> Option<Vec<u8>> {
         task.row.as_ref()?;
         let lines = self.sink.store.as_ref()?.lines_of(&task.pending.uri, &self.sink.graph).ok()?;
