@@ -52,7 +52,7 @@ impl PageLink {
 pub(super) struct Since {
     /// All pages with changes from this time on are read.
     pub(super) cursor: Timestamp,
-    /// A change of this time is looked for as well, on a few pages more.
+    /// A change of this time is searched for as well, on a few pages more.
     pub(super) known: Timestamp,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Seen {
     pub(super) first: Option<Read>,
     /// Pages read.
     pub(super) pages: usize,
-    /// Where the walk ended, if that is before all that it looked for was found.
+    /// Where the walk ended, if that is before all that it searched for was found.
     pub(super) end: Option<Timestamp>,
 }
 
