@@ -155,7 +155,7 @@ fn versions(number: usize) -> Result<Versions> {
 }
 
 /// CPU seconds of this thread that `work` takes.
-fn cpu(work: impl FnOnce() -> Result<()>) -> Result<f64> {
+pub(super) fn cpu(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
