@@ -72,7 +72,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 replaced.push(rate);
             }
             ensure!(requests < 100 + entities as u64 / 100, "{requests} requests were sent");
-            report.raw(&json!({"round": round, "target": target, "entities": entities, "requests": requests,
+            report.raw(&json!({"round": round, "target": target.rsplit('/').next(), "entities": entities, "requests": requests,
                 "replaced_a_second": rate, "usage": usage.json()}));
             samples.push(usage.seconds);
         }

@@ -94,7 +94,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Each start of the server makes its documents anew: the short log has no more pages than that.
+/// Each start of the server makes its documents again: the short log has no more pages than that.
 fn one_round(settings: &Settings, program: &Path, log: &mut Log) -> Result<()> {
     let [mut entry_points, mut pages] = [Samples::default(), Samples::default()];
     let (closed, mut cpu) = (log.changes / PER_PAGE - 1, 0.0);
