@@ -2,4 +2,5 @@
 
 pub mod package;
 pub mod plain_sitemap;
+pub mod v0_1;
 pub mod v1_1;
