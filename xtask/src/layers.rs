@@ -42,12 +42,20 @@ const LOG_IMPLEMENTATIONS: [&str; 3] = ["SqliteLog", "PostgresLog", "MemoryLog"]
 
 /// Module of a format, and the files and folders of roles and apps that may name it: its readers
 /// and projections.
-const PROTOCOLS: [(&str, &[&str]); 3] = [
+const PROTOCOLS: [(&str, &[&str]); 4] = [
     (
         "abreast_emm",
         &[
             "roles/destination/src/read/emm/",
             "roles/source/src/projection/emm/",
+            "roles/validator/",
+        ],
+    ),
+    (
+        "v0_1",
+        &[
+            "roles/destination/src/read/resourcesync_0_1/",
+            "roles/source/src/projection/resourcesync_0_1/",
             "roles/validator/",
         ],
     ),

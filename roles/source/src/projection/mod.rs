@@ -10,6 +10,7 @@ mod head_reader;
 mod news;
 pub mod pages;
 pub mod resourcesync;
+pub mod resourcesync_0_1;
 pub mod sdshare;
 
 pub use files::{FileContent, FileError, PublishedFile};

@@ -7,6 +7,7 @@ use crate::archive::Archive;
 use crate::links::PublishedLinks;
 use crate::projection::emm::FeedOptions;
 use crate::projection::resourcesync::dumps::SetDumps;
+use crate::projection::resourcesync_0_1;
 use crate::projection::sdshare::SetSnapshots;
 use crate::versions::VersionUrls;
 use abreast_core::SetId;
@@ -37,6 +38,8 @@ pub struct PublishedSet {
     pub snapshots: Option<Arc<SetSnapshots>>,
     /// What its change feeds state beyond its log.
     pub feeds: FeedOptions,
+    /// What its documents of ResourceSync 0.1 state beyond its log.
+    pub resourcesync_0_1: resourcesync_0_1::Options,
     /// Its hubs and channels, if it has notifications.
     pub notifications: Option<Notifications>,
 }
@@ -56,6 +59,7 @@ impl PublishedSet {
             dumps: None,
             snapshots: None,
             feeds: FeedOptions::default(),
+            resourcesync_0_1: resourcesync_0_1::Options::default(),
             notifications: None,
         }
     }
