@@ -40,6 +40,8 @@ pub(crate) const MIGRATIONS: &[&str] = &[
 ];
 /// Changes read in one transaction of [`ChangeLog::read`].
 const READ_MAX: i64 = 5_000;
+/// The same in the first part.
+const READ_FIRST: i64 = 32;
 
 /// How a [`SqliteLog`] is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -165,12 +167,12 @@ impl SqliteLog {
         set: SetId,
         after: Position,
         until: Position,
+        most: i64,
         visit: Visit<'_, ChangeRecord>,
     ) -> Result<ControlFlow<(), Position>, LogError> {
         self.readers.with("cannot read the log", |connection| {
             let mut statement = connection.prepare_cached(sql)?;
-            let mut rows =
-                statement.query(params![set.0, after.0 as i64, until.0 as i64, READ_MAX])?;
+            let mut rows = statement.query(params![set.0, after.0 as i64, until.0 as i64, most])?;
             let (mut change, mut count) = (empty_change(), 0);
             while let Some(row) = rows.next()? {
                 read_change(row, &mut change)?;
@@ -179,11 +181,13 @@ impl SqliteLog {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            Ok(ControlFlow::Continue(if count < READ_MAX { until } else { change.position }))
+            Ok(ControlFlow::Continue(if count < most { until } else { change.position }))
         })
     }
 
     /// Visits the changes that a statement selects, a part at a time, up to what is the head now.
+    /// The first part is small: many need one change only, and a statement may find the positions
+    /// of a whole part before it returns the first.
     fn read_pages(
         &self,
         sql: &str,
@@ -192,11 +196,13 @@ impl SqliteLog {
         visit: Visit<'_, ChangeRecord>,
     ) -> Result<(), LogError> {
         let until = self.head(set)?.position;
+        let mut most = READ_FIRST;
         while after < until {
-            match self.read_page(sql, set, after, until, visit)? {
+            match self.read_page(sql, set, after, until, most, visit)? {
                 ControlFlow::Break(()) => return Ok(()),
                 ControlFlow::Continue(seen) => after = seen,
             }
+            most = (most * 8).min(READ_MAX);
         }
         Ok(())
     }
