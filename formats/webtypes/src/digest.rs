@@ -212,10 +212,10 @@ impl Digests {
             self.set(algorithm, &bytes[..length]);
             return Ok(());
         }
-        let engine = base64::engine::general_purpose::STANDARD;
-        match engine.decode(value) {
-            Ok(decoded) if decoded.len() == length => {
-                self.set(algorithm, &decoded);
+        let mut bytes = [0_u8; 96];
+        match BASE64.decode_slice(value, &mut bytes) {
+            Ok(decoded) if decoded == length => {
+                self.set(algorithm, &bytes[..length]);
                 Ok(())
             }
             _ => Err(ParseDigestError::Value { algorithm, value: shown(value) }),
@@ -238,6 +238,15 @@ impl Digests {
                     out.push(HEX[usize::from(byte & 15)]);
                 }
             }
+        }
+    }
+
+    /// Appends one digest in base64, as ResourceSync 0.1 writes it; nothing when it is not stated.
+    pub fn write_base64_to(&self, algorithm: Algorithm, out: &mut Vec<u8>) {
+        let Some(bytes) = self.bytes_of(algorithm) else { return };
+        let mut text = [0; 88];
+        if let Ok(length) = BASE64.encode_slice(bytes, &mut text) {
+            out.extend_from_slice(&text[..length]);
         }
     }
 
@@ -275,6 +284,8 @@ impl fmt::Display for Digests {
         f.write_str(&String::from_utf8_lossy(&out))
     }
 }
+
+const BASE64: base64::engine::GeneralPurpose = base64::engine::general_purpose::STANDARD;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -316,6 +327,22 @@ mod tests {
     fn read(text: &str) -> Result<Digests, ParseDigestError> {
         let mut digests = Digests::default();
         digests.parse_into(text.as_bytes()).map(|()| digests)
+    }
+
+    #[test]
+    fn base64_reads_back() {
+        let stated = read("sha-1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d sha-512:00").unwrap_err();
+        assert!(matches!(stated, ParseDigestError::Value { algorithm: Algorithm::Sha512, .. }));
+        let stated = read("sha-1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d").unwrap();
+        let mut out = Vec::new();
+        stated.write_base64_to(Algorithm::Md5, &mut out);
+        stated.write_base64_to(Algorithm::Sha1, &mut out);
+        assert_eq!(out, b"qvTGHdzF6KLavt4PO0gs2a6pQ00=");
+        let mut again = Digests::default();
+        again.parse_value_into(Algorithm::Sha1, &out).unwrap();
+        assert_eq!(again, stated);
+        let long = [b'A'; 4_096];
+        assert!(again.parse_value_into(Algorithm::Sha512, &long).is_err());
     }
 
     #[test]

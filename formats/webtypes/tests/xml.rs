@@ -447,3 +447,59 @@ proptest! {
         prop_assert_eq!(read(&document), read_chunks(document.chunks(chunk)));
     }
 }
+
+#[test]
+fn repairs_are_only_made_on_demand_and_are_reported() {
+    let text = "<list xmlns='urn:a'><q:item q:x='1'>a</item></list>";
+    assert_eq!(read_chunks([text.as_bytes()].into_iter()).unwrap_err().code(), "xml.syntax");
+    let mut reader = Reader::new(KNOWN).repair(&[("q", "urn:b")]);
+    reader.push(text.as_bytes());
+    reader.finish();
+    let mut spaces = Vec::new();
+    loop {
+        match reader.next().unwrap() {
+            Token::Start(element) => {
+                spaces.push((element.ns(), element.namespace().to_owned()));
+                spaces.extend(element.attributes().map(|of| (of.ns(), of.namespace().to_owned())));
+            }
+            Token::Done => break,
+            _ => {}
+        }
+    }
+    let (a, b) = ((Ns::known(0), "urn:a".to_owned()), (Ns::known(1), "urn:b".to_owned()));
+    assert_eq!(spaces, [a, b.clone(), b]);
+    let repairs: Vec<_> = reader.take_repairs().collect();
+    assert_eq!(
+        repairs,
+        [
+            ("xml.end-tag", "`</item>` closes `<q:item>`".to_owned()),
+            ("xml.prefix", "the prefix `q` is not declared".to_owned())
+        ]
+    );
+    assert_eq!(reader.take_repairs().count(), 0);
+}
+
+#[test]
+fn a_start_tag_can_be_taken_as_an_end() {
+    for (after, expected) in [("\n<!-- c -->", None), ("<a/>", Some("xml.syntax"))] {
+        let mut reader = Reader::new(KNOWN);
+        reader.push(format!("<a><b/><a>{after}").as_bytes());
+        reader.finish();
+        let mut starts = 0;
+        let error = loop {
+            match reader.next() {
+                Ok(Token::Start(element)) => {
+                    starts += 1;
+                    assert_eq!(element.is_bare(), starts != 2);
+                    if starts == 3 {
+                        reader.take_as_end();
+                    }
+                }
+                Ok(Token::Done) => break None,
+                Ok(_) => {}
+                Err(error) => break Some(error.code()),
+            }
+        };
+        assert_eq!((starts, error), (3, expected));
+    }
+}

@@ -1,7 +1,8 @@
 //! Documents of ResourceSync 0.1: Sitemaps, their indexes, change sets and the manifests of dumps.
 
-use super::{Change, Root};
-use abreast_webtypes::{Digests, W3cDatetime};
+use super::{Change, Error, Root, SPEC_MAX_ENTRIES};
+use crate::sitemap::read_all;
+use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
 
 /// The head of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,6 +84,27 @@ pub struct Entry {
     pub line: u64,
 }
 
+impl Entry {
+    /// Whether the resource was deleted, and not later than `now`.
+    ///
+    /// `expires` is in the past [rs-0.1 §3.1.2]; one in the future announces a deletion, which is
+    /// not one yet.
+    pub fn is_deleted(&self, now: Timestamp) -> bool {
+        self.change == Some(Change::Deleted) && self.time.is_some_and(|time| time.instant <= now)
+    }
+
+    /// Back to the default, keeping the allocations of `loc` and of the vectors.
+    pub fn clear(&mut self) {
+        self.loc.clear();
+        self.digests.clear();
+        self.links.clear();
+        self.metas.clear();
+        (self.protocol, self.change, self.time, self.size) = (None, None, None, None);
+        (self.media_type, self.encoding, self.path) = (None, None, None);
+        self.line = 0;
+    }
+}
+
 /// A whole document in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
@@ -90,4 +112,31 @@ pub struct Document {
     pub head: Head,
     /// Its entries, in the order of the document: 0.1 has no rule for it.
     pub entries: Vec<Entry>,
+}
+
+impl Document {
+    /// Reads a document of bytes in hand.
+    ///
+    /// # Errors
+    /// The bytes are not such a document: see `next` of [`Parser`](super::Parser).
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, Error> {
+        let (head, entries) = read_all::<super::version::V0_1>(bytes)?;
+        Ok(Self { head, entries })
+    }
+
+    /// The document as bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        super::write_head(&mut out, &self.head);
+        for entry in &self.entries {
+            super::write_entry(&mut out, self.head.root, entry);
+        }
+        super::write_end(&mut out, self.head.root);
+        out
+    }
+
+    /// Whether there are more entries than a Sitemap may have [rs-0.1 §3.2].
+    pub fn over_spec_limit(&self) -> bool {
+        self.entries.len() as u64 > SPEC_MAX_ENTRIES
+    }
 }

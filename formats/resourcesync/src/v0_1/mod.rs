@@ -1,11 +1,26 @@
 //! ResourceSync 0.1 (alpha draft of August 2012).
+//!
+//! [`Parser`], [`Reader`] and the writers are those of [`v1_1`](crate::v1_1), for these documents.
 
+mod attributes;
 mod document;
 mod relations;
+mod version;
+mod write;
 
-pub use crate::v1_1::{Change, Error, Finding, Limits, Root, Step, Tolerance};
+pub use crate::sitemap::{
+    Change, Finding, Limits, ReadError, Root, SPEC_MAX_ENTRIES, Step, Tolerance, write_end,
+};
+pub use abreast_webtypes::SyntaxError as Error;
 pub use document::{Document, Entry, Head, Link, Meta};
 pub use relations::{
     CALLBACK_PROTOCOL, CHANGE_SET, DUMP, MIRROR, OAI_PMH_PROTOCOL, PARTIAL, SUBJECT, SUBJECT_NAME,
     XMPP_PROTOCOL,
 };
+pub use version::SPEC_MAX_BYTES;
+pub use write::{write_entry, write_head};
+
+/// Reads a document of this version from chunks of any size.
+pub type Parser = crate::sitemap::Parser<version::V0_1>;
+/// Reads a document of this version from a file or a pipe.
+pub type Reader<R> = crate::sitemap::Reader<R, version::V0_1>;

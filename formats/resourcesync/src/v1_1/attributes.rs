@@ -1,71 +1,13 @@
 //! Attributes of `rs:md` and `rs:ln`, and the elements that 0.1 had in their place [rs-core §7].
 
-use super::tolerance::Notes;
-use super::{Capability, Change, Entry, Head, Ln, names::RS};
-use abreast_webtypes::xml::{Attribute, Element, Ns};
-use abreast_webtypes::{
-    Algorithm, Digests, MAX_URI_LENGTH, ParseDatetimeError, W3cDatetime, excerpt,
+use super::version::RS;
+use super::{Capability, Change, Entry, Head, Ln};
+use crate::sitemap::{
+    Fault, MAX_VALUE_LENGTH, Notes, StringPool, checked, is_before, length, note_unknown,
+    parse_datetime,
 };
-
-/// Bytes of a media type, a content coding, a datetime, a number.
-pub(super) const MAX_VALUE_LENGTH: usize = 1_024;
-/// Bytes of a datetime that is worth repairing.
-const MAX_DATETIME_LENGTH: usize = 64;
-
-/// A fault whose place is the element that is being read.
-pub(super) struct Fault {
-    pub(super) code: &'static str,
-    pub(super) message: String,
-    pub(super) help: Option<&'static str>,
-}
-
-impl Fault {
-    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), help: None }
-    }
-
-    pub(super) const fn with_help(mut self, help: &'static str) -> Self {
-        self.help = Some(help);
-        self
-    }
-}
-
-/// Strings to use again, so that reading an entry allocates nothing in the long run.
-#[derive(Default)]
-pub(super) struct StringPool(Vec<String>);
-
-impl StringPool {
-    const MOST: usize = 64;
-
-    fn string(&mut self, text: &str) -> String {
-        let mut string = self.0.pop().unwrap_or_default();
-        string.clear();
-        string.push_str(text);
-        string
-    }
-
-    fn keep(&mut self, string: Option<String>) {
-        if let Some(string) = string
-            && self.0.len() < Self::MOST
-            && (1..=MAX_VALUE_LENGTH).contains(&string.capacity())
-        {
-            self.0.push(string);
-        }
-    }
-
-    /// Clears an entry and keeps its strings.
-    pub(super) fn clear(&mut self, entry: &mut Entry) {
-        self.keep(entry.media_type.take());
-        self.keep(entry.encoding.take());
-        self.keep(entry.path.take());
-        for link in entry.links.drain(..) {
-            self.keep(Some(link.rel));
-            self.keep(Some(link.href));
-            self.keep(link.media_type);
-        }
-        entry.clear();
-    }
-}
+use abreast_webtypes::xml::{Attribute, Element, Ns};
+use abreast_webtypes::{Algorithm, Digests, MAX_URI_LENGTH, W3cDatetime, excerpt};
 
 /// Reads the `rs:md` of a document.
 pub(super) fn read_head_md(
@@ -178,7 +120,6 @@ pub(super) fn read_alpha(
     text: &str,
     spare: &mut StringPool,
 ) -> Result<(), Fault> {
-    let text = text.trim_ascii();
     match field {
         AlphaField::Fixity(Some(algorithm)) => {
             if entry.digests.parse_value_into(algorithm, text.as_bytes()).is_err() {
@@ -198,8 +139,8 @@ pub(super) fn read_alpha(
 }
 
 /// Metadata that 0.1 wrote as elements.
-#[derive(Clone, Copy)]
-pub(super) enum AlphaField {
+#[derive(Clone, Copy, Debug)]
+pub enum AlphaField {
     /// `rs:fixity`, with its algorithm when we know it
     Fixity(Option<Algorithm>),
     /// `rs:size`
@@ -223,12 +164,6 @@ impl AlphaField {
             b"contentencoding" => Self::Encoding,
             _ => return None,
         })
-    }
-}
-
-fn note_unknown(digests: &mut Digests, text: &str) {
-    if digests.unknown.len() < Digests::MAX_UNKNOWN {
-        digests.unknown.push(excerpt(text));
     }
 }
 
@@ -313,59 +248,6 @@ fn datetime(attribute: &Attribute<'_>, notes: &mut Notes) -> Result<W3cDatetime,
     parse_datetime(attribute.local(), &attribute.value(), notes)
 }
 
-/// Reads a datetime; white space around it does not matter.
-///
-/// Lenient: a blank for the `T` and an offset without colon mean one thing only. A time without
-/// zone is taken for UTC: conclusions from it must allow for all zones.
-pub(super) fn parse_datetime(
-    name: &str,
-    text: &str,
-    notes: &mut Notes,
-) -> Result<W3cDatetime, Fault> {
-    let text = text.trim_ascii();
-    let cause = match W3cDatetime::parse(text.as_bytes()) {
-        Ok(read) => return Ok(read),
-        Err(cause) => cause,
-    };
-    let fault =
-        |cause| Fault::new("rs.datetime", format!("`{name}` is \"{}\": {cause}", excerpt(text)));
-    let mut mended = text.as_bytes().to_vec();
-    if mended.len() > MAX_DATETIME_LENGTH {
-        return Err(fault(cause));
-    }
-    if mended.get(10) == Some(&b' ') {
-        mended[10] = b'T';
-    }
-    if let [.., b'+' | b'-', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] = mended[..]
-        && mended.contains(&b':')
-    {
-        mended.insert(mended.len() - 2, b':');
-    }
-    match W3cDatetime::parse(&mended) {
-        Ok(read) => {
-            notes.add("rs.datetime-form", format!("`{name}` is \"{}\": {cause}", excerpt(text)));
-            return Ok(read);
-        }
-        Err(ParseDatetimeError::Zone) => mended.push(b'Z'),
-        Err(_) => return Err(fault(cause)),
-    }
-    let read = W3cDatetime::parse(&mended).map_err(fault)?;
-    notes.add(
-        "rs.zone",
-        format!("`{name}` is \"{}\", without a zone; taken for UTC", excerpt(text)),
-    );
-    Ok(read)
-}
-
-fn length(name: &str, text: &str) -> Result<u64, Fault> {
-    let digits = text.trim_ascii();
-    let number =
-        if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
-    number.ok_or_else(|| {
-        Fault::new("rs.length", format!("`{name}` is \"{}\", not a number of bytes", excerpt(text)))
-    })
-}
-
 fn short(
     name: &str,
     attribute: &Attribute<'_>,
@@ -373,24 +255,6 @@ fn short(
     spare: &mut StringPool,
 ) -> Result<String, Fault> {
     checked(name, &attribute.value(), most, spare)
-}
-
-fn checked(name: &str, text: &str, most: usize, spare: &mut StringPool) -> Result<String, Fault> {
-    let text = text.trim_ascii();
-    if text.len() > most {
-        return Err(Fault::new("rs.value", format!("`{name}` is longer than {most} bytes")));
-    }
-    if has_control_or_less(text, b' ' - 1) {
-        let message = format!("`{name}` has control characters in it: \"{}\"", excerpt(text));
-        return Err(Fault::new("rs.value", message));
-    }
-    Ok(spare.string(text))
-}
-
-/// Is there a byte up to `most`, or DEL? Without an early exit, so that many bytes are tested at
-/// once.
-pub(super) fn has_control_or_less(text: &str, most: u8) -> bool {
-    text.bytes().fold(0, |found, byte| found | u8::from(byte <= most) | u8::from(byte == 0x7f)) != 0
 }
 
 /// A snapshot is complete after it was begun [rs-core §7].
@@ -425,21 +289,4 @@ fn check_order(
     let message =
         format!("`{last_name}` {} is before `{first_name}` {}", last.instant, first.instant);
     Err(Fault::new("time.interval", message))
-}
-
-/// Is all that `one` covers before `other`? `2013` is not before `2013-05`.
-fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
-    use abreast_webtypes::Precision;
-    if one.instant >= other.instant {
-        return false;
-    }
-    let written = match one.precision {
-        Precision::Year => 4,
-        Precision::Month => 7,
-        Precision::Day => 10,
-        Precision::Minute => 16,
-        Precision::Second => 19,
-        Precision::Fraction => return true,
-    };
-    one.instant.to_string()[..written] != other.instant.to_string()[..written]
 }

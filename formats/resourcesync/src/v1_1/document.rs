@@ -1,6 +1,7 @@
 //! Documents: head, entries and their links [rs-core §7].
 
-use super::{Capability, Change, Error, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step};
+use super::{Capability, Change, Error, Root, SPEC_MAX_ENTRIES};
+use crate::sitemap::read_all;
 use abreast_webtypes::{Digests, W3cDatetime};
 
 /// The head of a document.
@@ -118,24 +119,10 @@ impl Document {
     /// Reads a document of bytes in hand.
     ///
     /// # Errors
-    /// The bytes are not such a document: see [`Parser::next`].
+    /// The bytes are not such a document: see `next` of [`Parser`](super::Parser).
     pub fn from_slice(bytes: &[u8]) -> Result<Self, Error> {
-        const CHUNK: usize = 64 * 1_024;
-        let mut parser = Parser::new(Limits::default());
-        let (mut entries, mut entry) = (Vec::new(), Entry::default());
-        let mut chunks = bytes.chunks(CHUNK);
-        loop {
-            match parser.next(&mut entry)? {
-                Step::NeedInput => match chunks.next() {
-                    Some(chunk) => parser.feed(chunk),
-                    None => parser.finish(),
-                },
-                Step::Head => {}
-                Step::Entry => entries.push(std::mem::take(&mut entry)),
-                Step::End => break,
-            }
-        }
-        Ok(Self { head: parser.head().cloned().unwrap_or_default(), entries })
+        let (head, entries) = read_all::<super::version::V1_1>(bytes)?;
+        Ok(Self { head, entries })
     }
 
     /// The document as bytes.

@@ -4,19 +4,21 @@
 mod attributes;
 mod capability;
 mod document;
-mod names;
 mod notification;
-mod parser;
-mod reader;
-mod tolerance;
+mod version;
 mod write;
 
+pub use crate::sitemap::{
+    Change, Finding, Limits, RS_NAMESPACE, ReadError, Root, SITEMAP_NAMESPACE, SPEC_MAX_ENTRIES,
+    Step, Tolerance, write_end,
+};
 pub use abreast_webtypes::SyntaxError as Error;
-pub use capability::{Capability, Change, Root};
+pub use capability::Capability;
 pub use document::{Document, Entry, Head, Ln};
-pub use names::{RS_NAMESPACE, SITEMAP_NAMESPACE};
 pub use notification::NotificationFault;
-pub use parser::{Limits, Parser, SPEC_MAX_ENTRIES, Step};
-pub use reader::{ReadError, Reader};
-pub use tolerance::{Finding, Tolerance};
-pub use write::{write_end, write_entry, write_head, write_plain_entry, write_plain_head};
+pub use write::{write_entry, write_head, write_plain_entry, write_plain_head};
+
+/// Reads a document of this version from chunks of any size.
+pub type Parser = crate::sitemap::Parser<version::V1_1>;
+/// Reads a document of this version from a file or a pipe.
+pub type Reader<R> = crate::sitemap::Reader<R, version::V1_1>;

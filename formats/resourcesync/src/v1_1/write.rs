@@ -2,18 +2,15 @@
 //! [rs-core §7].
 
 use super::{Entry, Head, Ln, Root};
+use crate::sitemap::{XMLNS_RS, close_entry, datetime, number, open_root, text, token};
+use abreast_webtypes::Digests;
 use abreast_webtypes::xml::write_escaped;
-use abreast_webtypes::{Digests, W3cDatetime};
-
-const PROLOG: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-const XMLNS: &[u8] = b" xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"";
-const XMLNS_RS: &[u8] = b" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
 
 /// Appends everything before the first entry.
 ///
 /// Without a capability there is no `rs:md`: a plain Sitemap that may still carry links.
 pub fn write_head(out: &mut Vec<u8>, head: &Head) {
-    open_root(out, head.root, true);
+    open_root(out, head.root, &[XMLNS_RS]);
     for link in &head.links {
         write_link(out, b"  ", link);
     }
@@ -46,7 +43,7 @@ pub fn write_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     text(out, b" encoding=\"", entry.encoding.as_deref());
     datetime(out, b" from=\"", entry.from);
     hash(out, &entry.digests);
-    number(out, b" length=\"", entry.length);
+    length(out, entry.length);
     text(out, b" path=\"", entry.path.as_deref());
     text(out, b" type=\"", entry.media_type.as_deref());
     datetime(out, b" until=\"", entry.until);
@@ -61,41 +58,22 @@ pub fn write_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     close_entry(out, root);
 }
 
-/// Appends the end of the document.
-pub fn write_end(out: &mut Vec<u8>, root: Root) {
-    out.extend_from_slice(b"</");
-    out.extend_from_slice(root.element().as_bytes());
-    out.extend_from_slice(b">\n");
-}
-
 /// Appends the beginning of a Sitemap without any ResourceSync element, for crawlers that punish
 /// unknown ones.
 pub fn write_plain_head(out: &mut Vec<u8>, root: Root) {
-    open_root(out, root, false);
+    open_root(out, root, &[]);
 }
 
-/// Appends one entry with `loc` and `lastmod` only; ends with [`write_end`] too.
+/// Appends one entry with `loc` and `lastmod` only; ends with [`write_end`](super::write_end) too.
 pub fn write_plain_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     open_entry(out, root, entry);
     close_entry(out, root);
 }
 
-fn open_root(out: &mut Vec<u8>, root: Root, with_rs: bool) {
-    out.extend_from_slice(PROLOG);
-    out.push(b'<');
-    out.extend_from_slice(root.element().as_bytes());
-    out.extend_from_slice(XMLNS);
-    if with_rs {
-        out.extend_from_slice(XMLNS_RS);
-    }
-    out.extend_from_slice(b">\n");
-}
-
+/// Opens the entry, with what a plain Sitemap has of it.
 fn open_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
-    out.extend_from_slice(match root {
-        Root::UrlSet => b"  <url>\n    <loc>",
-        Root::SitemapIndex => b"  <sitemap>\n    <loc>",
-    });
+    crate::sitemap::open_entry(out, root);
+    out.extend_from_slice(b"    <loc>");
     write_escaped(out, &entry.loc);
     out.extend_from_slice(b"</loc>\n");
     if let Some(lastmod) = entry.lastmod {
@@ -105,64 +83,29 @@ fn open_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
     }
 }
 
-fn close_entry(out: &mut Vec<u8>, root: Root) {
-    out.extend_from_slice(match root {
-        Root::UrlSet => b"  </url>\n",
-        Root::SitemapIndex => b"  </sitemap>\n",
-    });
-}
-
 fn write_link(out: &mut Vec<u8>, indent: &[u8], link: &Ln) {
     out.extend_from_slice(indent);
     out.extend_from_slice(b"<rs:ln");
     text(out, b" encoding=\"", link.encoding.as_deref());
     hash(out, &link.digests);
     text(out, b" href=\"", Some(&link.href));
-    number(out, b" length=\"", link.length);
+    length(out, link.length);
     datetime(out, b" modified=\"", link.modified);
     text(out, b" path=\"", link.path.as_deref());
-    number(out, b" pri=\"", link.pri.map(u64::from));
+    if let Some(priority) = link.pri {
+        out.extend_from_slice(b" pri=\"");
+        number(out, u64::from(priority));
+        out.push(b'"');
+    }
     text(out, b" rel=\"", Some(&link.rel));
     text(out, b" type=\"", link.media_type.as_deref());
     out.extend_from_slice(b"/>\n");
 }
 
-fn token(out: &mut Vec<u8>, name: &[u8], token: &str) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(token.as_bytes());
-    out.push(b'"');
-}
-
-fn datetime(out: &mut Vec<u8>, name: &[u8], value: Option<W3cDatetime>) {
+fn length(out: &mut Vec<u8>, value: Option<u64>) {
     if let Some(value) = value {
-        out.extend_from_slice(name);
-        value.instant.write_to(out);
-        out.push(b'"');
-    }
-}
-
-fn number(out: &mut Vec<u8>, name: &[u8], value: Option<u64>) {
-    let Some(mut value) = value else { return };
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(name);
-    out.extend_from_slice(&digits[at..]);
-    out.push(b'"');
-}
-
-/// Writes an absent value as no attribute.
-fn text(out: &mut Vec<u8>, name: &[u8], value: Option<&str>) {
-    if let Some(value) = value {
-        out.extend_from_slice(name);
-        write_escaped(out, value);
+        out.extend_from_slice(b" length=\"");
+        number(out, value);
         out.push(b'"');
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Namespaces {
     bindings: Vec<Binding>,
     /// The namespace of the empty prefix, since most names have none.
     default: Ns,
+    /// Prefixes that were used and not declared, among those that [`Namespaces::assume`] allows.
+    pub(super) undeclared: Vec<String>,
 }
 
 struct Binding {
@@ -36,11 +38,22 @@ struct Binding {
     uri: String,
     ns: Ns,
     depth: usize,
+    /// Nobody declared it; unused so far.
+    assumed: bool,
 }
 
 impl Namespaces {
     pub(super) fn new(known: &'static [&'static str], limit: usize) -> Self {
-        Self { known, limit, bindings: Vec::new(), default: Ns::NONE }
+        Self { known, limit, bindings: Vec::new(), default: Ns::NONE, undeclared: Vec::new() }
+    }
+
+    /// Binds a prefix outside the root element, for documents that do not declare it.
+    pub(super) fn assume(&mut self, prefix: &str, uri: &str) {
+        if self.declare(prefix, uri, 0).is_ok()
+            && let Some(binding) = self.bindings.last_mut()
+        {
+            binding.assumed = true;
+        }
     }
 
     /// Notes `xmlns="uri"` (an empty prefix) or `xmlns:prefix="uri"` of an element at that depth.
@@ -75,7 +88,13 @@ impl Namespaces {
                 .position(|known| *known == uri)
                 .map_or(Ns::FOREIGN, |index| Ns::known(index as u16))
         };
-        self.bindings.push(Binding { prefix: prefix.to_owned(), uri: uri.to_owned(), ns, depth });
+        self.bindings.push(Binding {
+            prefix: prefix.to_owned(),
+            uri: uri.to_owned(),
+            ns,
+            depth,
+            assumed: false,
+        });
         self.note_default();
         Ok(())
     }
@@ -93,23 +112,32 @@ impl Namespaces {
     }
 
     fn find(&self, prefix: &str) -> Option<&Binding> {
+        self.position(prefix).map(|at| &self.bindings[at])
+    }
+
+    fn position(&self, prefix: &str) -> Option<usize> {
         // Prefixes are short: comparing bytes here is cheaper than a call.
-        let same = |binding: &&Binding| {
+        let same = |binding: &Binding| {
             binding.prefix.len() == prefix.len()
                 && binding.prefix.bytes().zip(prefix.bytes()).all(|(a, b)| a == b)
         };
-        self.bindings.iter().rev().find(same)
+        self.bindings.iter().rposition(same)
     }
 
     /// The namespace of a prefix, or the default one of elements; `None` for a prefix nobody
     /// declared.
-    pub(super) fn resolve(&self, prefix: &str) -> Option<Ns> {
-        match prefix {
-            "" => Some(self.default),
-            prefix => {
-                self.find(prefix).map(|binding| binding.ns).or((prefix == "xml").then_some(Ns::XML))
-            }
+    pub(super) fn resolve(&mut self, prefix: &str) -> Option<Ns> {
+        if prefix.is_empty() {
+            return Some(self.default);
         }
+        let Some(at) = self.position(prefix) else {
+            return (prefix == "xml").then_some(Ns::XML);
+        };
+        let binding = &mut self.bindings[at];
+        if std::mem::take(&mut binding.assumed) {
+            self.undeclared.push(prefix.to_owned());
+        }
+        Some(binding.ns)
     }
 
     /// The namespace name of a declared prefix.

@@ -58,6 +58,10 @@ pub struct Reader {
     decoded: String,
     /// The element just reported was empty: its end comes next.
     end_due: bool,
+    /// An end tag may have another prefix than its start tag.
+    end_prefixes_free: bool,
+    /// What was repaired since [`Reader::take_repairs`].
+    repairs: Vec<(&'static str, String)>,
     failed: Option<SyntaxError>,
 }
 
@@ -119,6 +123,11 @@ impl<'a> Element<'a> {
     /// Its prefix, empty without one.
     pub fn prefix(&self) -> &'a str {
         self.name.prefix(self.token)
+    }
+
+    /// Whether the tag is a name and nothing else, as an end tag is.
+    pub fn is_bare(&self) -> bool {
+        self.attributes.is_empty() && !self.token.ends_with("/>")
     }
 
     /// The name of its namespace, empty without one.
@@ -236,6 +245,8 @@ impl Reader {
             attributes: Vec::with_capacity(8),
             decoded: String::new(),
             end_due: false,
+            end_prefixes_free: false,
+            repairs: Vec::new(),
             failed: None,
         }
     }
@@ -256,6 +267,35 @@ impl Reader {
     pub fn keep_markup(mut self) -> Self {
         self.markup_kept = true;
         self
+    }
+
+    /// Repairs two faults that have one meaning only: an end tag whose prefix is not that of its
+    /// start tag, and the use of one of these prefixes, with its namespace, without a declaration.
+    /// [`Reader::take_repairs`] reports them.
+    #[must_use]
+    pub fn repair(mut self, prefixes: &[(&str, &str)]) -> Self {
+        self.end_prefixes_free = true;
+        for (prefix, uri) in prefixes {
+            self.namespaces.assume(prefix, uri);
+        }
+        self
+    }
+
+    /// What was repaired in the tokens pulled since the last call: `xml.end-tag` or `xml.prefix`, and
+    /// the fault.
+    pub fn take_repairs(&mut self) -> impl Iterator<Item = (&'static str, String)> + use<> {
+        let undeclared = std::mem::take(&mut self.namespaces.undeclared).into_iter();
+        let undeclared = undeclared.map(|prefix| {
+            ("xml.prefix", format!("the prefix `{}` is not declared", excerpt(&prefix)))
+        });
+        std::mem::take(&mut self.repairs).into_iter().chain(undeclared)
+    }
+
+    /// Takes the start tag last pulled for the end tag of its parent. No other end is reported.
+    pub fn take_as_end(&mut self) {
+        self.end_due = false;
+        self.close();
+        self.close();
     }
 
     /// Takes more bytes. Pull until [`Token::NeedInput`] between pushes, else they pile up.
@@ -471,8 +511,12 @@ impl Reader {
             return self.syntax(format!("`</{}>` closes nothing", excerpt(written)));
         };
         if self.names[*start..] != *written {
-            let due = excerpt(&self.names[*start..]);
-            return self.syntax(format!("`</{}>` closes `<{due}>`", excerpt(written)));
+            let due = &self.names[*start..];
+            let message = format!("`</{}>` closes `<{}>`", excerpt(written), excerpt(due));
+            if !self.end_prefixes_free || local_name(due) != local_name(written) {
+                return self.syntax(message);
+            }
+            self.repairs.push(("xml.end-tag", message));
         }
         Ok(self.close())
     }
@@ -680,4 +724,9 @@ impl Reader {
         }
         found.map(|found| from + found + mark.len())
     }
+}
+
+/// A name without its prefix.
+fn local_name(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(_, local)| local)
 }

@@ -1,6 +1,7 @@
 //! Reading a document from a file or a pipe: the parser with blocking input.
 
-use super::{Entry, Error, Head, Limits, Parser, Step};
+use super::{Finding, Limits, Parser, Step, Tolerance, Version};
+use abreast_webtypes::SyntaxError as Error;
 use std::io::{self, Read};
 use thiserror::Error as ThisError;
 
@@ -19,14 +20,14 @@ pub enum ReadError {
 }
 
 /// Reads a document entry by entry.
-pub struct Reader<R> {
+pub struct Reader<R, V: Version> {
     input: R,
-    parser: Parser,
+    parser: Parser<V>,
     buffer: Vec<u8>,
     done: bool,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read, V: Version> Reader<R, V> {
     /// Reads with the default [`Limits`]; the input needs no buffer of its own.
     pub fn new(input: R) -> Self {
         Self::with_limits(input, Limits::default())
@@ -34,16 +35,22 @@ impl<R: Read> Reader<R> {
 
     /// Reads within limits.
     pub fn with_limits(input: R, limits: Limits) -> Self {
-        Self { input, parser: Parser::new(limits), buffer: vec![0; CHUNK], done: false }
+        Self::with_tolerance(input, limits, Tolerance::Usual)
+    }
+
+    /// Reads within limits, by another tolerance than the usual one.
+    pub fn with_tolerance(input: R, limits: Limits, tolerance: Tolerance) -> Self {
+        let parser = Parser::with_tolerance(limits, tolerance);
+        Self { input, parser, buffer: vec![0; CHUNK], done: false }
     }
 
     /// The head of the document. May be called at any time; it does not consume the first entry.
     ///
     /// # Errors
     /// The document is wrong up to there, or the input fails.
-    pub fn head(&mut self) -> Result<&Head, ReadError> {
+    pub fn head(&mut self) -> Result<&V::Head, ReadError> {
         if self.parser.head().is_none() {
-            self.step(&mut Entry::default())?;
+            self.step(&mut V::Entry::default())?;
         }
         // The first step that needs no input is the head.
         Ok(self.parser.head_so_far())
@@ -54,7 +61,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// See [`Parser::next`]; or the input fails.
-    pub fn next(&mut self, entry: &mut Entry) -> Result<bool, ReadError> {
+    pub fn next(&mut self, entry: &mut V::Entry) -> Result<bool, ReadError> {
         while !self.done {
             match self.step(entry)? {
                 Step::Entry => return Ok(true),
@@ -62,7 +69,7 @@ impl<R: Read> Reader<R> {
                 Step::Head | Step::NeedInput => {}
             }
         }
-        entry.clear();
+        *entry = V::Entry::default();
         Ok(false)
     }
 
@@ -71,7 +78,12 @@ impl<R: Read> Reader<R> {
         self.parser.over_spec_limit()
     }
 
-    fn step(&mut self, entry: &mut Entry) -> Result<Step, ReadError> {
+    /// Deviations from the specification that were accepted so far.
+    pub fn findings(&self) -> &[Finding] {
+        self.parser.findings()
+    }
+
+    fn step(&mut self, entry: &mut V::Entry) -> Result<Step, ReadError> {
         loop {
             match self.parser.next(entry)? {
                 Step::NeedInput => match self.input.read(&mut self.buffer) {

@@ -42,14 +42,16 @@ impl Findings {
 
 /// Deviations noticed in the attributes of one element; nearly always none.
 #[derive(Default)]
-pub(super) struct Notes {
-    pub(super) list: Vec<(&'static str, String)>,
+pub struct Notes {
+    /// Codes and messages.
+    pub list: Vec<(&'static str, String)>,
     /// The user asked for [`Tolerance::Lenient`].
-    pub(super) lenient: bool,
+    pub lenient: bool,
 }
 
 impl Notes {
-    pub(super) fn add(&mut self, code: &'static str, message: String) {
+    /// Notes a deviation.
+    pub fn add(&mut self, code: &'static str, message: String) {
         self.list.push((code, message));
     }
 }

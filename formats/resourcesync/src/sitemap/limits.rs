@@ -1,0 +1,52 @@
+//! Limits of reading, and its steps.
+
+use abreast_webtypes::xml::DEFAULT_MAX_DOCUMENT_LENGTH;
+
+/// The most entries a Sitemap may have [rs-core §7, rs-0.1 §3.2].
+pub const SPEC_MAX_ENTRIES: u64 = 50_000;
+
+/// How much of a document is read before it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Entries, 200,000 by default: four times what the specification allows, since publishers get
+    /// it wrong.
+    pub entries: u64,
+    /// Bytes before decompression is anyone's concern here, 512 MiB by default.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { entries: 200_000, bytes: DEFAULT_MAX_DOCUMENT_LENGTH }
+    }
+}
+
+impl Limits {
+    /// Refuses documents with more entries.
+    #[must_use]
+    pub const fn with_entries(mut self, entries: u64) -> Self {
+        self.entries = entries;
+        self
+    }
+
+    /// Refuses documents with more bytes.
+    #[must_use]
+    pub const fn with_bytes(mut self, bytes: u64) -> Self {
+        self.bytes = bytes;
+        self
+    }
+}
+
+/// A step of `next` of a parser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing complete is in hand: feed more, or finish.
+    NeedInput,
+    /// The head is complete, see `head` of the parser; comes once, before the first entry.
+    Head,
+    /// The next entry is in the `Entry` passed.
+    Entry,
+    /// The document is complete. Before this nothing may be concluded from what was *not* listed.
+    End,
+}

@@ -1,0 +1,31 @@
+//! What the documents of all versions share: they are Sitemaps, a head and then entries.
+//!
+//! [`parser`] goes through the elements; a [`Version`] reads those that are its own.
+
+mod kinds;
+mod limits;
+mod parser;
+mod reader;
+mod tolerance;
+mod values;
+mod write;
+
+pub use kinds::{Change, Root};
+pub use limits::{Limits, SPEC_MAX_ENTRIES, Step};
+pub(crate) use parser::{Child, Parser, SM, Version, read_all};
+pub use reader::ReadError;
+pub(crate) use reader::Reader;
+pub(crate) use tolerance::Notes;
+pub use tolerance::{Finding, Tolerance};
+pub(crate) use values::{
+    Fault, MAX_LINKS, MAX_VALUE_LENGTH, StringPool, checked, is_before, length, note_unknown,
+    parse_datetime, too_many_links,
+};
+pub(crate) use write::datetime;
+pub use write::write_end;
+pub(crate) use write::{XMLNS_RS, close_entry, number, open_entry, open_root, text, token};
+
+/// Namespace of Sitemap elements.
+pub const SITEMAP_NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
+/// Namespace of ResourceSync elements.
+pub const RS_NAMESPACE: &str = "http://www.openarchives.org/rs/terms/";

@@ -1,0 +1,167 @@
+//! Values of attributes and texts, and the faults in them.
+
+use super::Notes;
+use abreast_webtypes::{Digests, ParseDatetimeError, Precision, W3cDatetime, excerpt};
+
+/// Bytes of a media type, a content coding, a datetime, a number.
+pub(crate) const MAX_VALUE_LENGTH: usize = 1_024;
+/// Links of one entry, or of the document.
+pub(crate) const MAX_LINKS: usize = 1_000;
+/// Bytes of a datetime that is worth repairing.
+const MAX_DATETIME_LENGTH: usize = 64;
+
+/// A fault whose place is the element that is being read.
+pub struct Fault {
+    /// A stable code.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// The way out, when known.
+    pub help: Option<&'static str>,
+}
+
+impl Fault {
+    /// A fault without help.
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), help: None }
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub const fn with_help(mut self, help: &'static str) -> Self {
+        self.help = Some(help);
+        self
+    }
+}
+
+/// Strings to use again, so that reading an entry allocates nothing in the long run.
+#[derive(Default)]
+pub struct StringPool(Vec<String>);
+
+impl StringPool {
+    const MOST: usize = 64;
+
+    /// A string with that text.
+    pub fn string(&mut self, text: &str) -> String {
+        let mut string = self.0.pop().unwrap_or_default();
+        string.clear();
+        string.push_str(text);
+        string
+    }
+
+    /// Keeps a string for later, unless it is large.
+    pub fn keep(&mut self, string: Option<String>) {
+        if let Some(string) = string
+            && self.0.len() < Self::MOST
+            && (1..=MAX_VALUE_LENGTH).contains(&string.capacity())
+        {
+            self.0.push(string);
+        }
+    }
+}
+
+/// Reads a datetime; white space around it does not matter.
+///
+/// Lenient: a blank for the `T` and an offset without colon mean one thing only. A time without
+/// zone is taken for UTC: conclusions from it must allow for all zones.
+pub(crate) fn parse_datetime(
+    name: &str,
+    text: &str,
+    notes: &mut Notes,
+) -> Result<W3cDatetime, Fault> {
+    let text = text.trim_ascii();
+    let cause = match W3cDatetime::parse(text.as_bytes()) {
+        Ok(read) => return Ok(read),
+        Err(cause) => cause,
+    };
+    let fault =
+        |cause| Fault::new("rs.datetime", format!("`{name}` is \"{}\": {cause}", excerpt(text)));
+    let mut repaired = text.as_bytes().to_vec();
+    if repaired.len() > MAX_DATETIME_LENGTH {
+        return Err(fault(cause));
+    }
+    if repaired.get(10) == Some(&b' ') {
+        repaired[10] = b'T';
+    }
+    if let [.., b'+' | b'-', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] = repaired[..]
+        && repaired.contains(&b':')
+    {
+        repaired.insert(repaired.len() - 2, b':');
+    }
+    match W3cDatetime::parse(&repaired) {
+        Ok(read) => {
+            notes.add("rs.datetime-form", format!("`{name}` is \"{}\": {cause}", excerpt(text)));
+            return Ok(read);
+        }
+        Err(ParseDatetimeError::Zone) => repaired.push(b'Z'),
+        Err(_) => return Err(fault(cause)),
+    }
+    let read = W3cDatetime::parse(&repaired).map_err(fault)?;
+    notes.add(
+        "rs.zone",
+        format!("`{name}` is \"{}\", without a zone; taken for UTC", excerpt(text)),
+    );
+    Ok(read)
+}
+
+/// Reads a number of bytes.
+pub(crate) fn length(name: &str, text: &str) -> Result<u64, Fault> {
+    let digits = text.trim_ascii();
+    let number =
+        if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
+    number.ok_or_else(|| {
+        Fault::new("rs.length", format!("`{name}` is \"{}\", not a number of bytes", excerpt(text)))
+    })
+}
+
+/// Reads a short text; white space around it does not matter.
+pub(crate) fn checked(
+    name: &str,
+    text: &str,
+    most: usize,
+    spare: &mut StringPool,
+) -> Result<String, Fault> {
+    let text = text.trim_ascii();
+    if text.len() > most {
+        return Err(Fault::new("rs.value", format!("`{name}` is longer than {most} bytes")));
+    }
+    if has_control_or_less(text, b' ' - 1) {
+        let message = format!("`{name}` has control characters in it: \"{}\"", excerpt(text));
+        return Err(Fault::new("rs.value", message));
+    }
+    Ok(spare.string(text))
+}
+
+/// Is there a byte up to `most`, or DEL? Without an early exit, so that many bytes are tested at
+/// once.
+pub(crate) fn has_control_or_less(text: &str, most: u8) -> bool {
+    text.bytes().fold(0, |found, byte| found | u8::from(byte <= most) | u8::from(byte == 0x7f)) != 0
+}
+
+/// Too many links or the like in one place.
+pub(crate) fn too_many_links(element: &str) -> Fault {
+    Fault::new("rs.links", format!("more than {MAX_LINKS} `{element}` in one place"))
+}
+
+/// Whether all that `one` covers is before `other`: `2013` is not before `2013-05`.
+pub(crate) fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
+    if one.instant >= other.instant {
+        return false;
+    }
+    let written = match one.precision {
+        Precision::Year => 4,
+        Precision::Month => 7,
+        Precision::Day => 10,
+        Precision::Minute => 16,
+        Precision::Second => 19,
+        Precision::Fraction => return true,
+    };
+    one.instant.to_string()[..written] != other.instant.to_string()[..written]
+}
+
+/// Keeps a digest that cannot be used, for reports.
+pub(crate) fn note_unknown(digests: &mut Digests, text: &str) {
+    if digests.unknown.len() < Digests::MAX_UNKNOWN {
+        digests.unknown.push(excerpt(text));
+    }
+}

@@ -1,0 +1,177 @@
+//! The elements of 1.1: `rs:md` and `rs:ln` beside those of every Sitemap [rs-core §7].
+
+use super::attributes::{AlphaField, read_alpha, read_entry_md, read_head_md, read_ln};
+use super::{Entry, Head, RS_NAMESPACE, Root, SITEMAP_NAMESPACE};
+use crate::sitemap::{
+    Child, Fault, MAX_LINKS, Notes, SM, StringPool, Version, parse_datetime, too_many_links,
+};
+use abreast_webtypes::xml::{Element, Ns};
+
+/// Namespace of ResourceSync elements; their attributes have none.
+pub(super) const RS: Ns = Ns::known(1);
+
+/// ResourceSync 1.1.
+#[derive(Debug, Default)]
+pub struct V1_1 {
+    /// The document's `rs:md` was read.
+    md_read: bool,
+    /// That of the entry was.
+    entry_md_read: bool,
+}
+
+/// A child of an entry whose text matters.
+#[derive(Clone, Copy, Debug)]
+pub enum Field {
+    /// `lastmod`
+    Lastmod,
+    /// What 0.1 wrote in the place of attributes.
+    Alpha(AlphaField),
+}
+
+impl Version for V1_1 {
+    type Head = Head;
+    type Entry = Entry;
+    type Field = Field;
+
+    const NAMESPACES: &'static [&'static str] = &[SITEMAP_NAMESPACE, RS_NAMESPACE];
+
+    fn root(head: &mut Head) -> &mut Root {
+        &mut head.root
+    }
+
+    fn loc(entry: &mut Entry) -> &mut String {
+        &mut entry.loc
+    }
+
+    fn line(entry: &mut Entry) -> &mut u64 {
+        &mut entry.line
+    }
+
+    fn clear(entry: &mut Entry, spare: &mut StringPool) {
+        spare.keep(entry.media_type.take());
+        spare.keep(entry.encoding.take());
+        spare.keep(entry.path.take());
+        for link in entry.links.drain(..) {
+            spare.keep(Some(link.rel));
+            spare.keep(Some(link.href));
+            spare.keep(link.media_type);
+        }
+        entry.clear();
+    }
+
+    fn code(field: Field) -> &'static str {
+        match field {
+            Field::Lastmod => "rs.datetime",
+            Field::Alpha(AlphaField::Size) => "rs.length",
+            Field::Alpha(_) => "rs.value",
+        }
+    }
+
+    fn start_root(
+        &mut self,
+        _head: &mut Head,
+        element: &Element<'_>,
+        _notes: &mut Notes,
+    ) -> Result<(), Fault> {
+        // Taken for a Sitemap, its list of changes would be a list of all resources.
+        let is_type = |name: &str| name == "type";
+        if element.attributes().any(|of| of.ns() == RS && is_type(of.local())) {
+            let message = "the root has `rs:type`: this is a change set of ResourceSync 0.1";
+            return Err(Fault::new("rs.version", message));
+        }
+        Ok(())
+    }
+
+    fn start_in_head(
+        &mut self,
+        head: &mut Head,
+        element: &Element<'_>,
+        late: bool,
+        spare: &mut StringPool,
+        notes: &mut Notes,
+    ) -> Result<(), Fault> {
+        match (element.ns(), element.local().as_bytes()) {
+            (RS, b"md") if late => {
+                let message = "the `rs:md` of the document comes behind its first entry";
+                Err(Fault::new("rs.order", message).with_help(
+                    "write it before all entries, so that lists can be read as they arrive",
+                ))
+            }
+            (RS, b"md") if self.md_read => {
+                Err(Fault::new("rs.md", "a second `rs:md` of the document"))
+            }
+            (RS, b"md") => {
+                self.md_read = true;
+                read_head_md(head, element, notes)
+            }
+            (RS, b"ln") if head.links.len() == MAX_LINKS => Err(too_many_links("rs:ln")),
+            (RS, b"ln") => read_ln(element, spare, notes).map(|link| head.links.extend(link)),
+            _ => Ok(()),
+        }
+    }
+
+    fn end_head(&mut self, _head: &mut Head, notes: &mut Notes) -> Result<(), Fault> {
+        if !self.md_read {
+            notes
+                .add("rs.no-md", "no `rs:md`: a plain Sitemap, read as a Resource List".to_owned());
+        }
+        Ok(())
+    }
+
+    fn start_entry(&mut self) {
+        self.entry_md_read = false;
+    }
+
+    fn start_in_entry(
+        &mut self,
+        entry: &mut Entry,
+        element: &Element<'_>,
+        spare: &mut StringPool,
+        notes: &mut Notes,
+    ) -> Result<Child<Field>, Fault> {
+        match (element.ns(), element.local().as_bytes()) {
+            (SM, b"loc") => Ok(Child::Loc),
+            (SM, b"lastmod") => Ok(Child::Text(Field::Lastmod)),
+            (RS, b"md") => {
+                if std::mem::replace(&mut self.entry_md_read, true) {
+                    return Err(Fault::new("rs.md", "a second `rs:md` in one entry"));
+                }
+                read_entry_md(entry, element, spare, notes).map(|()| Child::Other)
+            }
+            (RS, b"ln") if entry.links.len() == MAX_LINKS => Err(too_many_links("rs:ln")),
+            (RS, b"ln") => read_ln(element, spare, notes).map(|link| {
+                entry.links.extend(link);
+                Child::Other
+            }),
+            (RS, _) => Ok(AlphaField::of(element)
+                .map_or(Child::Other, |field| Child::Text(Field::Alpha(field)))),
+            _ => Ok(Child::Other),
+        }
+    }
+
+    fn end_field(
+        &mut self,
+        field: Field,
+        entry: &mut Entry,
+        text: &str,
+        spare: &mut StringPool,
+        notes: &mut Notes,
+    ) -> Result<(), Fault> {
+        match field {
+            Field::Lastmod => {
+                entry.lastmod = Some(parse_datetime("lastmod", text, notes)?);
+                Ok(())
+            }
+            Field::Alpha(field) => read_alpha(entry, field, text, spare),
+        }
+    }
+
+    fn end_entry(
+        &mut self,
+        _head: &Head,
+        _entry: &mut Entry,
+        _notes: &mut Notes,
+    ) -> Result<(), Fault> {
+        Ok(())
+    }
+}
