@@ -2,9 +2,10 @@
 //! targets call nothing else.
 
 use abreast_websub::{
-    DiscoverySource, Event, EventError, EventReader, Intent, Key, LinksError, MAX_HUBS, MAX_TOPICS,
-    Method, Mode, PublishedLinks, Request, Signature, SignatureError, denied_url, in_body,
-    in_headers, is_confirmed, topic_links, verification_url, verify, write_event,
+    CallbackRequest, DiscoverySource, Event, EventError, EventReader, Intent, Key, LinksError,
+    MAX_HUBS, MAX_TOPICS, Method, Mode, PublishedLinks, Request, Signature, SignatureError,
+    denied_url, in_body, in_headers, is_confirmed, topic_links, verification_url, verify,
+    write_event,
 };
 
 /// A request reads back as it is written, and so does a verification; the callback is kept.
@@ -27,6 +28,11 @@ pub fn form(bytes: &[u8]) {
         if let Ok(again) = Request::parse(request.to_form().as_bytes()) {
             assert_eq!(again, request);
         }
+    }
+    if let Ok(request) = CallbackRequest::parse(bytes)
+        && let Ok(again) = CallbackRequest::parse(request.to_form().as_bytes())
+    {
+        assert_eq!(again, request);
     }
     let query = String::from_utf8_lossy(bytes);
     match Intent::parse(&query) {

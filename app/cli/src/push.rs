@@ -1,7 +1,7 @@
 //! Notifications: `[hub]` and `[notify]` of the configuration, and the services they start.
 
 use abreast_core::{LogError, Position, SystemClock, TopicId};
-use abreast_hub::{Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
+use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{Site, SiteHub};
 use abreast_source::notify::{Notifier, NotifyOptions};
 use abreast_source::publish::{Notifications, PublishError, Publisher};
@@ -35,6 +35,9 @@ pub(crate) struct HubFile {
     /// Take topics whose URLs begin with one of these, too.
     #[serde(default)]
     pub(crate) allow_topics: Vec<String>,
+    /// Callbacks of ResourceSync 0.1 that cannot confirm: they receive without it. Default none.
+    #[serde(default)]
+    pub(crate) trusted_callbacks: Vec<String>,
     /// Allow callbacks on this machine or in its network. Default: only while the server listens on
     /// this machine and its base URL, if there is one, is of this machine too: behind a proxy
     /// strangers subscribe.
@@ -74,6 +77,7 @@ pub(crate) const HUB_KEYS: &[&str] = &[
     "submit",
     "open",
     "allow_topics",
+    "trusted_callbacks",
     "private_callbacks",
     "signature",
     "lease",
@@ -92,7 +96,7 @@ pub(crate) fn hub_default_of(key: &str, is_local: bool) -> Option<toml::Value> {
     let options = HubOptions::new("");
     match key {
         "enabled" => Some(true.into()),
-        "hubs" | "allow_topics" => Some(toml::Value::Array(Vec::new())),
+        "hubs" | "allow_topics" | "trusted_callbacks" => Some(toml::Value::Array(Vec::new())),
         "submit" => Some("content".into()),
         "open" | "redirect_permanent" => Some(false.into()),
         "private_callbacks" => Some(is_local.into()),
@@ -223,6 +227,14 @@ pub(crate) fn check(
             ));
         }
     }
+    for url in &hub.trusted_callbacks {
+        if let Err(error) = abreast_websub::check_callback(url) {
+            problems.push(format!(
+                "`hub.trusted_callbacks`: `{url}` cannot be a callback: {error} (help: give its whole URL)"
+            ));
+        }
+    }
+    options.trusted_callbacks = hub.trusted_callbacks;
     options.open = hub.open.unwrap_or(false);
     options.allow_topics = hub.allow_topics;
     options.private_callbacks =
@@ -282,19 +294,39 @@ struct Rendering(OnceLock<Weak<Site>>);
 
 impl Payloads for Rendering {
     fn render(&self, topic_url: &str, after: Position, last: Position) -> Result<Bytes, LogError> {
+        let bytes =
+            self.with(topic_url, |site| site.publisher.notification(topic_url, after, last))?;
+        Ok(bytes.into())
+    }
+
+    fn gap(&self, topic_url: &str) -> Result<Option<Gap>, LogError> {
+        let gap = self.with(topic_url, |site| site.publisher.gap(topic_url))?;
+        Ok(gap.map(|(topic, bytes)| Gap {
+            media_type: topic.media_type.to_owned(),
+            links: topic.links,
+            body: bytes.into(),
+        }))
+    }
+}
+
+impl Rendering {
+    fn with<T>(
+        &self,
+        topic_url: &str,
+        make: impl FnOnce(&Site) -> Result<T, PublishError>,
+    ) -> Result<T, LogError> {
         let failed = |message: String| LogError::new(abreast_core::ErrorKind::Io, message);
         let Some(site) = self.0.get().and_then(Weak::upgrade) else {
             return Err(failed("the Source is starting or stopping".to_owned()));
         };
-        match site.publisher.notification(topic_url, after, last) {
-            Ok(bytes) => Ok(bytes.into()),
-            Err(PublishError::Log(error)) => Err(error),
-            Err(PublishError::NotFound) => {
+        make(&site).map_err(|error| match error {
+            PublishError::Log(error) => error,
+            PublishError::NotFound => {
                 let message = format!("{topic_url} is no longer a topic of this Source");
-                Err(LogError::new(abreast_core::ErrorKind::NoSet, message))
+                LogError::new(abreast_core::ErrorKind::NoSet, message)
             }
-            Err(error) => Err(failed(error.to_string())),
-        }
+            error => failed(error.to_string()),
+        })
     }
 }
 

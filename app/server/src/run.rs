@@ -10,11 +10,12 @@ use crate::heads::Heads;
 use crate::respond::{Answer, problem};
 use crate::route::{Route, route};
 use crate::routes::{
-    document, entity, file, health, hub, memento, resource, timegate, timemap, topic,
+    callback, document, entity, file, health, hub, memento, resource, timegate, timemap, topic,
 };
 use crate::site::Site;
 use crate::stream::ClientStream;
 use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};
+use abreast_source::projection::Topic;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
@@ -197,6 +198,9 @@ async fn handle(
     if api::is_path(request.uri().path()) {
         return Ok(handle_api(shared, request).await);
     }
+    if let Some(topic) = callback::topic_at(&shared.site, request.uri().path()) {
+        return Ok(handle_callback(shared, &topic, request, client).await);
+    }
     let answer = dispatch(shared, &request).await?;
     shared.counters.count(answer.status());
     tracing::debug!(method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
@@ -209,6 +213,22 @@ async fn handle_hub(shared: &Arc<Shared>, request: Request<Incoming>, client: Ip
     let answer = match refused(&request, reader) {
         Some(answer) => answer,
         None => hub::answer(&shared.site, request, client).await,
+    };
+    shared.counters.count(answer.status());
+    answer
+}
+
+/// Requests for callbacks have bodies.
+async fn handle_callback(
+    shared: &Arc<Shared>,
+    topic: &Topic,
+    request: Request<Incoming>,
+    client: IpAddr,
+) -> Answer {
+    let reader = matches!(*request.method(), Method::GET | Method::HEAD);
+    let answer = match refused(&request, reader) {
+        Some(answer) => answer,
+        None => callback::answer(&shared.site, topic, request, client).await,
     };
     shared.counters.count(answer.status());
     answer

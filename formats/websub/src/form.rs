@@ -13,7 +13,7 @@ pub const MAX_FORM_LENGTH: usize = 64 * 1_024;
 /// Topics that one form can report as changed.
 pub const MAX_TOPICS: usize = 100;
 /// Parameters of a form, those that are ignored included.
-const MAX_PARAMETERS: usize = 1_000;
+pub(crate) const MAX_PARAMETERS: usize = 1_000;
 
 /// Requests to a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,9 +83,15 @@ pub enum FormError {
     /// The callback cannot be one.
     #[error("`hub.callback` cannot be a callback: {0}")]
     Callback(AddressError),
+    /// The callback of a form of ResourceSync 0.1 cannot be one.
+    #[error("`callbackURI` cannot be a callback: {0}")]
+    CallbackUri(AddressError),
+    /// Not a mode that such a form may have.
+    #[error("`mode` is \"{0}\"; expected subscribe or unsubscribe")]
+    CallbackMode(String),
     /// The secret has 200 bytes or more.
     #[error(
-        "`hub.secret` has {0} bytes; it must have fewer than 200\n  help: 32 random bytes in hex are plenty"
+        "the secret has {0} bytes; it must have fewer than 200\n  help: 32 random bytes in hex are plenty"
     )]
     Secret(usize),
     /// More topics than [`MAX_TOPICS`].
@@ -102,9 +108,9 @@ impl FormError {
             Self::Missing(_) => "websub.missing",
             Self::Twice(_) => "websub.twice",
             Self::NotText(_) => "websub.encoding",
-            Self::Mode(_) => "websub.mode",
+            Self::Mode(_) | Self::CallbackMode(_) => "websub.mode",
             Self::Topic(_) | Self::Topics => "websub.topic",
-            Self::Callback(_) => "websub.callback",
+            Self::Callback(_) | Self::CallbackUri(_) => "websub.callback",
             Self::Secret(_) => "websub.secret",
         }
     }
@@ -209,17 +215,11 @@ impl<'a> Fields<'a> {
         if !subscribe {
             return Ok(Request::Unsubscribe(Unsubscribe { topic, callback }));
         }
-        let secret = self.secret.map(Cow::into_owned).unwrap_or_default();
-        if secret.len() > MAX_SECRET_LENGTH {
-            return Err(FormError::Secret(secret.len()));
-        }
-        let lease_seconds =
-            self.lease.and_then(|lease| parse_seconds(&String::from_utf8_lossy(&lease)));
         Ok(Request::Subscribe(Subscribe {
             topic,
             callback,
-            secret: Secret::new(secret),
-            lease_seconds,
+            secret: secret(self.secret)?,
+            lease_seconds: lease(self.lease),
         }))
     }
 
@@ -243,7 +243,21 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn once<'a>(
+/// A secret that is not too long; `None` when it is missing or empty.
+pub(crate) fn secret(value: Option<Cow<'_, [u8]>>) -> Result<Option<Secret>, FormError> {
+    let secret = value.map(Cow::into_owned).unwrap_or_default();
+    if secret.len() > MAX_SECRET_LENGTH {
+        return Err(FormError::Secret(secret.len()));
+    }
+    Ok(Secret::new(secret))
+}
+
+/// A lease; `None` when it is missing or not a number.
+pub(crate) fn lease(value: Option<Cow<'_, [u8]>>) -> Option<u64> {
+    value.and_then(|lease| parse_seconds(&String::from_utf8_lossy(&lease)))
+}
+
+pub(crate) fn once<'a>(
     place: &mut Option<Cow<'a, [u8]>>,
     name: &'static str,
     value: Cow<'a, [u8]>,
@@ -257,7 +271,10 @@ fn once<'a>(
     }
 }
 
-fn text<'a>(name: &'static str, value: Option<&'a [u8]>) -> Result<Cow<'a, str>, FormError> {
+pub(crate) fn text<'a>(
+    name: &'static str,
+    value: Option<&'a [u8]>,
+) -> Result<Cow<'a, str>, FormError> {
     let value = value.filter(|value| !value.is_empty()).ok_or(FormError::Missing(name))?;
     std::str::from_utf8(value).map(Cow::Borrowed).map_err(|_| FormError::NotText(name))
 }

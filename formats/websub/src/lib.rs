@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
+mod callback_form;
 mod discover;
 mod events;
 mod form;
@@ -13,6 +14,7 @@ mod signature;
 mod verification;
 
 pub use address::{AddressError, check_callback, check_topic};
+pub use callback_form::CallbackRequest;
 pub use discover::{
     DiscoverError, Discovered, DiscoverySource, MAX_BODY_LENGTH, MAX_HUBS, discover, in_body,
     in_headers,

@@ -3,12 +3,14 @@
 
 use crate::fetch::ChangeReporter;
 use crate::hub::Inner;
+use crate::options::Redirect;
 use crate::request::{HubAnswer, HubRequest, Publisher};
+use crate::subscribe::Proof;
 use crate::text;
 use abreast_core::{
     LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog as _,
 };
-use abreast_websub::{FormError, PublishedLinks, Request, is_form};
+use abreast_websub::{PublishedLinks, Request, is_form};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,13 +41,13 @@ impl Inner {
             return HubAnswer::new(415, "forms must be in UTF-8\n");
         }
         match Request::parse(&request.body) {
-            Ok(Request::Subscribe(wish)) => self.subscribe(wish, request.client).await,
+            Ok(Request::Subscribe(wish)) => match &self.options.redirect {
+                Some(redirect) => elsewhere(redirect),
+                None => self.subscribe(wish, request.client, Proof::Challenge).await,
+            },
             Ok(Request::Unsubscribe(wish)) => self.unsubscribe(wish, request.client).await,
             Ok(Request::Publish(said)) => self.ping(said.topics, &request).await,
-            Err(error) => {
-                let status = if matches!(error, FormError::TooLong) { 413 } else { 400 };
-                HubAnswer::new(status, format!("{error} ({})\n", error.code()))
-            }
+            Err(error) => text::no_request(&error),
         }
     }
 
@@ -250,6 +252,13 @@ impl Inner {
             Err(_) => Err(HubAnswer::later(503, 5, "the hub stops\n")),
         }
     }
+}
+
+/// Subscribers are sent to another hub [websub §5.1.2].
+fn elsewhere(redirect: &Redirect) -> HubAnswer {
+    let status = if redirect.permanent { 308 } else { 307 };
+    HubAnswer::new(status, format!("ask the hub {}\n", redirect.url))
+        .with("Location", redirect.url.as_str())
 }
 
 fn is_any_form(content_type: &str) -> bool {

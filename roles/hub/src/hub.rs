@@ -131,6 +131,18 @@ impl Hub {
         self.0.inner.handle(request).await
     }
 
+    /// Answers a POST at the address at which a topic is subscribed to by HTTP callback [rs-0.1
+    /// §5.2.2]. From any runtime.
+    pub async fn call_back(
+        &self,
+        topic_url: &str,
+        content_type: &str,
+        body: &[u8],
+        client: IpAddr,
+    ) -> HubAnswer {
+        self.0.inner.call_back(topic_url, content_type, body, client).await
+    }
+
     /// The topic of that URL, made if there is none, which a part of this process publishes by
     /// [`abreast_core::TopicLog`] and nobody else may. Blocks.
     ///

@@ -2,6 +2,7 @@
 
 mod accept;
 mod admin;
+mod callback;
 mod deliver;
 mod error;
 mod events;
@@ -18,7 +19,7 @@ mod subscribe;
 mod text;
 mod verify;
 
-pub use deliver::payloads::{NoPayloads, Payloads};
+pub use deliver::payloads::{Gap, NoPayloads, Payloads};
 pub use error::HubError;
 pub use events::{Events, HubEvent};
 pub use hub::Hub;

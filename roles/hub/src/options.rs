@@ -20,6 +20,9 @@ pub struct HubOptions {
     pub open: bool,
     /// Topics whose URL begins with one of these are taken too.
     pub allow_topics: Vec<String>,
+    /// Callbacks of ResourceSync 0.1 that get notifications without being asked, by their exact
+    /// URLs, for as long as they are listed [rs-0.1 §5.2.2]. Default none.
+    pub trusted_callbacks: Vec<String>,
     /// Callbacks may be on this machine or in its network. Default false.
     pub private_callbacks: bool,
     /// Topics may be fetched from this machine or its network. Default false.
@@ -163,6 +166,7 @@ impl HubOptions {
             leases: LeaseLimits::default(),
             open: false,
             allow_topics: Vec::new(),
+            trusted_callbacks: Vec::new(),
             private_callbacks: false,
             private_topics: false,
             max_body: 1 << 20,
@@ -207,6 +211,11 @@ impl HubOptions {
             topic.starts_with(prefix.as_str()) && origin_of(topic) == origin_of(prefix)
         };
         self.allow_topics.iter().any(is_allowed)
+    }
+
+    /// Whether a callback is one of `trusted_callbacks`.
+    pub(crate) fn trusts(&self, callback: &str) -> bool {
+        self.trusted_callbacks.iter().any(|trusted| trusted == callback)
     }
 
     /// Whether a URL is this hub's, however scheme, host and port are written.

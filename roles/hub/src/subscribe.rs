@@ -15,13 +15,22 @@ use tokio::sync::oneshot;
 /// Longest `scheme://host:port`: a name has 255 characters at most.
 const MAX_ORIGIN: usize = 300;
 
+/// What confirms a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The callback, by its answer to a challenge.
+    Challenge,
+    /// The operator, who listed the callback: it is not asked.
+    Trusted,
+}
+
 impl Inner {
-    pub(crate) async fn subscribe(&self, wish: Subscribe, client: IpAddr) -> HubAnswer {
-        if let Some(redirect) = &self.options.redirect {
-            let status = if redirect.permanent { 308 } else { 307 };
-            return HubAnswer::new(status, format!("ask the hub {}\n", redirect.url))
-                .with("Location", redirect.url.as_str());
-        }
+    pub(crate) async fn subscribe(
+        &self,
+        wish: Subscribe,
+        client: IpAddr,
+        proof: Proof,
+    ) -> HubAnswer {
         if !self.serves(&wish.topic) {
             let text = "this hub does not serve that topic\n  help: subscribe to what the topic names as rel=\"self\", at \
                         the hub that it names\n";
@@ -41,21 +50,29 @@ impl Inner {
             );
         }
         let verification = NewVerification {
-            lease_seconds: Some(self.options.leases.grant(wish.lease_seconds)),
+            // What the operator decided lasts as long as that.
+            lease_seconds: (proof == Proof::Challenge)
+                .then(|| self.options.leases.grant(wish.lease_seconds)),
             secret: wish.secret.map(|secret| Secret::from(secret.into_bytes())),
             ..new(wish.topic, wish.callback, VerificationMode::Subscribe)
         };
-        self.verify(verification, client).await
+        self.verify(verification, client, proof).await
     }
 
     /// The topic need not be there any more, and any lease that was asked for is ignored [websub
     /// §5.1].
     pub(crate) async fn unsubscribe(&self, wish: Unsubscribe, client: IpAddr) -> HubAnswer {
-        self.verify(new(wish.topic, wish.callback, VerificationMode::Unsubscribe), client).await
+        let verification = new(wish.topic, wish.callback, VerificationMode::Unsubscribe);
+        self.verify(verification, client, Proof::Challenge).await
     }
 
     /// Answers when the request is durable, whatever comes of it [websub §5.1.2].
-    async fn verify(&self, mut verification: NewVerification, client: IpAddr) -> HubAnswer {
+    async fn verify(
+        &self,
+        mut verification: NewVerification,
+        client: IpAddr,
+        proof: Proof,
+    ) -> HubAnswer {
         if let Err(why) = self.check_callback(&verification.callback) {
             return HubAnswer::new(400, why);
         }
@@ -79,10 +96,12 @@ impl Inner {
             Ok(room) => room,
             Err(answer) => return answer,
         };
-        verification.challenge = match random_text() {
-            Ok(challenge) => challenge,
-            Err(error) => return text::not_stored(&error),
-        };
+        if proof == Proof::Challenge {
+            verification.challenge = match random_text() {
+                Ok(challenge) => challenge,
+                Err(error) => return text::not_stored(&error),
+            };
+        }
         verification.next_at = self.engine.now();
         let (sender, receiver) = oneshot::channel();
         let done = Box::new(move |result| drop(sender.send(result)));
@@ -91,7 +110,13 @@ impl Inner {
             Ok(Ok(id)) => {
                 self.counters.requested.fetch_add(1, Relaxed);
                 self.verifier.add(id, &verification);
-                HubAnswer::new(202, "accepted; the callback will be asked\n")
+                HubAnswer::new(
+                    202,
+                    match proof {
+                        Proof::Challenge => "accepted; the callback will be asked\n",
+                        Proof::Trusted => "accepted\n",
+                    },
+                )
             }
             Ok(Err(error)) => text::not_stored(&error),
             Err(_) => HubAnswer::later(503, 5, "the hub stops\n"),
@@ -102,9 +127,9 @@ impl Inner {
     fn check_callback(&self, callback: &str) -> Result<(), String> {
         let sender = &self.sender;
         let recipient =
-            sender.recipient(callback).map_err(|error| format!("`hub.callback`: {error}\n"))?;
+            sender.recipient(callback).map_err(|error| format!("the callback: {error}\n"))?;
         if crate::deliver::table::origin_of(callback).len() > MAX_ORIGIN {
-            return Err("`hub.callback` names a host that no name server can know\n".to_owned());
+            return Err("the callback names a host that no name server can know\n".to_owned());
         }
         let host = recipient.host().trim_end_matches('.').to_ascii_lowercase();
         let private = host.parse().map_or_else(
@@ -113,12 +138,12 @@ impl Inner {
         );
         if private && !self.options.private_callbacks {
             return Err(format!(
-                "`hub.callback` names {host}, a private address (net.private)\n  help: give one that everybody can reach, \
+                "the callback names {host}, a private address (net.private)\n  help: give one that everybody can reach, \
                  or let the hub take private callbacks\n"
             ));
         }
         if callback == self.options.url || callback.starts_with(&format!("{}?", self.options.url)) {
-            return Err("`hub.callback` is this hub itself\n".to_owned());
+            return Err("the callback is this hub itself\n".to_owned());
         }
         Ok(())
     }

@@ -2,6 +2,13 @@
 
 use crate::request::HubAnswer;
 use abreast_core::{ErrorKind, LogError};
+use abreast_websub::FormError;
+
+/// A form that cannot be read.
+pub(crate) fn no_request(error: &FormError) -> HubAnswer {
+    let status = if matches!(error, FormError::TooLong) { 413 } else { 400 };
+    HubAnswer::new(status, format!("{error} ({})\n", error.code()))
+}
 
 /// The store did not take something.
 pub(crate) fn not_stored(error: &LogError) -> HubAnswer {

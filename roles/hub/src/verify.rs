@@ -208,6 +208,9 @@ impl Verifier {
             Err(_) => return,
         };
         let request = &request;
+        if request.mode == VerificationMode::Subscribe && request.challenge.is_empty() {
+            return self.take_trusted(&job, request).await;
+        }
         let known = self.engine.topic(&request.topic_url);
         // Notifications published from now on belong to a new subscription; its lease also runs
         // from now on.
@@ -257,10 +260,36 @@ impl Verifier {
                 Outcome::Silent("no answer in time, and other callbacks were waiting".to_owned())
             }
         };
+        self.conclude(&job, request, outcome, head, asked).await;
+    }
+
+    /// A request that the operator's list of callbacks confirms: nobody is asked.
+    async fn take_trusted(&self, job: &Job, request: &NewVerification) {
+        self.lock().lanes.finish(&job.exchange, ExchangeEnd::Answered, Instant::now());
+        let outcome = if self.engine.options.trusts(&request.callback) {
+            Outcome::Confirmed
+        } else {
+            Outcome::Refused("the callback is no longer a trusted one".to_owned())
+        };
+        let known = self.engine.topic(&request.topic_url);
+        let head = known.and_then(|topic| self.engine.store.head(topic).ok());
+        self.conclude(job, request, outcome, head, self.engine.now()).await;
+    }
+
+    /// Records what follows from an outcome; `head` and `asked` are where the topic stood when it
+    /// was asked, and when that was.
+    async fn conclude(
+        &self,
+        job: &Job,
+        request: &NewVerification,
+        outcome: Outcome,
+        head: Option<Offset>,
+        asked: Timestamp,
+    ) {
         let host = host_of(&request.callback);
         let settled = match outcome {
             Outcome::Silent(error) => {
-                if self.ask_again(&job, request, &error) {
+                if self.ask_again(job, request, &error) {
                     return;
                 }
                 Settled::Dropped
@@ -275,14 +304,14 @@ impl Verifier {
                 Ok(settled) => settled,
                 Err(error) => {
                     tracing::error!(%error, "a confirmed request cannot be recorded; it is asked again");
-                    if self.ask_again(&job, request, "the store failed") {
+                    if self.ask_again(job, request, "the store failed") {
                         return;
                     }
                     Settled::Dropped
                 }
             },
         };
-        self.settle(&job, request, settled).await;
+        self.settle(job, request, settled).await;
     }
 
     /// A request that cannot be read is not asked for the moment.
@@ -312,13 +341,24 @@ impl Verifier {
             let opened = tokio::task::spawn_blocking(move || engine.open_topic(&url, false)).await;
             opened.map_err(|_| LogError::new(abreast_core::ErrorKind::Io, "the hub stops"))??
         };
-        let lease = Duration::from_secs(request.lease_seconds.unwrap_or(0));
+        let mut secret = request.secret.clone();
+        if request.challenge.is_empty() {
+            // A secret that the callback confirmed is not dropped because of a client that it did
+            // not confirm.
+            let (store, callback) = (Arc::clone(&self.engine.store), request.callback.clone());
+            let known = tokio::task::spawn_blocking(move || {
+                store.find_target(topic, &callback, TargetKind::Subscription)
+            });
+            let stopped = |_| LogError::new(abreast_core::ErrorKind::Io, "the hub stops");
+            secret = known.await.map_err(stopped)??.and_then(|target| target.secret);
+        }
+        let lease = request.lease_seconds.map(Duration::from_secs);
         Ok(Settled::Subscribed(NewTarget {
             topic,
             kind: TargetKind::Subscription,
             address: request.callback.clone(),
-            secret: request.secret.clone(),
-            lease_until: Some(later(asked, lease)),
+            secret,
+            lease_until: lease.map(|lease| later(asked, lease)),
             cursor: head,
         }))
     }

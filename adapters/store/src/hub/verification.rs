@@ -29,9 +29,9 @@ pub struct NewVerification {
     pub mode: VerificationMode,
     /// The key for signatures, if any; at most 199 bytes.
     pub secret: Option<Secret>,
-    /// The lease that will be granted.
+    /// The lease that will be granted; `None` where it has no end.
     pub lease_seconds: Option<u64>,
-    /// The challenge that the subscriber must return; at most 1 KiB.
+    /// The challenge that the subscriber must return; at most 1 KiB. Empty where nothing is asked.
     pub challenge: String,
     /// Why it is denied; at most 1 KiB.
     pub reason: Option<String>,

@@ -6,8 +6,9 @@ use super::topic::events_of;
 use crate::api;
 use crate::respond::{Answer, problem, text};
 use crate::site::{Site, SiteHub};
-use abreast_hub::{HubRequest, Publisher};
+use abreast_hub::{HubAnswer, HubRequest, Publisher};
 use abreast_websub::MAX_FORM_LENGTH;
+use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, LINK};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
@@ -69,22 +70,32 @@ async fn post(
         .filter_map(|value| value.to_str().ok().map(str::to_owned));
     let links = links.collect();
     let most = hub.hub.options().max_body.max(MAX_FORM_LENGTH);
-    let body = Limited::new(request.into_body(), most).collect();
-    let body = match tokio::time::timeout(BODY_TIME, body).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            let detail = format!("a request to this hub has at most {most} bytes");
-            return refused(StatusCode::PAYLOAD_TOO_LARGE, &detail);
-        }
-        Ok(Err(_)) => return refused(StatusCode::BAD_REQUEST, "the request broke off"),
-        Err(_) => {
-            return refused(
-                StatusCode::REQUEST_TIMEOUT,
-                "the request's body did not come within a minute",
-            );
-        }
+    let body = match body_of(request, most).await {
+        Ok(body) => body,
+        Err(answer) => return answer,
     };
-    let told = hub.hub.handle(HubRequest { content_type, links, body, publisher, client }).await;
+    sent(hub.hub.handle(HubRequest { content_type, links, body, publisher, client }).await)
+}
+
+/// The body of a request, or the answer to one that is too large or too slow.
+pub(crate) async fn body_of(request: Request<Incoming>, most: usize) -> Result<Bytes, Answer> {
+    let body = Limited::new(request.into_body(), most).collect();
+    match tokio::time::timeout(BODY_TIME, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            let detail = format!("a request to this address has at most {most} bytes");
+            Err(refused(StatusCode::PAYLOAD_TOO_LARGE, &detail))
+        }
+        Ok(Err(_)) => Err(refused(StatusCode::BAD_REQUEST, "the request broke off")),
+        Err(_) => Err(refused(
+            StatusCode::REQUEST_TIMEOUT,
+            "the request's body did not come within a minute",
+        )),
+    }
+}
+
+/// The hub's answer as it is sent.
+pub(crate) fn sent(told: HubAnswer) -> Answer {
     let mut answer = text("text/plain; charset=utf-8", told.body);
     *answer.status_mut() =
         StatusCode::from_u16(told.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -105,7 +116,7 @@ fn refused(status: StatusCode, detail: &str) -> Answer {
     answer
 }
 
-fn header(headers: &HeaderMap, name: &HeaderName) -> String {
+pub(crate) fn header(headers: &HeaderMap, name: &HeaderName) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 

@@ -1,5 +1,6 @@
 //! One route a file, named as the URL reads.
 
+pub(crate) mod callback;
 pub(crate) mod diagnosis;
 pub(crate) mod document;
 pub(crate) mod entity;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 const TOPIC_PATH: &str = "/set/notify/change";
 pub(crate) const TOPIC: &str = "https://example.org/set/notify/change";
-const FORM: &str = "application/x-www-form-urlencoded";
+pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A set `set` with notifications, a hub, and an API whose tokens are in the folder.
 pub(crate) struct Pushing {
@@ -51,7 +51,7 @@ impl Pushing {
         Self::with(ServerOptions::default(), |_| {})
     }
 
-    fn with(server: ServerOptions, more: impl FnOnce(&mut HubOptions)) -> Self {
+    pub(crate) fn with(server: ServerOptions, more: impl FnOnce(&mut HubOptions)) -> Self {
         Self::with_readers(Readers::Anyone, server, more)
     }
 
@@ -85,7 +85,8 @@ impl Pushing {
         let documents = folder.join("documents");
         let publisher =
             Publisher::new(Arc::clone(&world.log), urls, [Arc::clone(&published)], documents)
-                .unwrap();
+                .unwrap()
+                .with_projection(crate::callbacks::Called);
         let sets = [world.served(published, "Set")].into_iter().collect();
         let api = ApiOptions { readers, ..ApiOptions::new(folder.join("tokens.json")) };
         let api = Some(Api::new(api).unwrap());

@@ -15,7 +15,7 @@ use crate::options::HubOptions;
 use crate::submissions::FailingHub;
 use abreast_core::{Clock, LogError, Offset, TopicId, TopicLog as _};
 use abreast_net::Sender;
-use abreast_store::hub::{Ending, HubStore, Progress, Target, TargetId};
+use abreast_store::hub::{Ending, HubStore, Progress, Target, TargetId, TargetKind};
 use abreast_webtypes::Timestamp;
 use lanes::{Lanes, Load};
 use payloads::PayloadCache;
@@ -275,7 +275,13 @@ impl Engine {
         let now = self.now();
         let mut state = self.lock();
         for place in state.table.places() {
-            let over = |entry: &Entry| entry.lease_until.is_some_and(|until| until <= now);
+            let over = |entry: &Entry| match entry.lease_until {
+                Some(until) => until <= now,
+                // Without a lease a subscription lasts as long as its callback is listed.
+                None => {
+                    entry.kind == TargetKind::Subscription && !self.options.trusts(&entry.address)
+                }
+            };
             if state
                 .table
                 .get(place)

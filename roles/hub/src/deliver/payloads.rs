@@ -24,6 +24,27 @@ pub trait Payloads: Send + Sync + 'static {
     /// # Errors
     /// When they cannot be read.
     fn render(&self, topic_url: &str, after: Position, last: Position) -> Result<Bytes, LogError>;
+
+    /// The notification for a subscriber that misses some, which are no longer kept or were given
+    /// up: it states where all changes are. `None` in topics whose notifications show by themselves
+    /// that others are missing before them.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    fn gap(&self, _topic_url: &str) -> Result<Option<Gap>, LogError> {
+        Ok(None)
+    }
+}
+
+/// The notification for a subscriber that misses some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Its media type.
+    pub media_type: String,
+    /// Links that are sent with it, besides hub and topic.
+    pub links: String,
+    /// Its content.
+    pub body: Bytes,
 }
 
 /// For a hub without a Source: there are no such notifications.
@@ -199,6 +220,22 @@ impl PayloadCache {
             Payload::Bytes(bytes) => Ok(Bytes::from_owner(Arc::clone(bytes))),
             Payload::Changes { after, last } => self.payloads.render(topic_url, *after, *last),
         }
+    }
+
+    /// The notification that stands for those up to an offset, for a subscriber that misses them.
+    pub(crate) async fn gap(
+        self: &Arc<Self>,
+        topic_url: &Arc<str>,
+        last: Offset,
+    ) -> Result<Option<Ready>, LogError> {
+        let (this, url) = (Arc::clone(self), Arc::clone(topic_url));
+        let made = tokio::task::spawn_blocking(move || this.payloads.gap(&url)).await;
+        let stopped = |_| LogError::new(abreast_core::ErrorKind::Io, "the hub stops");
+        let gap = made.map_err(stopped)??;
+        Ok(gap.map(|Gap { media_type, links, body }| {
+            let headers = headers(&media_type, &self.hub_url, topic_url, &links, last);
+            Ready { body, headers: HeaderLines::from(&headers), media_type, links, _room: None }
+        }))
     }
 
     fn ready(

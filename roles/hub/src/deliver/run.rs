@@ -38,15 +38,30 @@ struct Job {
     /// The secret of this instant: one that was renewed counts at once.
     secret: Option<Box<[u8]>>,
     first_failed: Option<Timestamp>,
+    /// The last of those that were given up, which are to be reported instead.
+    gap: Option<Offset>,
     begun: Instant,
     time: Timestamp,
+}
+
+/// What is given up: all up to the last.
+#[derive(Clone, Copy)]
+struct GiveUp {
+    last: Offset,
+    /// The subscriber is to be notified of that before the cursor moves.
+    reports: bool,
 }
 
 /// The result of a delivery.
 enum AttemptResult {
     Tried {
         outcome: Outcome,
-        give_up: Option<Offset>,
+        give_up: Option<GiveUp>,
+    },
+    /// The notification that some are missing was sent: up to this one.
+    Reported {
+        outcome: Outcome,
+        last: Offset,
     },
     /// The notification is gone; the next that is kept.
     Trimmed(Offset),
@@ -121,6 +136,7 @@ impl Engine {
                 hub: (entry.kind != TargetKind::Subscription).then(|| entry.address.to_string()),
                 secret: entry.secret.clone(),
                 first_failed: entry.trouble.as_ref().and_then(|trouble| trouble.first_failed),
+                gap: entry.trouble.as_ref().and_then(|trouble| trouble.gap),
                 begun,
                 time,
             });
@@ -141,24 +157,25 @@ impl Engine {
                 return self.tried(job, outcome).await;
             }
         };
+        if let Some(last) = job.gap {
+            return self.report_gap(job, recipient, last).await;
+        }
         let ready = match self
             .cache
             .find(job.topic, &job.topic_url, job.offset, job.exchange.pace.is_slow())
             .await
         {
             Ok(PayloadLookup::Ready(ready)) => ready,
-            Ok(PayloadLookup::Trimmed(next)) => return AttemptResult::Trimmed(next),
+            Ok(PayloadLookup::Trimmed(next)) => {
+                return self.report_gap(job, recipient, Offset(next.0 - 1)).await;
+            }
             Err(error) => return AttemptResult::Ours(error),
         };
         let want = BodyWanted::Nothing(ANSWER_BYTES);
         let sent = match job.kind {
             TargetKind::Subscription => {
-                let message = Message {
-                    headers: signature(&ready, job.secret.as_deref(), &self.options).await,
-                    common: Some(&ready.headers),
-                    body: ready.body.clone(),
-                };
-                self.sender.post(recipient, message, want).await
+                let outcome = self.deliver(job, recipient, &ready).await;
+                return self.tried(job, outcome).await;
             }
             TargetKind::FatSubmission => {
                 let hub = job.hub.as_deref().unwrap_or_default();
@@ -192,6 +209,34 @@ impl Engine {
         self.tried(job, Outcome::of(sent, self.options.retries.retry_after)).await
     }
 
+    /// Notifies a subscriber that it misses everything up to `last`, where notifications of the
+    /// topic do not show that themselves. The cursor stays before them until that is taken, so that
+    /// it is not lost in a crash.
+    async fn report_gap(&self, job: &Job, recipient: &Recipient, last: Offset) -> AttemptResult {
+        let gap = match job.kind {
+            TargetKind::Subscription => self.cache.gap(&job.topic_url, last).await,
+            TargetKind::FatSubmission | TargetKind::FormSubmission => Ok(None),
+        };
+        let ready = match gap {
+            Ok(Some(ready)) => Arc::new(ready),
+            Ok(None) => return AttemptResult::Trimmed(Offset(last.0 + 1)),
+            Err(error) => return AttemptResult::Ours(error),
+        };
+        let outcome = self.deliver(job, recipient, &ready).await;
+        AttemptResult::Reported { outcome, last }
+    }
+
+    /// Sends a notification to a subscriber.
+    async fn deliver(&self, job: &Job, recipient: &Recipient, ready: &Arc<Ready>) -> Outcome {
+        let message = Message {
+            headers: signature(ready, job.secret.as_deref(), &self.options).await,
+            common: Some(&ready.headers),
+            body: ready.body.clone(),
+        };
+        let sent = self.sender.post(recipient, message, BodyWanted::Nothing(ANSWER_BYTES)).await;
+        Outcome::of(sent, self.options.retries.retry_after)
+    }
+
     /// Finds out whether it is time to give up, and what: all that was accepted before that time
     /// and could not be delivered since.
     async fn tried(&self, job: &Job, outcome: Outcome) -> AttemptResult {
@@ -210,6 +255,17 @@ impl Engine {
                 give_up = Some(before).filter(|before| *before >= job.offset);
             }
         }
+        let give_up = match give_up {
+            None => None,
+            Some(last) if job.kind != TargetKind::Subscription => {
+                Some(GiveUp { last, reports: false })
+            }
+            // Where it is not known whether that can be reported, it is tried again.
+            Some(last) => {
+                let gap = self.cache.gap(&job.topic_url, last).await;
+                gap.ok().map(|gap| GiveUp { last, reports: gap.is_some() })
+            }
+        };
         AttemptResult::Tried { outcome, give_up }
     }
 
@@ -217,13 +273,15 @@ impl Engine {
     fn finish(&self, job: &Job, ended: AttemptResult, cut: &Arc<CancelSignal>) -> Option<Job> {
         let now = Instant::now();
         let contact = match &ended {
-            AttemptResult::Tried { outcome, .. } => outcome.contact(),
+            AttemptResult::Tried { outcome, .. } | AttemptResult::Reported { outcome, .. } => {
+                outcome.contact()
+            }
             AttemptResult::Trimmed(_) | AttemptResult::Ours(_) => ExchangeEnd::Silent,
         };
         let (place, epoch) = job.exchange.item;
         let mut state = self.lock();
         let pace = state.lanes.finish(&job.exchange, contact, now);
-        if matches!(ended, AttemptResult::Tried { .. })
+        if matches!(ended, AttemptResult::Tried { .. } | AttemptResult::Reported { .. })
             && let Some(entry) = state.table.get_mut(place)
             && entry.epoch == epoch
         {
@@ -240,9 +298,16 @@ impl Engine {
         {
             match ended {
                 AttemptResult::Tried { outcome: Outcome::Taken(status), .. } => {
-                    self.taken(&mut state, place, job, status, now);
+                    self.taken(&mut state, place, job, job.offset, status, now);
+                }
+                AttemptResult::Reported { outcome: Outcome::Taken(status), last } => {
+                    let letter =
+                        DeadLetter::range(job.offset, last, "reported as missing", self.now());
+                    self.give_up(&mut state, place, letter);
+                    self.taken(&mut state, place, job, last, status, now);
                 }
                 AttemptResult::Tried { outcome: Outcome::Gone, .. }
+                | AttemptResult::Reported { outcome: Outcome::Gone, .. }
                     if job.kind == TargetKind::Subscription =>
                 {
                     self.end(&mut state, place, Ending::Gone);
@@ -250,15 +315,13 @@ impl Engine {
                 AttemptResult::Tried { outcome, give_up } => {
                     self.failed(&mut state, place, job, outcome, give_up, now);
                 }
+                AttemptResult::Reported { outcome, .. } => {
+                    self.failed(&mut state, place, job, outcome, None, now);
+                }
                 AttemptResult::Trimmed(next) => {
-                    let letter = DeadLetter::range(
-                        job.offset,
-                        Offset(next.0 - 1),
-                        "no longer kept",
-                        self.now(),
-                    );
-                    self.counters.given_up.fetch_add(letter.letters, Relaxed);
-                    skip(&mut state, place, letter);
+                    let last = Offset(next.0 - 1);
+                    let letter = DeadLetter::range(job.offset, last, "no longer kept", self.now());
+                    self.give_up(&mut state, place, letter);
                     self.begin(&mut state, place);
                 }
                 // It can never be made: what published it is gone.
@@ -269,8 +332,7 @@ impl Engine {
                         "the set is no longer published",
                         self.now(),
                     );
-                    self.counters.given_up.fetch_add(letter.letters, Relaxed);
-                    skip(&mut state, place, letter);
+                    self.give_up(&mut state, place, letter);
                     self.begin(&mut state, place);
                 }
                 AttemptResult::Ours(error) => {
@@ -293,11 +355,20 @@ impl Engine {
         next
     }
 
-    fn taken(&self, state: &mut State, place: TargetIndex, job: &Job, status: u16, now: Instant) {
+    /// The target has everything up to `last`.
+    fn taken(
+        &self,
+        state: &mut State,
+        place: TargetIndex,
+        job: &Job,
+        last: Offset,
+        status: u16,
+        now: Instant,
+    ) {
         self.counters.delivered.fetch_add(1, Relaxed);
         let Some(entry) = state.table.get_mut(place) else { return };
         // A subscriber that fetches the topic has the current content.
-        entry.cursor = if job.kind == TargetKind::FormSubmission { job.head } else { job.offset };
+        entry.cursor = if job.kind == TargetKind::FormSubmission { job.head } else { last };
         if let Some(trouble) = entry.trouble.take() {
             let attempt = attempt_of(job, trouble.attempts + 1, Some(status), None, now);
             state.table.note(place, attempt);
@@ -315,13 +386,24 @@ impl Engine {
         self.begin(state, place);
     }
 
+    /// Moves the cursor over what was given up.
+    fn give_up(&self, state: &mut State, place: TargetIndex, letter: DeadLetter) {
+        self.counters.given_up.fetch_add(letter.letters, Relaxed);
+        let last = letter.last;
+        state.table.add_dead_letter(place, letter);
+        if let Some(entry) = state.table.get_mut(place) {
+            entry.cursor = entry.cursor.max(last);
+        }
+        state.table.mark_dirty(place);
+    }
+
     fn failed(
         &self,
         state: &mut State,
         place: TargetIndex,
         job: &Job,
         outcome: Outcome,
-        give_up: Option<Offset>,
+        give_up: Option<GiveUp>,
         now: Instant,
     ) {
         self.counters.failed.fetch_add(1, Relaxed);
@@ -354,8 +436,9 @@ impl Engine {
             );
         }
         let attempts = trouble.attempts;
-        if give_up.is_some() {
+        if let Some(given) = give_up {
             trouble.attempts = 0;
+            trouble.gap = Some(given.last).filter(|_| given.reports);
         }
         let (id, host) = (entry.id.0, host_of(&entry.address));
         tracing::debug!(
@@ -367,7 +450,7 @@ impl Engine {
             "a delivery failed"
         );
         state.table.note(place, attempt_of(job, attempts, status, Some(error.clone()), now));
-        if let Some(last) = give_up {
+        if let Some(GiveUp { last, reports: false }) = give_up {
             let letter = DeadLetter::range(job.offset, last, error, time);
             tracing::warn!(
                 target = id,
@@ -376,8 +459,7 @@ impl Engine {
                 last = last.0,
                 "notifications were given up; the subscription stays"
             );
-            self.counters.given_up.fetch_add(letter.letters, Relaxed);
-            skip(state, place, letter);
+            self.give_up(state, place, letter);
             // The next notification is tried at once when there is no reason to wait [websub §7].
             rest_if_done(state, place);
         }
@@ -386,16 +468,6 @@ impl Engine {
             wait(state, place, now + pause);
         }
     }
-}
-
-/// Moves the cursor over what was given up.
-fn skip(state: &mut State, place: TargetIndex, letter: DeadLetter) {
-    let last = letter.last;
-    state.table.add_dead_letter(place, letter);
-    if let Some(entry) = state.table.get_mut(place) {
-        entry.cursor = entry.cursor.max(last);
-    }
-    state.table.mark_dirty(place);
 }
 
 fn rest_if_done(state: &mut State, place: TargetIndex) {

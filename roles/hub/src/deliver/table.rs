@@ -77,6 +77,9 @@ pub(crate) struct FailureState {
     pub(crate) next_at: Option<Timestamp>,
     /// Of the last answer since the start.
     pub(crate) status: Option<u16>,
+    /// The last of the notifications that were given up, where the subscriber is still to be
+    /// notified of that.
+    pub(crate) gap: Option<Offset>,
 }
 
 /// Data to be recorded besides the numbers.
@@ -157,6 +160,7 @@ impl Table {
                 first_failed: target.first_failed,
                 next_at: target.next_at,
                 status: None,
+                gap: None,
             })
         });
         if target.kind == TargetKind::Subscription {

@@ -18,6 +18,7 @@ pub(crate) const TOPIC: &str = "http://example.org/topic";
 pub(crate) struct Bed {
     pub(crate) hub: Hub,
     options: HubOptions,
+    payloads: Arc<dyn Payloads>,
     folder: TempDir,
 }
 
@@ -46,13 +47,12 @@ pub(crate) fn options() -> HubOptions {
 
 impl Bed {
     pub(crate) fn new(options: HubOptions) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        Self { hub: start(&folder, &options, Arc::new(NoPayloads)), options, folder }
+        Self::with_payloads(options, Arc::new(NoPayloads))
     }
 
     pub(crate) fn with_payloads(options: HubOptions, payloads: Arc<dyn Payloads>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { hub: start(&folder, &options, payloads), options, folder }
+        Self { hub: start(&folder, &options, Arc::clone(&payloads)), options, payloads, folder }
     }
 
     /// Stops the hub, opens its store again and starts another.
@@ -62,22 +62,32 @@ impl Bed {
 
     /// The same; before it starts, something is done with its store.
     pub(crate) fn restart_with(self, work: impl FnOnce(&HubStore)) -> Self {
-        let Self { hub, options, folder } = self;
+        self.restart_as(|_| (), work)
+    }
+
+    /// The same with other options.
+    pub(crate) fn restart_as(
+        self,
+        change: impl FnOnce(&mut HubOptions),
+        work: impl FnOnce(&HubStore),
+    ) -> Self {
+        let Self { hub, mut options, payloads, folder } = self;
+        change(&mut options);
         hub.stop();
         let store = Arc::clone(hub.store());
         drop(hub);
         work(&store);
         store.close();
         drop(store);
-        Self { hub: start(&folder, &options, Arc::new(NoPayloads)), options, folder }
+        Self { hub: start(&folder, &options, Arc::clone(&payloads)), options, payloads, folder }
     }
 
     /// As after a crash: what is not recorded yet is lost.
     pub(crate) fn crash(self) -> Self {
-        let Self { hub, options, folder } = self;
+        let Self { hub, options, payloads, folder } = self;
         hub.store().close();
         drop(hub);
-        Self { hub: start(&folder, &options, Arc::new(NoPayloads)), options, folder }
+        Self { hub: start(&folder, &options, Arc::clone(&payloads)), options, payloads, folder }
     }
 
     pub(crate) fn post(&self, request: HubRequest) -> HubAnswer {
@@ -93,6 +103,13 @@ impl Bed {
             publisher: Publisher::Anonymous,
             client: IpAddr::V4(Ipv4Addr::LOCALHOST),
         })
+    }
+
+    /// Posts to where [`TOPIC`] is subscribed to by HTTP callback.
+    pub(crate) fn call_back(&self, content_type: &str, body: impl AsRef<[u8]>) -> HubAnswer {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        runtime.block_on(self.hub.call_back(TOPIC, content_type, body.as_ref(), client))
     }
 
     /// Asks for a subscription; `more` are further parameters.

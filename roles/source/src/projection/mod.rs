@@ -84,6 +84,11 @@ pub trait Projection: Send + Sync + 'static {
         None
     }
 
+    /// The topic that is subscribed to by HTTP callback at a path below the public base.
+    fn callback_topic(&self, _publisher: &Publisher, _path: &str) -> Option<Topic> {
+        None
+    }
+
     /// The URLs of a set's topics, whether notifications are published there now or not.
     fn topic_urls(&self, _set: &PublishedSet) -> Vec<String> {
         Vec::new()
@@ -102,6 +107,13 @@ pub trait Projection: Send + Sync + 'static {
         _last: Position,
     ) -> Result<Vec<u8>, PublishError> {
         Err(PublishError::NotFound)
+    }
+
+    /// The notification for a subscriber that misses some, in a topic of
+    /// [`TopicContent::Changes`]: it states where all changes are. `None` where notifications show
+    /// by themselves that others are missing before them.
+    fn gap(&self, _publisher: &Publisher, _topic: &Topic) -> Option<Vec<u8>> {
+        None
     }
 
     /// The notification of the documents that are new or different, in a topic of

@@ -33,6 +33,11 @@ impl Publisher {
         self.find_topic(path).map(|(_, topic)| topic)
     }
 
+    /// The topic that is subscribed to by HTTP callback at a path below the public base.
+    pub fn callback_topic_at(&self, path: &str) -> Option<Topic> {
+        self.projections().find_map(|projection| projection.callback_topic(self, path))
+    }
+
     fn find_topic(&self, path: &str) -> Option<(&dyn Projection, Topic)> {
         self.projections().find_map(|projection| Some((projection, projection.topic(self, path)?)))
     }
@@ -97,6 +102,17 @@ impl Publisher {
         let path = topic.strip_prefix(self.urls.base()).ok_or(PublishError::NotFound)?;
         let (projection, topic) = self.find_topic(path).ok_or(PublishError::NotFound)?;
         projection.notification(self, &topic, after, last)
+    }
+
+    /// The topic of that URL, and its notification for subscribers that miss some; `None` where
+    /// notifications show by themselves that others are missing before them.
+    ///
+    /// # Errors
+    /// When there is no such topic.
+    pub fn gap(&self, topic: &str) -> Result<Option<(Topic, Vec<u8>)>, PublishError> {
+        let path = topic.strip_prefix(self.urls.base()).ok_or(PublishError::NotFound)?;
+        let (projection, topic) = self.find_topic(path).ok_or(PublishError::NotFound)?;
+        Ok(projection.gap(self, &topic).map(|bytes| (topic, bytes)))
     }
 
     /// The last notification in the topic of a set that is no longer published. Reads the store.

@@ -1,0 +1,75 @@
+//! Subscriptions as ResourceSync 0.1 has them [rs-0.1 §5.2.2]: another form, posted to an address
+//! for each topic, with the same result.
+//!
+//! The specification delivers to any URL that anybody names. Here a callback confirms by a
+//! challenge that it wants deliveries, and that it wants no more, as in WebSub [websub §5.3].
+//! Receivers of 2012 cannot: those that the operator lists by their exact URL are not asked.
+
+use crate::hub::Inner;
+use crate::request::HubAnswer;
+use crate::subscribe::Proof;
+use crate::text;
+use abreast_websub::{CallbackRequest, MAX_FORM_LENGTH, Request, is_form};
+use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Inner {
+    /// A POST at the address at which a topic is subscribed to.
+    pub(crate) async fn call_back(
+        &self,
+        topic: &str,
+        content_type: &str,
+        body: &[u8],
+        client: IpAddr,
+    ) -> HubAnswer {
+        let answer = self.answer_callback(topic, content_type, body, client).await;
+        if matches!(answer.status, 400..=499) {
+            self.counters.refused.fetch_add(1, Relaxed);
+        }
+        answer
+    }
+
+    async fn answer_callback(
+        &self,
+        topic: &str,
+        content_type: &str,
+        body: &[u8],
+        client: IpAddr,
+    ) -> HubAnswer {
+        if body.len() > MAX_FORM_LENGTH {
+            return HubAnswer::new(
+                413,
+                format!("the form is larger than the {MAX_FORM_LENGTH} bytes it may have\n"),
+            );
+        }
+        // The example of the specification has no content type.
+        if !content_type.trim().is_empty() && !is_form(content_type) {
+            let text = "the body is not a form in UTF-8\n  help: send `callbackURI=URL` as \
+                        `application/x-www-form-urlencoded`\n";
+            return HubAnswer::new(415, text);
+        }
+        let request = match CallbackRequest::parse(body) {
+            Ok(request) => request,
+            Err(error) => return text::no_request(&error),
+        };
+        let proof = self.proof_of(&request);
+        match request.about(topic) {
+            Request::Subscribe(wish) => self.subscribe(wish, client, proof).await,
+            Request::Unsubscribe(wish) => self.unsubscribe(wish, client).await,
+            Request::Publish(_) => HubAnswer::new(400, "this is not a hub\n"),
+        }
+    }
+
+    /// A callback that is listed and has a secret is of a receiver that can answer; nobody else
+    /// may choose its secret.
+    fn proof_of(&self, request: &CallbackRequest) -> Proof {
+        match request {
+            CallbackRequest::Subscribe { callback, secret: None, .. }
+                if self.options.trusts(callback) =>
+            {
+                Proof::Trusted
+            }
+            _ => Proof::Challenge,
+        }
+    }
+}
