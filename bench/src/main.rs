@@ -28,8 +28,9 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 21] = [
+const BENCHES: [(&str, &str, Bench); 22] = [
     ("parse", "Reading a Resource List", benches::parse::run),
+    ("parse-0.1", "Reading and writing documents of 0.1", benches::parse_0_1::run),
     ("entity-patch", "Patches of entities", benches::entity_patch::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),

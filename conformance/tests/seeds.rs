@@ -43,6 +43,7 @@ targets! {
     rdf_patch => rdf_patch::fuzz_property::patch,
     rdf_syntaxes => abreast_conformance::rdf::syntaxes,
     request => abreast_server::fuzz_property::request,
+    resourcesync_0_1 => abreast_conformance::resourcesync_0_1::document,
     robots => abreast_destination::fuzz_property::robots,
     sdshare_feed => abreast_conformance::sdshare::feed,
     sdshare_since => abreast_conformance::sdshare::since,
@@ -58,9 +59,11 @@ targets! {
 }
 
 /// Seeds that a target takes besides its own.
-const MORE_SEEDS: [(&str, &str); 4] = [
+const MORE_SEEDS: [(&str, &str); 6] = [
+    ("resourcesync_0_1", "conformance/resourcesync-0.1"),
     ("sdshare_feed", "formats/sdshare/tests/feeds"),
     ("sitemap", "conformance/resourcesync-1.1"),
+    ("validator", "conformance/resourcesync-0.1"),
     ("validator", "conformance/resourcesync-1.1"),
     ("validator_package", "fuzz/seeds/package"),
 ];

@@ -15,6 +15,7 @@ pub(crate) mod index;
 pub(crate) mod latency;
 pub(crate) mod mirror;
 pub(crate) mod parse;
+pub(crate) mod parse_0_1;
 pub(crate) mod publish;
 pub(crate) mod rdf;
 pub(crate) mod rdf_copy;

@@ -137,7 +137,7 @@ pub(super) fn ours(list: &[u8], piece: usize) -> Result<usize> {
 }
 
 /// The minimal work of a reader with namespaces.
-fn bare(list: &[u8]) -> Result<usize> {
+pub(super) fn bare(list: &[u8]) -> Result<usize> {
     let mut reader = NsReader::from_reader(list);
     let mut count = 0;
     loop {

@@ -1,44 +1,18 @@
 //! Written documents of 0.1 read back equal, without a finding, wherever the input is cut.
 #![allow(clippy::unwrap_used)]
 
+mod any;
+
 use abreast_resourcesync::v0_1::{
     CHANGE_SET, Change, Document, Entry, Error, Head, Limits, Link, Meta, Parser, Root, Step,
     Tolerance,
 };
-use abreast_webtypes::{Digests, Precision, Timestamp, W3cDatetime};
+use abreast_webtypes::{Timestamp, W3cDatetime};
+use any::{any_datetime, any_digests, any_uri, any_value, datetime};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
-
-/// Written times are complete; their precision says whether a fraction was needed.
-fn datetime(micros: i64) -> W3cDatetime {
-    let instant = Timestamp::from_micros(micros);
-    let whole = instant.as_micros() % 1_000_000 == 0;
-    W3cDatetime { instant, precision: if whole { Precision::Second } else { Precision::Fraction } }
-}
-
-fn any_datetime() -> impl Strategy<Value = W3cDatetime> {
-    let micros = Timestamp::MIN.as_micros()..=Timestamp::MAX.as_micros();
-    prop_oneof![
-        micros.clone().prop_map(datetime),
-        micros.prop_map(|micros| datetime(micros / 1_000_000 * 1_000_000))
-    ]
-}
-
-fn any_digests() -> impl Strategy<Value = Digests> {
-    (any::<Option<[u8; 16]>>(), any::<Option<[u8; 20]>>(), any::<Option<[u8; 32]>>())
-        .prop_map(|(md5, sha1, sha256)| Digests { md5, sha1, sha256, ..Digests::default() })
-}
-
-/// Text without what XML cannot carry and white space that is cut off.
-fn any_value() -> impl Strategy<Value = String> {
-    "[!-~éß€\u{1f600}]([ -~é\u{a0}\u{fffd}]{0,20}[!-~é])?"
-}
-
-fn any_uri() -> impl Strategy<Value = String> {
-    prop_oneof!["http://example\\.org/[!-~é]{0,40}", "[!-~]{1,10}"]
-}
 
 fn any_link() -> impl Strategy<Value = Link> {
     let names = (of(any_value()), of(any_value()), of(any_uri()), of(any_value()));

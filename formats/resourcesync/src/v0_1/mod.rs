@@ -3,6 +3,7 @@
 //! [`Parser`], [`Reader`] and the writers are those of [`v1_1`](crate::v1_1), for these documents.
 
 mod attributes;
+mod convert;
 mod document;
 mod relations;
 mod version;
@@ -12,6 +13,7 @@ pub use crate::sitemap::{
     Change, Finding, Limits, ReadError, Root, SPEC_MAX_ENTRIES, Step, Tolerance, write_end,
 };
 pub use abreast_webtypes::SyntaxError as Error;
+pub use convert::MEDIA_TYPES;
 pub use document::{Document, Entry, Head, Link, Meta};
 pub use relations::{
     CALLBACK_PROTOCOL, CHANGE_SET, DUMP, MIRROR, OAI_PMH_PROTOCOL, PARTIAL, SUBJECT, SUBJECT_NAME,

@@ -5,7 +5,7 @@ use super::{Entry, Head, RS_NAMESPACE, Root, SITEMAP_NAMESPACE};
 use crate::sitemap::{
     Child, Fault, MAX_LINKS, Notes, SM, StringPool, Version, parse_datetime, too_many_links,
 };
-use abreast_webtypes::xml::{Element, Ns};
+use abreast_webtypes::xml::{Attribute, Element, Ns};
 
 /// Namespace of ResourceSync elements; their attributes have none.
 pub(super) const RS: Ns = Ns::known(1);
@@ -74,8 +74,12 @@ impl Version for V1_1 {
         _notes: &mut Notes,
     ) -> Result<(), Fault> {
         // Taken for a Sitemap, its list of changes would be a list of all resources.
-        let is_type = |name: &str| name == "type";
-        if element.attributes().any(|of| of.ns() == RS && is_type(of.local())) {
+        let is_type = |of: &Attribute<'_>| {
+            of.local() == "type"
+                && (of.ns() == RS
+                    || of.ns() == Ns::NONE && of.value().trim().eq_ignore_ascii_case("changeset"))
+        };
+        if element.attributes().any(|of| is_type(&of)) {
             let message = "the root has `rs:type`: this is a change set of ResourceSync 0.1";
             return Err(Fault::new("rs.version", message));
         }

@@ -1,0 +1,162 @@
+//! Documents of 1.1 as documents of 0.1, and back.
+//!
+//! 0.1 has no equal of some metadata of 1.1. What is lost on the way there and back:
+//!
+//! - of a document: `completed`, `from`, all links (0.1 has no Capability List and no Source
+//!   Description), and that a plain Sitemap has no capability;
+//! - of an entry of a list: `change` and `datetime`; of an entry of an index `at`, `completed`,
+//!   `from`, `until`, `capability`;
+//! - of a change: `lastmod` that differs from the time of the change, and for deletions all
+//!   `lastmod`;
+//! - of digests: SHA-512 and those that nobody can compute;
+//! - of links: priority (they are ordered by it), `modified`, `length`, `hash`, `encoding`, `path`;
+//!   patches outside of change sets, and those without media type; further relations of a duplicate,
+//!   a patch or a category.
+//!
+//! In the other direction the protocol of a `loc`, the titles of links and all `xhtml:meta` are
+//! lost, and deletions in a Sitemap.
+
+use super::{Change, Document, Entry, Head, Link, MIRROR, PARTIAL, Root, SUBJECT};
+use crate::v1_1::{self, Capability, Ln};
+
+/// What the `rs:protocol` of partial content begins with when a media type states its format.
+pub const MEDIA_TYPES: &str = "https://www.iana.org/assignments/media-types/";
+
+/// Relation types of 1.1.
+const DUPLICATE: &str = "duplicate";
+const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
+const COLLECTION: &str = "collection";
+/// The same as [`SUBJECT`], as a URI.
+const SUBJECT_URI: &str = "http://purl.org/dc/terms/subject";
+
+impl Document {
+    /// The same list, change list or manifest in 0.1; `None` for other documents, of which 0.1 has
+    /// no equal.
+    pub fn from_1_1(document: &v1_1::Document) -> Option<Self> {
+        let head = Head::from_1_1(&document.head)?;
+        let entries =
+            document.entries.iter().map(|entry| Entry::from_1_1(entry, head.change_set)).collect();
+        Some(Self { head, entries })
+    }
+
+    /// The same document in 1.1: a manifest if an entry has a path.
+    pub fn to_1_1(&self) -> v1_1::Document {
+        let mut head = self.head.to_1_1();
+        if self.entries.iter().any(|entry| entry.path.is_some()) {
+            head.capability = Some(Capability::ResourceDumpManifest);
+        }
+        let entries = self.entries.iter().filter_map(|entry| entry.to_1_1(self.head.change_set));
+        v1_1::Document { head, entries: entries.collect() }
+    }
+}
+
+impl Head {
+    /// The same head in 0.1: a Sitemap for a Resource List, its index, a plain Sitemap or the
+    /// manifest of a dump, a change set for a Change List.
+    pub fn from_1_1(head: &v1_1::Head) -> Option<Self> {
+        let (change_set, modified) = match (head.capability, head.root) {
+            (None | Some(Capability::ResourceList), _)
+            | (Some(Capability::ResourceDumpManifest), Root::UrlSet) => (false, head.at),
+            (Some(Capability::ChangeList), Root::UrlSet) => (true, head.until),
+            _ => return None,
+        };
+        Some(Self { root: head.root, change_set, modified, ..Self::default() })
+    }
+
+    /// The same head in 1.1.
+    pub fn to_1_1(&self) -> v1_1::Head {
+        let (capability, at, until) = if self.change_set {
+            (Capability::ChangeList, None, self.modified)
+        } else {
+            (Capability::ResourceList, self.modified, None)
+        };
+        let capability = Some(capability);
+        v1_1::Head { root: self.root, capability, at, until, ..v1_1::Head::default() }
+    }
+}
+
+impl Entry {
+    /// The same entry in 0.1.
+    pub fn from_1_1(entry: &v1_1::Entry, of_change_set: bool) -> Self {
+        let mut digests = entry.digests.clone();
+        digests.sha512 = None;
+        digests.unknown.clear();
+        let mut links: Vec<_> = entry.links.iter().collect();
+        links.sort_by_key(|link| link.pri.unwrap_or(u32::MAX));
+        Self {
+            loc: entry.loc.clone(),
+            change: entry.change.filter(|_| of_change_set),
+            time: if of_change_set { entry.datetime.or(entry.lastmod) } else { entry.lastmod },
+            digests,
+            size: entry.length,
+            media_type: entry.media_type.clone(),
+            encoding: entry.encoding.clone(),
+            path: entry.path.as_deref().map(|path| path.trim_start_matches('/').to_owned()),
+            links: links
+                .into_iter()
+                .filter_map(|link| Link::from_1_1(link, of_change_set))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The same entry in 1.1; `None` for a resource that a list states to be deleted.
+    pub fn to_1_1(&self, of_change_set: bool) -> Option<v1_1::Entry> {
+        let is_deleted = self.change == Some(Change::Deleted);
+        if is_deleted && !of_change_set {
+            return None;
+        }
+        Some(v1_1::Entry {
+            loc: self.loc.clone(),
+            lastmod: self.time.filter(|_| !is_deleted),
+            change: self.change.filter(|_| of_change_set),
+            datetime: self.time.filter(|_| of_change_set),
+            digests: self.digests.clone(),
+            length: self.size,
+            media_type: self.media_type.clone(),
+            encoding: self.encoding.clone(),
+            path: self.path.as_ref().map(|path| format!("/{path}")),
+            links: self.links.iter().map(Link::to_1_1).collect(),
+            ..v1_1::Entry::default()
+        })
+    }
+}
+
+impl Link {
+    /// The same link in 0.1; `None` for a patch outside of change sets or in no known format
+    /// [rs-0.1 §4.3.2].
+    pub fn from_1_1(link: &Ln, of_change_set: bool) -> Option<Self> {
+        let mut protocol = None;
+        let rel = if link.has_rel(PATCH) {
+            let media_type = link.media_type.as_ref().filter(|_| of_change_set)?;
+            protocol = Some(format!("{MEDIA_TYPES}{media_type}"));
+            PARTIAL.to_owned()
+        } else if link.has_rel(DUPLICATE) {
+            format!("alternate {MIRROR}")
+        } else if link.has_rel(COLLECTION) {
+            format!("{SUBJECT} {COLLECTION}")
+        } else if link.has_rel(SUBJECT_URI) {
+            SUBJECT.to_owned()
+        } else {
+            link.rel.clone()
+        };
+        let (href, media_type) = (link.href.clone(), link.media_type.clone());
+        Some(Self { rel, href, media_type, protocol, ..Self::default() })
+    }
+
+    /// The same link in 1.1.
+    pub fn to_1_1(&self) -> Ln {
+        let rel = if self.has_rel(PARTIAL) {
+            PATCH
+        } else if self.has_rel(MIRROR) {
+            DUPLICATE
+        } else if self.has_rel(SUBJECT) {
+            if self.has_rel(COLLECTION) { COLLECTION } else { SUBJECT_URI }
+        } else {
+            &self.rel
+        };
+        let stated = || self.protocol.as_deref()?.strip_prefix(MEDIA_TYPES).map(str::to_owned);
+        let media_type = self.media_type.clone().or_else(|| stated().filter(|_| rel == PATCH));
+        Ln { rel: rel.to_owned(), href: self.href.clone(), media_type, ..Ln::default() }
+    }
+}
