@@ -85,6 +85,11 @@ impl Faults {
         self.0 & 1 << fault as u16 != 0
     }
 
+    /// One alone.
+    pub const fn only(fault: Fault) -> Self {
+        Self(1 << fault as u16)
+    }
+
     /// Without one.
     #[must_use]
     pub const fn without(self, fault: Fault) -> Self {

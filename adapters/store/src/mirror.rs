@@ -5,6 +5,7 @@
 //! URIs.
 
 mod access;
+mod deprecations;
 mod described;
 mod excluded;
 mod expected;
@@ -27,7 +28,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-pub(crate) const STEPS: [&str; 8] = [
+pub(crate) const STEPS: [&str; 9] = [
     include_str!("migrations/mirror_0001.sql"),
     include_str!("migrations/mirror_0002.sql"),
     include_str!("migrations/mirror_0003.sql"),
@@ -36,6 +37,7 @@ pub(crate) const STEPS: [&str; 8] = [
     include_str!("migrations/mirror_0006.sql"),
     include_str!("migrations/mirror_0007.sql"),
     include_str!("migrations/mirror_0008.sql"),
+    include_str!("migrations/mirror_0009.sql"),
 ];
 /// Tables of one run; SQLite keeps what does not fit its cache in a file.
 const SCRATCH: &str = "
@@ -339,6 +341,20 @@ mod tests {
         assert!(tasks.is_empty(), "it is not fetched");
         mirror.deletes_after("", 10, &mut tasks).unwrap();
         assert_eq!(tasks[0].pending.action, PendingAction::Remove);
+    }
+
+    #[test]
+    fn deprecations_wait_until_they_are_reported() {
+        let (folder, mirror) = mirror();
+        for uri in ["http://h/b", "http://h/a", "http://h/b"] {
+            mirror.put_deprecation(uri).unwrap();
+        }
+        drop(mirror);
+        let mirror = Mirror::open(&folder.path().join("mirror.db")).unwrap();
+        assert_eq!(mirror.deprecations(1).unwrap(), ["http://h/a"]);
+        assert_eq!(mirror.deprecations(9).unwrap(), ["http://h/a", "http://h/b"]);
+        mirror.forget_deprecations().unwrap();
+        assert_eq!(mirror.deprecations(9).unwrap(), [""; 0]);
     }
 
     #[test]

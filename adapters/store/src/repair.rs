@@ -149,7 +149,7 @@ const LOG_TABLES: [&str; 9] = [
     "versions",
     "contents",
 ];
-const MIRROR_TABLES: [&str; 9] = [
+const MIRROR_TABLES: [&str; 10] = [
     "meta",
     "resource",
     "pending",
@@ -159,6 +159,7 @@ const MIRROR_TABLES: [&str; 9] = [
     "packed",
     "description",
     "superseded",
+    "deprecation",
 ];
 
 /// Reads what can be read of a damaged database into a new one, which takes its place. Returns

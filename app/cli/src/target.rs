@@ -39,19 +39,12 @@ pub(crate) struct TargetArgs {
     pub(crate) query_url: Option<String>,
     /// Predicate of labels for labels:FILE, repeatable, the best first [default: those of SKOS, RDF
     /// Schema, MADS/RDF, schema.org, DCMI and FOAF]
-    #[arg(long, value_name = "IRI", value_parser = predicate)]
+    #[arg(long, value_name = "IRI", value_parser = crate::address::iri)]
     pub(crate) label_predicate: Vec<String>,
     /// One label for each entity, in the first of these languages that it has: de,en [default: all
     /// labels]
     #[arg(long, value_name = "LANGUAGES", value_delimiter = ',')]
     pub(crate) label_language: Vec<String>,
-}
-
-fn predicate(text: &str) -> Result<String, String> {
-    if abreast_rdf::is_iri(text) {
-        return Ok(text.to_owned());
-    }
-    Err("expected an IRI such as http://www.w3.org/2004/02/skos/core#prefLabel".to_owned())
 }
 
 /// The word for a graph of each resource.

@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memchr::memmem;
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
-use rdf_patch::{AFTER, BEFORE, Change, ENTITY_PREV, ID, PREV, Patch, SKOLEM, WriteError, Writer};
+use rdf_patch::{
+    AFTER, BEFORE, Change, ENTITY_PREV, Header, ID, PREV, Patch, SKOLEM, WriteError, Writer,
+};
 use sha2::{Digest as _, Sha256};
 
 use crate::canonical::Canonical;
@@ -349,9 +351,9 @@ pub fn apply_entity_patch(
 ) -> Result<AppliedPatch, ApplyError> {
     let root = format!("<{entity}>");
     let skolem = patch.header.iri(SKOLEM).map(|iri| format!("<{iri}"));
-    let old = named_for(entity, old, patch)?;
+    let old = named_for(entity, old, &patch.header)?;
     let prefix = skolem.as_deref().unwrap_or(ANY_LABEL);
-    let before = stated(patch, BEFORE)?;
+    let before = stated(&patch.header, BEFORE)?;
     if let Some(stated) = before {
         let found = digest_text(&old);
         if found != stated {
@@ -382,11 +384,14 @@ pub fn apply_entity_patch(
         new.extend_from_slice(line);
         new.push(b'\n');
     }
-    let most = DescriptionLimits::default().bytes;
-    if new.len() > most {
-        return Err(TooLarge { root, limit: format!("{most} bytes") }.into());
+    let most = DescriptionLimits::default();
+    if new.len() > most.bytes {
+        return Err(TooLarge { root, limit: format!("{} bytes", most.bytes) }.into());
     }
-    let after = stated(patch, AFTER)?;
+    if lines.len() > most.statements {
+        return Err(TooLarge { root, limit: format!("{} statements", most.statements) }.into());
+    }
+    let after = stated(&patch.header, AFTER)?;
     if let Some(stated) = after {
         let found = digest_text(&new);
         if found != stated {
@@ -401,9 +406,9 @@ pub fn apply_entity_patch(
 pub(crate) fn named_for<'l>(
     entity: &str,
     lines: &'l [u8],
-    patch: &Patch,
+    header: &Header,
 ) -> Result<Cow<'l, [u8]>, ApplyError> {
-    let skolem = patch.header.iri(SKOLEM).map(|iri| format!("<{iri}"));
+    let skolem = header.iri(SKOLEM).map(|iri| format!("<{iri}"));
     if let Some(prefix) = &skolem {
         // Otherwise IRIs of the description would become blank nodes.
         let is_taken = format!("<{entity}>").starts_with(prefix)
@@ -416,9 +421,9 @@ pub(crate) fn named_for<'l>(
 }
 
 /// The digest that a patch states, if it does.
-pub(crate) fn stated<'a>(patch: &'a Patch, word: &str) -> Result<Option<&'a str>, ApplyError> {
-    let Some(term) = patch.header.get(word) else { return Ok(None) };
-    let digest = patch.header.text(word).filter(|text| {
+pub(crate) fn stated<'a>(header: &'a Header, word: &str) -> Result<Option<&'a str>, ApplyError> {
+    let Some(term) = header.get(word) else { return Ok(None) };
+    let digest = header.text(word).filter(|text| {
         text.strip_prefix(SHA_256).is_some_and(|hex| {
             hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
         })

@@ -1,14 +1,26 @@
 //! Patches of successive changes of one entity, applied to whichever version is known.
+//!
+//! Headers are read first, then the rows of one patch after the other: a chain needs the memory of
+//! its largest patch.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use rdf_patch::{AFTER, BEFORE, ENTITY_PREV, ID, Patch, SKOLEM};
+use rdf_patch::{
+    AFTER, BEFORE, ENTITY_PREV, Header, ID, Patch, ReadError, ReadLimits, ReadOptions, Reader, Row,
+    SKOLEM,
+};
 
+use crate::closure::DescriptionLimits;
 use crate::entity_patch::{ApplyError, apply_entity_patch, named_for, stated};
 
 /// Most bytes of descriptions and patches that are read to apply a chain.
 const WORK_MAX: usize = 256 << 20;
+/// Most different `H skolem` in a chain: for each of them, all known versions are written and
+/// hashed.
+const SKOLEM_MAX: usize = 4;
+/// Most rows of a patch beside its changes.
+const OTHER_ROWS_MAX: u64 = 1_000;
 
 /// What a chain of patches made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +37,9 @@ pub struct AppliedChain {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
+    /// A patch is not strict RDF Patch, or has more rows than two descriptions can have statements.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// A patch does not state which versions it leads from and to.
     #[error("a patch has no `H before` and `H after`")]
     NoDigests,
@@ -44,45 +59,61 @@ pub enum ChainError {
     /// The patches and the versions between them are too large together.
     #[error("applying the patches reads more than {} MiB", WORK_MAX >> 20)]
     TooLarge,
+    /// The patches have too many prefixes of IRIs in place of blank nodes.
+    #[error("the patches have more than {SKOLEM_MAX} different `H skolem`")]
+    Skolem,
     /// A patch does not apply.
     #[error(transparent)]
     Apply(#[from] ApplyError),
 }
 
-/// Applies patches of one entity, the oldest first, to one of the known versions: to that which is
-/// the latest by their digests. Those before it are left out, and so is one that is there twice.
+/// A patch whose rows are not read yet.
+#[derive(Clone, Copy)]
+struct Unread<'p> {
+    text: &'p [u8],
+    header: &'p Header,
+}
+
+/// Applies patches of one entity as text, the oldest first, to one of the known versions: to that
+/// which is the latest by their digests. Those before it are left out, and so is one that is there
+/// twice.
 ///
 /// # Errors
-/// - A patch from there on states no digests, or is about another entity.
+/// - A patch from there on is not strict RDF Patch, states no digests, or is about another entity.
 /// - The patches do not follow each other, by `H entityPrev` where it is stated, or lead from no known
 ///   version.
+/// - A patch or a version has more than [`DescriptionLimits`] permits by default.
 pub fn apply_entity_patches(
     entity: &str,
     known: &[&[u8]],
-    patches: &[Patch],
+    patches: &[&[u8]],
 ) -> Result<AppliedChain, ChainError> {
-    let patches = &each_once(patches);
+    let headers: Vec<Header> =
+        patches.iter().map(|text| read_header(text)).collect::<Result<_, _>>()?;
+    check_skolem(&headers)?;
+    let patches = &each_once(patches, &headers);
     let last = *patches.last().ok_or(ChainError::NoBase)?;
     check_order(patches)?;
-    let digest = |patch, word| stated(patch, word)?.ok_or(ChainError::NoDigests);
+    let digest = |patch: Unread<'_>, word| {
+        Ok::<_, ChainError>(stated(patch.header, word)?.ok_or(ChainError::NoDigests)?.to_owned())
+    };
     let mut digests = Digests { entity, known, found: Vec::new() };
-    let after = digest(last, AFTER)?;
-    if let Some(at) = digests.find(last, after) {
+    if let Some(at) = digests.find(last.header, &digest(last, AFTER)?) {
         return Ok(AppliedChain { lines: known[at].to_vec(), base: Some(at), applied: 0 });
     }
     for (first, patch) in patches.iter().enumerate().rev() {
-        let before = digest(patch, BEFORE)?;
-        let base = digests.find(patch, before);
+        let before = digest(*patch, BEFORE)?;
+        let base = digests.find(patch.header, &before);
         if base.is_none() && before != digest_of_nothing() {
             continue;
         }
         let mut lines = Cow::Borrowed(base.map_or(&[][..], |at| known[at]));
         let (mut applied, mut work) = (0, 0_usize);
         for (at, patch) in patches.iter().enumerate().skip(first) {
-            if at > first && *patch == patches[at - 1] {
+            if at > first && patch.text == patches[at - 1].text {
                 continue;
             }
-            let done = apply_entity_patch(entity, &lines, patch)?;
+            let done = apply_entity_patch(entity, &lines, &read(patch.text)?)?;
             if !done.is_verified {
                 return Err(ChainError::NoDigests);
             }
@@ -104,29 +135,63 @@ pub fn apply_entity_patches(
     Err(ChainError::NoBase)
 }
 
+/// Reads a patch that leads from one description to another: it can remove all statements of the
+/// one, and add all of the other.
+fn read(text: &[u8]) -> Result<Patch, ReadError> {
+    let mut limits = ReadLimits::default();
+    limits.rows = 2 * DescriptionLimits::default().statements as u64 + OTHER_ROWS_MAX;
+    Patch::read(text, &ReadOptions::default().with_limits(limits)).map(|(patch, _)| patch)
+}
+
+/// Reads what a chain needs of the header of a patch.
+fn read_header(text: &[u8]) -> Result<Header, ReadError> {
+    let mut header = Header::default();
+    for row in Reader::new(text, ReadOptions::default()) {
+        let Row::Header { word, value } = row? else { break };
+        let is_used = [ID, ENTITY_PREV, BEFORE, AFTER, SKOLEM].contains(&word.as_str());
+        if is_used && header.get(&word).is_none() {
+            header.push(word, value);
+        }
+    }
+    Ok(header)
+}
+
+fn check_skolem(headers: &[Header]) -> Result<(), ChainError> {
+    let mut different = Vec::new();
+    for skolem in headers.iter().filter_map(|header| header.iri(SKOLEM)) {
+        if !different.contains(&skolem) {
+            different.push(skolem);
+        }
+        if different.len() > SKOLEM_MAX {
+            return Err(ChainError::Skolem);
+        }
+    }
+    Ok(())
+}
+
 /// The patches without those that were read again: a patch has a name of its own.
-fn each_once(patches: &[Patch]) -> Vec<&Patch> {
+fn each_once<'p>(patches: &[&'p [u8]], headers: &'p [Header]) -> Vec<Unread<'p>> {
     let (mut known, mut once) = (HashMap::new(), Vec::with_capacity(patches.len()));
-    for patch in patches {
-        let id = patch.header.iri(ID);
-        if id.is_none_or(|id| known.insert(id, patch) != Some(patch)) {
-            once.push(patch);
+    for (text, header) in patches.iter().zip(headers) {
+        let id = header.iri(ID);
+        if id.is_none_or(|id| known.insert(id, *text) != Some(*text)) {
+            once.push(Unread { text, header });
         }
     }
     once
 }
 
 /// Patches in a wrong order would lead to an earlier version.
-fn check_order(patches: &[&Patch]) -> Result<(), ChainError> {
-    let mut pairs = patches.windows(2).filter(|pair| pair[0] != pair[1]);
-    let of = |patch: &Patch, word| patch.header.get(word).cloned();
+fn check_order(patches: &[Unread<'_>]) -> Result<(), ChainError> {
+    let mut pairs = patches.windows(2).filter(|pair| pair[0].text != pair[1].text);
+    let of = |patch: &Unread<'_>, word| patch.header.get(word).cloned();
     let has_names = patches.iter().any(|patch| of(patch, ENTITY_PREV).is_some());
     let is_right = if has_names {
-        pairs.all(|pair| of(pair[0], ID).is_some_and(|id| of(pair[1], ENTITY_PREV) == Some(id)))
+        pairs.all(|pair| of(&pair[0], ID).is_some_and(|id| of(&pair[1], ENTITY_PREV) == Some(id)))
     } else {
         // Some may be missing, but none may lead on from the last one.
         let end = patches.last().and_then(|last| of(last, AFTER));
-        pairs.all(|pair| of(pair[0], AFTER) == of(pair[1], BEFORE))
+        pairs.all(|pair| of(&pair[0], AFTER) == of(&pair[1], BEFORE))
             || end.is_none()
             || patches.iter().all(|patch| of(patch, BEFORE) != end)
     };
@@ -147,13 +212,13 @@ struct Digests<'k> {
 }
 
 impl Digests<'_> {
-    /// The known version with a digest as this patch states them.
-    fn find(&mut self, patch: &Patch, digest: &str) -> Option<usize> {
-        let skolem = patch.header.iri(SKOLEM);
+    /// The known version with a digest as a patch with this header states them.
+    fn find(&mut self, header: &Header, digest: &str) -> Option<usize> {
+        let skolem = header.iri(SKOLEM);
         let position = self.found.iter().position(|(known, _)| known.as_deref() == skolem);
         let at = position.unwrap_or_else(|| {
             let of = |lines: &&[u8]| {
-                named_for(self.entity, lines, patch).ok().map(|lines| crate::digest_text(&lines))
+                named_for(self.entity, lines, header).ok().map(|lines| crate::digest_text(&lines))
             };
             let digests = self.known.iter().map(of).collect();
             self.found.push((skolem.map(str::to_owned), digests));
@@ -179,11 +244,11 @@ mod tests {
         canonical_lines(text.as_bytes()).unwrap().lines
     }
 
-    fn patch(old: &[u8], new: &[u8]) -> Patch {
+    fn patch(old: &[u8], new: &[u8]) -> Vec<u8> {
         patch_after(old, new, "uuid:1", None)
     }
 
-    fn patch_after(old: &[u8], new: &[u8], id: &str, entity_prev: Option<&str>) -> Patch {
+    fn patch_after(old: &[u8], new: &[u8], id: &str, entity_prev: Option<&str>) -> Vec<u8> {
         let mut text = Vec::new();
         EntityPatch {
             entity: ADA,
@@ -196,12 +261,17 @@ mod tests {
         }
         .write(&mut text)
         .unwrap();
-        Patch::from_slice(&text).unwrap()
+        text
+    }
+
+    fn apply(known: &[&[u8]], patches: &[Vec<u8>]) -> Result<AppliedChain, ChainError> {
+        let patches: Vec<&[u8]> = patches.iter().map(Vec::as_slice).collect();
+        apply_entity_patches(ADA, known, &patches)
     }
 
     /// `(base, applied)`
-    fn made(known: &[&[u8]], patches: &[Patch], expected: &[u8]) -> (Option<usize>, usize) {
-        let made = apply_entity_patches(ADA, known, patches).unwrap();
+    fn made(known: &[&[u8]], patches: &[Vec<u8>], expected: &[u8]) -> (Option<usize>, usize) {
+        let made = apply(known, patches).unwrap();
         assert_eq!(made.lines, expected);
         (made.base, made.applied)
     }
@@ -215,9 +285,8 @@ mod tests {
         assert_eq!(made(&[&a, &b], &chain, &c), (Some(1), 1));
         assert_eq!(made(&[&c], &chain, &c), (Some(0), 0));
         assert_eq!(made(&[&other], &chain, &c), (None, 3));
-        let fails = |known: &[&[u8]], patches: &[Patch]| {
-            apply_entity_patches(ADA, known, patches).unwrap_err().to_string()
-        };
+        let fails =
+            |known: &[&[u8]], patches: &[Vec<u8>]| apply(known, patches).unwrap_err().to_string();
         assert!(fails(&[&other], &chain[1..]).contains("no patch applies"));
         // A patch is missing between two others.
         let gap = [patch(&a, &b), patch(&c, &other)];
@@ -235,7 +304,7 @@ mod tests {
         let again = [patch(b"", &a), patch(&a, b""), patch(b"", &b)];
         assert_eq!(made(&[&c], &again, &b), (None, 1));
         // Two of one time are in the wrong order, and nothing but the versions shows it.
-        let error = apply_entity_patches(ADA, &[&a], &[patch(&b, &c), patch(&a, &b)]).unwrap_err();
+        let error = apply(&[&a], &[patch(&b, &c), patch(&a, &b)]).unwrap_err();
         assert!(matches!(error, ChainError::Order), "{error}");
         // The change at the end of an earlier reading is read again.
         let twice = [patch(&a, &b), patch(&a, &b), patch(&b, &c), patch(&b, &c)];
@@ -254,7 +323,7 @@ mod tests {
         assert_eq!(made(&[&a], &again, &c), (Some(0), 2));
         for wrong in [[&two, &one], [&three, &two], [&one, &three]] {
             let wrong = wrong.map(Clone::clone);
-            let error = apply_entity_patches(ADA, &[&a, &b], &wrong).unwrap_err();
+            let error = apply(&[&a, &b], &wrong).unwrap_err();
             assert!(matches!(error, ChainError::Order), "{error}");
         }
     }
@@ -262,15 +331,55 @@ mod tests {
     #[test]
     fn patches_without_digests_or_of_others_are_not_applied() {
         let (a, b) = (version("a"), version("b"));
-        let foreign = Patch::from_slice(b"TX .\nA <http://e/ada> <http://e/name> \"a\" .\nTC .\n");
-        let foreign = foreign.unwrap();
-        let apply = |patches: &[Patch]| apply_entity_patches(ADA, &[&a], patches).unwrap_err();
+        let foreign = b"TX .\nA <http://e/ada> <http://e/name> \"a\" .\nTC .\n".to_vec();
+        let apply = |patches: &[Vec<u8>]| apply(&[&a], patches).unwrap_err();
         assert!(matches!(apply(std::slice::from_ref(&foreign)), ChainError::NoDigests));
         assert!(matches!(apply(&[]), ChainError::NoBase));
         assert!(matches!(apply(&[patch(&a, &b), foreign]), ChainError::NoDigests));
-        let text = patch(&a, &b).to_text().unwrap();
+        let text = String::from_utf8(patch(&a, &b)).unwrap();
         let text = text.replace("TC .", "A <http://e/bob> <http://e/name> \"B\" .\nTC .");
-        let other = Patch::from_slice(text.as_bytes()).unwrap();
-        assert!(matches!(apply(&[other]), ChainError::OtherSubject));
+        assert!(matches!(apply(&[text.into_bytes()]), ChainError::OtherSubject));
+        assert!(matches!(apply(&[b"A <http".to_vec()]), ChainError::Read(_)));
+    }
+
+    /// A patch from nothing to what the rows add, or claim to.
+    fn claimed(skolem: &str, rows: impl Iterator<Item = String>) -> Vec<u8> {
+        let (before, after) = (digest_of_nothing(), crate::digest_text(b"other"));
+        let rows: String = rows.collect();
+        format!("H before \"{before}\" .\nH after \"{after}\" .\n{skolem}TX .\n{rows}TC .\n")
+            .into_bytes()
+    }
+
+    #[test]
+    fn rows_beyond_two_descriptions_are_not_held() {
+        let most = DescriptionLimits::default().statements;
+        // As many changes of one statement as fit: nothing of them is left in the end.
+        let row = |number: usize| ["A", "D"][number % 2].to_owned() + " <a:> <b:> <c:> .\n";
+        let long = claimed("", (0..3 * most).map(row));
+        let error = apply(&[], &[long]).unwrap_err();
+        assert!(matches!(&error, ChainError::Read(_)), "{error}");
+        assert!(error.to_string().contains("rows"), "{error}");
+        // A description may have less than a patch has rows.
+        let row = |number: usize| format!("A <http://e/ada> <b:> <c:{number}> .\n");
+        let error = apply(&[], &[claimed("", (0..=most).map(row))]).unwrap_err();
+        assert!(matches!(error, ChainError::Apply(ApplyError::TooLarge(_))), "{error}");
+        let transactions = (0..3 * most).map(|_| "TC .\nTX .\n".to_owned());
+        let error = apply(&[], &[claimed("", transactions)]).unwrap_err();
+        assert!(matches!(error, ChainError::Read(_)), "{error}");
+    }
+
+    #[test]
+    fn a_chain_has_few_prefixes_of_blank_nodes() {
+        let a = version("a");
+        let with = |number: usize| {
+            let skolem = format!("H skolem <https://h{number}.example/.well-known/genid/> .\n");
+            claimed(&skolem, std::iter::empty())
+        };
+        let of = |count: usize| {
+            let patches: Vec<Vec<u8>> = (0..1_000).map(|number| with(number % count)).collect();
+            apply(&[&a], &patches).unwrap_err()
+        };
+        assert!(matches!(of(SKOLEM_MAX + 1), ChainError::Skolem));
+        assert!(!matches!(of(SKOLEM_MAX), ChainError::Skolem));
     }
 }

@@ -4,7 +4,7 @@ use crate::damage::reserved_message;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::filter::{Decision, Subject};
-use crate::options::{AuditOptions, SyncOptions};
+use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::Place;
 use crate::plan::comparison::widen;
@@ -21,14 +21,14 @@ use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::nquads::NQuadsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
 use crate::sink::warc::WarcKept;
-use crate::state::{check_one_set, open_known};
+use crate::state::{check_one_set, open_known, state_of};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
 use abreast_webtypes::Digests;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -250,11 +250,6 @@ fn compare_folder(
 /// The state of a copy that has nothing to be compared without it.
 fn known_state(options: &AuditOptions) -> Result<Mirror, Error> {
     open_known(&options.sync.folder, options.sync.state.as_deref())?.ok_or_else(|| no_copy(options))
-}
-
-/// Where the state of a copy is.
-pub(crate) fn state_of(options: &SyncOptions) -> PathBuf {
-    options.state.clone().unwrap_or_else(|| options.folder.join(STATE_FOLDER))
 }
 
 fn no_copy(options: &AuditOptions) -> Error {

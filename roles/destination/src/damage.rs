@@ -5,7 +5,6 @@
 //! that follows changes checks those that it reads about and no others: it stays proportional to
 //! what changed.
 
-use crate::audit::state_of;
 use crate::error::Error;
 use crate::options::SyncOptions;
 use crate::plan::planner::{PlanContext, Planner};
@@ -17,6 +16,7 @@ use crate::sink::kept::{
 use crate::sink::options::SinkOptions;
 use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
+use crate::state::state_of;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 
 /// Rows checked together.

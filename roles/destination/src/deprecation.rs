@@ -1,6 +1,11 @@
 //! Deprecated resources whose replacement is stated in their descriptions, and not in the feed.
+//!
+//! They are reported when their descriptions are here. The state has them until then: those of a
+//! killed run are reported by the next one.
 
+use crate::error::Error;
 use abreast_rdf::statements;
+use abreast_store::mirror::Mirror;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,26 +28,32 @@ const REPLACEMENTS_MAX: usize = 10;
 #[derive(Debug, Default)]
 pub(crate) struct Deprecations {
     predicates: Vec<String>,
-    waiting: Mutex<BTreeMap<String, Vec<String>>>,
+    /// With what to use instead, once the description is here.
+    waiting: Mutex<BTreeMap<String, Option<Vec<String>>>>,
 }
 
 impl Deprecations {
-    pub(crate) fn new(predicates: &[String]) -> Self {
-        Self { predicates: predicates.to_vec(), waiting: Mutex::default() }
+    /// With those that an earlier run did not report.
+    pub(crate) fn open(predicates: &[String], mirror: &Mirror) -> Result<Self, Error> {
+        let before = mirror.deprecations(WAITING_MAX)?;
+        let waiting = Mutex::new(before.into_iter().map(|uri| (uri, None)).collect());
+        Ok(Self { predicates: predicates.to_vec(), waiting })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Vec<String>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Option<Vec<String>>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the description of a resource; `false` when it is to be reported at once.
-    pub(crate) fn wait_for(&self, uri: &str) -> bool {
+    /// Waits for the description of a resource, in the transaction of its plan; `false` when it is
+    /// to be reported at once.
+    pub(crate) fn wait_for(&self, uri: &str, mirror: &Mirror) -> Result<bool, Error> {
         let mut waiting = self.lock();
         let has_room = waiting.len() < WAITING_MAX && !self.predicates.is_empty();
         if has_room {
-            waiting.entry(uri.to_owned()).or_default();
+            mirror.put_deprecation(uri)?;
+            waiting.insert(uri.to_owned(), None);
         }
-        has_room
+        Ok(has_room)
     }
 
     pub(crate) fn is_waiting_for(&self, uri: &str) -> bool {
@@ -52,12 +63,17 @@ impl Deprecations {
     /// The description of a resource came, or is the one that is kept.
     pub(crate) fn described(&self, uri: &str, lines: &[u8]) {
         if let Some(replaced_by) = self.lock().get_mut(uri) {
-            *replaced_by = replacements(&self.predicates, uri, lines);
+            *replaced_by = Some(replacements(&self.predicates, uri, lines));
         }
     }
 
-    /// Those that waited, with what to use instead, the best first.
-    pub(crate) fn take(&self) -> BTreeMap<String, Vec<String>> {
+    /// What to use instead of a resource with this description, the best first.
+    pub(crate) fn replacements(&self, uri: &str, lines: &[u8]) -> Vec<String> {
+        replacements(&self.predicates, uri, lines)
+    }
+
+    /// Those that waited, with what to use instead, the best first, where their descriptions came.
+    pub(crate) fn take(&self) -> BTreeMap<String, Option<Vec<String>>> {
         std::mem::take(&mut self.lock())
     }
 }
@@ -99,12 +115,13 @@ mod tests {
 
     #[test]
     fn replacements_are_those_of_the_first_property() {
-        let known = Deprecations::new(&REPLACED_BY.map(str::to_owned));
+        let mirror = Mirror::scratch().unwrap();
+        let known = Deprecations::open(&REPLACED_BY.map(str::to_owned), &mirror).unwrap();
         let uri = "http://h/a";
         let of = |lines: &str| {
-            assert!(known.wait_for(uri));
+            assert!(known.wait_for(uri, &mirror).unwrap());
             known.described(uri, lines.as_bytes());
-            known.take().remove(uri).unwrap()
+            known.take().remove(uri).unwrap().unwrap()
         };
         let exact =
             "<http://h/a> <http://www.w3.org/2004/02/skos/core#exactMatch> <http://h/m> .\n";
@@ -119,6 +136,9 @@ mod tests {
         // Nobody waits for it any more.
         known.described(uri, stated.as_bytes());
         assert!(known.take().is_empty());
-        assert!(!Deprecations::new(&[]).wait_for(uri));
+        // Not reported yet, as far as the state knows.
+        let next = Deprecations::open(&[], &mirror).unwrap();
+        assert!(next.is_waiting_for(uri) && !next.wait_for("http://h/b", &mirror).unwrap());
+        assert_eq!(next.take(), BTreeMap::from([(uri.to_owned(), None)]));
     }
 }

@@ -6,6 +6,7 @@ use crate::error::{Error, ExitCode};
 use crate::freshness::Freshness;
 use crate::limits::Allowance;
 use crate::options::SyncOptions;
+use crate::robots::Robots;
 use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -37,6 +38,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) retries: u32,
     /// How documents are judged, and what was noticed.
     pub(crate) diagnostics: Diagnostics,
+    /// The rules of hosts, for requests of resources; `None` where they are ignored.
+    pub(crate) robots: Option<Arc<Robots>>,
     /// An answer that is not read to its end yet.
     opened: Rc<RefCell<Option<Opened>>>,
 }
@@ -74,6 +77,7 @@ impl<'a> Requests<'a> {
             fresh: Freshness::default(),
             retries: options.net.retries,
             diagnostics: Diagnostics::new(options.tolerance),
+            robots: (!options.ignore_robots).then(Arc::default),
             opened: Rc::default(),
         })
     }

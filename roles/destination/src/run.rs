@@ -27,7 +27,8 @@ use crate::transfer::recover::recover;
 use crate::transfer::{Transfer, sweep_partials};
 use abreast_folder::{Folder, Locked};
 use abreast_net::Shared;
-use abreast_store::mirror::{Mirror, PendingCounts};
+use abreast_store::mirror::{Mirror, Pending, PendingCounts, Task};
+use abreast_webtypes::Digests;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -94,18 +95,17 @@ pub(crate) fn sync_with(
     let State { mirror, folder, own_folder, lock, lost, mut made } =
         State::open(options, wake.is_held)?;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
-    let requests = Requests::new(options, cancel, shared)?;
+    let mut requests = Requests::new(options, cancel, shared)?;
+    requests.robots = (!options.ignore_robots).then(|| Arc::clone(robots));
     let mut planner = Planner::new(options, &mirror, own_folder.clone())?;
     planner.notifications = wake.notifications;
     planner.polling.earliest = wake.poll_from;
     let report = Reporter::new(observer, shared, options.dry_run);
-    let (state, robots) = (&own_folder, (!options.ignore_robots).then(|| Arc::clone(robots)));
     let mut run = Run {
         options,
-        state,
+        state: &own_folder,
         folder: &folder,
         epoch,
-        robots,
         shared,
         requests: &requests,
         planner,
@@ -183,7 +183,6 @@ struct Run<'a> {
     state: &'a StateFolder,
     folder: &'a Folder,
     epoch: i64,
-    robots: Option<Arc<Robots>>,
     shared: &'a Arc<Shared>,
     requests: &'a Requests<'a>,
     planner: Planner<'a>,
@@ -214,7 +213,7 @@ impl<'a> Run<'a> {
             require_fixity: options.require_fixity,
             authorization: options.authorization.clone(),
             authorized_url: options.url.clone(),
-            robots: self.robots.clone(),
+            robots: self.requests.robots.clone(),
             admission,
             alternates: Arc::clone(&self.planner.alternates),
             is_gone_if_empty: reader.is_gone_if_empty(),
@@ -234,13 +233,17 @@ impl<'a> Run<'a> {
         plan_names(&mut self.planner)?;
         mirror.renew_pending()?;
         let counts = mirror.pending_counts()?;
+        let mut carried_out = Ok(());
         if counts.fetches + counts.deletes + counts.held > 0 {
             self.ensure_sink(&start)?;
-            self.carry_out(reader, &rules)?;
+            carried_out = self.carry_out(reader, &rules);
         } else if let Some(sink) = self.planner.sink.as_deref().filter(|_| !options.dry_run) {
             // Nothing is wanted, so nothing is that was begun.
             sweep_partials(mirror, sink)?;
         }
+        // Of a run that ends early too: the next one does not read these changes again.
+        self.report_deprecated()?;
+        carried_out?;
         if let Some(sink) = &self.planner.sink {
             sink.finish(mirror)?;
         }
@@ -268,12 +271,7 @@ impl<'a> Run<'a> {
         );
         mirror.set_meta(key::EPOCH, Some(&epoch))?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
-        let carried_out = transfer.carry_out(reader, &mut self.context());
-        // Of a run that ends early too: the next one does not read these changes again.
-        for (uri, replaced_by) in rules.deprecations.take() {
-            self.report.notice("resource.deprecated", &uri, &message(&replaced_by));
-        }
-        carried_out?;
+        transfer.carry_out(reader, &mut self.context())?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         mirror.set_meta(key::FINISHED, Some(&epoch))?;
         if !self.options.dry_run {
@@ -285,6 +283,41 @@ impl<'a> Run<'a> {
             self.report_patches(rules);
         }
         Ok(())
+    }
+
+    /// Reports the deprecated resources that waited for their descriptions, in this run or in one
+    /// that was killed.
+    fn report_deprecated(&mut self) -> Result<(), Error> {
+        let waited = self.planner.deprecations.take();
+        if waited.is_empty() {
+            return Ok(());
+        }
+        for (uri, replaced_by) in &waited {
+            let replaced_by = match replaced_by {
+                Some(replaced_by) => replaced_by.clone(),
+                None => self.kept_replacements(uri)?,
+            };
+            self.report.notice("resource.deprecated", uri, &message(&replaced_by));
+        }
+        Ok(self.planner.mirror.forget_deprecations()?)
+    }
+
+    /// What to use instead of a resource, by the description that is kept and up to date.
+    fn kept_replacements(&self, uri: &str) -> Result<Vec<String>, Error> {
+        let mirror = self.planner.mirror;
+        let Some(sink) = self.planner.sink.clone().filter(|_| !self.options.dry_run) else {
+            return Ok(Vec::new());
+        };
+        let (row, is_planned) = (mirror.row(uri)?, mirror.task(uri)?.is_some());
+        let Some(row) = row.filter(|_| !is_planned) else { return Ok(Vec::new()) };
+        let pending = Pending { uri: uri.to_owned(), ..Pending::default() };
+        let (task, mut writer) = (Task { pending, row: Some(row) }, sink.writer());
+        let kept = match writer.prepare(&task, &Digests::default()) {
+            Ok(_) => writer.kept_description(&task),
+            Err(_) => None,
+        };
+        let of = |lines: Vec<u8>| self.planner.deprecations.replacements(uri, &lines);
+        Ok(kept.map(of).unwrap_or_default())
     }
 
     /// Patches that came with changes and were of no use.

@@ -70,7 +70,7 @@ impl State {
     /// Opens the state of a copy, made when there is none, and takes the copy for this run. With
     /// `is_held` the caller has it already.
     pub(crate) fn open(options: &SyncOptions, is_held: bool) -> Result<Self, Error> {
-        let path = options.state.clone().unwrap_or_else(|| options.folder.join(STATE_FOLDER));
+        let path = state_of(options);
         let database = path.join(DATABASE);
         check_places(options)?;
         check_published(options)?;
@@ -172,6 +172,11 @@ impl State {
         mirror.set_meta(key::FILE_SYSTEM, Some(&found.to_text()))?;
         Ok(found)
     }
+}
+
+/// Where the state of a copy is.
+pub(crate) fn state_of(options: &SyncOptions) -> PathBuf {
+    options.state.clone().unwrap_or_else(|| options.folder.join(STATE_FOLDER))
 }
 
 /// Checks that the copy, its state and its backups have folders: places that are folders, or do not

@@ -121,6 +121,8 @@ impl Provider {
             let names: Vec<String> = pages.iter().map(|page| page.0.clone()).collect();
             (pages.swap_remove(at).1, prev, next, names)
         };
+        // A consumer need not use a page that does not lead back to the one it came from.
+        let mut leads_back = true;
         if self.has(Fault::Loops) && self.chance(8) {
             // Back to another page: a link to itself is how some feeds end.
             let at = names.iter().position(|other| other == name).unwrap_or(0);
@@ -129,6 +131,7 @@ impl Provider {
                 if self.random.below(2) == 0 { (&mut next, before) } else { (&mut prev, behind) };
             if !others.is_empty() {
                 *link = Some(self.random.of(others).clone());
+                leads_back = false;
             }
         }
         let mut page = self.head("OrderedCollectionPage", &format!("/{name}"));
@@ -143,7 +146,9 @@ impl Provider {
         page.push_str(",\"orderedItems\":[");
         let mut separator = "";
         for at in items {
-            self.served = self.served.max(at + 1);
+            if leads_back {
+                self.served = self.served.max(at + 1);
+            }
             for _ in 0..=usize::from(self.has(Fault::Duplicates) && self.chance(4)) {
                 page.push_str(separator);
                 separator = ",";

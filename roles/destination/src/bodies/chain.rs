@@ -13,7 +13,7 @@ pub(crate) const PATCH_BYTES_MAX: usize = 16 << 20;
 /// Most patches of one resource.
 pub(crate) const CHAIN_MAX: usize = 1_000;
 /// Most bytes of them, and of the version that they apply to.
-const CHAIN_BYTES_MAX: u64 = 64 << 20;
+const CHAIN_BYTES_MAX: u64 = 32 << 20;
 /// Stands for the length of a version that is not in the file.
 const NO_BASE: u64 = u64::MAX;
 
@@ -116,5 +116,12 @@ mod tests {
         assert!(Places::read(&file, all.len() as u64).is_err());
         let wrong = Places { base: Some((0, 1 << 40)), patches: Vec::new() };
         assert!(wrong.parts(&file).is_err());
+        // Too many bytes together, and each of them could be read.
+        file.set_len(CHAIN_BYTES_MAX).unwrap();
+        let most = CHAIN_BYTES_MAX / 2;
+        file.write_all_at(&most.to_le_bytes(), 0).unwrap();
+        assert_eq!(Places { base: None, patches: vec![0] }.parts(&file).unwrap().patches.len(), 1);
+        let error = Places { base: None, patches: vec![0; 3] }.parts(&file).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     }
 }

@@ -271,7 +271,8 @@ impl PlanContext<'_, '_> {
             }
             (None, None) => return Ok(false),
         }
-        let is_reported_later = is_described_later && self.planner.deprecations.wait_for(uri);
+        let is_reported_later =
+            is_described_later && self.planner.deprecations.wait_for(uri, self.planner.mirror)?;
         if !is_reported_later {
             self.report.notice("resource.deprecated", uri, &message(replaced_by));
         }

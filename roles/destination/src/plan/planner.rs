@@ -108,7 +108,7 @@ impl<'a> Planner<'a> {
             alternates: Arc::default(),
             admission: None,
             sink: None,
-            deprecations: Arc::new(Deprecations::new(&options.replaced_by)),
+            deprecations: Arc::new(Deprecations::open(&options.replaced_by, mirror)?),
             copy: CopyCheck::default(),
             bodies: Arc::new(Bodies::open(state.clone(), mirror)?),
             coming_bodies: None,

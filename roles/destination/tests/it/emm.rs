@@ -107,6 +107,38 @@ fn a_full_download_is_read_first() {
 }
 
 #[test]
+fn an_entry_point_older_than_its_pages_hides_nothing() {
+    for habits in [Habits::default(), Habits { newest_first: true, ..Habits::default() }] {
+        let source = with_numbers(habits, 11);
+        let copy = copy_of(&source);
+        assert_eq!(copy.try_run().exit(), 0);
+        // The Entry Point names the page that was the last one before: 4 of 6.
+        for number in 20..26 {
+            source.put(number, "first");
+        }
+        assert_eq!(copy.try_run().exit(), 0);
+        let base = source.server.base.clone();
+        source.answer_first(move |target, _| {
+            let page = |number| json!({"id": format!("{base}/feed/{number}"), "type": "OrderedCollectionPage"});
+            (target == "/feed").then(|| {
+                Answer::ok(json!({"@context": "https://emm-spec.org/1.0/context.json", "id": format!("{base}/feed"),
+                    "type": "OrderedCollection", "first": page(3), "last": page(4)}).to_string())
+            })
+        });
+        source.put(2, "second");
+        source.server.take_log();
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.has("gap")), (0, false), "{:?}", ran.reported);
+        assert_same(&copy, &source);
+        // And what changed in the last second.
+        let mut asked = source.server.take_log();
+        asked.retain(|line| line.contains("/id/"));
+        asked.sort();
+        assert_eq!(asked, ["/id/2.nt", "/id/25.nt"]);
+    }
+}
+
+#[test]
 fn an_incremental_run_reads_the_newest_pages_only() {
     let source = with_numbers(Habits::default(), 100);
     let copy = copy_of(&source);

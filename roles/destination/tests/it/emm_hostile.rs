@@ -145,6 +145,30 @@ fn descriptions_that_are_no_rdf_are_not_applied_in_part() {
 }
 
 #[test]
+fn long_languages_and_odd_datatypes_stay_literals() {
+    let source = with_numbers(Habits::default(), 3);
+    let copy = copy_of(&source);
+    let iri = source.iri(1);
+    let stated = |object: &str| format!("<{iri}> <http://ns.example/value> {object} .\n");
+    let longest = format!("en{}", "-abcdefgh".repeat(100_000 / 9));
+    let odd = stated("\"x\"^^<javascript:alert(1)>") + &stated(&format!("\"x\"@{longest}"));
+    source.data().entities.insert(1, odd.clone());
+    source.record(1, "Update");
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_same(&copy, &source);
+    // No subtag is that long.
+    source.data().entities.insert(1, stated(&format!("\"y\"@{}", "a".repeat(100_000))));
+    source.record(1, "Update");
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 3, "{:?}", ran.reported);
+    let problem = ran.reported.iter().find(|problem| problem.uri == iri).unwrap();
+    assert!(problem.code.starts_with("rdf.") && problem.message.len() < 1_000, "{problem:?}");
+    source.data().entities.insert(1, odd);
+    assert_same(&copy, &source);
+}
+
+#[test]
 fn a_feed_that_deletes_nearly_everything_is_held() {
     let source = with_numbers(Habits::default(), 40);
     let mut copy = copy_of(&source);

@@ -1,10 +1,10 @@
 //! Copies of change feeds whose activities have their Entity Patches in themselves.
 
-use crate::contract::kills::run_killed;
+use crate::contract::kills::{run_killed, run_killed_at};
 use crate::copy::{Copy, Ran};
 use crate::emm_source::{EmmSource, Habits};
 use crate::rdf::{canonical, endpoint, quads};
-use abreast_destination::{Graph, NQuadsOptions, OpenStore, OxigraphOptions, SinkOptions};
+use abreast_destination::{Event, Graph, NQuadsOptions, OpenStore, OxigraphOptions, SinkOptions};
 use abreast_rdf::{EntityPatch, PatchBlankNodes, canonical_lines};
 use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::model::Quad;
@@ -310,6 +310,38 @@ fn a_chain_beyond_the_limit_is_fetched() {
 }
 
 #[test]
+fn a_patch_with_more_rows_than_descriptions_have_is_not_held() {
+    let patching = Patching::with_numbers(Habits::default(), 2);
+    let copy = in_nquads(&patching);
+    synced(&copy, &patching);
+    patching.put_altered(0, "second", |text| {
+        let rows = "A <a:> <b:> <c:> .\nD <a:> <b:> <c:> .\n".repeat(101_000);
+        text.replace("TX .\n", &format!("TX .\n{rows}"))
+    });
+    let ran = synced(&copy, &patching);
+    assert_eq!((ran.summary().patched, patching.asked()), (0, vec!["/id/0.nt".to_owned()]));
+    let notice = ran.reported.iter().find(|notice| notice.code == "rdf.patch").unwrap();
+    assert!(notice.message.contains("more than 201000 rows"), "{notice:?}");
+}
+
+#[test]
+fn a_chain_with_many_prefixes_of_blank_nodes_is_fetched() {
+    let hosts = ["https://a", "https://b", "https://c", "https://d", "https://e"];
+    for count in [4, 5] {
+        let mut patching = Patching::with_numbers(Habits::default(), 2);
+        let copy = in_nquads(&patching);
+        synced(&copy, &patching);
+        for host in &hosts[..count] {
+            patching.blank_nodes = PatchBlankNodes::Skolem(host);
+            patching.put(0, host);
+        }
+        let ran = synced(&copy, &patching);
+        assert_eq!(ran.summary().patched == 1, count == 4, "{:?}", ran.reported);
+        assert_eq!(patching.asked().is_empty(), count == 4);
+    }
+}
+
+#[test]
 fn patches_continue_a_full_download() {
     let patching = Patching::with_numbers(Habits::default(), 6);
     patching.put(1, "second");
@@ -415,6 +447,45 @@ fn a_killed_run_is_continued_with_its_patches() {
             let ran = synced(&copy, &patching);
             assert!(!ran.has("local.backup"), "{:?}", ran.codes);
             assert_eq!(patching.asked(), [""; 0], "{sink:?} {has_more}");
+        }
+    }
+}
+
+#[test]
+fn a_killed_run_reports_deprecations_later() {
+    type At = fn(&Event<'_>) -> bool;
+    // When nothing is stored as far as the state knows; and when everything is.
+    let ends: [At; 2] = [
+        |event| matches!(event, Event::Item(item) if item.uri.ends_with("/0")),
+        |event| matches!(event, Event::Notice(notice) if notice.code == "resource.deprecated"),
+    ];
+    for sink in [SinkOptions::Folder, SinkOptions::NQuads(NQuadsOptions::default()), oxigraph()] {
+        for (at, has_patch) in ends.iter().flat_map(|at| [(at, true), (at, false)]) {
+            let patching = Patching::with_numbers(Habits::default(), 4);
+            if matches!(sink, SinkOptions::Oxigraph(_)) {
+                endpoint().store.clear().unwrap();
+            }
+            let mut copy = copy_of(&patching, sink.clone());
+            copy.options.replaced_by = vec!["http://ns.example/instead".to_owned()];
+            synced(&copy, &patching);
+            let (iri, instead) = (patching.source.iri(0), patching.source.iri(1));
+            let line = format!("<{iri}> <http://ns.example/instead> <{instead}> .\n");
+            patching.source.data().entities.get_mut(&0).unwrap().push_str(&line);
+            if has_patch {
+                patching.record(0, "Deprecate", str::to_owned);
+            } else {
+                patching.source.record(0, "Deprecate");
+            }
+            run_killed_at(&copy, at);
+            let ran = synced(&copy, &patching);
+            let notices: Vec<_> = ran
+                .reported
+                .iter()
+                .filter(|notice| notice.code == "resource.deprecated")
+                .map(|notice| (&*notice.uri, notice.message.contains(&instead)))
+                .collect();
+            assert_eq!(notices, [(&*iri, true)], "{sink:?} {has_patch}: {:?}", ran.reported);
+            assert!(!synced(&copy, &patching).has("resource.deprecated"));
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Tables of labels.
 
 use crate::contract::{Kept, contract_with, kills};
-use crate::copy::Copy;
+use crate::copy::{Copy, Ran};
 use crate::emm_source::{EmmSource, Habits};
 use crate::source::Source;
 use abreast_destination::{LabelsOptions, SinkOptions};
 use abreast_store::labels::{LabelRow, LabelTable};
 use serde_json::json;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 const TEXT: &str = "http://ns.example/text";
@@ -193,6 +195,82 @@ fn a_table_that_was_lost_is_made_again() {
     let mut other = copy_of(&source);
     other.options.sink = copy.options.sink.clone();
     assert_eq!(other.try_run().code(), "labels.other");
+}
+
+#[test]
+fn a_table_is_the_same_by_each_spelling_of_its_path() {
+    for name in ["labels.db", "labels.csv"] {
+        let source = EmmSource::start(Habits::default());
+        for number in 0..3 {
+            source.put(number, "first");
+        }
+        let mut copy = copy_of(&source);
+        let place = copy.place.path().to_owned();
+        copy.options.sink = SinkOptions::Labels(table_in(&place, name, VALUE));
+        assert_eq!(copy.try_run().exit(), 0);
+        std::fs::create_dir(place.join("other")).unwrap();
+        std::os::unix::fs::symlink(&place, place.join("link")).unwrap();
+        for folder in [".", "other/..", "link"] {
+            let other = table_in(&place.join(folder), name, VALUE);
+            copy.options.sink = SinkOptions::Labels(other.clone());
+            source.server.take_log();
+            let ran = copy.try_run();
+            assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{folder}: {:?}", ran.reported);
+            // Only what changed in the last second is requested again.
+            let mut asked = source.server.take_log();
+            asked.retain(|line| line.contains("/id/"));
+            assert_eq!(asked, ["/id/2.nt"], "{folder}");
+            assert_eq!(copy.audit(true).exit_code, 0);
+            // No other copy can use it by another name.
+            let mut second = copy_of(&source);
+            second.options.sink = SinkOptions::Labels(other);
+            if name == "labels.db" {
+                assert_eq!(second.try_run().code(), "labels.other", "{folder}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_audit_leaves_a_database_of_others_as_it_is() {
+    let source = EmmSource::start(Habits::default());
+    source.put(0, "first");
+    let mut copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    let other = copy.place.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let options = table_in(&other, "labels.db", VALUE);
+    // A database of another program, with a journal as most have it; and a file that is none.
+    let mut database = std::fs::read(copy.folder().join(".abreast/mirror.db")).unwrap();
+    database[18..20].fill(1);
+    for bytes in [database, b"text".repeat(2_000)] {
+        std::fs::write(&options.path, &bytes).unwrap();
+        copy.options.sink = SinkOptions::Labels(options.clone());
+        let audited = Ran::audit(&copy.options, true);
+        assert_eq!(audited.code(), "labels.file", "{:?}", audited.reported);
+        assert!(crate::copy::files(&other) == [("labels.db".to_owned(), bytes)].into());
+    }
+}
+
+#[test]
+fn a_table_in_csv_keeps_its_mode() {
+    let source = EmmSource::start(Habits::default());
+    source.put(0, "first");
+    let mut copy = copy_of(&source);
+    let place = copy.place.path().to_owned();
+    copy.options.sink = SinkOptions::Labels(table_in(&place, "labels.csv", VALUE));
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let (path, usual) = (place.join("labels.csv"), place.join("usual"));
+    std::fs::write(&usual, "").unwrap();
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_eq!(mode(&path), mode(&usual), "as the umask permits");
+    for (wanted, value) in [(0o600, "second"), (0o664, "third"), (0o444, "fourth")] {
+        std::fs::set_permissions(&path, Permissions::from_mode(wanted)).unwrap();
+        source.put(0, value);
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_eq!(mode(&path), wanted);
+        assert!(std::fs::read_to_string(&path).unwrap().contains(value));
+    }
 }
 
 #[test]

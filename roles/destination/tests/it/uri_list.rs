@@ -143,6 +143,27 @@ fn entities_that_are_not_found_at_their_iris_come_from_the_feed() {
 }
 
 #[test]
+fn entities_that_robots_txt_disallows_are_not_requested() {
+    let (source, mut copy) = world(Habits::default());
+    source.make_download();
+    source.answer_first(|target, _| {
+        (target == "/robots.txt").then(|| Answer::ok("User-agent: *\nDisallow: /id/\n"))
+    });
+    limit(&mut copy, &source, &[1, 2], 0);
+    copy.options.ignore_robots = false;
+    source.server.take_log();
+    assert_eq!(copy.try_run().exit(), 0);
+    let asked = source.server.take_log();
+    assert!(!asked.iter().any(|line| line.contains("/id/")), "{asked:?}");
+    assert_eq!(asked.iter().filter(|line| *line == "/robots.txt").count(), 1, "{asked:?}");
+    // They came with the full download, to which the rules do not apply.
+    assert_eq!(values(&copy), expected(&[(1, "first"), (2, "first")]));
+    assert_eq!(copy.audit(false).exit_code, 0);
+    let asked = source.server.take_log();
+    assert!(!asked.iter().any(|line| line.contains("/id/")), "{asked:?}");
+}
+
+#[test]
 fn a_uri_that_leaves_the_list_is_kept_or_deleted_as_asked() {
     for others in [0, 2_000] {
         let (source, mut copy) = world(Habits::default());

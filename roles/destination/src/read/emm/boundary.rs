@@ -78,8 +78,15 @@ impl Boundary {
         })
     }
 
-    /// Keeps the newest changes of this walk, in the transaction of the plan up to them.
-    pub(super) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
+    /// Keeps the newest changes of this walk, in the transaction of the plan up to them; and the known
+    /// ones, if pages between them were not read.
+    pub(super) fn keep(&mut self, mirror: &Mirror, is_cut: bool) -> Result<(), Error> {
+        if is_cut {
+            self.newest.extend(self.known.iter().map(|(time, iri, _)| (*time, iri.clone())));
+            self.newest.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+            self.newest.dedup();
+            self.newest.truncate(LAST_MAX);
+        }
         let line = |(time, iri): &(Timestamp, String)| format!("{} {iri}", time.as_micros());
         let lines: Vec<String> = self.newest.iter().map(line).collect();
         Ok(mirror.set_meta(LAST, Some(&lines.join("\n")))?)

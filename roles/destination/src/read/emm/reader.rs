@@ -170,7 +170,7 @@ impl Emm {
                 newest.map(|newest| run.not_after(&name, "published", newest, walked.began));
             keep_time(run.planner.mirror, SEEN, since.max(newest))?;
             keep_time(run.planner.mirror, NEWEST, walked.newest)?;
-            boundary.keep(run.planner.mirror)?;
+            boundary.keep(run.planner.mirror, walked.is_cut)?;
             Ok(if seen.entries == 0 { Followed::Unchanged } else { Followed::Planned })
         })
     }

@@ -19,7 +19,9 @@ use std::hash::BuildHasher as _;
 
 /// Most pages of one feed: ten times those of the largest that is known.
 const PAGES_MAX: usize = 1_000_000;
-/// Most pages that are read to find changes before the cursor.
+/// Most pages that are newer than the Entry Point, and are searched for from there.
+const NEWER_MAX: usize = 1_000;
+/// Most pages that are read to find changes before the cursor, or any at all.
 const MORE_PAGES_MAX: usize = 3;
 
 /// The way through the pages.
@@ -43,6 +45,14 @@ impl PageLink {
         match self {
             Self::Next => page.next.as_ref(),
             Self::Prev => page.prev.as_ref(),
+        }
+    }
+
+    /// The link to a newer page.
+    const fn back(self) -> Self {
+        match self {
+            Self::Next => Self::Prev,
+            Self::Prev => Self::Next,
         }
     }
 }
@@ -98,6 +108,10 @@ pub(super) fn way(
         check_host(options, &entry.url, url)?;
         read(requests, url)
     };
+    let back = |page: Read, link: PageLink| -> Result<Way, Error> {
+        let newest = newest_from(page, link, &fetch)?;
+        Ok(Way::Back { newest, link })
+    };
     let document = &entry.document;
     let is_page = document.kind == DocumentKind::Page;
     let last = document.last.as_ref().map(|url| fetch(url)).transpose()?;
@@ -105,7 +119,7 @@ pub(super) fn way(
         && order_of(&last.document) == Some(Ordering::Less)
         && (last.document.prev.is_some() || document.first == document.last)
     {
-        return Ok((Way::Back { newest: last.clone(), link: PageLink::Prev }, true));
+        return Ok((back(last.clone(), PageLink::Prev)?, true));
     }
     let first = match &document.first {
         _ if is_page => entry.clone(),
@@ -127,7 +141,7 @@ pub(super) fn way(
     if order.is_none_or(|order| order == Ordering::Equal) {
         // All times on it are the same: another page has others.
         let other = match (&last, &first.document.next) {
-            (Some(last), _) if last.url != first.url => Some(last.clone()),
+            (Some(last), _) if last.url != first.url => Some(with_items(last.clone(), &fetch)?),
             (_, Some(next)) => Some(fetch(next)?),
             _ => None,
         };
@@ -143,16 +157,56 @@ pub(super) fn way(
     let way = match (order, last) {
         // Without a date and without a last page, feeds begin with the newest change.
         (Some(Ordering::Greater), _) | (Some(Ordering::Equal) | None, None) => {
-            Way::Back { newest: first, link: PageLink::Next }
+            back(first, PageLink::Next)?
         }
         (Some(Ordering::Less), Some(last))
             if last.document.prev.is_some() || last.url == first.url =>
         {
-            Way::Back { newest: last, link: PageLink::Prev }
+            back(last, PageLink::Prev)?
         }
         _ => Way::On { oldest: first },
     };
     Ok((way, is_sure))
+}
+
+/// This page, or one before it that has activities.
+fn with_items(mut page: Read, fetch: &dyn Fn(&str) -> Result<Read, Error>) -> Result<Read, Error> {
+    for _ in 0..MORE_PAGES_MAX {
+        match &page.document.prev {
+            Some(prev) if page.document.items.is_empty() => page = fetch(prev)?,
+            _ => break,
+        }
+    }
+    Ok(page)
+}
+
+/// The newest page. An Entry Point may be older than the pages: that which it names leads to newer
+/// ones then, which lead back to it.
+fn newest_from(
+    mut page: Read,
+    link: PageLink,
+    fetch: &dyn Fn(&str) -> Result<Read, Error>,
+) -> Result<Read, Error> {
+    let mut visited = HashSet::from([page.url.clone()]);
+    while let Some(url) = link.back().of(&page.document)
+        && visited.len() <= NEWER_MAX
+        && visited.insert(url.clone())
+    {
+        match fetch(url) {
+            Ok(newer) if leads_back(&newer, &page, link) => page = newer,
+            Err(error) if error.exit_code() != ExitCode::SourceInvalid => return Err(error),
+            _ => break,
+        }
+    }
+    Ok(page)
+}
+
+/// Whether a page is newer than another one: it leads back to that, or past it if nothing is on it.
+fn leads_back(newer: &Read, page: &Read, link: PageLink) -> bool {
+    let back = link.of(&newer.document);
+    let is_linked = back == Some(&page.url)
+        || page.document.items.is_empty() && back.is_some() && back == link.of(&page.document);
+    is_linked && newest_of(&newer.document) >= newest_of(&page.document)
 }
 
 /// How the first time on a page compares with the last one.

@@ -63,7 +63,7 @@ impl Emm {
         let objects = there.flat_map(|item| &item.objects).filter(|object| is_admitted(&object.id));
         for object in objects.take(PROBES_MAX) {
             requests.check_cancelled()?;
-            if read_pieces(requests, &object.id, ACCEPT, u64::MAX, &mut Probe).is_ok() {
+            if is_there(requests, &object.id)? {
                 return Ok(Some(list));
             }
             has_failed = true;
@@ -154,6 +154,16 @@ impl Emm {
         run.keep_common(&mut seen)?;
         Ok(mirror.set_meta(PLANNED, Some(list.text()))?)
     }
+}
+
+/// Whether an entity is found at its IRI; not, where its host does not want it to be requested.
+fn is_there(requests: &Requests<'_>, iri: &str) -> Result<bool, Error> {
+    if let Some(robots) = &requests.robots
+        && requests.run(robots.check(&requests.client, iri, false))?.is_err()
+    {
+        return Ok(false);
+    }
+    Ok(read_pieces(requests, iri, ACCEPT, u64::MAX, &mut Probe).is_ok())
 }
 
 /// Takes no more than the begin of an answer.

@@ -20,8 +20,9 @@ use abreast_rdf::{deprecation, entity_labels};
 use abreast_store::labels::{LabelRow, LabelTable, Labels};
 use abreast_store::mirror::{Deprecated, Mirror, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -126,15 +127,21 @@ impl LabelsSink {
         };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        let file =
-            tempfile::Builder::new().prefix(".labels-").tempfile_in(folder).map_err(wrong)?;
+        // The mode of the table before it; without one, that of other new files.
+        let before = std::fs::metadata(path).ok().map(|about| about.permissions());
+        let file = tempfile::Builder::new()
+            .prefix(".labels-")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)
+            .map_err(wrong)?;
         let mut out = BufWriter::new(file.as_file());
         out.write_all(b"uri,label,lang,deprecated,replaced_by,changed\r\n").map_err(wrong)?;
         table.each(&mut |row| write_row(&mut out, row).map_err(wrong))?;
         out.flush().map_err(wrong)?;
         drop(out);
-        let as_usual = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        file.as_file().set_permissions(as_usual).map_err(wrong)?;
+        if let Some(before) = before {
+            file.as_file().set_permissions(before).map_err(wrong)?;
+        }
         file.as_file().sync_all().map_err(wrong)?;
         file.persist(path).map_err(|error| wrong(error.error))?;
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
@@ -346,8 +353,10 @@ impl LabelsKept {
             return Err(Error::new("labels.file", ExitCode::Io, message)
                 .with_help("run `abreast sync`: it is made again"));
         }
-        let table = LabelTable::open_read_only(&path).map_err(|error| options.failed(error))?;
-        Ok(Self { table })
+        let table = LabelTable::open_read_only(&path);
+        // A database of another program has no id.
+        let table = table.and_then(|table| table.id().map(|_| table));
+        Ok(Self { table: table.map_err(|error| options.failed(error))? })
     }
 }
 

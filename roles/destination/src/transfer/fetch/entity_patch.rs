@@ -10,7 +10,6 @@ use crate::transfer::store::Facts;
 use abreast_rdf::apply_entity_patches;
 use abreast_store::mirror::{Row, Task};
 use abreast_webtypes::Digests;
-use rdf_patch::Patch;
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -83,8 +82,7 @@ impl Fetcher {
 
     fn make(&mut self, task: &Task, at: u64) -> Result<Made, Box<dyn Display>> {
         let chain = self.storer.rules.bodies.read_chain(at).map_err(boxed)?;
-        let patches = chain.patches.iter().map(|text| Patch::from_slice(text));
-        let patches: Vec<Patch> = patches.collect::<Result<_, _>>().map_err(boxed)?;
+        let patches: Vec<&[u8]> = chain.patches.iter().map(Vec::as_slice).collect();
         let kept = self.storer.writer.kept_description(task);
         let known: Vec<&[u8]> =
             [&kept, &chain.base].into_iter().filter_map(Option::as_deref).collect();

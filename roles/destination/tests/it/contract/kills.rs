@@ -14,6 +14,15 @@ use std::sync::atomic::AtomicBool;
 /// A run that does its work and whose state is then put back to what a kill right before its commit
 /// would have left.
 pub(crate) fn run_killed(copy: &Copy) {
+    run_killed_at(
+        copy,
+        &|event| matches!(event, Event::Item(item) if item.action != ItemAction::Unchanged),
+    );
+}
+
+/// A run that does its work and whose state is then put back to what a kill would have left when it
+/// first reported this.
+pub(crate) fn run_killed_at(copy: &Copy, is_end: &(dyn Fn(&Event<'_>) -> bool + Sync)) {
     let state = copy.folder().join(".abreast");
     // What the plan refers to.
     let bodies = state.join("bodies");
@@ -25,10 +34,7 @@ pub(crate) fn run_killed(copy: &Copy) {
     let contents = Mutex::new(BTreeMap::new());
     let observer = |event: &Event<'_>| {
         let mut before = before.lock().unwrap();
-        if let Event::Item(item) = event
-            && item.action != ItemAction::Unchanged
-            && before.is_none()
-        {
+        if before.is_none() && is_end(event) {
             *before = Some(names.iter().map(|name| std::fs::read(state.join(name)).ok()).collect());
             for entry in std::fs::read_dir(&bodies).into_iter().flatten().flatten() {
                 planned.lock().unwrap().push((entry.path(), std::fs::read(entry.path()).unwrap()));

@@ -3,7 +3,7 @@
 
 use super::{BASE, Bench, Copy, WORLD, Wrong, ask, each_seed, live, provider};
 use crate::error::{Error, ExitCode};
-use abreast_testkit::feeds::{Reply, SHAPES, Shape};
+use abreast_testkit::feeds::{Provider, Reply, SHAPES, Shape};
 use abreast_testkit::number;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
@@ -315,7 +315,7 @@ fn stated_algorithms_lose_entities_and_ours_does_not() {
         |bench, seed, is_calm| {
             let requests = bench.requests();
             let mut copy = Copy::new(bench, &requests);
-            live(seed, is_calm, &mut || copy.run()).unwrap();
+            live(Provider::new(seed, BASE, is_calm), seed, &mut || copy.run()).unwrap();
             Wrong::of(&copy.kept)
         },
     );
@@ -326,7 +326,7 @@ fn stated_algorithms_lose_entities_and_ours_does_not() {
         let (cells, any) = cells(count, is_for, |_, seed, is_calm| {
             let mut literal = Literal::new(algorithm);
             // What fails is left for the next run.
-            let _ = live(seed, is_calm, &mut || literal.run());
+            let _ = live(Provider::new(seed, BASE, is_calm), seed, &mut || literal.run());
             Wrong::of(&literal.kept)
         });
         let _ = writeln!(table, "| {} |{cells}", algorithm.name());

@@ -1,0 +1,40 @@
+//! Deprecated resources that are to be reported when their descriptions are here.
+
+use super::{Mirror, READ, WRITE, failed};
+use abreast_core::LogError;
+
+impl Mirror {
+    /// Notes that the deprecation of a resource is to be reported, in the transaction of its plan.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put_deprecation(&self, uri: &str) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("INSERT OR IGNORE INTO deprecation VALUES (?1)")
+            .and_then(|mut statement| statement.execute([uri]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// The URIs of the first so many of them, in order.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn deprecations(&self, limit: usize) -> Result<Vec<String>, LogError> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut statement = self
+                .connection
+                .prepare_cached("SELECT uri FROM deprecation ORDER BY uri LIMIT ?1")?;
+            statement.query_map([limit as i64], |row| row.get(0))?.collect()
+        };
+        read().map_err(failed(READ))
+    }
+
+    /// All of them were reported.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn forget_deprecations(&self) -> Result<(), LogError> {
+        self.connection.execute("DELETE FROM deprecation", []).map(|_| ()).map_err(failed(WRITE))
+    }
+}
