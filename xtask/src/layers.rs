@@ -64,6 +64,8 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
         &[
             "roles/destination/src/read/resourcesync/",
             "roles/source/src/projection/resourcesync/",
+            // Dumps of version 0.1 are made of packages of version 1.1.
+            "roles/source/src/projection/resourcesync_0_1/dump/",
             "roles/validator/",
         ],
     ),

@@ -63,6 +63,8 @@ pub(crate) struct RuleFile {
     pub(crate) encoding: Option<String>,
     /// Priority among links of one relation, 1 to 999999.
     pub(crate) pri: Option<u32>,
+    /// A name of the target for people.
+    pub(crate) title: Option<String>,
     /// Only if the target is a published file of the set. Default false.
     pub(crate) if_exists: Option<bool>,
 }
@@ -83,7 +85,7 @@ pub(crate) struct SetLinkFile {
 /// The keys of the tables above, for the nearest one to a misspelt one.
 pub(crate) const API_KEYS: &[&str] = &["write", "read", "max_content"];
 pub(crate) const RULE_KEYS: &[&str] =
-    &["match", "rel", "href", "type", "encoding", "pri", "if_exists"];
+    &["match", "rel", "href", "type", "encoding", "pri", "title", "if_exists"];
 pub(crate) const SET_LINK_KEYS: &[&str] = &["rel", "href", "type"];
 
 /// Defaults.
@@ -189,10 +191,11 @@ pub(crate) fn check(
 pub(crate) fn check_links(
     slug: &str,
     rules: Vec<RuleFile>,
+    categories: Vec<RuleOptions>,
     set_links: Vec<SetLinkFile>,
     problems: &mut Vec<String>,
 ) -> LinksConfig {
-    let rules: Vec<RuleOptions> = rules
+    let mut rules: Vec<RuleOptions> = rules
         .into_iter()
         .map(|rule| RuleOptions {
             pattern: rule.pattern,
@@ -202,6 +205,7 @@ pub(crate) fn check_links(
                 media_type: rule.media_type,
                 encoding: rule.encoding,
                 pri: rule.pri,
+                title: rule.title,
                 ..LinkRecord::default()
             },
             if_exists: rule.if_exists.unwrap_or(false),
@@ -214,6 +218,7 @@ pub(crate) fn check_links(
                 .map(|(number, why)| format!("`set.links` {number} of set `{slug}`: {why}")),
         );
     }
+    rules.extend(categories);
     let set_links: Vec<LinkRecord> = set_links
         .into_iter()
         .map(|link| LinkRecord {
@@ -277,10 +282,12 @@ mod tests {
             media_type: None,
             encoding: None,
             pri: None,
+            title: None,
             if_exists: None,
         };
         let mut problems = Vec::new();
-        check_links("s", vec![rule("describedby"), rule("describedBy")], Vec::new(), &mut problems);
+        let rules = vec![rule("describedby"), rule("describedBy")];
+        check_links("s", rules, Vec::new(), Vec::new(), &mut problems);
         assert_eq!(problems.len(), 1);
         assert!(problems[0].starts_with("`set.links` 2 of set `s`: `rel`"), "{problems:?}");
     }

@@ -5,6 +5,7 @@ mod endpoint;
 mod file;
 mod keys;
 mod listen;
+mod resourcesync_0_1;
 mod set;
 mod store_folder;
 
@@ -12,6 +13,7 @@ pub(crate) use endpoint::ENDPOINT_KEYS;
 pub(crate) use file::{File, SetFile};
 pub(crate) use keys::{ARCHIVES_KEYS, FILE_KEYS, SET_KEYS, fill_in, set_default_of};
 pub(crate) use listen::check_address;
+pub(crate) use resourcesync_0_1::{CATEGORY_KEYS, RESOURCESYNC_0_1_KEYS};
 pub(crate) use set::{
     Descriptions, FolderOrigin, Origin, RdfOrigin, SetConfig, check_base, check_graph, check_iri,
 };

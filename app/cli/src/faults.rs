@@ -53,6 +53,8 @@ static SET: TableKeys = TableKeys {
     required: &[],
     inner: &[
         ("links", &RULE),
+        ("categories", &CATEGORY),
+        ("resourcesync_0_1", &RESOURCESYNC_0_1),
         ("set_links", &SET_LINK),
         ("archives", &ARCHIVES),
         ("dumps", &DUMPS),
@@ -61,6 +63,9 @@ static SET: TableKeys = TableKeys {
     ],
 };
 static RULE: TableKeys = plain("[[set.links]]", crate::api::RULE_KEYS, &["match", "rel", "href"]);
+static CATEGORY: TableKeys = plain("[[set.categories]]", crate::config::CATEGORY_KEYS, &["match"]);
+static RESOURCESYNC_0_1: TableKeys =
+    plain("`resourcesync_0_1`", crate::config::RESOURCESYNC_0_1_KEYS, &[]);
 static SET_LINK: TableKeys =
     plain("[[set.set_links]]", crate::api::SET_LINK_KEYS, &["rel", "href"]);
 static ARCHIVES: TableKeys = plain("`archives`", crate::config::ARCHIVES_KEYS, &["every"]);

@@ -100,6 +100,7 @@ pub(crate) fn publish(
         links: set.links.published()?,
         about: set.about.clone(),
         feeds: set.feeds.clone(),
+        resourcesync_0_1: set.resourcesync_0_1.clone(),
         archive: set.archives.map(open_archive).transpose()?,
         ..PublishedSet::new(id, set.slug.clone(), urls)
     })
@@ -113,8 +114,6 @@ impl SetOpener<'_> {
     pub(crate) fn open(&self, set: SetConfig) -> Result<OpenSet> {
         let id = open_log(&**self.log, &set)?;
         let urls = set_urls(self.urls, &set);
-        let link = abreast_server::resourcesync_link(&urls.capability_list())
-            .context("the base URL cannot stand in a header")?;
         let links = set.links.policy(&urls.resources())?;
         let versions = crate::versions::keep(&**self.log, id, &set)?;
         let Opened { representations, watch, rdf, status, deposit, entities } = match &set.origin {
@@ -145,6 +144,8 @@ impl SetOpener<'_> {
             snapshots,
             ..publish(self.stores, &set, id, urls, representations)?
         });
+        let link = abreast_server::set_link(&published)
+            .context("the base URL cannot stand in a header")?;
         let title = set.title;
         let served = ServedSet { published, title, watch: status, link, links, deposit, entities };
         Ok(OpenSet { served, watch, rdf, versions })

@@ -7,7 +7,9 @@ use abreast_source::WatchStatus;
 use abreast_source::deposit::Deposit;
 use abreast_source::links::Links;
 use abreast_source::origin::rdf::EntityWriter;
+use abreast_source::projection::resourcesync_0_1;
 use abreast_source::publish::{PublishedSet, Publisher};
+use abreast_webtypes::write_link;
 use http::HeaderValue;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ pub struct ServedSet {
     pub title: String,
     /// The state of the watch of its folder; of a set without a folder, one that never changes.
     pub watch: Arc<WatchStatus>,
-    /// Value of the Link header on every resource: where the Capability List is [rs-core §6.3.2].
+    /// Value of the Link header on every resource: where the documents about it are ([`set_link`]).
     pub link: HeaderValue,
     /// The source of the links of its files.
     pub links: Arc<Links>,
@@ -109,12 +111,15 @@ pub struct SiteHub {
 }
 
 /// The Link header value that leads from a resource to the Capability List of its set [rs-core
-/// §6.3.2].
+/// §6.3.2], and to its current change set and its dump in version 0.1 [rs-0.1 §7.2.2].
 ///
 /// # Errors
-/// When the URL holds characters that no header may.
-pub fn resourcesync_link(
-    capability_list: &str,
-) -> Result<HeaderValue, http::header::InvalidHeaderValue> {
-    HeaderValue::from_str(&format!("<{capability_list}>; rel=\"resourcesync\""))
+/// When the URLs hold characters that no header may.
+pub fn set_link(set: &PublishedSet) -> Result<HeaderValue, http::header::InvalidHeaderValue> {
+    let mut value = format!("<{}>; rel=\"resourcesync\"", set.urls.capability_list());
+    for link in resourcesync_0_1::set_links(set) {
+        value.push_str(", ");
+        write_link(&mut value, &link);
+    }
+    HeaderValue::from_str(&value)
 }

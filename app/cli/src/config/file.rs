@@ -76,6 +76,11 @@ pub(crate) struct SetFile {
     /// Rules for links of resources.
     #[serde(default)]
     pub(crate) links: Vec<crate::api::RuleFile>,
+    /// Categories of files, by their paths.
+    #[serde(default)]
+    pub(crate) categories: Vec<super::resourcesync_0_1::CategoryFile>,
+    /// What the documents of ResourceSync 0.1 state beyond the resources.
+    pub(crate) resourcesync_0_1: Option<super::resourcesync_0_1::OptionsFile>,
     /// Links of the set as a whole.
     #[serde(default)]
     pub(crate) set_links: Vec<crate::api::SetLinkFile>,

@@ -28,6 +28,8 @@ pub(crate) const SET_KEYS: &[&str] = &[
     "endpoint",
     "records",
     "links",
+    "categories",
+    "resourcesync_0_1",
     "set_links",
     "digests",
     "debounce",
@@ -62,8 +64,8 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
         }
         "wait_for_quiet" | "follow_links" | "initial_changes" => Some(false.into()),
         "events" => Some(true.into()),
-        "links" | "set_links" | "graphs" | "label_predicates" | "include" | "exclude"
-        | "filter" | "filter_from" => Some(toml::Value::Array(Vec::new())),
+        "links" | "categories" | "set_links" | "graphs" | "label_predicates" | "include"
+        | "exclude" | "filter" | "filter_from" => Some(toml::Value::Array(Vec::new())),
         "digests" => Some("md5".into()),
         "debounce" => time(watch.debounce),
         "hold_deletions" => time(watch.hold_deletions),
@@ -92,6 +94,7 @@ pub(crate) fn fill_in(key: &str, table: &mut toml::Table) {
             .iter()
             .map(|key| (*key, super::endpoint::default_of(key)))
             .collect(),
+        "resourcesync_0_1" => vec![("robots", Some(false.into()))],
         "dumps" => crate::dumps::DUMPS_KEYS
             .iter()
             .map(|key| (*key, crate::dumps::default_of(key)))

@@ -4,6 +4,7 @@ use super::file::SetFile;
 use abreast_core::Beginning;
 use abreast_core::filter::Filter;
 use abreast_source::projection::emm::FeedOptions;
+use abreast_source::projection::resourcesync_0_1;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(crate) struct SetConfig {
     pub(crate) changes_per_list: u32,
     pub(crate) beginning: Beginning,
     pub(crate) feeds: FeedOptions,
+    pub(crate) resourcesync_0_1: resourcesync_0_1::Options,
     pub(crate) dumps: Option<abreast_source::dump::DumpOptions>,
     pub(crate) versions: Option<abreast_core::VersionPolicy>,
 }
@@ -186,7 +188,11 @@ pub(super) fn check_set(
     };
     let versions = crate::versions::check(set.versions, problems)
         .or_else(|| crate::dumps::versions_needed(dumps.as_ref()));
-    let links = crate::api::check_links(&slug, set.links, set.set_links, problems);
+    let files = !(records || rdf);
+    let categories =
+        super::resourcesync_0_1::check_categories(&set.categories, files, &slug, problems);
+    let resourcesync_0_1 = super::resourcesync_0_1::check(set.resourcesync_0_1, problems);
+    let links = crate::api::check_links(&slug, set.links, categories, set.set_links, problems);
     let origin = if records {
         Origin::Records
     } else if rdf {
@@ -232,6 +238,7 @@ pub(super) fn check_set(
         changes_per_list,
         beginning,
         feeds,
+        resourcesync_0_1,
         dumps,
         versions,
     }

@@ -26,6 +26,7 @@ mod old_backups;
 #[cfg(feature = "oxigraph")]
 mod oxigraph;
 mod packed;
+mod published_0_1;
 mod push;
 mod rdf;
 mod rdf_input;

@@ -159,7 +159,7 @@ fn entities(place: &Path, gate: &Arc<Mutex<()>>) -> Served {
     let served = ServedSet {
         title: "A set".to_owned(),
         watch: Arc::default(),
-        link: abreast_server::resourcesync_link(&published.urls.capability_list()).unwrap(),
+        link: abreast_server::set_link(&published).unwrap(),
         links: Arc::default(),
         deposit: None,
         entities: None,

@@ -127,7 +127,7 @@ impl World {
         ServedSet {
             title: title.to_owned(),
             watch: Arc::clone(&self.status),
-            link: abreast_server::resourcesync_link(&published.urls.capability_list()).unwrap(),
+            link: abreast_server::set_link(&published).unwrap(),
             links: Arc::default(),
             deposit: None,
             entities: None,

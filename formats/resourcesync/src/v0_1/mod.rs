@@ -16,8 +16,8 @@ pub use abreast_webtypes::SyntaxError as Error;
 pub use convert::MEDIA_TYPES;
 pub use document::{Document, Entry, Head, Link, Meta};
 pub use relations::{
-    CALLBACK_PROTOCOL, CHANGE_SET, DUMP, MIRROR, OAI_PMH_PROTOCOL, PARTIAL, SUBJECT, SUBJECT_NAME,
-    XMPP_PROTOCOL,
+    CALLBACK_PROTOCOL, CHANGE_SET, DUMP, MIRROR, OAI_PMH_PROTOCOL, PARTIAL, SITEMAP, SUBJECT,
+    SUBJECT_NAME, XMPP_PROTOCOL,
 };
 pub use version::SPEC_MAX_BYTES;
 pub use write::{write_entry, write_head};

@@ -8,6 +8,9 @@ pub const DUMP: &str = "http://www.openarchives.org/rs/dump";
 pub const MIRROR: &str = "http://www.openarchives.org/rs/mirror";
 /// Relation type of partial content [rs-0.1 §4.3.2].
 pub const PARTIAL: &str = "http://www.openarchives.org/rs/partial";
+/// Relation type of a Sitemap, in `Link` headers, pages and host-meta. The specification has none;
+/// this is the usual one.
+pub const SITEMAP: &str = "sitemap";
 /// Relation type of a category [rs-0.1 §3.1.7].
 pub const SUBJECT: &str = "DCTERMS.subject";
 /// Name of a category that is no URI [rs-0.1 §3.1.7].

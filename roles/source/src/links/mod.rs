@@ -23,6 +23,9 @@ pub(crate) use rules::split;
 /// The relation of a description of what changed; only changes carry it [rs-core §14.4].
 pub const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
 
+/// The relation of a category: a URI with a name as `title`, or a word as `data:,WORD`.
+pub const SUBJECT: &str = "http://purl.org/dc/terms/subject";
+
 /// Does it begin with a scheme and a colon [rfc3986 §3.1]?
 pub(crate) fn is_absolute(reference: &str) -> bool {
     let Some((scheme, _)) = reference.split_once(':') else { return false };

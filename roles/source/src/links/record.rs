@@ -41,6 +41,9 @@ pub struct LinkRecord {
     /// Priority among links of one relation, 1 to 999999, the lowest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pri: Option<u32>,
+    /// A name of the target for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 impl LinkRecord {
@@ -83,6 +86,10 @@ impl LinkRecord {
             }
             push("pri", pri.to_string());
         }
+        if let Some(title) = &self.title {
+            check_title(title).map_err(|reason| format!("`title`: {reason}"))?;
+            push("title", title.clone());
+        }
         if self.rel.split(' ').any(|token| token == PATCH) && self.media_type.is_none() {
             return Err("`type`: a patch needs the media type of its format".to_owned());
         }
@@ -112,6 +119,7 @@ impl LinkRecord {
             media_type: text("type"),
             encoding: text("encoding"),
             pri: link.param("pri").and_then(|value| value.parse().ok()),
+            title: text("title"),
         }
     }
 }
@@ -193,6 +201,16 @@ pub(crate) fn target_of(key: &str, href: &str) -> Result<String, String> {
         return Err(format!("`{href}` names no resource of the set"));
     }
     Ok(target)
+}
+
+fn check_title(value: &str) -> Result<(), String> {
+    if value.is_empty() || value.len() > MAX_TEXT {
+        return Err(format!("its length is not between 1 and {MAX_TEXT} bytes"));
+    }
+    if value.contains(abreast_webtypes::is_control) {
+        return Err("it has control characters".to_owned());
+    }
+    Ok(())
 }
 
 fn check_text(value: &str) -> Result<(), String> {

@@ -19,7 +19,7 @@ pub use news::{EndedTopic, News, NewsRequest, NotifiedDocuments};
 
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Link, Timestamp};
 use std::sync::Arc;
 
 /// The documents and topics of one protocol.
@@ -67,6 +67,21 @@ pub trait Projection: Send + Sync + 'static {
     /// # Errors
     /// When the log fails.
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError>;
+
+    /// Links from the site as a whole to the entry points of this protocol [rfc6415 §2].
+    fn site_links(&self, _publisher: &Publisher) -> Vec<Link> {
+        Vec::new()
+    }
+
+    /// Links in the head of a set's page, besides the one to its Capability List.
+    fn page_links(&self, _set: &PublishedSet) -> Vec<Link> {
+        Vec::new()
+    }
+
+    /// Sitemaps that robots.txt names besides the plain one.
+    fn robots_sitemaps(&self, _publisher: &Publisher) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Folders of a set in a static site whose documents are numbered: a history that was lost left
     /// others there.
@@ -299,4 +314,9 @@ fn plain_number(text: &str) -> Option<u64> {
         && text.bytes().all(|byte| byte.is_ascii_digit())
         && (text == "0" || !text.starts_with('0'));
     canonical.then(|| text.parse().ok()).flatten()
+}
+
+/// A link to an entry point.
+fn site_link(rel: &str, target: String, media_type: &str) -> Link {
+    Link { target, rel: rel.to_owned(), params: vec![("type".to_owned(), media_type.to_owned())] }
 }

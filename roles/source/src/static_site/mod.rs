@@ -26,6 +26,9 @@ use thiserror::Error;
 const NO_RECORD: &str = "the record of earlier builds is missing (`.abreast` in the site): the site was recognised by its Source \
     Description and is written again; if the store is new as well, Change Lists begin a new history, and mirrors compare with the \
     whole Resource List once";
+const ROBOTS: &str = "robots.txt";
+/// Documents that a site of others often has already: those stay, and the build continues.
+const COMMON: [&str; 3] = [ROBOTS, ".well-known/host-meta", ".well-known/host-meta.json"];
 /// Problems reported one by one; the rest is counted.
 const MAX_PROBLEMS: usize = 100;
 /// Characters of a long name in a problem.
@@ -144,14 +147,14 @@ pub fn write_site(
 
     let mut foreign = Vec::new();
     let mut claims = Vec::new();
-    let mut refused_robots = false;
+    let mut refused = Vec::new();
     let recovers = record.is_empty() && is_own_site(publisher, &plan, &site_folder)?;
     if recovers {
         claims = abandoned_lists(publisher, &site_folder)?;
         report.notices.push(NO_RECORD.to_owned());
     }
     for document in &plan {
-        let is_robots = document.path == "robots.txt";
+        let is_common = COMMON.contains(&document.path.as_str());
         for (path, wanted) in
             [(document.path.clone(), true), (gzip_of(&document.path), options.gzip)]
         {
@@ -159,14 +162,14 @@ pub fn write_site(
                 continue;
             }
             let exists = site_folder.exists(&path)?;
-            // In a site of an earlier build only robots.txt may be of others.
+            // In a site of an earlier build only these may be of others.
             let is_ours = recovers
                 && exists
-                && (!is_robots || site_folder.holds(&path, &publisher.bytes(&document.path)?)?);
+                && (!is_common || site_folder.holds(&path, &publisher.bytes(&document.path)?)?);
             if is_ours || (wanted && !exists) {
                 claims.push(path);
-            } else if wanted && is_robots {
-                refused_robots = true;
+            } else if wanted && is_common {
+                refused.push(document.path.clone());
             } else if wanted {
                 foreign.push(path);
             }
@@ -186,12 +189,14 @@ pub fn write_site(
         foreign.truncate(10);
         return Err(SiteError::Foreign(foreign));
     }
-    if refused_robots {
-        plan.retain(|document| document.path != "robots.txt");
-        let line = format!("Sitemap: {}", publisher.urls().sitemap());
-        report.notices.push(format!(
-            "robots.txt is yours and stays as it is; to be found, add the line `{line}`"
-        ));
+    plan.retain(|document| !refused.contains(&document.path));
+    for path in refused {
+        report.notices.push(if path == ROBOTS {
+            let line = format!("Sitemap: {}", publisher.urls().sitemap());
+            format!("robots.txt is yours and stays as it is; to be found, add the line `{line}`")
+        } else {
+            format!("{path} is yours and stays as it is")
+        });
     }
     record.claim(&claims)?;
 

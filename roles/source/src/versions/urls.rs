@@ -2,6 +2,7 @@
 
 use crate::Naming;
 use crate::publish::SourceUrls;
+use abreast_core::State;
 use abreast_webtypes::{Timestamp, W3cDatetime};
 
 /// Digits of a stamp: to the microsecond, so that several versions in one second have addresses of
@@ -9,6 +10,10 @@ use abreast_webtypes::{Timestamp, W3cDatetime};
 const STAMP_DIGITS: usize = 20;
 /// Digits of a stamp to the second, as web archives write it.
 const SECOND_DIGITS: usize = 14;
+
+/// Entries with longer keys have no links to versions, so that a full list stays below the 50 MB
+/// that a Sitemap may have. The resource itself names its TimeGate and its TimeMap all the same.
+const MAX_LISTED_KEY: usize = 128;
 
 /// The addresses of a set's versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +34,13 @@ impl VersionUrls {
             timegate: format!("{base}timegate/"),
             timemap: format!("{base}timemap/"),
         }
+    }
+
+    /// Whether the entry of a state links to its versions: in a list of resources, or with a change
+    /// at a time. A change does only if its bytes were kept when it was recorded: closed lists of
+    /// before stay as they are.
+    pub(crate) fn are_listed(key: &str, state: &State, since: Option<Timestamp>) -> bool {
+        key.len() <= MAX_LISTED_KEY && (since.is_none() || state.content.is_some())
     }
 
     /// The names of the set's resources.

@@ -16,6 +16,7 @@ mod projection;
 mod publish;
 mod rdf;
 mod rendering;
+mod resourcesync_0_1;
 mod restless;
 mod scan;
 mod sdshare;

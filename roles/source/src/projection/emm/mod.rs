@@ -19,10 +19,11 @@ mod pages;
 mod patches;
 mod paths;
 
-use super::{Projection, ResolvedDocument, SiteDocument, Topic, TopicContent};
+use super::{Projection, ResolvedDocument, SiteDocument, Topic, TopicContent, site_link};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
 use abreast_emm::Profile;
+use abreast_webtypes::Link;
 use feeds::FeedDocument;
 pub use paths::POSITIONS_PER_PAGE;
 use paths::{Feed, FeedPath, View};
@@ -89,6 +90,14 @@ impl Projection for ChangeFeeds {
         let FeedPath::SkipTo(_) = path else { return None };
         let document = FeedDocument { publisher, path, query: Some(query.to_owned()) };
         Some(Ok(Box::new(document)))
+    }
+
+    fn site_links(&self, publisher: &Publisher) -> Vec<Link> {
+        let sets = publisher.sets().iter();
+        let feeds = sets.flat_map(|set| self.histories(set));
+        feeds
+            .map(|feed| site_link("alternate", feed.url(), feed.profile.media_types()[0]))
+            .collect()
     }
 
     /// None: `…/emm/1.0` would be a file and a folder.

@@ -138,7 +138,15 @@ pub(super) fn set_page(
         escaped(&set.urls.change_list()),
         resources = escaped(set.urls.resources().trim_end_matches('/')),
     );
-    let links = format!("<link rel=\"resourcesync\" href=\"{capability_list}\">\n");
+    let mut links = format!("<link rel=\"resourcesync\" href=\"{capability_list}\">\n");
+    for link in publisher.projections().flat_map(|projection| projection.page_links(set)) {
+        let (rel, href) = (escaped(&link.rel), escaped(&link.target));
+        let _ = write!(links, "<link rel=\"{rel}\" href=\"{href}\"");
+        if let Some(media_type) = link.param("type") {
+            let _ = write!(links, " type=\"{}\"", escaped(media_type));
+        }
+        links.push_str(">\n");
+    }
     Ok(page(title, &links, &main))
 }
 

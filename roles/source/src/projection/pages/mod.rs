@@ -1,8 +1,9 @@
-//! Pages for people, and plain Sitemaps with `robots.txt` for crawlers: entry points to a Source
-//! for people and programs without the protocol.
+//! Pages for people, plain Sitemaps with `robots.txt` for crawlers, and `host-meta`: entry points to
+//! a Source for people and programs without the protocol.
 
 mod about;
 mod entity;
+mod host_meta;
 mod paths;
 mod sitemap;
 
@@ -49,6 +50,8 @@ impl Projection for Pages {
         }
         add(PagePath::SourcePage, true);
         add(PagePath::Robots, true);
+        add(PagePath::HostMeta, true);
+        add(PagePath::HostMetaJson, true);
         Ok(documents)
     }
 
@@ -75,14 +78,14 @@ impl ResolvedDocument for Resolved<'_> {
         match self.path {
             PagePath::SourcePage | PagePath::SitemapIndex => self.publisher.sets().to_vec(),
             PagePath::SetPage(set) | PagePath::SitemapShard(set, _) => vec![Arc::clone(set)],
-            PagePath::Robots => Vec::new(),
+            PagePath::Robots | PagePath::HostMeta | PagePath::HostMetaJson => Vec::new(),
         }
     }
 
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let sets = self.publisher.sets();
         let of = match &self.path {
-            PagePath::Robots => [0, 0],
+            PagePath::Robots | PagePath::HostMeta | PagePath::HostMetaJson => [0, 0],
             PagePath::SourcePage => {
                 let mut sum = [0, 0];
                 for set in sets {
@@ -129,7 +132,9 @@ impl ResolvedDocument for Resolved<'_> {
         match &self.path {
             PagePath::SourcePage => about::source_page(publisher),
             PagePath::SetPage(set) => about::set_page(publisher, set),
-            PagePath::Robots => Ok(sitemap::robots(publisher.urls())),
+            PagePath::Robots => Ok(sitemap::robots(publisher)),
+            PagePath::HostMeta => Ok(host_meta::xrd(publisher)),
+            PagePath::HostMetaJson => Ok(host_meta::json(publisher)),
             PagePath::SitemapIndex => sitemap::index(log, publisher.sets(), output),
             PagePath::SitemapShard(set, id) => sitemap::shard(log, set, *id, output),
         }

@@ -11,6 +11,10 @@ pub(super) enum PagePath<S> {
     SourcePage,
     /// `/robots.txt`
     Robots,
+    /// `/.well-known/host-meta`: links to what the site publishes
+    HostMeta,
+    /// `/.well-known/host-meta.json`: the same in JSON
+    HostMetaJson,
     /// `/sitemap.xml`
     SitemapIndex,
     /// `/{set}/about.html`: a set, for people
@@ -25,6 +29,8 @@ impl<S> PagePath<S> {
         match path {
             "about.html" => return Some(Self::SourcePage),
             "robots.txt" => return Some(Self::Robots),
+            ".well-known/host-meta" => return Some(Self::HostMeta),
+            ".well-known/host-meta.json" => return Some(Self::HostMetaJson),
             "sitemap.xml" => return Some(Self::SitemapIndex),
             _ => {}
         }
@@ -43,6 +49,8 @@ impl PagePath<&SetUrls> {
         let url = match self {
             Self::SourcePage => urls.page(),
             Self::Robots => urls.robots(),
+            Self::HostMeta => urls.host_meta(),
+            Self::HostMetaJson => format!("{}.json", urls.host_meta()),
             Self::SitemapIndex => urls.sitemap(),
             Self::SetPage(set) => set.page(),
             Self::SitemapShard(set, id) => set.sitemap_shard(id),
@@ -61,6 +69,8 @@ mod tests {
             PagePath::parse(path, |slug| ["a", "b"].iter().position(|name| *name == slug))
         };
         assert_eq!(of("about.html"), Some(PagePath::SourcePage));
+        assert_eq!(of(".well-known/host-meta"), Some(PagePath::HostMeta));
+        assert_eq!(of(".well-known/host-meta.json"), Some(PagePath::HostMetaJson));
         assert_eq!(of("b/about.html"), Some(PagePath::SetPage(1)));
         assert_eq!(of("b/sitemap/12.xml"), Some(PagePath::SitemapShard(1, ShardId(12))));
         for path in [

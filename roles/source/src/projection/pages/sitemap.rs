@@ -1,21 +1,25 @@
 //! Plain Sitemaps for crawlers, which punish unknown elements, and robots.txt that names them.
 
 use crate::projection::{Output, Rendered};
-use crate::publish::{MAX_IN_MEMORY, PublishError, PublishedSet, SourceUrls};
+use crate::publish::{MAX_IN_MEMORY, PublishError, PublishedSet, Publisher};
 use abreast_core::{ChangeLog, ShardId, ShardRule};
 use abreast_resourcesync::plain_sitemap::{
     Entry, Root, write_end, write_plain_entry, write_plain_head,
 };
 use abreast_webtypes::{Precision, W3cDatetime};
+use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const XML: &str = "application/xml";
 
 /// `/robots.txt`: all may read; the Sitemap is where discovery begins [rs-core §6.3].
-pub(super) fn robots(urls: &SourceUrls) -> Rendered {
-    let bytes = format!("User-agent: *\nAllow: /\nSitemap: {}\n", urls.sitemap()).into_bytes();
-    Rendered { bytes, modified: None, content_type: "text/plain; charset=utf-8" }
+pub(super) fn robots(publisher: &Publisher) -> Rendered {
+    let mut text = format!("User-agent: *\nAllow: /\nSitemap: {}\n", publisher.urls().sitemap());
+    for sitemap in publisher.projections().flat_map(|one| one.robots_sitemaps(publisher)) {
+        let _ = writeln!(text, "Sitemap: {sitemap}");
+    }
+    Rendered { bytes: text.into_bytes(), modified: None, content_type: "text/plain; charset=utf-8" }
 }
 
 /// `/sitemap.xml`: an index of the plain Sitemaps of all sets.

@@ -121,6 +121,7 @@ fn link_of(link: &Ln) -> LinkRecord {
         media_type: link.media_type.clone(),
         encoding: link.encoding.clone(),
         pri: link.pri.filter(|pri| (1..=999_999).contains(pri)),
+        title: None,
     }
 }
 

@@ -27,7 +27,7 @@ pub use urls::{SetUrls, SourceUrls};
 
 use super::{
     EndedTopic, FileError, HeadReader, News, NewsRequest, Output, Projection, PublishedFile,
-    Rendered, ResolvedDocument, SiteDocument, Topic, Version, Whole,
+    Rendered, ResolvedDocument, SiteDocument, Topic, Version, Whole, site_link,
 };
 use crate::publish::{LARGE, MAX_IN_MEMORY, PublishError, PublishedSet, Publisher};
 use abreast_core::{Head, Position};
@@ -142,6 +142,10 @@ impl Projection for ResourceSync {
 
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
         site::documents(self, publisher)
+    }
+
+    fn site_links(&self, publisher: &Publisher) -> Vec<abreast_webtypes::Link> {
+        vec![site_link("resourcesync", publisher.urls().source_description(), XML)]
     }
 
     fn numbered_folders(&self) -> &'static [&'static str] {

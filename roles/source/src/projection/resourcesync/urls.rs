@@ -48,6 +48,11 @@ impl SourceUrls {
         format!("{}robots.txt", self.base)
     }
 
+    /// Links to what the site publishes [rfc6415 §2].
+    pub fn host_meta(&self) -> String {
+        format!("{}.well-known/host-meta", self.base)
+    }
+
     /// The plain Sitemap index for crawlers.
     pub fn sitemap(&self) -> String {
         format!("{}sitemap.xml", self.base)

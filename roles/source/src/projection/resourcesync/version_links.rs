@@ -5,15 +5,8 @@ use abreast_core::State;
 use abreast_resourcesync::v1_1::Ln;
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 
-/// Entries with longer keys have no such links, so that a full list stays below the 50 MB that a
-/// Sitemap may have. The resource itself names its TimeGate and its TimeMap all the same.
-const MAX_KEY: usize = 128;
-
 /// Appends them: the version itself, if the time since when it was there is known, its TimeGate and
 /// its TimeMap.
-///
-/// A change has them only if its bytes were kept when it was recorded: closed lists of before stay
-/// as they are.
 pub(super) fn version_links(
     urls: &VersionUrls,
     key: &str,
@@ -21,7 +14,7 @@ pub(super) fn version_links(
     since: Option<Timestamp>,
     out: &mut Vec<Ln>,
 ) {
-    if key.len() > MAX_KEY || (since.is_some() && state.content.is_none()) {
+    if !VersionUrls::are_listed(key, state, since) {
         return;
     }
     if let Some(since) = since {

@@ -1,5 +1,288 @@
 //! ResourceSync 0.1 (alpha draft of August 2012), as another view of the same log [rs-0.1 §2.2.2].
+//!
+//! | file | subject |
+//! |---|---|
+//! | `options.rs` | settings of a set |
+//! | `paths.rs` | paths and addresses |
+//! | `sitemap.rs` | Sitemaps and their index |
+//! | `change_set.rs` | change sets: current, closed, pushed |
+//! | `dump/` | dumps |
+//! | `entries.rs`, `links.rs` | resources and changes as entries, their links and categories |
+//!
+//! All documents have addresses of their own: none is chosen by negotiation. Closed change sets
+//! never change a byte.
 
+mod change_set;
+mod dump;
+mod entries;
+mod links;
 mod options;
+mod paths;
+mod sitemap;
 
 pub use options::{Options, PushLink};
+
+use super::{
+    FileError, HeadReader, LogState, Output, Projection, PublishedFile, Rendered, ResolvedDocument,
+    SiteDocument, Topic, TopicContent, Version, site_link,
+};
+use crate::publish::{PublishError, PublishedSet, Publisher, SetUrls};
+use abreast_core::Position;
+use abreast_resourcesync::v0_1::{CHANGE_SET, Link, SITEMAP, SPEC_MAX_ENTRIES};
+use abreast_webtypes::{self as webtypes, Precision, Timestamp, W3cDatetime};
+use change_set::{ChangeSets, KnownParts, Limits};
+use dump::{DumpPath, SetDump};
+use paths::SetDocument;
+use sitemap::{Outlines, Sitemaps};
+use std::sync::Arc;
+
+const XML: &str = "application/xml";
+
+/// The projection of ResourceSync 0.1.
+#[derive(Debug, Default)]
+pub struct ResourceSync01 {
+    limits: Limits,
+    parts: KnownParts,
+    dumps: dump::KnownParts,
+    outlines: Outlines,
+}
+
+impl ResourceSync01 {
+    /// With documents of at most this many bytes of entries and this many entries, which are at most
+    /// those of the specification [rs-0.1 §3.2].
+    #[must_use]
+    pub fn with_limits(self, bytes: usize, entries: u64) -> Self {
+        let most = Limits::default();
+        let limits =
+            Limits { bytes: bytes.clamp(1, most.bytes), entries: entries.clamp(1, most.entries) };
+        Self { limits, ..self }
+    }
+
+    fn change_sets<'a>(
+        &'a self,
+        publisher: &'a Publisher,
+        set: &'a PublishedSet,
+    ) -> ChangeSets<'a> {
+        ChangeSets { log: &**publisher.log(), set, known: &self.parts, limits: self.limits }
+    }
+
+    fn dump<'a>(&'a self, set: &'a Arc<PublishedSet>) -> SetDump<'a> {
+        SetDump { set, known: &self.dumps, limits: self.limits }
+    }
+
+    fn sitemaps<'a>(&'a self, publisher: &'a Publisher, set: &'a PublishedSet) -> Sitemaps<'a> {
+        Sitemaps { log: &**publisher.log(), set, outlines: &self.outlines, limits: self.limits }
+    }
+}
+
+fn sitemap_url(urls: &SetUrls) -> String {
+    SetDocument::Sitemap.url(urls)
+}
+
+/// The address of a set's current change set.
+pub fn change_set_url(urls: &SetUrls) -> String {
+    SetDocument::CurrentChangeSet.url(urls)
+}
+
+/// Links from a resource or a page of a set to its Sitemap, its current change set and its dump
+/// [rs-0.1 §7.2.2, §7.2.3].
+pub fn set_links(set: &PublishedSet) -> Vec<webtypes::Link> {
+    let mut links = vec![
+        site_link(SITEMAP, sitemap_url(&set.urls), XML),
+        site_link(&format!("current {CHANGE_SET}"), change_set_url(&set.urls), XML),
+    ];
+    links.extend(dump::set_links(set));
+    links
+}
+
+impl Projection for ResourceSync01 {
+    fn resolve<'p>(
+        &'p self,
+        publisher: &'p Publisher,
+        path: &str,
+    ) -> Option<Box<dyn ResolvedDocument + 'p>> {
+        let (set, document) = SetDocument::parse(path, |slug| publisher.find_set(slug))?;
+        Some(Box::new(Resolved { projection: self, publisher, set, document }))
+    }
+
+    fn is_file(&self, publisher: &Publisher, path: &str) -> bool {
+        DumpPath::parse(path, |slug| publisher.find_set(slug)).is_some()
+    }
+
+    fn file(
+        &self,
+        publisher: &Publisher,
+        path: &str,
+        _query: Option<&str>,
+    ) -> Result<PublishedFile, FileError> {
+        let found = DumpPath::parse(path, |slug| publisher.find_set(slug));
+        let found = found.ok_or_else(|| FileError::NotFound("there is no such file".to_owned()))?;
+        self.dump(found.set).open(&found)
+    }
+
+    fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
+        let mut documents = Vec::new();
+        let urls = publisher.urls();
+        for set in publisher.sets() {
+            let mut add = |document: SetDocument, entry, closed| {
+                let path = urls.path_of(&document.url(&set.urls));
+                documents.push(SiteDocument { path, entry, closed, identifies: false });
+            };
+            for number in self.change_sets(publisher, set).all_closed()? {
+                add(SetDocument::ClosedChangeSet(number), false, true);
+            }
+            for sitemap in self.sitemaps(publisher, set).all()? {
+                add(sitemap, false, false);
+            }
+            // Changes before resources: a reader of the old Sitemap finds the changes since.
+            add(SetDocument::CurrentChangeSet, true, false);
+            add(SetDocument::Sitemap, true, false);
+        }
+        Ok(documents)
+    }
+
+    fn site_links(&self, publisher: &Publisher) -> Vec<webtypes::Link> {
+        let sets = publisher.sets().iter();
+        sets.map(|set| site_link(SITEMAP, sitemap_url(&set.urls), XML)).collect()
+    }
+
+    fn page_links(&self, set: &PublishedSet) -> Vec<webtypes::Link> {
+        set_links(set)
+    }
+
+    fn robots_sitemaps(&self, publisher: &Publisher) -> Vec<String> {
+        let named = publisher.sets().iter().filter(|set| set.resourcesync_0_1.robots);
+        named.map(|set| sitemap_url(&set.urls)).collect()
+    }
+
+    fn numbered_folders(&self) -> &'static [&'static str] {
+        &["v0.1/changesets", "v0.1/sitemaps"]
+    }
+
+    fn topics(&self, publisher: &Publisher) -> Vec<Topic> {
+        publisher.sets().iter().filter_map(topic).collect()
+    }
+
+    fn topic(&self, publisher: &Publisher, path: &str) -> Option<Topic> {
+        let (slug, rest) = path.split_once('/')?;
+        topic(publisher.find_set(slug).filter(|_| rest == paths::TOPIC)?)
+    }
+
+    fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
+        vec![paths::topic(&set.urls)]
+    }
+
+    fn notification(
+        &self,
+        publisher: &Publisher,
+        topic: &Topic,
+        after: Position,
+        last: Position,
+    ) -> Result<Vec<u8>, PublishError> {
+        change_set::notification(&**publisher.log(), &topic.set, after, last)
+    }
+}
+
+/// The topic of the change sets that are pushed, if changes are notified [rs-0.1 §5.2].
+fn topic(set: &Arc<PublishedSet>) -> Option<Topic> {
+    set.notifications.as_ref().filter(|notifications| notifications.changes)?;
+    Some(Topic {
+        url: paths::topic(&set.urls),
+        set: Arc::clone(set),
+        record: format!("{}/v0.1", set.slug),
+        content: TopicContent::Changes,
+        media_type: XML,
+        links: String::new(),
+    })
+}
+
+/// A document of a publisher.
+struct Resolved<'p> {
+    projection: &'p ResourceSync01,
+    publisher: &'p Publisher,
+    set: &'p Arc<PublishedSet>,
+    document: SetDocument,
+}
+
+impl ResolvedDocument for Resolved<'_> {
+    fn follows(&self) -> Option<&PublishedSet> {
+        matches!(self.document, SetDocument::Shard(..)).then_some(self.set)
+    }
+
+    fn introduces(&self) -> Vec<Arc<PublishedSet>> {
+        vec![Arc::clone(self.set)]
+    }
+
+    fn topic(&self) -> Option<String> {
+        match self.document {
+            SetDocument::CurrentChangeSet => topic(self.set).map(|topic| topic.url),
+            _ => None,
+        }
+    }
+
+    fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
+        let head = heads.of(self.set)?;
+        let state = LogState::of(heads, self.set).ok_or(PublishError::Importing)?;
+        let created = state.created.as_micros() as u64;
+        let changing = |of| Version { of: [created, of], immutable: false };
+        Ok(match self.document {
+            SetDocument::Sitemap => {
+                changing(state.position.0 ^ SetDump::version(self.set).rotate_left(24))
+            }
+            SetDocument::Shard(id, _) => {
+                let shard = self.publisher.log().shard(self.set.id, id)?;
+                changing(shard.ok_or(PublishError::NotFound)?.version.0)
+            }
+            SetDocument::ClosedChangeSet(number) if number.page < head.open_page => {
+                Version { of: [created, 0], immutable: true }
+            }
+            SetDocument::ClosedChangeSet(_) | SetDocument::CurrentChangeSet => {
+                changing(state.position.0)
+            }
+        })
+    }
+
+    fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError> {
+        let (projection, publisher, set) = (self.projection, self.publisher, self.set);
+        match self.document {
+            SetDocument::Sitemap => {
+                projection.sitemaps(publisher, set).entry_point(self.links(), output)
+            }
+            SetDocument::Shard(id, part) => {
+                projection.sitemaps(publisher, set).shard(id, part, output)
+            }
+            SetDocument::CurrentChangeSet => projection.change_sets(publisher, set).current(output),
+            SetDocument::ClosedChangeSet(number) => {
+                projection.change_sets(publisher, set).closed(number, output)
+            }
+        }
+    }
+}
+
+impl Resolved<'_> {
+    /// The links of the Sitemap beside that to the change set: dumps, where changes are pushed, and
+    /// those of the set as a whole.
+    fn links(&self) -> Vec<Link> {
+        let mut links = self.projection.dump(self.set).links();
+        links.extend(self.set.resourcesync_0_1.push.iter().map(|push| Link {
+            href: push.href.clone(),
+            protocol: Some(push.protocol.to_owned()),
+            pubsub_node: push.node.clone(),
+            ..Link::default()
+        }));
+        links.extend(links::of_set(self.set));
+        links
+    }
+}
+
+/// An instant as documents state it.
+fn exactly(instant: Timestamp) -> W3cDatetime {
+    W3cDatetime { instant, precision: Precision::Fraction }
+}
+
+impl Default for Limits {
+    /// A little less than 10 MB and 50,000 [rs-0.1 §3.2]: heads and one more entry fit as well.
+    fn default() -> Self {
+        Self { bytes: 9_500_000, entries: SPEC_MAX_ENTRIES - 1 }
+    }
+}

@@ -19,9 +19,10 @@ mod paths;
 mod snapshots;
 
 use super::{FileError, Projection, PublishedFile, ResolvedDocument, SiteDocument};
-use super::{Topic, TopicContent};
+use super::{Topic, TopicContent, site_link};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
+use abreast_webtypes::Link;
 pub use check::{check_snapshots, remove_damaged_snapshots};
 use feeds::SmallFeed;
 pub(super) use feeds::newest_snapshot;
@@ -105,6 +106,10 @@ impl Projection for SdShare {
             Some(path) => snapshots::open(&path),
             None => Err(FileError::NotFound("there is no such fragment".to_owned())),
         }
+    }
+
+    fn site_links(&self, publisher: &Publisher) -> Vec<Link> {
+        vec![site_link("alternate", paths::overview(publisher.urls()), ATOM)]
     }
 
     /// None: `since` and pages need a server.

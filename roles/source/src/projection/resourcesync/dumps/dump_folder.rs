@@ -15,7 +15,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const MAKING: &str = "making-";
+pub(super) const MAKING: &str = "making-";
 const RECORD: &str = "record.xml";
 
 /// The complete dumps of one kind, oldest first.

@@ -2,16 +2,20 @@
 //! removes old ones.
 
 use super::changes::{self, Range, Which};
+use super::dump_folder::MAKING;
 use super::dump_folder::{DumpFolder, Making};
+use super::package::check_free;
 use super::record::{Dump, DumpKind};
 use super::since::{self, Since};
-use super::{DumpError, DumpOptions, Job, SinceError, now, resources};
+use super::{DumpError, DumpOptions, Job, SinceError, now, resources, sync_folder};
 use crate::Representations;
 use crate::publish::SetUrls;
 use abreast_core::{ChangeLog, Position, SetId};
 use abreast_webtypes::Timestamp;
 use abreast_webtypes::count_of;
+use std::collections::HashSet;
 use std::fmt;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -65,6 +69,8 @@ pub struct SetDumps {
     resources: Mutex<DumpFolder>,
     changes: Mutex<DumpFolder>,
     since: Mutex<DumpFolder>,
+    /// Files that are made of packages now.
+    deriving: Mutex<HashSet<PathBuf>>,
     /// A Resource Dump was requested.
     wanted: AtomicBool,
     plan: Mutex<Plan>,
@@ -118,6 +124,7 @@ impl Dumps {
             resources: Mutex::new(dump_folder("resources", DumpKind::Resources, "resources-")?),
             changes: Mutex::new(dump_folder("changes", DumpKind::Changes, "changes-")?),
             since: Mutex::new(since),
+            deriving: Mutex::default(),
             wanted: AtomicBool::new(false),
             plan: Mutex::new(Plan {
                 covered: None,
@@ -224,6 +231,45 @@ impl SetDumps {
         };
         let path = since::package(&self.job(&options), &self.since, &range, limit)?;
         metrics::counter!("abreast_dump_since_total", "set" => self.set.slug.clone()).increment(1);
+        Ok(path)
+    }
+
+    /// A file made of a package when it is first asked for, and kept beside it as long as it is
+    /// there: `make` gets the path of the package, with the manifest beside it, and the file.
+    /// Blocks while it is made.
+    ///
+    /// # Errors
+    /// See [`Derived`].
+    pub(crate) fn derived(
+        &self,
+        stem: &str,
+        ending: &str,
+        make: &dyn Fn(&Path, &mut File) -> io::Result<()>,
+    ) -> Result<PathBuf, Derived> {
+        let package = self.file(&format!("{stem}.zip")).ok_or(Derived::None)?;
+        let path = package.with_file_name(format!("{stem}.{ending}"));
+        if path.is_file() {
+            return Ok(path);
+        }
+        let _place = Permit::take(&self.shared.making_since).ok_or(Derived::Busy)?;
+        let making = path.with_file_name(format!("{MAKING}{stem}.{ending}"));
+        let _once = Once::take(&self.deriving, &making).ok_or(Derived::Busy)?;
+        if path.is_file() {
+            return Ok(path);
+        }
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&making)?;
+            check_free(&file, package.metadata()?.len())?;
+            make(&package, &mut file)?;
+            // Whole when it has its name, also after a crash.
+            file.sync_all()?;
+            fs::rename(&making, &path)?;
+            path.parent().map_or(Ok(()), sync_folder)
+        };
+        write().map_err(|error| {
+            let _ = fs::remove_file(&making);
+            Derived::Failed(error)
+        })?;
         Ok(path)
     }
 
@@ -479,6 +525,35 @@ impl<'a> Permit<'a> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The reason why there is no file made of a package.
+#[derive(Debug)]
+pub(crate) enum Derived {
+    /// There is no such package.
+    None,
+    /// It is being made, or too many others are.
+    Busy,
+    /// It cannot be made.
+    Failed(io::Error),
+}
+
+/// The right to make a file that nobody else makes.
+struct Once<'a> {
+    all: &'a Mutex<HashSet<PathBuf>>,
+    path: PathBuf,
+}
+
+impl<'a> Once<'a> {
+    fn take(all: &'a Mutex<HashSet<PathBuf>>, path: &Path) -> Option<Self> {
+        lock(all).insert(path.to_owned()).then(|| Self { all, path: path.to_owned() })
+    }
+}
+
+impl Drop for Once<'_> {
+    fn drop(&mut self) {
+        lock(self.all).remove(&self.path);
     }
 }
 

@@ -120,8 +120,7 @@ impl PackageWriter {
             return Ok(());
         }
         self.unchecked = 0;
-        let disk = rustix::fs::fstatvfs(&self.file)?;
-        leave_reserve(disk.f_bavail.saturating_mul(disk.f_frsize))
+        check_free(&self.file, 0)
     }
 
     pub(super) fn end(&mut self, entry: &Entry, length: u64) {
@@ -179,7 +178,7 @@ impl PackageWriter {
 }
 
 /// Is what has this type compressed already? Packing it again takes time and saves nothing.
-fn is_packed(media_type: &str) -> bool {
+pub(crate) fn is_packed(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let (kind, name) = essence.split_once('/').unwrap_or((&essence, ""));
     match kind {
@@ -196,6 +195,12 @@ fn is_packed(media_type: &str) -> bool {
                 || name.starts_with("vnd.oasis.opendocument.")
         }
     }
+}
+
+/// Refuses to write so many bytes where the disk would be full then.
+pub(super) fn check_free(file: &File, bytes: u64) -> io::Result<()> {
+    let disk = rustix::fs::fstatvfs(file)?;
+    leave_reserve(disk.f_bavail.saturating_mul(disk.f_frsize).saturating_sub(bytes))
 }
 
 fn leave_reserve(free: u64) -> io::Result<()> {

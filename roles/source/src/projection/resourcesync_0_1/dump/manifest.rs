@@ -1,0 +1,101 @@
+//! The manifest of a package: that of version 1.1, entry by entry in this version [rs-0.1 §4.2.1].
+
+use super::super::change_set::Limits;
+use super::super::links::add_link;
+use abreast_resourcesync::v0_1::{self, Root, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Is called with each entry of a part, as it is and as it is written.
+type Visit<'v> = &'v mut dyn FnMut(&v0_1::Entry, &[u8]) -> io::Result<()>;
+/// The same of all parts, with the number of the part.
+type VisitAll<'v> = &'v mut dyn FnMut(u64, &v0_1::Entry, &[u8]) -> io::Result<()>;
+
+/// The manifest of a package of version 1.1.
+pub(super) struct Manifest<'a> {
+    pub(super) path: &'a Path,
+    pub(super) limits: Limits,
+}
+
+impl Manifest<'_> {
+    /// The number of its parts, at least one.
+    pub(super) fn parts(&self) -> io::Result<u64> {
+        let mut parts = 1;
+        self.each(&mut |part, _, _| {
+            parts = part;
+            Ok(())
+        })?;
+        Ok(parts)
+    }
+
+    /// The manifest of a part.
+    pub(super) fn document(&self, part: u64) -> io::Result<Vec<u8>> {
+        let head = self.reader()?.head().map_err(io::Error::other)?.clone();
+        let mut bytes = Vec::new();
+        write_head(&mut bytes, &v0_1::Head { modified: head.at, ..v0_1::Head::default() });
+        self.of_part(part, &mut |_, written| {
+            bytes.extend_from_slice(written);
+            Ok(())
+        })?;
+        write_end(&mut bytes, Root::UrlSet);
+        Ok(bytes)
+    }
+
+    /// When the last change was that the package includes.
+    pub(super) fn time(&self) -> io::Result<abreast_webtypes::Timestamp> {
+        let head = self.reader()?.head().map_err(io::Error::other)?.at;
+        Ok(head.map(|at| at.instant).unwrap_or_default())
+    }
+
+    /// Visits the entries of a part.
+    pub(super) fn of_part(&self, wanted: u64, visit: Visit<'_>) -> io::Result<()> {
+        self.each(&mut |part, entry, written| {
+            if part == wanted { visit(entry, written) } else { Ok(()) }
+        })
+    }
+
+    fn reader(&self) -> io::Result<v1_1::Reader<File>> {
+        Ok(v1_1::Reader::new(File::open(self.path)?))
+    }
+
+    fn each(&self, visit: VisitAll<'_>) -> io::Result<()> {
+        let mut reader = self.reader()?;
+        let (mut entry, mut bytes) = (v1_1::Entry::default(), Vec::new());
+        let (mut part, mut count, mut length) = (1, 0, 0);
+        while reader.next(&mut entry).map_err(io::Error::other)? {
+            let entry = converted(&entry);
+            bytes.clear();
+            write_entry(&mut bytes, Root::UrlSet, &entry);
+            let full = length + bytes.len() > self.limits.bytes || count == self.limits.entries;
+            if full && count > 0 {
+                part += 1;
+                (count, length) = (0, 0);
+            }
+            count += 1;
+            length += bytes.len();
+            visit(part, &entry, &bytes)?;
+        }
+        Ok(())
+    }
+}
+
+fn converted(entry: &v1_1::Entry) -> v0_1::Entry {
+    let path = entry.path.as_deref().map(|path| path.trim_start_matches('/').to_owned());
+    let mut out = v0_1::Entry {
+        loc: entry.loc.clone(),
+        time: entry.lastmod,
+        digests: entry.digests.clone(),
+        size: entry.length,
+        media_type: entry.media_type.clone(),
+        encoding: entry.encoding.clone(),
+        path,
+        ..v0_1::Entry::default()
+    };
+    for link in &entry.links {
+        let target = (link.rel.as_str(), link.href.clone());
+        add_link(&mut out, false, target, link.media_type.as_deref(), None);
+    }
+    out
+}

@@ -1,0 +1,289 @@
+//! Dumps [rs-0.1 §4.2]: the packages of a Resource Dump of version 1.1 in two other forms, made of
+//! them when they are first asked for, and kept beside them.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `manifest.rs` | the manifest of a package in this version, and its parts |
+//! | `zip.rs` | the package with another manifest |
+//! | `warc.rs` | the same as records of a web archive |
+//!
+//! A dump is bound to the time of the Resource Dump: its manifest states it as `DCTERMS.modified`.
+//! A package whose manifest would be longer than a Sitemap may be becomes several dumps; together,
+//! all that the Sitemap links to are the dump.
+
+mod manifest;
+mod warc;
+mod zip;
+
+use super::change_set::Limits;
+use super::site_link;
+use crate::projection::resourcesync::dumps::{Derived, Dump, Package, SetDumps};
+use crate::projection::{FileContent, FileError, PublishedFile, plain_number};
+use crate::publish::{Freshness, PublishedSet, SetUrls};
+use abreast_resourcesync::v0_1::{DUMP, Link};
+use manifest::Manifest;
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Packages whose parts are remembered.
+const MAX_KNOWN: usize = 10_000;
+/// Seconds until a dump that is being made may be asked for again.
+const RETRY: u32 = 5;
+
+/// A form of dumps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Zip,
+    Warc,
+}
+
+impl Format {
+    const ALL: [Self; 2] = [Self::Zip, Self::Warc];
+
+    const fn ending(self) -> &'static str {
+        match self {
+            Self::Zip => "zip",
+            Self::Warc => "warc.gz",
+        }
+    }
+
+    const fn media_type(self) -> &'static str {
+        match self {
+            Self::Zip => "application/zip",
+            Self::Warc => "application/warc",
+        }
+    }
+}
+
+/// A dump of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DumpPath<S> {
+    pub(super) set: S,
+    format: Format,
+    name: DumpName,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum DumpName {
+    /// `v0.1/dump.zip`: the newest, while there is one only.
+    Newest,
+    /// `v0.1/dump/{package}-{part}.zip`: it never changes.
+    Part(String, u64),
+}
+
+impl<S> DumpPath<S> {
+    /// The dump at a path below the public base; `find` finds a set by its name.
+    pub(super) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
+        let (slug, rest) = path.split_once('/')?;
+        let rest = rest.strip_prefix("v0.1/dump")?;
+        let (format, stem) = Format::ALL.into_iter().find_map(|format| {
+            Some((format, rest.strip_suffix(format.ending())?.strip_suffix('.')?))
+        })?;
+        let name = match stem.strip_prefix('/') {
+            None if stem.is_empty() => DumpName::Newest,
+            None => return None,
+            Some(name) => {
+                let (package, part) = name.rsplit_once('-')?;
+                DumpName::Part(package.to_owned(), plain_number(part).filter(|part| *part > 0)?)
+            }
+        };
+        Some(Self { set: find(slug)?, format, name })
+    }
+}
+
+/// The address of the newest dump.
+fn newest_url(urls: &SetUrls, format: Format) -> String {
+    format!("{}v0.1/dump.{}", urls.base(), format.ending())
+}
+
+/// The links from a page or a resource to the dump of its set, if it has any.
+pub(super) fn set_links(set: &PublishedSet) -> impl Iterator<Item = abreast_webtypes::Link> + '_ {
+    let formats = Format::ALL.into_iter().filter(|_| set.dumps.is_some());
+    formats.map(|format| site_link(DUMP, newest_url(&set.urls, format), format.media_type()))
+}
+
+/// The number of parts of packages, by their names: it never changes.
+#[derive(Debug, Default)]
+pub(super) struct KnownParts(Mutex<HashMap<String, u64>>);
+
+/// The dumps of a set.
+pub(super) struct SetDump<'a> {
+    pub(super) set: &'a Arc<PublishedSet>,
+    pub(super) known: &'a KnownParts,
+    pub(super) limits: Limits,
+}
+
+impl SetDump<'_> {
+    /// Numbers that change with the links.
+    pub(super) fn version(set: &PublishedSet) -> u64 {
+        let Some(dumps) = &set.dumps else { return 0 };
+        let newest = dumps.newest_resources().map_or(0, |dump| dump.end.as_micros() as u64);
+        newest ^ u64::from(dumps.impossible())
+    }
+
+    /// The links of the Sitemap to all dumps: under constant addresses while there is one, or none
+    /// yet.
+    pub(super) fn links(&self) -> Vec<Link> {
+        let Some(dumps) = &self.set.dumps else { return Vec::new() };
+        let newest = dumps.newest_resources();
+        if newest.is_none() && dumps.impossible() {
+            return Vec::new();
+        }
+        let parts = newest.map(|dump| self.all_parts(dumps, &dump)).unwrap_or_default();
+        let mut links = Vec::new();
+        for format in Format::ALL {
+            let mut add = |href| {
+                let media_type = Some(format.media_type().to_owned());
+                links.push(Link { rel: DUMP.to_owned(), href, media_type, ..Link::default() });
+            };
+            if parts.len() < 2 {
+                add(newest_url(&self.set.urls, format));
+            } else {
+                for (package, part) in &parts {
+                    add(self.url(package, *part, format));
+                }
+            }
+        }
+        links
+    }
+
+    fn url(&self, package: &str, part: u64, format: Format) -> String {
+        let (base, ending) = (self.set.urls.base(), format.ending());
+        format!("{base}v0.1/dump/{package}-{part}.{ending}")
+    }
+
+    /// The parts of all packages of a dump; those of a package that cannot be read are left out.
+    fn all_parts(&self, dumps: &SetDumps, dump: &Dump) -> Vec<(String, u64)> {
+        let mut all = Vec::new();
+        for Package { stem, .. } in &dump.packages {
+            match self.parts(dumps, stem) {
+                Ok(parts) => all.extend((1..=parts).map(|part| (stem.clone(), part))),
+                Err(error) => tracing::error!(
+                    "set `{}`: cannot read the manifest of the package `{stem}`: {error}",
+                    self.set.slug
+                ),
+            }
+        }
+        all
+    }
+
+    /// The number of parts of a package.
+    fn parts(&self, dumps: &SetDumps, stem: &str) -> std::io::Result<u64> {
+        let known = || self.known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parts) = known().get(stem) {
+            return Ok(*parts);
+        }
+        let path = dumps.file(&format!("{stem}.xml")).ok_or(std::io::ErrorKind::NotFound)?;
+        let parts = Manifest { path: &path, limits: self.limits }.parts()?;
+        let mut known = known();
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(stem.to_owned(), parts);
+        Ok(parts)
+    }
+
+    /// Opens a dump; makes it first if it was not asked for before.
+    pub(super) fn open(
+        &self,
+        path: &DumpPath<&Arc<PublishedSet>>,
+    ) -> Result<PublishedFile, FileError> {
+        let none = || {
+            FileError::NotFound(
+                "there is no such dump; it may have been replaced: read the Sitemap again"
+                    .to_owned(),
+            )
+        };
+        let dumps = self.set.dumps.as_ref().ok_or_else(none)?;
+        let (package, part, freshness) = match &path.name {
+            DumpName::Part(package, part) => (package.clone(), *part, Freshness::Immutable),
+            DumpName::Newest => {
+                dumps.ask();
+                let Some(dump) = dumps.newest_resources() else {
+                    let making = FileError::Making {
+                        detail: "the dump is being made".to_owned(),
+                        seconds: RETRY,
+                    };
+                    return Err(if dumps.impossible() { none() } else { making });
+                };
+                let parts = self.all_parts(dumps, &dump);
+                let [(package, part)] = parts.as_slice() else {
+                    let detail = "this dump has several parts; the Sitemap links to each of them";
+                    return Err(FileError::NotFound(detail.to_owned()));
+                };
+                (package.clone(), *part, Freshness::Revalidate)
+            }
+        };
+        let of_resources = dumps
+            .resources()
+            .iter()
+            .any(|dump| dump.packages.iter().any(|known| known.stem == package));
+        if !of_resources || !self.parts(dumps, &package).is_ok_and(|parts| part <= parts) {
+            return Err(none());
+        }
+        let url = self.url(&package, part, path.format);
+        let limits = self.limits;
+        let make = |zip: &Path, out: &mut File| {
+            let copy = zip.with_extension("xml");
+            let manifest = Manifest { path: &copy, limits };
+            match path.format {
+                Format::Zip => zip::write(zip, &manifest, part, out),
+                Format::Warc => warc::write(zip, &manifest, part, &url, out),
+            }
+        };
+        let ending = format!("v0.1-{part}.{}", path.format.ending());
+        let made = dumps.derived(&package, &ending, &make);
+        let made = made.map_err(|error| match error {
+            Derived::None => none(),
+            Derived::Busy => FileError::Later {
+                detail: "this dump is being made, or others are".to_owned(),
+                seconds: RETRY,
+            },
+            Derived::Failed(cause) => FileError::Failed {
+                detail: "the dump could not be made".to_owned(),
+                cause: Box::new(cause),
+            },
+        })?;
+        let location = (freshness == Freshness::Revalidate).then(|| url.clone());
+        Ok(PublishedFile {
+            content: FileContent::File(File::open(made).map_err(|_| none())?),
+            gzip: None,
+            content_type: path.format.media_type().into(),
+            set: Arc::clone(self.set),
+            location,
+            freshness,
+            negotiated: false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dumps_have_one_path() {
+        let of = |path: &str| {
+            let found = DumpPath::parse(path, |slug| (slug == "a").then_some(()))?;
+            Some((found.format, found.name))
+        };
+        let part = |package: &str, part| DumpName::Part(package.to_owned(), part);
+        assert_eq!(of("a/v0.1/dump.zip"), Some((Format::Zip, DumpName::Newest)));
+        assert_eq!(of("a/v0.1/dump.warc.gz"), Some((Format::Warc, DumpName::Newest)));
+        assert_eq!(of("a/v0.1/dump/x-y.1-2-3.zip"), Some((Format::Zip, part("x-y.1-2", 3))));
+        for path in [
+            "a/v0.1/dump",
+            "a/v0.1/dump/",
+            "a/v0.1/dump/x.zip",
+            "a/v0.1/dump/x-0.zip",
+            "a/v0.1/dump/x-01.zip",
+            "a/v0.1/dumps.zip",
+            "b/v0.1/dump.zip",
+            "a/dump/x-1.zip",
+        ] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Sitemaps: everything in a set, and the index of several [rs-0.1 §3.1, §3.2].
+//!
+//! A Sitemap is a shard of the resource table, like a Resource List, or a part of one: a Sitemap is
+//! at most 10 MB. The parts are made by the keys alone, so that no resource moves from one to
+//! another while a client reads them; a shard that grows gets more of them, and the addresses of
+//! the fewer ones keep answering. `DCTERMS.modified` is the time of the last change in the range:
+//! every change up to then is in it.
+
+use super::change_set::{Limits, current_link};
+use super::entries::EntryWriter;
+use super::links::Category;
+use super::paths::{MAX_PARTS, Part, SetDocument};
+use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly};
+use crate::publish::MAX_IN_MEMORY;
+use abreast_core::{ChangeLog, Position, SetId, Shard, ShardId};
+use abreast_resourcesync::v0_1::{
+    Entry, Head, Link, OAI_PMH_PROTOCOL, Root, write_end, write_entry, write_head,
+};
+use abreast_webtypes::Timestamp;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The most categories that the index states of one Sitemap; of one with more it states none.
+const MAX_CATEGORIES: usize = 100;
+/// Bytes of an entry of the index without categories, about.
+const INDEX_ENTRY_BYTES: usize = 200;
+
+/// How a shard is divided into Sitemaps, and what the index states of them.
+#[derive(Debug)]
+struct Outline {
+    /// As of this change.
+    version: Position,
+    created: Timestamp,
+    /// The categories of each part.
+    parts: Vec<BTreeSet<Category>>,
+}
+
+/// The outlines of shards: one change makes one of them new.
+#[derive(Debug, Default)]
+pub(super) struct Outlines(Mutex<HashMap<(SetId, ShardId), Arc<Outline>>>);
+
+/// The resources of a set, as Sitemaps.
+pub(super) struct Sitemaps<'a> {
+    pub(super) log: &'a dyn ChangeLog,
+    pub(super) set: &'a PublishedSet,
+    pub(super) outlines: &'a Outlines,
+    pub(super) limits: Limits,
+}
+
+impl Sitemaps<'_> {
+    /// The Sitemap while one is enough, else the index; with these links besides that to the
+    /// current change set.
+    pub(super) fn entry_point(
+        &self,
+        more: Vec<Link>,
+        output: &mut dyn Output,
+    ) -> Result<Rendered, PublishError> {
+        // The head is read before the shards: they include at least what it saw.
+        let head = self.log.head(self.set.id)?;
+        let shards = self.log.shards(self.set.id)?;
+        let resources: u64 = shards.iter().map(|shard| shard.resources).sum();
+        output.expect(if shards.len() == 1 { resources * 300 } else { shards.len() as u64 * 400 });
+        let outlines = self.outlines_of(&shards)?;
+        if let ([only], [outline]) = (shards.as_slice(), outlines.as_slice())
+            && outline.parts.len() == 1
+        {
+            return self.list(only, Part::WHOLE, more, output);
+        }
+        let all = shards.iter().zip(&outlines);
+        let mut sitemaps = Vec::new();
+        for (shard, outline) in all {
+            let of = outline.parts.len() as u64;
+            for (number, categories) in (1..).zip(&outline.parts) {
+                let document = SetDocument::Shard(shard.id, Part { of, number });
+                sitemaps.push((document, shard.time, categories));
+            }
+        }
+        // An index is at most as long as a Sitemap.
+        let share = self.limits.bytes / sitemaps.len().max(1);
+        let mut bytes = Vec::with_capacity(1_024 + sitemaps.len() * INDEX_ENTRY_BYTES);
+        self.write_head(&mut bytes, Root::SitemapIndex, head.time, more);
+        for (document, time, categories) in sitemaps {
+            let loc = document.url(&self.set.urls);
+            let mut entry = Entry { loc, time: Some(exactly(time)), ..Entry::default() };
+            let plain = bytes.len();
+            for category in categories {
+                category.clone().add_to(&mut entry);
+            }
+            write_entry(&mut bytes, Root::SitemapIndex, &entry);
+            if bytes.len() - plain > share && !categories.is_empty() {
+                bytes.truncate(plain);
+                entry.links.clear();
+                entry.metas.clear();
+                write_entry(&mut bytes, Root::SitemapIndex, &entry);
+            }
+        }
+        write_end(&mut bytes, Root::SitemapIndex);
+        Ok(Rendered { bytes, modified: Some(head.time), content_type: XML })
+    }
+
+    /// A Sitemap of the index, of a shard that is live or retired.
+    pub(super) fn shard(
+        &self,
+        id: ShardId,
+        part: Part,
+        output: &mut dyn Output,
+    ) -> Result<Rendered, PublishError> {
+        let shard = self.log.shard(self.set.id, id)?.ok_or(PublishError::NotFound)?;
+        if shard.resources > self.limits.entries.saturating_mul(part.of) {
+            return Err(PublishError::Gone);
+        }
+        output.expect(shard.resources / part.of * 300);
+        self.list(&shard, part, Vec::new(), output)
+    }
+
+    /// The Sitemaps of the index; none while there is none.
+    pub(super) fn all(&self) -> Result<Vec<SetDocument>, PublishError> {
+        let shards = self.log.shards(self.set.id)?;
+        let mut all = Vec::new();
+        for (shard, outline) in shards.iter().zip(self.outlines_of(&shards)?) {
+            let of = outline.parts.len() as u64;
+            let part = |number| SetDocument::Shard(shard.id, Part { of, number });
+            all.extend((1..=of).map(part));
+        }
+        Ok(if all.len() > 1 { all } else { Vec::new() })
+    }
+
+    fn write_head(&self, out: &mut Vec<u8>, root: Root, modified: Timestamp, more: Vec<Link>) {
+        let mut links = vec![current_link(self.set)];
+        links.extend(more);
+        let modified = Some(exactly(modified));
+        write_head(out, &Head { root, modified, links, ..Head::default() });
+    }
+
+    fn list(
+        &self,
+        shard: &Shard,
+        part: Part,
+        more: Vec<Link>,
+        output: &mut dyn Output,
+    ) -> Result<Rendered, PublishError> {
+        let length = 2_048 + shard.resources / part.of * 400;
+        let mut bytes = Vec::with_capacity((length as usize).min(MAX_IN_MEMORY));
+        self.write_head(&mut bytes, Root::UrlSet, shard.time, more);
+        if shard.range.start.is_empty() && part.number == 1 {
+            self.write_oai_pmh(&mut bytes, shard.time);
+        }
+        let mut writer = EntryWriter::new(self.set);
+        self.log.scan(self.set.id, &shard.range, &mut |resource| {
+            if part.has(&resource.key) {
+                writer.resource(&mut bytes, resource);
+                output.drain(&mut bytes);
+            }
+            ControlFlow::Continue(())
+        })?;
+        write_end(&mut bytes, Root::UrlSet);
+        Ok(Rendered { bytes, modified: Some(shard.time), content_type: XML })
+    }
+
+    /// The base URL at which the set is offered over OAI-PMH too [rs-0.1 §4.3.3].
+    fn write_oai_pmh(&self, out: &mut Vec<u8>, time: Timestamp) {
+        let Some(base) = &self.set.resourcesync_0_1.oai_pmh else { return };
+        let entry = Entry {
+            loc: base.clone(),
+            protocol: Some(OAI_PMH_PROTOCOL.to_owned()),
+            time: Some(exactly(time)),
+            ..Entry::default()
+        };
+        write_entry(out, Root::UrlSet, &entry);
+    }
+
+    /// The outlines of the live shards. Those that changed since are made again.
+    fn outlines_of(&self, shards: &[Shard]) -> Result<Vec<Arc<Outline>>, PublishError> {
+        let known = || self.outlines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let created = self.log.head(self.set.id)?.created;
+        let mut outlines = Vec::with_capacity(shards.len());
+        for shard in shards {
+            let place = (self.set.id, shard.id);
+            let found = known().get(&place).cloned();
+            let found =
+                found.filter(|found| (found.version, found.created) == (shard.version, created));
+            outlines.push(if let Some(found) = found {
+                found
+            } else {
+                let new = Arc::new(self.outline(shard, created)?);
+                known().insert(place, Arc::clone(&new));
+                new
+            });
+        }
+        // Shards that were replaced by smaller ones.
+        let live: BTreeSet<ShardId> = shards.iter().map(|shard| shard.id).collect();
+        known().retain(|(set, id), _| *set != self.set.id || live.contains(id));
+        Ok(outlines)
+    }
+
+    fn outline(&self, shard: &Shard, created: Timestamp) -> Result<Outline, PublishError> {
+        let mut buckets: Vec<Bucket> = (0..MAX_PARTS).map(|_| Bucket::default()).collect();
+        let (mut writer, mut bytes) = (EntryWriter::new(self.set), Vec::new());
+        self.log.scan(self.set.id, &shard.range, &mut |resource| {
+            bytes.clear();
+            writer.resource(&mut bytes, resource);
+            let bucket = &mut buckets[Part::bucket(&resource.key) as usize];
+            bucket.entries += 1;
+            bucket.bytes += bytes.len();
+            for category in Category::all_of(writer.last()) {
+                bucket.categories.insert(category);
+                if bucket.categories.len() > MAX_CATEGORIES {
+                    bucket.categories.clear();
+                    bucket.too_many = true;
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        let mut of = 1;
+        let parts = loop {
+            let mut parts: Vec<Bucket> = (0..of).map(|_| Bucket::default()).collect();
+            for (number, bucket) in buckets.iter().enumerate() {
+                parts[number % of].add(bucket);
+            }
+            let fits = |part: &Bucket| {
+                part.bytes <= self.limits.bytes && part.entries < self.limits.entries
+            };
+            if of as u64 == MAX_PARTS || parts.iter().all(fits) {
+                break parts;
+            }
+            of *= 2;
+        };
+        let parts = parts.into_iter().map(|part| part.categories).collect();
+        Ok(Outline { version: shard.version, created, parts })
+    }
+}
+
+/// Some resources of a shard.
+#[derive(Clone, Debug, Default)]
+struct Bucket {
+    entries: u64,
+    bytes: usize,
+    categories: BTreeSet<Category>,
+    /// More categories than the index states.
+    too_many: bool,
+}
+
+impl Bucket {
+    fn add(&mut self, other: &Self) {
+        self.entries += other.entries;
+        self.bytes += other.bytes;
+        self.too_many |= other.too_many;
+        self.categories.extend(other.categories.iter().cloned());
+        if self.too_many || self.categories.len() > MAX_CATEGORIES {
+            self.categories.clear();
+            self.too_many = true;
+        }
+    }
+}
