@@ -20,6 +20,7 @@ Examples:
 Walks up to the Source Description and down to every list; resources and packages are not fetched.
 From a feed of SDShare it walks down: from an overview to collections, snapshots and every page of fragments feeds.
 From an Entry Point of a change feed (EMM, IIIF Change Discovery) it reads every page, from a page those of its Entry Point.
+From a Sitemap or change set of ResourceSync 0.1 it reads lists, change sets back to the first, and the manifest of a dump.
 
 Exit codes: 0 everything was read, 1 some documents were not, 2 usage; if no document or feed is found: 4 there is none,
 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";

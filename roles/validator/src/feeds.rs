@@ -1,4 +1,5 @@
-//! The walk of feeds: those of SDShare in `sdshare/`, those in Activity Streams in `emm/`.
+//! The walk of feeds: those of SDShare in `sdshare/`, those in Activity Streams in `emm/`, and the
+//! documents of ResourceSync 0.1 in `resourcesync_0_1/`.
 
 use crate::collect::Origin;
 use crate::fetch::{self, Answer, Budget, Failure};
@@ -33,7 +34,10 @@ pub(crate) fn walk(
 ) -> u64 {
     let starts: Vec<usize> = (0..walked.nodes.len())
         .filter(|number| {
-            matches!(walked.nodes[*number].outcome, Outcome::Feed(_) | Outcome::ChangeFeed(_))
+            matches!(
+                walked.nodes[*number].outcome,
+                Outcome::Feed(_) | Outcome::ChangeFeed(_) | Outcome::Alpha(_)
+            )
         })
         .collect();
     if starts.is_empty() || walked.cancelled || walked.limit.is_some() {
@@ -56,9 +60,17 @@ pub(crate) fn walk(
         sampled: 0,
     };
     for start in starts {
-        let is_changes = matches!(feeds.walked.nodes[start].outcome, Outcome::ChangeFeed(_));
+        let outcome = &feeds.walked.nodes[start].outcome;
+        let is_changes = matches!(outcome, Outcome::ChangeFeed(_));
+        let is_alpha = matches!(outcome, Outcome::Alpha(_));
         let walk = async {
-            if is_changes { feeds.changes(start).await } else { feeds.start(start).await }
+            if is_changes {
+                feeds.changes(start).await
+            } else if is_alpha {
+                feeds.alpha(start).await
+            } else {
+                feeds.start(start).await
+            }
         };
         match runtime.block_on(walk) {
             Ok(()) | Err(Failure::Missing(_)) => {}
@@ -114,6 +126,7 @@ impl Feeds<'_> {
         match &mut self.walked.nodes[from.0].outcome {
             Outcome::Feed(feed) => feed.children.push(url.to_owned()),
             Outcome::ChangeFeed(feed) => feed.children.push(url.to_owned()),
+            Outcome::Alpha(document) => document.children.push(url.to_owned()),
             _ => {}
         }
         if self.walked.by_url.contains_key(url) {

@@ -72,6 +72,25 @@ impl Findings {
         });
     }
 
+    /// Notes a finding that occurred that many times, of which only the first has its place.
+    pub(crate) fn add_counted(
+        &mut self,
+        rule: &'static Rule,
+        place: (u64, u64),
+        count: u64,
+        message: impl FnOnce() -> String,
+    ) {
+        self.add(rule, place, message);
+        if let Some((_, _, last)) = self.kept.iter().find(|(id, _, _)| *id == rule.id) {
+            self.list[*last].more += count.saturating_sub(1);
+        }
+    }
+
+    /// Takes over the findings of another document.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.list.extend(other.list);
+    }
+
     /// Gives the finding that was noted last another way out than its rule has.
     pub(crate) fn with_help(&mut self, help: &'static str) {
         if let Some(last) = self.list.last_mut() {

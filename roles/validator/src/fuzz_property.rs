@@ -8,7 +8,7 @@ use crate::finding::{Finding, Findings};
 use crate::package::{self, PackageOrigin};
 use crate::rule::Mode;
 use crate::sketch::Seen;
-use crate::{emm, sdshare};
+use crate::{emm, resourcesync_0_1, sdshare};
 use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -46,7 +46,8 @@ pub fn document(bytes: &[u8]) {
     assert_eq!(places(&lenient), places(&whole));
     // Of many, the first are kept and the others counted.
     let few = findings(bytes, Mode::Strict, MOST_EACH, usize::MAX);
-    assert_eq!(few.iter().map(|found| 1 + found.more).sum::<u64>(), whole.len() as u64);
+    let count = |found: &[Finding]| found.iter().map(|found| 1 + found.more).sum::<u64>();
+    assert_eq!(count(&few), count(&whole));
     for finding in &whole {
         let same = few.iter().filter(|found| found.rule.id == finding.rule.id).count();
         assert!((1..=MOST_EACH).contains(&same));
@@ -60,6 +61,9 @@ fn findings(bytes: &[u8], mode: Mode, most_each: usize, piece: usize) -> Vec<Fin
     }
     if emm::is_document(bytes) {
         return emm::check_document(bytes, found).into_list();
+    }
+    if resourcesync_0_1::is_document(bytes) {
+        return resourcesync_0_1::check_document(bytes, piece, found).into_list();
     }
     let mut checker = Checker::new(found, (), u64::MAX);
     for piece in bytes.chunks(piece) {

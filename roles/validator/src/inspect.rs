@@ -9,6 +9,7 @@ use crate::finding::{Finding, Findings};
 use crate::kind;
 use crate::node::{Doc, FoundBy, is_url};
 use crate::package::{self, Package};
+use crate::resourcesync_0_1;
 use crate::rules as r;
 use crate::sdshare;
 use crate::sketch::{Changes, Listed, Sketch};
@@ -64,6 +65,13 @@ impl Walk<'_> {
                     feed.set(Some(Inspected::ChangeFeed));
                     return Go::Enough;
                 }
+            }
+            if matches!(found_by, FoundBy::Start | FoundBy::Sitemap)
+                && checker.bytes == 0
+                && resourcesync_0_1::is_document(bytes)
+            {
+                feed.set(Some(Inspected::Alpha));
+                return Go::Enough;
             }
             if found_by == FoundBy::Robots
                 || checker.bytes == 0
@@ -251,6 +259,8 @@ pub(crate) enum Inspected {
     Feed,
     /// A document of Activity Streams, read later.
     ChangeFeed,
+    /// A document of ResourceSync 0.1, read later.
+    Alpha,
     Nothing(String),
     Left(&'static str),
     Limit(&'static str),

@@ -22,6 +22,7 @@ mod relate;
 mod related;
 mod render;
 mod report;
+mod resourcesync_0_1;
 mod rule;
 pub mod rules;
 mod run;

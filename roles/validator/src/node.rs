@@ -7,6 +7,7 @@ use crate::fetch::ResponseFacts;
 use crate::finding::Finding;
 use crate::kind;
 use crate::package::Package;
+use crate::resourcesync_0_1::Alpha;
 use crate::sdshare::Feed;
 use crate::sketch::{Changes, Listed, Sketch};
 use abreast_resourcesync::v1_1::{Capability, Root};
@@ -63,6 +64,8 @@ pub(crate) enum Outcome {
     Feed(Box<Feed>),
     /// Of Activity Streams.
     ChangeFeed(Box<ChangeFeed>),
+    /// Of ResourceSync 0.1.
+    Alpha(Box<Alpha>),
     /// A plain Sitemap that robots.txt named.
     Plain,
     /// A web page or robots.txt.

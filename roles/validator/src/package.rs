@@ -253,7 +253,7 @@ fn members(
 }
 
 /// Hands over a member's bytes; the inner error states what is wrong with the package.
-fn each_piece(
+pub(crate) fn each_piece(
     archive: &mut ZipArchive<File>,
     number: usize,
     budget: &Budget<'_>,

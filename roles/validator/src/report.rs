@@ -264,6 +264,11 @@ fn below(walked: &Walked, number: usize) -> Vec<usize> {
                 .filter_map(|url| walked.by_url.get(url).copied())
                 .collect();
         }
+        Outcome::Alpha(document) => {
+            let mut seen = HashSet::new();
+            let known = document.children.iter().filter_map(|url| walked.by_url.get(url).copied());
+            return known.filter(|child| *child != number && seen.insert(*child)).collect();
+        }
         _ => return Vec::new(),
     };
     if doc.is(Capability::FrameworkNotification) {
@@ -299,9 +304,11 @@ fn order(walked: &Walked) -> Vec<usize> {
 fn is_shown(node: &Node) -> bool {
     use crate::node::FoundBy;
     match &node.outcome {
-        Outcome::Document(_) | Outcome::Package(_) | Outcome::Feed(_) | Outcome::ChangeFeed(_) => {
-            true
-        }
+        Outcome::Document(_)
+        | Outcome::Package(_)
+        | Outcome::Feed(_)
+        | Outcome::ChangeFeed(_)
+        | Outcome::Alpha(_) => true,
         Outcome::Plain | Outcome::Page => {
             !node.findings.is_empty() || node.found_by == FoundBy::Start
         }
@@ -358,6 +365,16 @@ fn document(node: &Node) -> Document {
             (document.is_source, document.read) = (feed.is_source, feed.is_read);
             (document.entries, document.bytes) = (feed.entries, feed.bytes);
             document.changes = Some(feed.facts.clone()).filter(|_| feed.is_source);
+        }
+        Outcome::Alpha(alpha) => {
+            alpha.name.clone_into(&mut document.name);
+            (document.is_source, document.read) = (true, true);
+            (document.entries, document.bytes) = (alpha.entries, alpha.bytes);
+            if alpha.is_change_set {
+                document.until = alpha.modified;
+            } else {
+                document.at = alpha.modified;
+            }
         }
         Outcome::Plain => {
             "plain Sitemap".clone_into(&mut document.name);

@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::report::{self, Report};
 use crate::rule::Mode;
 use crate::walk::{self, Walk};
-use crate::{emm, feeds, relate, rules, sample, sdshare, settle, topic, uniform};
+use crate::{emm, feeds, relate, resourcesync_0_1, rules, sample, sdshare, settle, topic, uniform};
 use abreast_net::Shared;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,6 +19,9 @@ pub fn check_document(name: &str, bytes: &[u8], mode: Mode) -> Vec<Finding> {
     }
     if emm::is_document(bytes) {
         return emm::check_document(bytes, found).into_list();
+    }
+    if resourcesync_0_1::is_document(bytes) {
+        return resourcesync_0_1::check_document(bytes, usize::MAX, found).into_list();
     }
     let mut checker = Checker::new(found, (), u64::MAX);
     checker.feed(bytes);

@@ -336,7 +336,10 @@ impl<'a> Walk<'a> {
         if start.found_by == FoundBy::Start
             && is_url(&start.url)
             && self.options.walk
-            && !matches!(inspected.found, Inspected::Feed | Inspected::ChangeFeed)
+            && !matches!(
+                inspected.found,
+                Inspected::Feed | Inspected::ChangeFeed | Inspected::Alpha
+            )
         {
             let start = start.url.clone();
             self.probe(state, &start);
@@ -346,6 +349,7 @@ impl<'a> Walk<'a> {
             Inspected::ChangeFeed => {
                 state.nodes[number].outcome = Outcome::ChangeFeed(Box::default());
             }
+            Inspected::Alpha => state.nodes[number].outcome = Outcome::Alpha(Box::default()),
             Inspected::Nothing(message) => state.nodes[number].outcome = Outcome::Failed(message),
             Inspected::Left(why) => state.nodes[number].outcome = Outcome::Left(why),
             Inspected::Plain => state.nodes[number].outcome = Outcome::Plain,

@@ -330,6 +330,9 @@ fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
     if crate::emm_cases::CASES.iter().any(|(other, _)| *other == rule) {
         return crate::emm_cases::failure(rule, breaks);
     }
+    if crate::resourcesync_0_1::CASES.iter().any(|(other, _)| *other == rule) {
+        return crate::resourcesync_0_1::failure(rule, breaks);
+    }
     let server = Server::start(|base| broken(base, breaks));
     let report = inspect(&server, "/caps.xml", |options| {
         if matches!(breaks, [Few]) {
@@ -340,14 +343,19 @@ fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
     (!found).then(|| format!("== {rule}\n{}", text(&report)))
 }
 
+fn all_cases() -> impl Iterator<Item = &'static (&'static str, &'static [Break])> + Clone {
+    let of_others =
+        [crate::sdshare::CASES, crate::emm_cases::CASES, crate::resourcesync_0_1::CASES];
+    CASES.iter().chain(of_others.into_iter().flatten())
+}
+
 #[test]
 fn each_rule_finds_what_breaks_it() {
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let cases =
-                    CASES.iter().chain(crate::sdshare::CASES).chain(crate::emm_cases::CASES);
+                let cases = all_cases();
                 while let Some((rule, breaks)) =
                     cases.clone().nth(next.fetch_add(1, Ordering::Relaxed))
                 {
@@ -364,8 +372,7 @@ fn each_rule_finds_what_breaks_it() {
 
 #[test]
 fn each_rule_has_a_case() {
-    let cases = CASES.iter().chain(crate::sdshare::CASES).chain(crate::emm_cases::CASES);
-    let cases: BTreeSet<_> = cases.map(|(rule, _)| *rule).collect();
+    let cases: BTreeSet<_> = all_cases().map(|(rule, _)| *rule).collect();
     let rules: BTreeSet<_> = RULES.iter().map(|rule| rule.id).collect();
     assert_eq!(
         rules.difference(&cases).collect::<Vec<_>>(),

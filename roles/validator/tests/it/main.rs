@@ -7,6 +7,7 @@ mod emm;
 mod emm_cases;
 mod emm_shapes;
 mod notification;
+mod resourcesync_0_1;
 mod sdshare;
 mod server;
 mod site;

@@ -34,6 +34,8 @@ pub(crate) enum Break {
     /// The status of the first answer.
     Once(&'static str, &'static str),
     Members(&'static str, fn(&mut Members)),
+    /// In a document, every occurrence, from its second answer on.
+    Changed(&'static str, &'static str, &'static str),
     /// White space behind the document.
     Swell(&'static str, usize),
     /// A text so many times before the end of a `urlset`.
@@ -445,6 +447,13 @@ pub(crate) fn break_all(mut answers: Answers, base: &str, breaks: &[Break]) -> A
                     packages(base).into_iter().find(|(name, _)| name == path).unwrap().1;
                 change(&mut members);
                 answers.get_mut(*path).unwrap().body = pack(&members);
+            }
+            Break::Changed(path, from, to) => {
+                let answer = answers.get_mut(*path).unwrap();
+                let text = String::from_utf8(answer.body.clone()).unwrap();
+                let later = text.replace(from, to);
+                assert_ne!(later, text, "{path} has no {from}");
+                answer.later = Some(Box::new(typed("application/xml", later.into_bytes())));
             }
             Break::Few => {}
             Break::Repeat(path, text, times) => {

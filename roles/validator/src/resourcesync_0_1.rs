@@ -1,0 +1,203 @@
+//! Documents of ResourceSync 0.1: the walk from a Sitemap or change set over what it links to
+//! [rs-0.1 §2.2.1].
+//!
+//! | file | subject |
+//! |---|---|
+//! | `document.rs` | one document by itself |
+//! | `related.rs` | lists of an index, change sets along `prev` |
+//! | `dump.rs` | a dump and its manifest |
+
+mod document;
+mod dump;
+mod related;
+
+use crate::feeds::{Feeds, From};
+use crate::fetch::{self, Failure, Go};
+use crate::finding::Findings;
+use crate::inspect::{GZIP_BYTES, manners};
+use crate::node::{FoundBy, Outcome, is_url};
+use crate::rules as r;
+use crate::values;
+use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root};
+use abreast_webtypes::{Timestamp, excerpt, resolve};
+pub(crate) use document::is_document;
+use document::{Checker, Facts};
+use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::time::Instant;
+
+/// Closed change sets that are fetched a second time.
+const CLOSED_MAX: usize = 4;
+
+/// A document or dump of 0.1 that was read.
+#[derive(Debug, Default)]
+pub(crate) struct Alpha {
+    pub(crate) name: &'static str,
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
+    pub(crate) modified: Option<Timestamp>,
+    pub(crate) is_change_set: bool,
+    pub(crate) children: Vec<String>,
+}
+
+impl Alpha {
+    fn of(facts: &Facts) -> Self {
+        let name = match (facts.head.root, facts.head.change_set) {
+            (Root::SitemapIndex, _) => "ResourceSync 0.1 Sitemap Index",
+            (Root::UrlSet, true) => "ResourceSync 0.1 Change Set",
+            (Root::UrlSet, false) => "ResourceSync 0.1 Sitemap",
+        };
+        Self {
+            name,
+            entries: facts.entries,
+            bytes: facts.bytes,
+            modified: facts.head.modified.map(|time| time.instant),
+            is_change_set: facts.head.change_set,
+            children: Vec::new(),
+        }
+    }
+}
+
+/// Findings of one document by itself, in pieces of that many bytes.
+pub(crate) fn check_document(bytes: &[u8], piece: usize, mut found: Findings) -> Findings {
+    let mut checker = Checker::new(u64::MAX, 0);
+    for piece in bytes.chunks(piece.max(1)) {
+        checker.feed(piece, &mut found);
+    }
+    checker.finish(&mut found);
+    found
+}
+
+impl Feeds<'_> {
+    /// Reads the document that was given, and what it links to.
+    pub(crate) async fn alpha(&mut self, number: usize) -> Result<(), Failure> {
+        let Some(facts) = self.read_alpha(number, None).await? else { return Ok(()) };
+        if !self.walks(number) {
+            return Ok(());
+        }
+        if facts.head.root == Root::SitemapIndex {
+            self.lists(number, &facts).await?;
+        }
+        if facts.head.change_set {
+            return self.change_sets(number, facts).await;
+        }
+        self.discovery(number).await?;
+        self.linked(number, &facts).await
+    }
+
+    /// What a Sitemap or index links to: the current change set, and dumps.
+    async fn linked(&mut self, number: usize, facts: &Facts) -> Result<(), Failure> {
+        let url = self.walked.nodes[number].url.clone();
+        for link in &facts.head.links {
+            let Ok(target) = resolve(&url, &link.href) else { continue };
+            let from = (number, 0);
+            if link.has_rel(CHANGE_SET) {
+                let Some(child) = self.child(from, &target, FoundBy::Down) else { continue };
+                if let Some(set) = self.read_alpha(child, Some(from)).await? {
+                    if !set.head.change_set {
+                        let message = || format!("{} is not a change set", excerpt(&target));
+                        self.add(number, &r::A_CHANGE_SET, 0, message);
+                    } else if self.walks(child) {
+                        self.change_sets(child, set).await?;
+                    }
+                }
+            } else if link.has_rel(DUMP) {
+                let Some(child) = self.child(from, &target, FoundBy::Package) else { continue };
+                self.dump(child, from).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one document; `None` when it cannot be fetched, which is a finding where the link is.
+    async fn read_alpha(
+        &mut self,
+        number: usize,
+        from: Option<From>,
+    ) -> Result<Option<Facts>, Failure> {
+        let begun = Instant::now();
+        let url = self.walked.nodes[number].url.clone();
+        let (mode, most_each) = (self.options.mode, self.options.most_each);
+        let new_state = || {
+            let checker = Checker::new(self.options.max_document_bytes, self.options.seed);
+            (checker, Findings::new(&url, mode, most_each), DefaultHasher::new())
+        };
+        let state = RefCell::new(new_state());
+        let piece = |bytes: &[u8]| {
+            let (checker, found, hasher) = &mut *state.borrow_mut();
+            hasher.write(bytes);
+            checker.feed(bytes, found);
+            if checker.is_broken() { Go::Enough } else { Go::On }
+        };
+        let begin = |_: &fetch::ResponseFacts| {
+            *state.borrow_mut() = new_state();
+            Go::On
+        };
+        let result = if is_url(&url) {
+            fetch::url(&self.client, &url, false, self.budget, begin, piece).await.map(Some)
+        } else {
+            fetch::file(&url, self.budget, piece).map(|()| None)
+        };
+        let answer = match result {
+            Ok(answer) => answer,
+            Err(Failure::Missing(message)) => {
+                if let Some((parent, line)) = from {
+                    let message = || format!("{}: {message}", excerpt(&url));
+                    self.add(parent, &r::A_REACHABLE, line, message);
+                }
+                self.walked.nodes[number].outcome = Outcome::Failed(message);
+                return Ok(None);
+            }
+            Err(other) => {
+                self.walked.nodes[number].outcome = Outcome::Left("limit");
+                return Err(other);
+            }
+        };
+        let (mut checker, mut found, hasher) = state.into_inner();
+        checker.finish(&mut found);
+        let mut facts = checker.facts;
+        facts.hash = hasher.finish();
+        if let Some(answer) = &answer {
+            if answer.content_encoding.is_none() && facts.bytes > GZIP_BYTES {
+                let message = || format!("the server sent {} bytes uncompressed", facts.bytes);
+                found.add(&r::GZIP, (0, 0), message);
+            }
+            let kind = answer.content_type.as_deref().map(values::essence).unwrap_or_default();
+            if !(kind.ends_with("/xml") || kind.ends_with("+xml") || kind.contains("gzip")) {
+                let kind = if kind.is_empty() { "missing".to_owned() } else { excerpt(&kind) };
+                found.add(&r::CONTENT_TYPE, (0, 0), || format!("Content-Type is {kind}"));
+            }
+            manners(&self.client, &url, answer, &self.conditions, &mut found).await;
+        }
+        self.walked.nodes[number].outcome = Outcome::Alpha(Box::new(Alpha::of(&facts)));
+        self.walked.nodes[number].millis = begun.elapsed().as_millis() as u64;
+        self.keep(number, found);
+        Ok(Some(facts))
+    }
+
+    /// Whether the site leads to a Sitemap that was given [rs-0.1 §7.1, §7.3].
+    async fn discovery(&mut self, number: usize) -> Result<(), Failure> {
+        const MOST: u64 = 512 << 10;
+        let url = self.walked.nodes[number].url.clone();
+        if !is_url(&url) {
+            return Ok(());
+        }
+        for (path, rule) in
+            [("/robots.txt", &r::A_ROBOTS), ("/.well-known/host-meta", &r::A_HOST_META)]
+        {
+            let Ok(place) = resolve(&url, path) else { continue };
+            let answer = self.ask(&place, None, false, MOST).await?;
+            let text = answer.ok().filter(|answer| answer.facts.status == 200);
+            let text = text.map(|answer| String::from_utf8_lossy(&answer.body).into_owned());
+            // In XML an address has its `&` escaped.
+            let is_named = text.as_ref().is_some_and(|text| {
+                text.contains(&url) || text.contains(&url.replace('&', "&amp;"))
+            });
+            if !is_named {
+                let fault = if text.is_some() { "does not name it" } else { "cannot be fetched" };
+                self.add(number, rule, 0, || format!("{place} {fault}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,353 @@
+//! One document by itself: what the lenient reader accepts and refuses, as findings.
+
+use crate::finding::Findings;
+use crate::rule::Rule;
+use crate::rules as r;
+use crate::sketch::hash;
+use crate::values;
+use abreast_resourcesync::v0_1::{
+    CALLBACK_PROTOCOL, Change, DUMP, Entry, Finding, Head, Limits, Link, MIRROR, Meta, PARTIAL,
+    Parser, Root, SUBJECT, SUBJECT_NAME, Step, Tolerance, XMPP_PROTOCOL,
+};
+use abreast_webtypes::{Digests, Timestamp, excerpt};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Bytes in which marks of 0.1 are searched.
+const BEGINNING: usize = 64 << 10;
+/// Entries that are read of a document.
+const ENTRIES_MAX: u64 = 1_000_000;
+/// Changes, members and Sitemaps that are remembered of a document.
+const KEPT_MAX: usize = 200_000;
+/// Categories that are remembered of a document.
+const CATEGORIES_MAX: usize = 10_000;
+
+/// Whether the beginning of a document has something that only 0.1 has.
+pub(crate) fn is_document(bytes: &[u8]) -> bool {
+    let beginning = &bytes[..bytes.len().min(BEGINNING)];
+    let mut parser = Parser::with_tolerance(Limits::default(), Tolerance::Lenient);
+    parser.feed(beginning);
+    if beginning.len() == bytes.len() {
+        parser.finish();
+    }
+    let mut entry = Entry::default();
+    let mut has_marks = false;
+    loop {
+        match parser.next(&mut entry) {
+            Ok(Step::Head) => has_marks |= parser.head().is_some_and(head_has_marks),
+            Ok(Step::Entry) => has_marks |= entry_has_marks(&entry),
+            Ok(Step::NeedInput | Step::End) => return has_marks,
+            Err(error) => {
+                let is_type = error.code() == "rs.type";
+                return error.code() != "rs.version" && (has_marks || is_type);
+            }
+        }
+    }
+}
+
+fn head_has_marks(head: &Head) -> bool {
+    head.change_set
+        || head.modified.is_some()
+        || head.links.iter().any(|link| link.protocol.is_some() || is_of_0_1(link))
+}
+
+fn entry_has_marks(entry: &Entry) -> bool {
+    entry.change.is_some()
+        || entry.protocol.is_some()
+        || entry.path.is_some()
+        || entry.size.is_some()
+        || !entry.digests.is_empty()
+        || categories(&entry.links, &entry.metas).next().is_some()
+        || entry.links.iter().any(is_of_0_1)
+}
+
+fn is_of_0_1(link: &Link) -> bool {
+    let own = [abreast_resourcesync::v0_1::CHANGE_SET, DUMP, MIRROR, PARTIAL];
+    own.into_iter().any(|rel| link.has_rel(rel))
+}
+
+/// Categories, by URI or word.
+pub(super) fn categories<'a>(
+    links: &'a [Link],
+    metas: &'a [Meta],
+) -> impl Iterator<Item = &'a str> {
+    let links = links.iter().filter(|link| link.has_rel(SUBJECT) || link.has_rel(SUBJECT_NAME));
+    let metas = metas.iter().filter(|meta| {
+        [SUBJECT, SUBJECT_NAME].iter().any(|name| meta.name.eq_ignore_ascii_case(name))
+    });
+    links.map(|link| link.href.as_str()).chain(metas.map(|meta| meta.content.as_str()))
+}
+
+/// What is remembered of a document.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) head: Head,
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+    /// Of its bytes.
+    pub(super) hash: u64,
+    /// It was read to its end, and everything in it is remembered.
+    pub(super) is_whole: bool,
+    /// The first and the last time of its changes.
+    pub(super) oldest: Option<Timestamp>,
+    pub(super) newest: Option<Timestamp>,
+    /// Its changes, by URI and time.
+    pub(super) changes: HashSet<u64>,
+    /// Categories of its resources.
+    pub(super) categories: BTreeSet<String>,
+    /// The lists of an index.
+    pub(super) lists: Vec<ListedSitemap>,
+    /// The members of a dump.
+    pub(super) members: HashMap<String, Member>,
+}
+
+/// A Sitemap in an index.
+#[derive(Debug)]
+pub(super) struct ListedSitemap {
+    pub(super) loc: String,
+    pub(super) line: u64,
+    pub(super) time: Option<Timestamp>,
+    pub(super) categories: BTreeSet<String>,
+}
+
+/// A member of a dump.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) line: u64,
+    pub(super) digests: Digests,
+    pub(super) size: Option<u64>,
+}
+
+/// Checks one document.
+pub(super) struct Checker {
+    parser: Parser,
+    entry: Entry,
+    seed: u64,
+    pub(super) facts: Facts,
+    is_broken: bool,
+    is_complete: bool,
+    is_cut: bool,
+}
+
+impl Checker {
+    pub(super) fn new(max_bytes: u64, seed: u64) -> Self {
+        let limits = Limits::default().with_entries(ENTRIES_MAX).with_bytes(max_bytes);
+        Self {
+            parser: Parser::with_tolerance(limits, Tolerance::Lenient),
+            entry: Entry::default(),
+            seed,
+            facts: Facts::default(),
+            is_broken: false,
+            is_complete: false,
+            is_cut: false,
+        }
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    pub(super) fn feed(&mut self, bytes: &[u8], found: &mut Findings) {
+        self.facts.bytes += bytes.len() as u64;
+        if !self.is_broken {
+            self.parser.feed(bytes);
+            self.run(found);
+        }
+    }
+
+    pub(super) fn finish(&mut self, found: &mut Findings) {
+        if !self.is_broken {
+            self.parser.finish();
+            self.run(found);
+        }
+        for finding in self.parser.findings() {
+            let rule = rule_of(finding);
+            found.add_counted(rule, (finding.line, 0), finding.count, || finding.message.clone());
+        }
+        self.facts.is_whole = self.is_complete && !self.is_cut;
+        if let Some(head) = self.parser.head() {
+            // Links behind the entries are in it by now.
+            self.facts.head = head.clone();
+            check_head(head, found);
+        }
+    }
+
+    fn run(&mut self, found: &mut Findings) {
+        loop {
+            match self.parser.next(&mut self.entry) {
+                Ok(Step::NeedInput) => return,
+                Ok(Step::Head) => {
+                    self.facts.head = self.parser.head().cloned().unwrap_or_default();
+                }
+                Ok(Step::Entry) => self.entry(found),
+                Ok(Step::End) => {
+                    self.is_complete = true;
+                    return;
+                }
+                Err(error) => {
+                    self.is_broken = true;
+                    let place = (error.line(), error.column());
+                    found.add(rule_of_code(error.code()), place, || match error.help() {
+                        Some(help) => format!("{} ({}; {help})", error.message(), error.code()),
+                        None => format!("{} ({})", error.message(), error.code()),
+                    });
+                    return;
+                }
+            }
+        }
+    }
+
+    fn entry(&mut self, found: &mut Findings) {
+        let (entry, facts) = (&self.entry, &mut self.facts);
+        facts.entries += 1;
+        check_entry(&facts.head, entry, found);
+        for category in categories(&entry.links, &entry.metas) {
+            if facts.categories.len() < CATEGORIES_MAX {
+                facts.categories.insert(category.to_owned());
+            } else {
+                self.is_cut = true;
+            }
+        }
+        let place = (entry.line, 0);
+        if facts.head.root == Root::SitemapIndex && facts.lists.len() < KEPT_MAX {
+            facts.lists.push(ListedSitemap {
+                loc: entry.loc.clone(),
+                line: entry.line,
+                time: entry.time.map(|time| time.instant),
+                categories: categories(&entry.links, &entry.metas).map(str::to_owned).collect(),
+            });
+        }
+        if facts.head.change_set
+            && let Some(time) = entry.time.map(|time| time.instant)
+        {
+            facts.oldest = Some(facts.oldest.map_or(time, |oldest| oldest.min(time)));
+            facts.newest = Some(facts.newest.map_or(time, |newest| newest.max(time)));
+            let own = hash(self.seed ^ time.as_micros() as u64, &entry.loc);
+            if facts.changes.len() >= KEPT_MAX {
+                self.is_cut = true;
+            } else if !facts.changes.insert(own) {
+                found.add(&r::A_IDENTITY, place, || {
+                    format!("a second change of {} at {time}", excerpt(&entry.loc))
+                });
+            }
+        }
+        if let Some(path) = &entry.path {
+            if facts.members.len() >= KEPT_MAX {
+                self.is_cut = true;
+                return;
+            }
+            let member =
+                Member { line: entry.line, digests: entry.digests.clone(), size: entry.size };
+            if facts.members.insert(path.clone(), member).is_some() {
+                found.add(&r::A_PATH, place, || format!("a second entry for {}", excerpt(path)));
+            }
+        }
+    }
+}
+
+/// The rule that a deviation breaks.
+fn rule_of(finding: &Finding) -> &'static Rule {
+    // An entry that was left out states why at its end.
+    let code = finding.message.rsplit_once('(').map_or("", |(_, code)| code.trim_end_matches(')'));
+    rule_of_code(if finding.code == "rs.entry" { code } else { finding.code })
+}
+
+fn rule_of_code(code: &str) -> &'static Rule {
+    match code {
+        "rs.root" | "rs.version" => &r::A_ROOT,
+        "rs.wrapper" => &r::A_STANZA,
+        "rs.type" | "rs.type-case" | "rs.type-missing" => &r::A_TYPE,
+        "rs.prefix" => &r::A_PREFIX,
+        "rs.loc" | "rs.loc-space" => &r::A_LOC,
+        "rs.datetime" | "rs.zone" | "rs.datetime-form" => &r::A_DATETIME,
+        "rs.modified" => &r::A_MODIFIED_VALUE,
+        "rs.change" | "rs.change-type" | "rs.expires" => &r::A_CHANGE,
+        "rs.expires-future" => &r::A_EXPIRES,
+        "rs.fixity" | "rs.fixity-hex" | "rs.fixity-type" => &r::A_FIXITY,
+        "rs.length" => &r::A_SIZE,
+        "rs.path" => &r::A_PATH,
+        "rs.link" | "rs.meta" | "rs.links" => &r::A_LINK,
+        "rs.entries" => &r::A_ITEMS,
+        "rs.bytes" | "xml.size" => &r::A_BYTES,
+        "rs.order" => &r::A_ORDER,
+        "rs.text" => &r::A_TEXT,
+        "rs.repeated" | "rs.empty" | "rs.value" => &r::A_VALUE,
+        _ => &r::WELL_FORMED,
+    }
+}
+
+fn check_head(head: &Head, found: &mut Findings) {
+    if head.modified.is_none() {
+        found.add(&r::A_MODIFIED, (0, 0), || "there is no `DCTERMS.modified`".to_owned());
+    }
+    for link in &head.links {
+        let is_xmpp = link.protocol.as_deref() == Some(XMPP_PROTOCOL);
+        let leads_to_xmpp = scheme_is(&link.href, &["xmpp"]);
+        let has_node = link.pubsub_node.is_some() || link.href.contains("node=");
+        if is_xmpp != leads_to_xmpp && (is_xmpp || link.protocol.is_none()) || is_xmpp && !has_node
+        {
+            let message = || format!("the link leads to {}", excerpt(&link.href));
+            found.add(&r::A_XMPP, (0, 0), message);
+        }
+        if link.protocol.as_deref() == Some(CALLBACK_PROTOCOL)
+            && scheme_is_other(&link.href, &["http", "https"])
+        {
+            let message = || format!("the link leads to {}", excerpt(&link.href));
+            found.add(&r::A_CALLBACK, (0, 0), message);
+        }
+        if link.has_rel(PARTIAL) || link.has_rel(MIRROR) {
+            let message = || format!("`{}` of the document", excerpt(&link.rel));
+            found.add(&r::A_PLACE, (0, 0), message);
+        }
+    }
+}
+
+fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
+    let place = (entry.line, 0);
+    if let Some(fault) = values::uri_fault(&entry.loc) {
+        found.add(&r::A_URI, place, || format!("`loc` \"{}\" {fault}", excerpt(&entry.loc)));
+    }
+    if entry.time.is_none() {
+        found.add(&r::A_TIME, place, || format!("{} has no time", excerpt(&entry.loc)));
+    }
+    if let Some(media_type) = &entry.media_type {
+        let essence = values::essence(media_type);
+        let is_type = essence.split_once('/').is_some_and(|(kind, name)| {
+            !kind.is_empty() && !name.is_empty() && !name.contains('/')
+        });
+        if !is_type {
+            let message = || format!("`rs:mimetype` is \"{}\"", excerpt(media_type));
+            found.add(&r::A_MIMETYPE, place, message);
+        }
+    }
+    if let Some(path) = &entry.path {
+        let is_unsafe = path.contains('\\')
+            || path.split('/').any(|segment| matches!(segment, "" | "." | ".."));
+        if is_unsafe || path == "manifest.xml" {
+            let message = || format!("`rs:path` is \"{}\"", excerpt(path));
+            found.add(&r::A_PATH, place, message);
+        }
+    }
+    for link in &entry.links {
+        let partial = link.has_rel(PARTIAL);
+        if partial && (!head.change_set || entry.change == Some(Change::Deleted)) {
+            let message = || format!("partial content of {}", excerpt(&entry.loc));
+            found.add(&r::A_PLACE, place, message);
+        } else if partial && link.protocol.is_none() {
+            let message = || format!("{} has no `rs:protocol`", excerpt(&link.href));
+            found.add(&r::A_PARTIAL, place, message);
+        } else if link.has_rel(MIRROR) && !link.has_rel("alternate") {
+            let message = || format!("`rel` is \"{}\"", excerpt(&link.rel));
+            found.add(&r::A_MIRROR, place, message);
+        }
+    }
+}
+
+fn scheme_is(href: &str, schemes: &[&str]) -> bool {
+    let scheme = href.split_once(':').map_or("", |(scheme, _)| scheme);
+    schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// An absolute address of another scheme.
+fn scheme_is_other(href: &str, schemes: &[&str]) -> bool {
+    href.contains(':') && !scheme_is(href, schemes)
+}

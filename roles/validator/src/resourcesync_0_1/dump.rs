@@ -1,0 +1,135 @@
+//! Comparison of a dump with its manifest [rs-0.1 §4.2].
+
+use super::Alpha;
+use super::document::Checker;
+use crate::digest::Hasher;
+use crate::feeds::{Feeds, From};
+use crate::fetch::Failure;
+use crate::finding::Findings;
+use crate::node::Outcome;
+use crate::package::{each_piece, get};
+use crate::rules as r;
+use abreast_webtypes::excerpt;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use zip::ZipArchive;
+
+const MANIFEST: &str = "manifest.xml";
+/// Members that are checked.
+const MEMBERS_MAX: usize = 200_000;
+
+impl Feeds<'_> {
+    /// Fetches a dump, and compares its members with its manifest.
+    pub(super) async fn dump(&mut self, number: usize, from: From) -> Result<(), Failure> {
+        let url = self.walked.nodes[number].url.clone();
+        let got = get(&self.client, &url, self.budget, self.options.max_file_bytes).await;
+        let mut file = match got {
+            Ok(Some(file)) => file,
+            Ok(None) => {
+                self.walked.nodes[number].outcome = Outcome::Left("larger than --max-file-bytes");
+                return Ok(());
+            }
+            Err(Failure::Missing(message)) => {
+                let text = format!("{}: {message}", excerpt(&url));
+                self.add(from.0, &r::A_REACHABLE, from.1, || text);
+                self.walked.nodes[number].outcome = Outcome::Failed(message);
+                return Ok(());
+            }
+            Err(other) => return Err(other),
+        };
+        let missing = |error: std::io::Error| Failure::Missing(error.to_string());
+        let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+        let mut begin = [0; 5];
+        file.seek(SeekFrom::Start(0)).map_err(missing)?;
+        let length = file.read(&mut begin).map_err(missing)?;
+        let begin = &begin[..length];
+        let mut dump = Alpha { name: "ResourceSync 0.1 Dump", bytes, ..Alpha::default() };
+        let mut found = Findings::new(&url, self.options.mode, self.options.most_each);
+        if begin.starts_with(b"WARC/") || begin.starts_with(&[0x1f, 0x8b]) {
+            // Other formats than ZIP may be published [rs-0.1 §4.2]; their records check themselves.
+            dump.name = "ResourceSync 0.1 Dump (WARC)";
+        } else {
+            file.seek(SeekFrom::Start(0)).map_err(missing)?;
+            match ZipArchive::new(file) {
+                Ok(archive) => self.zip(&url, archive, &mut dump, &mut found)?,
+                Err(error) => {
+                    let message = || format!("this is no ZIP file: {error}");
+                    found.add(&r::A_MANIFEST, (0, 0), message);
+                }
+            }
+        }
+        self.walked.nodes[number].outcome = Outcome::Alpha(Box::new(dump));
+        self.keep(number, found);
+        Ok(())
+    }
+
+    fn zip(
+        &mut self,
+        url: &str,
+        mut archive: ZipArchive<std::fs::File>,
+        dump: &mut Alpha,
+        found: &mut Findings,
+    ) -> Result<(), Failure> {
+        let Some(manifest) = archive.index_for_name(MANIFEST) else {
+            found.add(&r::A_MANIFEST, (0, 0), || format!("the dump has no {MANIFEST}"));
+            return Ok(());
+        };
+        let label = format!("{url}!/{MANIFEST}");
+        let mut checker = Checker::new(self.options.max_document_bytes, self.options.seed);
+        let mut in_manifest = Findings::new(&label, self.options.mode, self.options.most_each);
+        let read = each_piece(&mut archive, manifest, self.budget, |bytes| {
+            checker.feed(bytes, &mut in_manifest);
+        })?;
+        if let Err(error) = read {
+            found.add(&r::A_MANIFEST, (0, 0), || format!("{MANIFEST} cannot be unpacked: {error}"));
+            return Ok(());
+        }
+        checker.finish(&mut in_manifest);
+        let mut facts = checker.facts;
+        dump.entries = facts.entries;
+        dump.modified = facts.head.modified.map(|time| time.instant);
+        let paths = facts.members.len() as u64;
+        if facts.is_whole && paths < facts.entries {
+            let message = || format!("{} of {} entries have one", paths, facts.entries);
+            in_manifest.add(&r::A_PATH_MISSING, (0, 0), message);
+        }
+        for number in 0..archive.len().min(MEMBERS_MAX) {
+            let Some(Ok(name)) = archive.name_for_index(number) else { continue };
+            let name = name.into_owned();
+            if name == MANIFEST || name.ends_with('/') {
+                continue;
+            }
+            let Some(member) = facts.members.remove(&name) else {
+                if facts.is_whole {
+                    let message = || format!("{} is not in the manifest", excerpt(&name));
+                    found.add(&r::A_MEMBERS, (0, 0), message);
+                }
+                continue;
+            };
+            let mut hasher = Hasher::of(&member.digests);
+            let unpacked =
+                each_piece(&mut archive, number, self.budget, |bytes| hasher.update(bytes))?;
+            let place = (member.line, 0);
+            if let Err(error) = unpacked {
+                let message = || format!("{} cannot be unpacked: {error}", excerpt(&name));
+                in_manifest.add(&r::A_MEMBERS, place, message);
+                continue;
+            }
+            let length = hasher.length;
+            if member.size.is_some_and(|size| size != length) {
+                let message = || format!("{} has {length} bytes", excerpt(&name));
+                in_manifest.add(&r::A_MEMBER_TRUE, place, message);
+            } else if hasher.finish().agree(&member.digests) == Some(false) {
+                let message = || format!("{} has another digest", excerpt(&name));
+                in_manifest.add(&r::A_MEMBER_TRUE, place, message);
+            }
+        }
+        let mut absent: Vec<_> = facts.members.iter().collect();
+        absent.sort_by_key(|(_, member)| member.line);
+        for (name, member) in absent {
+            let message = || format!("there is no {}", excerpt(name));
+            in_manifest.add(&r::A_MEMBERS, (member.line, 0), message);
+        }
+        found.append(in_manifest);
+        Ok(())
+    }
+}

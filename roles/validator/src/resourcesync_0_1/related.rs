@@ -1,0 +1,158 @@
+//! Documents that belong together: the lists of an index, and change sets along `prev`
+//! [rs-0.1 §3.2, §6.1].
+
+use super::CLOSED_MAX;
+use super::document::Facts;
+use crate::feeds::Feeds;
+use crate::fetch::Failure;
+use crate::node::FoundBy;
+use crate::rules as r;
+use abreast_resourcesync::v0_1::{CHANGE_SET, Link, Root};
+use abreast_webtypes::{excerpt, resolve, without_fragment};
+use std::collections::HashSet;
+
+impl Feeds<'_> {
+    /// The lists of an index, each with what the index states of it.
+    pub(super) async fn lists(&mut self, number: usize, index: &Facts) -> Result<(), Failure> {
+        let url = self.walked.nodes[number].url.clone();
+        for listed in &index.lists {
+            let from = (number, listed.line);
+            let Ok(target) = resolve(&url, &listed.loc) else { continue };
+            let Some(child) = self.child(from, &target, FoundBy::Down) else { continue };
+            let Some(list) = self.read_alpha(child, Some(from)).await? else { continue };
+            if list.head.root == Root::SitemapIndex || list.head.change_set {
+                let message = || format!("{} is not a Sitemap", excerpt(&target));
+                self.add(number, &r::A_INDEX, listed.line, message);
+                continue;
+            }
+            let modified = list.head.modified.map(|time| time.instant);
+            if let (Some(stated), Some(modified)) = (listed.time, modified)
+                && stated > modified
+            {
+                let message =
+                    || format!("{} is of {modified}, stated is {stated}", excerpt(&target));
+                self.add(number, &r::A_INDEX_TIME, listed.line, message);
+            }
+            if list.is_whole
+                && !listed.categories.is_empty()
+                && listed.categories != list.categories
+            {
+                let mut differing = listed.categories.symmetric_difference(&list.categories);
+                let one = differing.next().map(|category| excerpt(category)).unwrap_or_default();
+                let message = || format!("the categories of {} differ: {one}", excerpt(&target));
+                self.add(number, &r::A_CATEGORIES, listed.line, message);
+            } else if list.is_whole && listed.categories.is_empty() && !list.categories.is_empty() {
+                let message = || format!("{} has categories", excerpt(&target));
+                self.add(number, &r::A_CATEGORIES_MISSING, listed.line, message);
+            }
+        }
+        Ok(())
+    }
+
+    /// The change sets from one back to the first [rs-0.1 §6.1].
+    pub(super) async fn change_sets(&mut self, start: usize, set: Facts) -> Result<(), Failure> {
+        let (mut number, mut set) = (start, set);
+        let mut seen = HashSet::from([self.walked.nodes[start].url.clone()]);
+        let mut closed = Vec::new();
+        self.current(number, &set);
+        loop {
+            let url = self.walked.nodes[number].url.clone();
+            let mut links = set.head.links.iter().filter(|link| is_link(link, "prev"));
+            let Some(target) = links.next().and_then(|link| resolve(&url, &link.href).ok()) else {
+                break;
+            };
+            if links.next().is_some() {
+                self.add(number, &r::A_PREV, 0, || "several links to previous ones".to_owned());
+            }
+            let target = without_fragment(&target).to_owned();
+            if !seen.insert(target.clone()) {
+                let message = || format!("`prev` leads back to {}", excerpt(&target));
+                self.add(number, &r::A_PREV, 0, message);
+                break;
+            }
+            if !self.walks(number) {
+                break;
+            }
+            let Some(child) = self.child((number, 0), &target, FoundBy::Down) else { break };
+            let Some(before) = self.read_alpha(child, Some((number, 0))).await? else { break };
+            if !before.head.change_set {
+                let message = || format!("{} is not a change set", excerpt(&target));
+                self.add(number, &r::A_CHANGE_SET, 0, message);
+                break;
+            }
+            self.neighbours(number, &set, &target, &before);
+            if closed.len() < CLOSED_MAX {
+                closed.push((child, target, before.hash));
+            }
+            (number, set) = (child, before);
+        }
+        for (child, target, hash) in closed {
+            self.is_closed(child, &target, hash).await?;
+        }
+        Ok(())
+    }
+
+    /// A set and the one before it share no change and no time.
+    fn neighbours(&mut self, number: usize, set: &Facts, target: &str, before: &Facts) {
+        if let (Some(oldest), Some(newest)) = (set.oldest, before.newest)
+            && oldest <= newest
+        {
+            let message =
+                || format!("it begins at {oldest}, and {} ends at {newest}", excerpt(target));
+            self.add(number, &r::A_CHAIN, 0, message);
+        }
+        let both = set.changes.intersection(&before.changes).count();
+        if both > 0 {
+            let message = || format!("{both} changes are in {} too", excerpt(target));
+            self.add(number, &r::A_IDENTITY, 0, message);
+        }
+        if let (Some(modified), Some(earlier)) = (set.head.modified, before.head.modified)
+            && earlier.instant > modified.instant
+        {
+            let message = || {
+                format!(
+                    "{} is of {}, later than this of {}",
+                    excerpt(target),
+                    earlier.instant,
+                    modified.instant
+                )
+            };
+            self.add(number, &r::A_CHAIN, 0, message);
+        }
+    }
+
+    /// A current set names itself.
+    fn current(&mut self, number: usize, set: &Facts) {
+        let url = self.walked.nodes[number].url.clone();
+        let has_prev = set.head.links.iter().any(|link| is_link(link, "prev"));
+        let has_current = set.head.links.iter().any(|link| is_link(link, "current"));
+        if has_prev && !has_current {
+            let message = || format!("{} has no link to the current one", excerpt(&url));
+            self.add(number, &r::A_CURRENT, 0, message);
+        }
+    }
+
+    /// A closed set is the same when it is fetched again.
+    async fn is_closed(&mut self, number: usize, url: &str, hash: u64) -> Result<(), Failure> {
+        if !self.samples() {
+            return Ok(());
+        }
+        let most = self.options.max_document_bytes;
+        let Ok(answer) = self.ask(url, None, false, most).await? else { return Ok(()) };
+        let now = {
+            use std::hash::Hasher as _;
+            let mut hasher = std::hash::DefaultHasher::new();
+            hasher.write(&answer.body);
+            hasher.finish()
+        };
+        if answer.facts.status == 200 && answer.is_whole && now != hash {
+            let message = || "it differs from what it was a moment ago".to_owned();
+            self.add(number, &r::A_CLOSED, 0, message);
+        }
+        Ok(())
+    }
+}
+
+fn is_link(link: &Link, rel: &str) -> bool {
+    link.has_rel(rel) && link.has_rel(CHANGE_SET)
+}

@@ -1,0 +1,356 @@
+//! A Source of ResourceSync 0.1 that keeps to every rule, ways to break each, and walks of it.
+
+use crate::cases::inspect;
+use crate::server::{Answers, Server};
+use crate::site::{Break, Members, break_all, pack, typed};
+use Break::{AddFinding, Changed, Members as InPackage, Remove, Repeat, Replace, Swell};
+use abreast_validator::{Mode, Severity, Share, check_document, ndjson, text};
+use base64::Engine as _;
+use md5::{Digest as _, Md5};
+use std::collections::BTreeSet;
+
+const XML: &str = "application/xml";
+const NS: &str = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+    xmlns:rs=\"http://www.openarchives.org/rs/terms/\" xmlns:xhtml=\"http://www.w3.org/1999/xhtml\"";
+const CHANGE_SET: &str = "http://www.openarchives.org/rs/changeset";
+const COINS: &str =
+    "<xhtml:link rel=\"DCTERMS.subject\" href=\"http://topics.example/coins\" title=\"Coins\"/>";
+const MAPS: &str = "<xhtml:meta name=\"DC.subject\" content=\"Maps\"/>";
+const MODIFIED: &str = "<xhtml:meta name=\"DCTERMS.modified\" content=\"2026-01-10T00:00:00Z\"/>";
+const SIZE: &str = "<rs:size>5</rs:size>";
+const PARTIAL: &str = "<xhtml:link rel=\"http://www.openarchives.org/rs/partial\" \
+    rs:protocol=\"https://www.iana.org/assignments/media-types/application/json-patch+json\" href=\"{B}/r/a.patch\"/>";
+const CURRENT: &str = "<xhtml:link rel=\"current http://www.openarchives.org/rs/changeset\" href=\"{B}/changes/current.xml\"/>";
+const ROOT: &str = "<urlset rs:type=\"changeset\"";
+const LATE: &str = "<xhtml:link rel=\"describedby\" href=\"{B}/about\"/>";
+const ENTRY: &str = "<url><loc>{B}/r/z</loc><lastmod>2026-01-01T00:00:00Z</lastmod></url>\n";
+
+fn document(root: &str, content: &str) -> Vec<u8> {
+    let (name, kind) = root.split_once(' ').unwrap_or((root, ""));
+    let (gap, head) = (if kind.is_empty() { "" } else { " " }, MODIFIED);
+    format!("<?xml version=\"1.0\"?>\n<{name}{gap}{kind} {NS}>\n{head}\n{content}</{name}>\n")
+        .into_bytes()
+}
+
+fn digest(content: &[u8]) -> String {
+    let base64 = base64::engine::general_purpose::STANDARD.encode(Md5::digest(content));
+    format!("<rs:fixity type=\"md5\">{base64}</rs:fixity>")
+}
+
+fn resource(base: &str, name: &str, more: &str) -> String {
+    let fixity = digest(name.repeat(5).as_bytes());
+    format!(
+        "<url><loc>{base}/r/{name}</loc><lastmod>2026-01-01T00:00:00Z</lastmod>{fixity}{SIZE}\
+         <rs:mimetype>text/plain</rs:mimetype>{more}</url>\n"
+    )
+}
+
+fn change(base: &str, name: &str, kind: &str, day: u32) -> String {
+    let time = match kind {
+        "deleted" => format!("<expires>2026-01-{day:02}T00:00:00Z</expires>"),
+        _ => format!("<lastmod rs:type=\"{kind}\">2026-01-{day:02}T00:00:00Z</lastmod>"),
+    };
+    format!("<url><loc>{base}/r/{name}</loc>{time}</url>\n")
+}
+
+fn members(base: &str) -> Members {
+    let path = |name: &str| format!("<rs:path>resources/{name}</rs:path>");
+    let manifest = resource(base, "a", &path("a")) + &resource(base, "b", &path("b"));
+    vec![
+        ("manifest.xml".to_owned(), document("urlset", &manifest)),
+        ("resources/a".to_owned(), b"aaaaa".to_vec()),
+        ("resources/b".to_owned(), b"bbbbb".to_vec()),
+    ]
+}
+
+fn good(base: &str) -> Answers {
+    let mut answers = Answers::new();
+    let mut add = |path: &str, kind: &str, body: Vec<u8>| {
+        answers.insert(path.to_owned(), typed(kind, body));
+    };
+    let list = |path: &str, categories: &str| {
+        format!(
+            "<sitemap><loc>{base}{path}</loc><lastmod>2026-01-10T00:00:00Z</lastmod>{categories}</sitemap>\n"
+        )
+    };
+    let current = CURRENT.replace("{B}", base);
+    let links = format!(
+        "{current}<xhtml:link rel=\"http://www.openarchives.org/rs/dump\" href=\"{base}/dump.zip\"/>\
+         <xhtml:link href=\"xmpp:pubsub.example\" rs:protocol=\"http://xmpp.org/extensions/xep-0060.html\" rs:pubsubnode=\"changes\"/>\
+         <xhtml:link href=\"{base}/subscribe\" rs:protocol=\"urn:abreast:resourcesync-0.1:callback\"/>\n"
+    );
+    let lists = list("/list1.xml", &format!("{COINS}{MAPS}")) + &list("/list2.xml", COINS);
+    add("/sitemap.xml", XML, document("sitemapindex", &format!("{links}{lists}")));
+    let mirror = "<xhtml:link rel=\"alternate http://www.openarchives.org/rs/mirror\" href=\"http://mirror.example/a\"/>";
+    let one = resource(base, "a", &format!("{COINS}{mirror}")) + &resource(base, "b", MAPS);
+    add("/list1.xml", XML, document("urlset", &one));
+    add("/list2.xml", XML, document("urlset", &resource(base, "c", COINS)));
+    let prev = |path: &str| {
+        format!("{current}<xhtml:link rel=\"prev {CHANGE_SET}\" href=\"{base}{path}\"/>\n")
+    };
+    let set = "urlset rs:type=\"changeset\"";
+    let partial = PARTIAL.replace("{B}", base);
+    let now = prev("/changes/2.xml")
+        + &change(base, "a", "updated", 8).replace("</url>", &format!("{partial}</url>"));
+    add("/changes/current.xml", XML, document(set, &now));
+    let before = prev("/changes/1.xml") + &change(base, "d", "deleted", 6);
+    add("/changes/2.xml", XML, document(set, &before));
+    let first =
+        current.clone() + &change(base, "c", "created", 3) + &change(base, "d", "created", 4);
+    add("/changes/1.xml", XML, document(set, &first));
+    add("/dump.zip", "application/zip", pack(&members(base)));
+    add("/robots.txt", "text/plain", format!("Sitemap: {base}/sitemap.xml\n").into_bytes());
+    let host_meta = format!(
+        "<XRD xmlns=\"http://docs.oasis-open.org/ns/xri/xrd-1.0\"><Link rel=\"sitemap\" href=\"{base}/sitemap.xml\"/></XRD>"
+    );
+    add("/.well-known/host-meta", "application/xrd+xml", host_meta.into_bytes());
+    answers
+}
+
+/// A rule and what breaks it.
+pub(crate) const CASES: &[(&str, &[Break])] = &[
+    ("RS01-3.1-root", &[Replace("/list1.xml", "sitemap/0.9", "sitemap/0.8")]),
+    (
+        "RS01-1.2-prefix",
+        &[Replace("/changes/2.xml", "rs:type=\"changeset\"", "type=\"changeset\"")],
+    ),
+    ("RS01-2.1-reachable", &[Remove("/list2.xml")]),
+    ("RS01-3.1-modified", &[Replace("/list1.xml", MODIFIED, "")]),
+    ("RS01-3.1-modified-value", &[Replace("/list1.xml", "2026-01-10T00:00:00Z", "yesterday")]),
+    ("RS01-3.1-text", &[Replace("/list1.xml", SIZE, "<rs:size>5</rs:size>rs:size")]),
+    ("RS01-3.1-order", &[Repeat("/list1.xml", LATE, 1)]),
+    ("RS01-3.1-value", &[Replace("/list1.xml", SIZE, "<rs:size>5</rs:size><rs:size>6</rs:size>")]),
+    ("RS01-3.1.1-loc", &[Replace("/list1.xml", "<loc>{B}/r/a<", "<loc>\n  {B}/r/a<")]),
+    ("RS01-3.1.1-uri", &[Replace("/list1.xml", "<loc>{B}/r/a<", "<loc>r/a<")]),
+    ("RS01-3.1.2-datetime", &[Replace("/list1.xml", "01-01T00:00:00Z", "01-01T00:00:00")]),
+    ("RS01-3.1.2-time", &[Replace("/list1.xml", "<lastmod>2026-01-01T00:00:00Z</lastmod>", "")]),
+    ("RS01-3.1.2-expires", &[Replace("/changes/2.xml", "<expires>2026", "<expires>2996")]),
+    ("RS01-3.1.3-fixity", &[Replace("/list1.xml", "==</rs:fixity>", "=</rs:fixity>")]),
+    ("RS01-3.1.4-size", &[Replace("/list1.xml", SIZE, "<rs:size>five</rs:size>")]),
+    ("RS01-3.1.5-mimetype", &[Replace("/list1.xml", "text/plain", "text")]),
+    ("RS01-3.1.7-link", &[Replace("/list1.xml", " href=\"http://topics.example/coins\"", "")]),
+    ("RS01-3.2-items", &[Repeat("/list2.xml", ENTRY, 50_000)]),
+    ("RS01-3.2-bytes", &[Swell("/list2.xml", 10 << 20)]),
+    ("RS01-3.2-index", &[Replace("/sitemap.xml", "{B}/list2.xml", "{B}/changes/1.xml")]),
+    ("RS01-3.2-time", &[Replace("/list1.xml", "2026-01-10", "2026-01-09")]),
+    ("RS01-3.2-categories", &[Replace("/sitemap.xml", "Maps", "Medals")]),
+    (
+        "RS01-3.2-categories-missing",
+        &[Replace("/sitemap.xml", COINS, ""), Replace("/sitemap.xml", MAPS, "")],
+    ),
+    ("RS01-4.2.1-manifest", &[InPackage("/dump.zip", |members| drop(members.remove(0)))]),
+    (
+        "RS01-4.2.1-path-missing",
+        &[InPackage("/dump.zip", |members| {
+            in_manifest(members, "<rs:path>resources/a</rs:path>", "");
+        })],
+    ),
+    (
+        "RS01-4.2.1-path",
+        &[InPackage("/dump.zip", |members| in_manifest(members, "resources/a", "../resources/a"))],
+    ),
+    (
+        "RS01-4.2.1-members",
+        &[InPackage("/dump.zip", |members| members.push(("other".to_owned(), Vec::new())))],
+    ),
+    ("RS01-4.2.1-true", &[InPackage("/dump.zip", |members| members[1].1 = b"other".to_vec())]),
+    (
+        "RS01-4.3.1-mirror",
+        &[Replace(
+            "/list1.xml",
+            "alternate http://www.openarchives.org/rs/mirror",
+            "http://www.openarchives.org/rs/mirror",
+        )],
+    ),
+    (
+        "RS01-4.3.2-place",
+        &[Replace(
+            "/list1.xml",
+            "alternate http://www.openarchives.org/rs/mirror",
+            "http://www.openarchives.org/rs/partial",
+        )],
+    ),
+    (
+        "RS01-4.3.2-protocol",
+        &[Replace(
+            "/changes/current.xml",
+            " rs:protocol=\"https://www.iana.org/assignments/media-types/application/json-patch+json\"",
+            "",
+        )],
+    ),
+    ("RS01-5.1-type", &[Replace("/changes/2.xml", " rs:type=\"changeset\"", "")]),
+    ("RS01-5.1-change", &[Replace("/changes/current.xml", " rs:type=\"updated\"", "")]),
+    (
+        "RS01-5.1-change-set",
+        &[
+            Replace("/sitemap.xml", "{B}/changes/current.xml", "{B}/other.xml"),
+            AddFinding(
+                "/other.xml",
+                "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"/>",
+            ),
+        ],
+    ),
+    (
+        "RS01-5.1-identity",
+        &[Replace(
+            "/changes/1.xml",
+            "{B}/r/c</loc><lastmod rs:type=\"created\">2026-01-03",
+            "{B}/r/d</loc><lastmod rs:type=\"created\">2026-01-04",
+        )],
+    ),
+    ("RS01-5.2.1-xmpp", &[Replace("/sitemap.xml", " rs:pubsubnode=\"changes\"", "")]),
+    (
+        "RS01-5.2.1-stanza",
+        &[
+            Replace(
+                "/changes/1.xml",
+                ROOT,
+                "<iq xmlns=\"jabber:client\"><urlset rs:type=\"changeset\"",
+            ),
+            Replace("/changes/1.xml", "</urlset>", "</urlset></iq>"),
+        ],
+    ),
+    (
+        "RS01-5.2.2-callback",
+        &[Replace("/sitemap.xml", "{B}/subscribe", "ftp://ftp.example/subscribe")],
+    ),
+    (
+        "RS01-6.1-prev",
+        &[Replace(
+            "/changes/1.xml",
+            CURRENT,
+            "<xhtml:link rel=\"prev http://www.openarchives.org/rs/changeset\" href=\"{B}/changes/2.xml\"/>",
+        )],
+    ),
+    ("RS01-6.1-current", &[Replace("/changes/current.xml", CURRENT, "")]),
+    ("RS01-6.1-chain", &[Replace("/changes/1.xml", "2026-01-04", "2026-01-07")]),
+    ("RS01-6.1-closed", &[Changed("/changes/1.xml", "created", "updated")]),
+    ("RS01-7.1-robots", &[Remove("/robots.txt")]),
+    ("RS01-7.3-host-meta", &[Replace("/.well-known/host-meta", "/sitemap.xml", "/other.xml")]),
+];
+
+fn in_manifest(members: &mut Members, from: &str, to: &str) {
+    let text = String::from_utf8(members[0].1.clone()).unwrap();
+    assert!(text.contains(from));
+    members[0].1 = text.replace(from, to).into_bytes();
+}
+
+fn broken(base: &str, breaks: &[Break]) -> Answers {
+    let mut answers = good(base);
+    let mut others = Vec::new();
+    for one in breaks {
+        if let InPackage(path, change) = one {
+            let mut members = members(base);
+            change(&mut members);
+            answers.get_mut(*path).unwrap().body = pack(&members);
+        } else {
+            others.push(one.clone());
+        }
+    }
+    break_all(answers, base, &others)
+}
+
+pub(crate) fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
+    let server = Server::start(|base| broken(base, breaks));
+    let report = inspect(&server, "/sitemap.xml", |_| {});
+    let found = report.findings.iter().any(|found| found.rule.id == rule);
+    (!found).then(|| format!("== {rule}\n{}", text(&report)))
+}
+
+#[test]
+fn a_source_of_0_1_that_keeps_to_the_rules_has_no_findings() {
+    let server = Server::start(good);
+    for (path, documents) in
+        [("/sitemap.xml", 7), ("/changes/current.xml", 3), ("/changes/1.xml", 1)]
+    {
+        let report = inspect(&server, path, |options| options.mode = Mode::Strict);
+        assert!(report.findings.is_empty(), "{path}\n{}", text(&report));
+        assert_eq!(report.documents.len(), documents, "{path}\n{:#?}", report.documents);
+        assert!(report.limit.is_none() && report.found_source());
+    }
+    assert!(!server.requests().iter().any(|path| path.contains("well-known/resourcesync")));
+}
+
+#[test]
+fn documents_of_0_1_are_shown_as_a_tree() {
+    let server = Server::start(good);
+    let report = inspect(&server, "/sitemap.xml", |options| options.sample = Share::Some(0));
+    let shown: Vec<_> =
+        report.documents.iter().map(|found| (found.name.as_str(), found.parent)).collect();
+    assert_eq!(
+        shown,
+        [
+            ("ResourceSync 0.1 Sitemap Index", None),
+            ("ResourceSync 0.1 Sitemap", Some(0)),
+            ("ResourceSync 0.1 Sitemap", Some(0)),
+            ("ResourceSync 0.1 Change Set", Some(0)),
+            ("ResourceSync 0.1 Change Set", Some(3)),
+            ("ResourceSync 0.1 Change Set", Some(4)),
+            ("ResourceSync 0.1 Dump", Some(0)),
+        ]
+    );
+    assert_eq!(report.documents[3].until.unwrap().to_string(), "2026-01-10T00:00:00Z");
+    assert!(ndjson(&report).contains("ResourceSync 0.1 Dump"));
+}
+
+#[test]
+fn a_source_of_0_1_is_found_through_robots_txt() {
+    let server = Server::start(good);
+    let report = inspect(&server, "/", |_| {});
+    assert!(report.documents.iter().any(|found| found.name.contains("0.1 Sitemap Index")));
+}
+
+#[test]
+fn limits_end_the_walk_of_a_source_of_0_1() {
+    let server = Server::start(good);
+    let few = inspect(&server, "/sitemap.xml", |options| options.max_documents = 3);
+    assert_eq!(few.limit, Some("--max-documents"));
+    let alone = inspect(&server, "/sitemap.xml", |options| options.walk = false);
+    assert_eq!((alone.read(), alone.entries()), (1, 2));
+    let small = inspect(&server, "/sitemap.xml", |options| options.max_bytes = 2_000);
+    assert_eq!(small.limit, Some("--max-bytes"), "{}", text(&small));
+}
+
+#[test]
+fn chains_without_end_and_other_hosts_are_left() {
+    let server = Server::start(|base| {
+        let mut answers = good(base);
+        let set = answers["/changes/2.xml"].clone();
+        for number in 0..200 {
+            let mut next = set.clone();
+            let text = String::from_utf8(next.body).unwrap();
+            next.body = text.replace("/changes/1.xml", &format!("/{}", number + 1)).into_bytes();
+            answers.insert(format!("/{number}"), next);
+        }
+        answers
+    });
+    let report = inspect(&server, "/0", |options| options.max_documents = 20);
+    assert_eq!((report.limit, report.read() <= 21), (Some("--max-documents"), true));
+    let breaks = [Replace("/changes/current.xml", "{B}/changes/2.xml", "http://127.0.0.2:1/2.xml")];
+    let server = Server::start(|base| broken(base, &breaks));
+    let report = inspect(&server, "/changes/current.xml", |_| {});
+    let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert_eq!(found, ["WALK-other-host"], "{}", text(&report));
+}
+
+#[test]
+fn misprints_are_named_with_their_place() {
+    let text = format!(
+        "<urlset rs:type=\"changeset\" {NS}>\n{MODIFIED}\n<url><loc>http://h.example/a</sm:loc>\
+         <lastmod>2026-01-01T00:00:00Z</lastmod></url>\n<url><loc>http://h.example/b</loc></url>\n<urlset>\n"
+    );
+    let found = check_document("d", text.as_bytes(), Mode::Normal);
+    let shown: Vec<_> =
+        found.iter().map(|found| (found.rule.id, found.line, found.severity)).collect();
+    let rules: BTreeSet<_> = shown.iter().copied().map(|(id, line, _)| (id, line)).collect();
+    assert_eq!(
+        rules,
+        BTreeSet::from([
+            ("XML-2.1-well-formed", 3),
+            ("RS01-5.1-change", 3),
+            ("RS01-5.1-change", 4)
+        ])
+    );
+    assert!(shown.iter().all(|(_, _, severity)| *severity == Severity::Error), "{shown:?}");
+    assert_eq!(found.iter().map(|found| 1 + found.more).sum::<u64>(), 4);
+}
