@@ -13,6 +13,7 @@ use abreast_source::dump::{DumpSet, Dumps};
 use abreast_source::links::Links;
 use abreast_source::origin::rdf::{EntityWriter, RdfFolder, RdfOptions, RdfWatch};
 use abreast_source::origin::sparql::SparqlSet;
+use abreast_source::projection::resourcesync_0_1::{PushLink, subscribe_url};
 use abreast_source::projection::sdshare::{SetSnapshots, SnapshotOptions};
 use abreast_source::publish::{Notifications, PublishedSet, SetUrls, SourceUrls};
 use abreast_source::versions::{KeptSet, VersionUrls};
@@ -32,6 +33,8 @@ pub(crate) struct SetOpener<'a> {
     pub(crate) dumps: &'a Arc<Dumps>,
     /// Where every set's notifications are subscribed to, if there are any.
     pub(crate) notifications: Option<Notifications>,
+    /// Whether callbacks subscribe here to every set's change sets.
+    pub(crate) callbacks: bool,
     /// Whether the API writes into folders.
     pub(crate) api_writes: bool,
     /// Whether the files that are missing at the start were removed on purpose.
@@ -135,7 +138,7 @@ impl SetOpener<'_> {
         } else {
             None
         };
-        let published = Arc::new(PublishedSet {
+        let mut published = PublishedSet {
             versions: versions
                 .is_some()
                 .then(|| VersionUrls::new(self.urls, &set.slug, urls.naming())),
@@ -143,7 +146,12 @@ impl SetOpener<'_> {
             notifications: self.notifications.clone(),
             snapshots,
             ..publish(self.stores, &set, id, urls, representations)?
-        });
+        };
+        if self.callbacks {
+            let subscribe = subscribe_url(&published.urls);
+            published.resourcesync_0_1.push.push(PushLink::callback(subscribe));
+        }
+        let published = Arc::new(published);
         let link = abreast_server::set_link(&published)
             .context("the base URL cannot stand in a header")?;
         let title = set.title;

@@ -113,6 +113,7 @@ impl Running {
             contents: contents.as_ref(),
             dumps: &dumps,
             notifications: config.push.notifications(urls.base()),
+            callbacks: config.push.serves && config.push.notify.is_some(),
             api_writes: config.api.write,
             confirm_deletions: config.confirm_deletions,
         };

@@ -4,6 +4,7 @@
 mod aggregate;
 mod api;
 mod build;
+mod callbacks;
 mod choices;
 mod codes;
 mod config;

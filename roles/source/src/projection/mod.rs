@@ -127,8 +127,11 @@ pub trait Projection: Send + Sync + 'static {
     /// The notification for a subscriber that misses some, in a topic of
     /// [`TopicContent::Changes`]: it states where all changes are. `None` where notifications show
     /// by themselves that others are missing before them.
-    fn gap(&self, _publisher: &Publisher, _topic: &Topic) -> Option<Vec<u8>> {
-        None
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn gap(&self, _publisher: &Publisher, _topic: &Topic) -> Result<Option<Vec<u8>>, PublishError> {
+        Ok(None)
     }
 
     /// The notification of the documents that are new or different, in a topic of

@@ -108,11 +108,11 @@ impl Publisher {
     /// notifications show by themselves that others are missing before them.
     ///
     /// # Errors
-    /// When there is no such topic.
+    /// When there is no such topic or the log fails.
     pub fn gap(&self, topic: &str) -> Result<Option<(Topic, Vec<u8>)>, PublishError> {
         let path = topic.strip_prefix(self.urls.base()).ok_or(PublishError::NotFound)?;
         let (projection, topic) = self.find_topic(path).ok_or(PublishError::NotFound)?;
-        Ok(projection.gap(self, &topic).map(|bytes| (topic, bytes)))
+        Ok(projection.gap(self, &topic)?.map(|bytes| (topic, bytes)))
     }
 
     /// The last notification in the topic of a set that is no longer published. Reads the store.

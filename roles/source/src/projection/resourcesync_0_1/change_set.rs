@@ -10,7 +10,7 @@ use super::paths::{ChangeSetNumber, SetDocument};
 use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly};
 use crate::projection::resourcesync::dumps::time_of;
 use abreast_core::{ChangeLog, Page, Position, SetId};
-use abreast_resourcesync::v0_1::{CHANGE_SET, Head, Link, Root, write_end, write_head};
+use abreast_resourcesync::v0_1::{CHANGE_SET, Head, Link, Meta, Root, write_end, write_head};
 use abreast_webtypes::Timestamp;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -157,7 +157,7 @@ impl ChangeSets<'_> {
             Link { rel: format!("prev {CHANGE_SET}"), href, ..Link::default() }
         });
         let links = [Some(current_link(self.set)), prev].into_iter().flatten().collect();
-        let bytes = written(part.modified, links, &part.entries);
+        let bytes = written(part.modified, links, Vec::new(), &part.entries);
         Rendered { bytes, modified: Some(part.modified), content_type: XML }
     }
 }
@@ -168,10 +168,15 @@ pub(super) fn current_link(set: &PublishedSet) -> Link {
     Link { rel: format!("current {CHANGE_SET}"), href, ..Link::default() }
 }
 
-fn written(modified: Timestamp, links: Vec<Link>, entries: &[u8]) -> Vec<u8> {
+fn written(modified: Timestamp, links: Vec<Link>, metas: Vec<Meta>, entries: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(entries.len() + 1_024);
-    let head =
-        Head { change_set: true, modified: Some(exactly(modified)), links, ..Head::default() };
+    let head = Head {
+        change_set: true,
+        modified: Some(exactly(modified)),
+        links,
+        metas,
+        ..Head::default()
+    };
     write_head(&mut bytes, &head);
     bytes.extend_from_slice(entries);
     write_end(&mut bytes, Root::UrlSet);
@@ -190,7 +195,8 @@ pub(super) fn notification(
     last: Position,
 ) -> Result<Vec<u8>, PublishError> {
     // Changes of a log that was recreated since are no longer there: readers see a gap.
-    let mut modified = time_of(log, set.id, after)?;
+    let since = time_of(log, set.id, after)?;
+    let mut modified = since;
     let (mut entries, mut writer) = (Vec::new(), EntryWriter::new(set));
     if after < last {
         log.read(set.id, after, &mut |record| {
@@ -202,5 +208,9 @@ pub(super) fn notification(
             if record.position == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
     }
-    Ok(written(modified, vec![current_link(set)], &entries))
+    // So a reader knows whether it misses others before these: the specification has nothing for
+    // that.
+    let content = format!("start={since}; end={modified}");
+    let period = Meta { name: "DCTERMS.temporal".to_owned(), content };
+    Ok(written(modified, vec![current_link(set)], vec![period], &entries))
 }

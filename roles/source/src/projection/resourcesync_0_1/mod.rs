@@ -28,7 +28,7 @@ use super::{
 };
 use crate::publish::{PublishError, PublishedSet, Publisher, SetUrls};
 use abreast_core::Position;
-use abreast_resourcesync::v0_1::{CHANGE_SET, Link, SITEMAP, SPEC_MAX_ENTRIES};
+use abreast_resourcesync::v0_1::{CALLBACK_PROTOCOL, CHANGE_SET, Link, SITEMAP, SPEC_MAX_ENTRIES};
 use abreast_webtypes::{self as webtypes, Precision, Timestamp, W3cDatetime};
 use change_set::{ChangeSets, KnownParts, Limits};
 use dump::{DumpPath, SetDump};
@@ -82,6 +82,11 @@ fn sitemap_url(urls: &SetUrls) -> String {
 /// The address of a set's current change set.
 pub fn change_set_url(urls: &SetUrls) -> String {
     SetDocument::CurrentChangeSet.url(urls)
+}
+
+/// The address at which callbacks subscribe to a set's change sets [rs-0.1 §5.2.2].
+pub fn subscribe_url(urls: &SetUrls) -> String {
+    paths::subscribe(urls)
 }
 
 /// Links from a resource or a page of a set to its Sitemap, its current change set and its dump
@@ -168,6 +173,13 @@ impl Projection for ResourceSync01 {
         topic(publisher.find_set(slug).filter(|_| rest == paths::TOPIC)?)
     }
 
+    fn callback_topic(&self, publisher: &Publisher, path: &str) -> Option<Topic> {
+        let (slug, rest) = path.split_once('/')?;
+        let set = publisher.find_set(slug).filter(|_| rest == paths::SUBSCRIBE)?;
+        let mut offered = set.resourcesync_0_1.push.iter();
+        topic(set).filter(|_| offered.any(|link| link.protocol == CALLBACK_PROTOCOL))
+    }
+
     fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
         vec![paths::topic(&set.urls)]
     }
@@ -181,6 +193,12 @@ impl Projection for ResourceSync01 {
     ) -> Result<Vec<u8>, PublishError> {
         change_set::notification(&**publisher.log(), &topic.set, after, last)
     }
+
+    fn gap(&self, publisher: &Publisher, topic: &Topic) -> Result<Option<Vec<u8>>, PublishError> {
+        let log = &**publisher.log();
+        let head = log.head(topic.set.id)?.position;
+        change_set::notification(log, &topic.set, head, head).map(Some)
+    }
 }
 
 /// The topic of the change sets that are pushed, if changes are notified [rs-0.1 §5.2].
@@ -192,7 +210,7 @@ fn topic(set: &Arc<PublishedSet>) -> Option<Topic> {
         record: format!("{}/v0.1", set.slug),
         content: TopicContent::Changes,
         media_type: XML,
-        links: String::new(),
+        links: format!("<{}>; rel=\"current {CHANGE_SET}\"", change_set_url(&set.urls)),
     })
 }
 

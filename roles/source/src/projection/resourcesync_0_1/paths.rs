@@ -8,6 +8,7 @@
 //! | `v0.1/changeset.xml` | the current change set |
 //! | `v0.1/changesets/{page}.xml`, `v0.1/changesets/{page}-{part}.xml` | a closed one |
 //! | `v0.1/notify/changeset` | the topic of pushed change sets |
+//! | `v0.1/subscribe` | where callbacks subscribe to it |
 
 use crate::projection::plain_number;
 use crate::publish::SetUrls;
@@ -15,6 +16,8 @@ use abreast_core::ShardId;
 
 /// The path of the topic below that of a set.
 pub(super) const TOPIC: &str = "v0.1/notify/changeset";
+/// The path below that of a set at which callbacks subscribe to the topic.
+pub(super) const SUBSCRIBE: &str = "v0.1/subscribe";
 
 /// Most parts of a shard.
 pub(super) const MAX_PARTS: u64 = 64;
@@ -102,6 +105,11 @@ impl SetDocument {
 /// The address of the topic of pushed change sets.
 pub(super) fn topic(set: &SetUrls) -> String {
     format!("{}{TOPIC}", set.base())
+}
+
+/// The address at which callbacks subscribe to the topic.
+pub(super) fn subscribe(set: &SetUrls) -> String {
+    format!("{}{SUBSCRIBE}", set.base())
 }
 
 /// `{id}` or `{id}-{of}-{number}`
