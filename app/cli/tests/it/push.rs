@@ -394,8 +394,8 @@ fn the_end_of_a_removed_set_passes_a_hub_that_verifies() {
         let targets = String::from_utf8(targets.stdout).unwrap();
         let found: Vec<Value> =
             targets.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        // Both topics of ResourceSync, the fragments feed, and three change feeds.
-        assert_eq!(found.len(), if kinds.is_empty() { 0 } else { 6 }, "{targets}");
+        // Both topics of ResourceSync, the fragments feed, three change feeds, and change sets.
+        assert_eq!(found.len(), if kinds.is_empty() { 0 } else { 7 }, "{targets}");
         assert!(found.iter().all(|target| target["kind"] == kinds), "{targets}");
     }
     drop(child);

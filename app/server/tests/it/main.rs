@@ -16,6 +16,7 @@ mod push;
 mod push_admin;
 mod ranges;
 mod requests;
+mod resourcesync_0_1;
 mod sdshare;
 mod stop;
 mod targets;

@@ -1,19 +1,23 @@
 //! Dumps: packages are complete and correct, and with the Change List they are exactly the Source.
 
 use crate::world::{BASE, World, bytes};
-use abreast_core::{Change as LogChange, PageRule, append};
+use abreast_core::{Change as LogChange, PageRule, State, append};
 use abreast_resourcesync::package::member_name;
+use abreast_resourcesync::v0_1;
 use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry, Root};
 use abreast_source::OpenKept;
 use abreast_source::dump::{
-    Compression, DumpOptions, Dumper, Dumps, SetDumps, Since, SinceError, Which,
+    Compression, DumpOptions, Dumper, Dumps, SetDumps, Since, SinceError, Which, check_dumps,
 };
-use abreast_source::publish::{PublishError, PublishedSet, Publisher};
+use abreast_source::projection::resourcesync_0_1::ResourceSync01;
+use abreast_source::projection::{FileContent, FileError, PublishedFile};
+use abreast_source::publish::{Freshness, PublishError, PublishedSet, Publisher};
+use abreast_testkit::digest::sha256_hex;
 use abreast_testkit::{Random, eventually};
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{Cursor, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -774,4 +778,241 @@ fn kept_contents_are_in_dumps_whatever_their_uris() {
     let mut found = unpack(&since).1;
     found.sort();
     assert_eq!(found, expected);
+}
+
+/// The bytes of a dump of version 0.1.
+fn of_0_1(publisher: &Publisher, path: &str) -> Result<PublishedFile, FileError> {
+    assert!(publisher.is_file(path), "{path}");
+    publisher.file(path, None)
+}
+
+fn read_file(file: PublishedFile) -> Vec<u8> {
+    let FileContent::File(mut file) = file.content else { panic!("a dump is a file") };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// The resources of a ZIP dump of version 0.1, each checked against its manifest.
+fn unpack_0_1(bytes: Vec<u8>) -> (v0_1::Document, BTreeMap<String, Vec<u8>>) {
+    let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
+    let mut member = |name: &str| {
+        let mut bytes = Vec::new();
+        zip.by_name(name).unwrap().read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let manifest = v0_1::Document::from_slice(&member("manifest.xml")).unwrap();
+    let mut found = BTreeMap::new();
+    for entry in &manifest.entries {
+        let path = entry.path.as_deref().unwrap();
+        assert!(!path.starts_with('/'));
+        let bytes = member(path);
+        assert_eq!(entry.size, Some(bytes.len() as u64), "{path}");
+        assert_eq!(entry.digests.md5, Some(Md5::digest(&bytes).into()), "{path}");
+        found.insert(entry.loc.clone(), bytes);
+    }
+    assert_eq!(zip.len(), found.len() + 1, "the manifest lists every member");
+    (manifest, found)
+}
+
+/// The resources of a WARC dump, and its manifest.
+fn unwrap_warc(bytes: &[u8]) -> (v0_1::Document, BTreeMap<String, Vec<u8>>) {
+    let (mut records, mut rest) = (Vec::new(), bytes);
+    while !rest.is_empty() {
+        // One record a member: each can be read on its own.
+        let mut member = flate2::bufread::GzDecoder::new(rest);
+        let mut record = Vec::new();
+        member.read_to_end(&mut record).unwrap();
+        rest = member.into_inner();
+        let end = record.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8(record[..end].to_vec()).unwrap();
+        let block = record[end + 4..record.len() - 4].to_vec();
+        records.push((head, block));
+    }
+    assert!(records[0].0.contains("WARC-Type: warcinfo"));
+    assert!(records[1].0.contains("WARC-Type: resource"));
+    let manifest = v0_1::Document::from_slice(&records[1].1).unwrap();
+    let mut found = BTreeMap::new();
+    for (head, block) in &records[2..] {
+        let field = |name: &str| {
+            let found = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            found.unwrap_or_else(|| panic!("{name}: {head}")).to_owned()
+        };
+        assert_eq!(field("WARC-Type"), "response");
+        let body = block.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+        let digest = |bytes: &[u8]| format!("sha256:{}", sha256_hex(bytes));
+        assert_eq!(field("WARC-Payload-Digest"), digest(&block[body..]));
+        assert_eq!(field("WARC-Block-Digest"), digest(block));
+        found.insert(field("WARC-Target-URI"), block[body..].to_vec());
+    }
+    (manifest, found)
+}
+
+fn dump_links(publisher: &Publisher) -> Vec<String> {
+    let sitemap = v0_1::Document::from_slice(&bytes(publisher, "set/v0.1/sitemap.xml")).unwrap();
+    let links = sitemap.head.links.iter().filter(|link| link.has_rel(v0_1::DUMP));
+    links.map(|link| link.href.strip_prefix(BASE).unwrap().to_owned()).collect()
+}
+
+fn with_0_1(made: &Made, world: &World, limits: (usize, u64)) -> Publisher {
+    let set = PublishedSet { dumps: Some(Arc::clone(&made.dumps)), ..world.published() };
+    let projection = ResourceSync01::default().with_limits(limits.0, limits.1);
+    world.publisher_of(set).with_projection(projection)
+}
+
+#[test]
+fn dumps_of_0_1_hold_the_same_resources() {
+    let world = World::begun();
+    let mut expected = BTreeMap::new();
+    for (name, key, content) in [
+        ("a b.html", "a%20b.html", "<p>hello".to_owned()),
+        ("d/é&.txt", "d/%C3%A9&.txt", "text ".repeat(2_000)),
+        ("empty", "empty", String::new()),
+    ] {
+        world.write(name, &content);
+        expected.insert(uri(key), content.into_bytes());
+    }
+    world.scan();
+    let at = world.log.head(world.set).unwrap().time;
+    for compression in [Compression::Store, Compression::Deflate] {
+        let made = start(&world, DumpOptions { compression, ..options() }, None);
+        made.resource_dump();
+        let publisher = with_0_1(&made, &world, (9_500_000, 49_999));
+        let links = dump_links(&publisher);
+        assert_eq!(links, ["set/v0.1/dump.zip", "set/v0.1/dump.warc.gz"]);
+        let zip = of_0_1(&publisher, &links[0]).unwrap();
+        assert_eq!(zip.freshness, Freshness::Revalidate);
+        let constant = zip.location.clone().unwrap();
+        let zip = read_file(zip);
+        let same = of_0_1(&publisher, constant.strip_prefix(BASE).unwrap()).unwrap();
+        assert_eq!(same.freshness, Freshness::Immutable);
+        assert!(read_file(same) == zip);
+        let (manifest, found) = unpack_0_1(zip);
+        assert_eq!(found, expected);
+        assert_eq!(manifest.head.modified.unwrap().instant, at);
+        let warc = read_file(of_0_1(&publisher, &links[1]).unwrap());
+        assert_eq!(unwrap_warc(&warc), (manifest, expected.clone()));
+        let folder = made.dumps.file(&format!("{}-1.zip", made.dumps.resources()[0].name)).unwrap();
+        let names: Vec<_> = fs::read_dir(folder.parent().unwrap())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert!(names.iter().all(|name| !name.starts_with("making-")), "{names:?}");
+        let mut findings = Vec::new();
+        let dumps = world.temporary.path().join("dumps");
+        check_dumps(&dumps, true, &mut |finding| findings.push(finding)).unwrap();
+        assert!(findings.is_empty(), "{findings:?}");
+        fs::remove_dir_all(dumps).unwrap();
+    }
+}
+
+#[test]
+fn a_long_manifest_of_0_1_makes_several_dumps() {
+    let world = World::begun();
+    for number in 0..25 {
+        world.write(&format!("f{number:02}"), &format!("content {number}"));
+    }
+    world.scan();
+    let part_size = 3_000;
+    let made = start(&world, DumpOptions { part_size, ..options() }, None);
+    made.resource_dump();
+    assert!(made.dumps.newest_resources().unwrap().packages.len() > 1);
+    let publisher = with_0_1(&made, &world, (9_500_000, 4));
+    let links = dump_links(&publisher);
+    for ending in [".zip", ".warc.gz"] {
+        let parts: Vec<_> = links.iter().filter(|link| link.ends_with(ending)).collect();
+        assert!(parts.len() >= 7, "{links:?}");
+        let mut found = BTreeMap::new();
+        for part in parts {
+            let bytes = read_file(of_0_1(&publisher, part).unwrap());
+            let (manifest, of_part) =
+                if ending == ".zip" { unpack_0_1(bytes) } else { unwrap_warc(&bytes) };
+            assert!(manifest.entries.len() <= 4 && manifest.entries.len() == of_part.len());
+            for (loc, bytes) in of_part {
+                assert_eq!(found.insert(loc, bytes), None, "each resource is in one part");
+            }
+        }
+        assert_eq!(found.len(), 25);
+    }
+    // There is no one dump then.
+    assert!(matches!(of_0_1(&publisher, "set/v0.1/dump.zip"), Err(FileError::NotFound(_))));
+    let name = &made.dumps.newest_resources().unwrap().packages[0].stem;
+    for path in [
+        format!("set/v0.1/dump/{name}-99.zip"),
+        "set/v0.1/dump/resources-x-1-1.zip".to_owned(),
+        "set/v0.1/dump/..-1.zip".to_owned(),
+        "set/v0.1/dump/../../x-1.zip".to_owned(),
+    ] {
+        assert!(matches!(of_0_1(&publisher, &path), Err(FileError::NotFound(_))), "{path}");
+    }
+}
+
+#[test]
+fn a_dump_of_0_1_is_made_on_demand_and_goes_with_its_package() {
+    let world = World::begun();
+    world.write("a", "first");
+    world.scan();
+    let made = start(&world, DumpOptions { scheduled: false, keep: 1, ..options() }, None);
+    let publisher = with_0_1(&made, &world, (9_500_000, 49_999));
+    assert_eq!(dump_links(&publisher).len(), 2);
+    assert!(made.dumps.newest_resources().is_none());
+    let asked = of_0_1(&publisher, "set/v0.1/dump.zip");
+    assert!(matches!(asked, Ok(_) | Err(FileError::Making { .. })));
+    eventually("the dump is made", || of_0_1(&publisher, "set/v0.1/dump.zip").is_ok());
+    let file = of_0_1(&publisher, "set/v0.1/dump.zip").unwrap();
+    let constant = file.location.clone().unwrap();
+    let constant = constant.strip_prefix(BASE).unwrap().to_owned();
+    assert_eq!(unpack_0_1(read_file(file)).1.len(), 1);
+
+    // What a crash left of another one is written again.
+    let package = made.dumps.newest_resources().unwrap().packages[0].stem.clone();
+    let zip = made.dumps.file(&format!("{package}.zip")).unwrap();
+    fs::write(zip.with_file_name(format!("making-{package}.v0.1-1.warc.gz")), "torn").unwrap();
+    let warc = read_file(of_0_1(&publisher, "set/v0.1/dump.warc.gz").unwrap());
+    assert_eq!(unwrap_warc(&warc).1.len(), 1);
+
+    // A package that cannot be read is an error, not a shorter dump.
+    for ending in ["zip", "warc.gz"] {
+        fs::remove_file(zip.with_file_name(format!("{package}.v0.1-1.{ending}"))).unwrap();
+    }
+    let whole = fs::read(&zip).unwrap();
+    fs::write(&zip, &whole[..whole.len() / 2]).unwrap();
+    for path in ["set/v0.1/dump.zip", "set/v0.1/dump.warc.gz"] {
+        assert!(matches!(of_0_1(&publisher, path), Err(FileError::Failed { .. })), "{path}");
+    }
+    fs::write(&zip, &whole).unwrap();
+    assert!(of_0_1(&publisher, "set/v0.1/dump.zip").is_ok());
+
+    for round in 0..8 {
+        world.write("a", &format!("round {round}"));
+        world.scan();
+        let newest = made.dumps.newest_resources().unwrap().name.clone();
+        eventually("a newer dump is made", || {
+            made.dumps.ask();
+            made.dumps.newest_resources().unwrap().name != newest
+        });
+    }
+    eventually("the old dump is removed", || {
+        matches!(of_0_1(&publisher, &constant), Err(FileError::NotFound(_)))
+    });
+    let folder = zip.parent().unwrap();
+    eventually("nothing of it stays", || !folder.exists());
+    let new = unpack_0_1(read_file(of_0_1(&publisher, "set/v0.1/dump.zip").unwrap()));
+    assert_eq!(new.1[&uri("a")], b"round 7");
+}
+
+#[test]
+fn a_set_without_a_dump_links_to_none_in_0_1() {
+    let world = World::begun();
+    append(&*world.log, world.set, vec![LogChange::put("http://example.com/x", State::default())])
+        .unwrap();
+    let publisher = world.publisher().with_projection(ResourceSync01::default());
+    assert!(dump_links(&publisher).is_empty());
+    assert!(matches!(of_0_1(&publisher, "set/v0.1/dump.zip"), Err(FileError::NotFound(_))));
+    // Its resources are elsewhere.
+    let made = start(&world, options(), None);
+    let publisher = with_0_1(&made, &world, (9_500_000, 49_999));
+    eventually("it is known that there can be none", || made.dumps.impossible());
+    assert!(dump_links(&publisher).is_empty());
+    assert!(matches!(of_0_1(&publisher, "set/v0.1/dump.zip"), Err(FileError::NotFound(_))));
 }

@@ -372,6 +372,7 @@ fn one_change_among_many_makes_one_sitemap_new() {
 fn links_are_mirrors_partial_content_and_categories() {
     let world = World::begun();
     let links = r#"[
+        {"rel":"duplicate","href":"http://far.example.com/a","pri":2},
         {"rel":"duplicate","href":"http://mirror.example.com/a","pri":1},
         {"rel":"http://www.openarchives.org/rs/terms/patch","href":"/p","type":"application/json-patch+json"},
         {"rel":"http://purl.org/dc/terms/subject","href":"http://id.example/frogs","title":"Frösche"},

@@ -31,6 +31,11 @@ impl Category {
         }
     }
 
+    /// That of a link of an entry; `None` for other links.
+    pub(super) fn of_link(link: &Link) -> Option<Self> {
+        link.has_rel(CATEGORY).then(|| Self::of(link.href.clone(), link.title.as_deref()))
+    }
+
     /// Adds it to an entry.
     pub(super) fn add_to(self, entry: &mut Entry) {
         match self {
@@ -53,39 +58,31 @@ impl Category {
     }
 }
 
-/// Adds a link of a resource to its entry: patches are partial content and belong to changes only,
-/// duplicates are mirrors, subjects and collections are categories.
-pub(super) fn add_link(
-    entry: &mut Entry,
-    of_change: bool,
-    (rel, href): (&str, String),
-    media_type: Option<&str>,
-    title: Option<&str>,
-) {
-    let has_rel = |wanted: &str| rel.split_ascii_whitespace().any(|rel| rel == wanted);
-    let typed = Link { href, media_type: media_type.map(str::to_owned), ..Link::default() };
-    if has_rel(PATCH) {
-        if let Some(media_type) = media_type.filter(|_| of_change) {
-            let protocol = Some(format!("{MEDIA_TYPES}{media_type}"));
-            entry.links.push(Link { rel: PARTIAL.to_owned(), protocol, ..typed });
-        }
-    } else if has_rel("duplicate") {
-        entry.links.push(Link { rel: format!("alternate {MIRROR}"), ..typed });
-    } else if has_rel(SUBJECT) || has_rel("collection") {
-        Category::of(typed.href, title).add_to(entry);
-    } else {
-        let title = title.map(str::to_owned);
-        entry.links.push(Link { rel: rel.to_owned(), title, ..typed });
-    }
-}
-
-/// Adds the links of a state.
+/// Adds the links of a state: patches are partial content and belong to changes only, duplicates
+/// are mirrors, the preferred ones first, subjects and collections are categories.
 pub(super) fn add_links(entry: &mut Entry, resources: &str, state: &State, of_change: bool) {
-    for link in &state.links {
+    let mut links: Vec<_> = state.links.iter().collect();
+    let pri = |link: &abreast_webtypes::Link| link.param("pri")?.parse::<u32>().ok();
+    links.sort_by_key(|link| pri(link).unwrap_or(u32::MAX));
+    for link in links {
+        let href = href_of(resources, &link.target);
         // The attributes of what they lead to mean nothing for a TimeGate.
         let media_type = link.param("type").filter(|_| !link.has_rel("timegate"));
-        let target = (link.rel.as_str(), href_of(resources, &link.target));
-        add_link(entry, of_change, target, media_type, link.param("title"));
+        let typed = Link { href, media_type: media_type.map(str::to_owned), ..Link::default() };
+        let title = link.param("title");
+        if link.has_rel(PATCH) {
+            if let Some(media_type) = media_type.filter(|_| of_change) {
+                let protocol = Some(format!("{MEDIA_TYPES}{media_type}"));
+                entry.links.push(Link { rel: PARTIAL.to_owned(), protocol, ..typed });
+            }
+        } else if link.has_rel("duplicate") {
+            entry.links.push(Link { rel: format!("alternate {MIRROR}"), ..typed });
+        } else if link.has_rel(SUBJECT) || link.has_rel("collection") {
+            Category::of(typed.href, title).add_to(entry);
+        } else {
+            let title = title.map(str::to_owned);
+            entry.links.push(Link { rel: link.rel.clone(), title, ..typed });
+        }
     }
 }
 

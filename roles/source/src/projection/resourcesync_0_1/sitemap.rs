@@ -12,17 +12,19 @@ use super::links::Category;
 use super::paths::{MAX_PARTS, Part, SetDocument};
 use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly};
 use crate::publish::MAX_IN_MEMORY;
-use abreast_core::{ChangeLog, Position, SetId, Shard, ShardId};
+use abreast_core::{ChangeLog, Head as LogHead, Position, SetId, Shard, ShardId};
 use abreast_resourcesync::v0_1::{
     Entry, Head, Link, OAI_PMH_PROTOCOL, Root, write_end, write_entry, write_head,
 };
 use abreast_webtypes::Timestamp;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most categories that the index states of one Sitemap; of one with more it states none.
 const MAX_CATEGORIES: usize = 100;
+/// Bytes of an entry, about.
+const ENTRY_BYTES: u64 = 400;
 /// Bytes of an entry of the index without categories, about.
 const INDEX_ENTRY_BYTES: usize = 200;
 
@@ -39,6 +41,12 @@ struct Outline {
 /// The outlines of shards: one change makes one of them new.
 #[derive(Debug, Default)]
 pub(super) struct Outlines(Mutex<HashMap<(SetId, ShardId), Arc<Outline>>>);
+
+impl Outlines {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(SetId, ShardId), Arc<Outline>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The resources of a set, as Sitemaps.
 pub(super) struct Sitemaps<'a> {
@@ -59,9 +67,12 @@ impl Sitemaps<'_> {
         // The head is read before the shards: they include at least what it saw.
         let head = self.log.head(self.set.id)?;
         let shards = self.log.shards(self.set.id)?;
-        let resources: u64 = shards.iter().map(|shard| shard.resources).sum();
-        output.expect(if shards.len() == 1 { resources * 300 } else { shards.len() as u64 * 400 });
-        let outlines = self.outlines_of(&shards)?;
+        // What is read: a Sitemap, or those whose outlines are out of date.
+        let single = shards.len() == 1;
+        let unread = shards.iter().filter(|shard| single || self.known(shard, &head).is_none());
+        let resources: u64 = unread.map(|shard| shard.resources).sum();
+        output.expect(resources * ENTRY_BYTES + shards.len() as u64 * INDEX_ENTRY_BYTES as u64);
+        let outlines = self.outlines_of(&shards, &head)?;
         if let ([only], [outline]) = (shards.as_slice(), outlines.as_slice())
             && outline.parts.len() == 1
         {
@@ -110,15 +121,16 @@ impl Sitemaps<'_> {
         if shard.resources > self.limits.entries.saturating_mul(part.of) {
             return Err(PublishError::Gone);
         }
-        output.expect(shard.resources / part.of * 300);
+        output.expect(shard.resources / part.of * ENTRY_BYTES);
         self.list(&shard, part, Vec::new(), output)
     }
 
     /// The Sitemaps of the index; none while there is none.
     pub(super) fn all(&self) -> Result<Vec<SetDocument>, PublishError> {
+        let head = self.log.head(self.set.id)?;
         let shards = self.log.shards(self.set.id)?;
         let mut all = Vec::new();
-        for (shard, outline) in shards.iter().zip(self.outlines_of(&shards)?) {
+        for (shard, outline) in shards.iter().zip(self.outlines_of(&shards, &head)?) {
             let of = outline.parts.len() as u64;
             let part = |number| SetDocument::Shard(shard.id, Part { of, number });
             all.extend((1..=of).map(part));
@@ -140,7 +152,7 @@ impl Sitemaps<'_> {
         more: Vec<Link>,
         output: &mut dyn Output,
     ) -> Result<Rendered, PublishError> {
-        let length = 2_048 + shard.resources / part.of * 400;
+        let length = 2_048 + shard.resources / part.of * ENTRY_BYTES;
         let mut bytes = Vec::with_capacity((length as usize).min(MAX_IN_MEMORY));
         self.write_head(&mut bytes, Root::UrlSet, shard.time, more);
         if shard.range.start.is_empty() && part.number == 1 {
@@ -170,27 +182,31 @@ impl Sitemaps<'_> {
         write_entry(out, Root::UrlSet, &entry);
     }
 
+    /// The outline of a shard, if it did not change since.
+    fn known(&self, shard: &Shard, head: &LogHead) -> Option<Arc<Outline>> {
+        let found = self.outlines.lock().get(&(self.set.id, shard.id)).cloned();
+        found.filter(|found| (found.version, found.created) == (shard.version, head.created))
+    }
+
     /// The outlines of the live shards. Those that changed since are made again.
-    fn outlines_of(&self, shards: &[Shard]) -> Result<Vec<Arc<Outline>>, PublishError> {
-        let known = || self.outlines.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let created = self.log.head(self.set.id)?.created;
+    fn outlines_of(
+        &self,
+        shards: &[Shard],
+        head: &LogHead,
+    ) -> Result<Vec<Arc<Outline>>, PublishError> {
         let mut outlines = Vec::with_capacity(shards.len());
         for shard in shards {
-            let place = (self.set.id, shard.id);
-            let found = known().get(&place).cloned();
-            let found =
-                found.filter(|found| (found.version, found.created) == (shard.version, created));
-            outlines.push(if let Some(found) = found {
-                found
+            outlines.push(if let Some(known) = self.known(shard, head) {
+                known
             } else {
-                let new = Arc::new(self.outline(shard, created)?);
-                known().insert(place, Arc::clone(&new));
+                let new = Arc::new(self.outline(shard, head.created)?);
+                self.outlines.lock().insert((self.set.id, shard.id), Arc::clone(&new));
                 new
             });
         }
         // Shards that were replaced by smaller ones.
         let live: BTreeSet<ShardId> = shards.iter().map(|shard| shard.id).collect();
-        known().retain(|(set, id), _| *set != self.set.id || live.contains(id));
+        self.outlines.lock().retain(|(set, id), _| *set != self.set.id || live.contains(id));
         Ok(outlines)
     }
 

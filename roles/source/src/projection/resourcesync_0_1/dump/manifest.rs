@@ -1,7 +1,7 @@
 //! The manifest of a package: that of version 1.1, entry by entry in this version [rs-0.1 §4.2.1].
 
 use super::super::change_set::Limits;
-use super::super::links::add_link;
+use super::super::links::Category;
 use abreast_resourcesync::v0_1::{self, Root, write_end, write_entry, write_head};
 use abreast_resourcesync::v1_1;
 use std::fs::File;
@@ -81,21 +81,14 @@ impl Manifest<'_> {
     }
 }
 
+/// The entry in this version; categories that are words are words again.
 fn converted(entry: &v1_1::Entry) -> v0_1::Entry {
-    let path = entry.path.as_deref().map(|path| path.trim_start_matches('/').to_owned());
-    let mut out = v0_1::Entry {
-        loc: entry.loc.clone(),
-        time: entry.lastmod,
-        digests: entry.digests.clone(),
-        size: entry.length,
-        media_type: entry.media_type.clone(),
-        encoding: entry.encoding.clone(),
-        path,
-        ..v0_1::Entry::default()
-    };
-    for link in &entry.links {
-        let target = (link.rel.as_str(), link.href.clone());
-        add_link(&mut out, false, target, link.media_type.as_deref(), None);
+    let mut out = v0_1::Entry::from_1_1(entry, false);
+    for link in std::mem::take(&mut out.links) {
+        match Category::of_link(&link) {
+            Some(category) => category.add_to(&mut out),
+            None => out.links.push(link),
+        }
     }
     out
 }
