@@ -16,6 +16,7 @@ pub mod power;
 mod process;
 pub mod tls;
 mod wait;
+pub mod xmpp;
 pub mod zip;
 
 pub use abreast_core::testing::Random;

@@ -3,7 +3,7 @@
 use crate::http::{Server, read_head};
 use base64::Engine as _;
 use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     PublicKeyData as _, date_time_ymd,
 };
 use rustls::pki_types::pem::PemObject as _;
@@ -33,6 +33,8 @@ impl Default for Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // Of another name than the certificates: OpenSSL takes those for self-signed otherwise.
+        params.distinguished_name.push(DnType::CommonName, "an authority of tests");
         let pem = params.self_signed(&key).unwrap().pem();
         Self { issuer: Issuer::new(params, key), pem }
     }

@@ -32,6 +32,8 @@ const QUICK_STEPS: [Step; 8] = [
             "clippy",
             "--workspace",
             "--all-targets",
+            "--features",
+            "abreast/xmpp",
             "--",
             "-D",
             "warnings",
@@ -39,7 +41,7 @@ const QUICK_STEPS: [Step; 8] = [
     }),
     ("doc", || {
         process::run(
-            cargo(&["doc", "--workspace", "--no-deps", "--quiet"])
+            cargo(&["doc", "--workspace", "--no-deps", "--quiet", "--features", "abreast/xmpp"])
                 .env("RUSTDOCFLAGS", "-D warnings"),
         )
     }),

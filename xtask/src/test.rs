@@ -55,7 +55,7 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
     let skip_log = target().join("test-skips.log");
     fs::write(&skip_log, "").with_context(|| format!("cannot write {}", skip_log.display()))?;
 
-    run_tests(&["--workspace"], arguments, &tools, &skip_log, sum)?;
+    run_tests(&["--workspace", "--features", "abreast/xmpp"], arguments, &tools, &skip_log, sum)?;
     if arguments.is_empty() {
         for feature in FEATURES {
             run_tests(feature, &[], &tools, &skip_log, sum)?;

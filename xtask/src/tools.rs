@@ -33,9 +33,12 @@ impl Tools {
         tools.add("the web server nginx", &["ABREAST_TEST_NGINX"], || {
             Ok(vec![program("nginx", "nginx")?])
         });
+        tools.add("the XMPP server Prosody", &["ABREAST_TEST_PROSODY"], || {
+            Ok(vec![program("prosody", "prosody")?])
+        });
         tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
         tools.add(
-            "programs in Python: resync for ResourceSync, Flask-WebSub for hubs, pywb for archives, memento_client for versions, \
+            "programs in Python: resync for ResourceSync, Flask-WebSub for hubs, slixmpp for XMPP, pywb for archives, memento_client for versions, \
              moto for S3",
             &["ABREAST_TEST_PYTHON", "ABREAST_TEST_RESYNC_SYNC", "ABREAST_TEST_RESYNC_BUILD", "ABREAST_TEST_S3"],
             || {

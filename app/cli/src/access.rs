@@ -175,8 +175,8 @@ impl AccessArgs {
         let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         if let Some(user) = &self.user {
             let password = match (&self.password_file, &self.password_command) {
-                (Some(file), _) => first_line(&read_limited(file, SECRET_MAX)?),
-                (None, Some(command)) => first_line(&printed_by(command)?),
+                (Some(file), _) => Password::File(file.clone()).read()?,
+                (None, Some(command)) => Password::Command(command.clone()).read()?,
                 (None, None) => match environment("ABREAST_PASSWORD") {
                     Some(password) => password,
                     None => bail!(UsageError(
@@ -196,6 +196,41 @@ impl AccessArgs {
             Some(token) => Some(Authorization::bearer(&token)?),
             None => in_url,
         })
+    }
+}
+
+/// Where a password comes from.
+#[derive(Clone)]
+pub(crate) enum Password {
+    /// The first line of a file.
+    File(PathBuf),
+    /// The first line that a shell command prints.
+    Command(String),
+    /// The environment, which has it already.
+    #[cfg_attr(
+        not(feature = "xmpp"),
+        expect(dead_code, reason = "only the feature `xmpp` has one")
+    )]
+    Given(String),
+}
+
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Password(…)")
+    }
+}
+
+impl Password {
+    /// The password.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the command fails.
+    pub(crate) fn read(&self) -> Result<String> {
+        match self {
+            Self::File(file) => Ok(first_line(&read_limited(file, SECRET_MAX)?)),
+            Self::Command(command) => Ok(first_line(&printed_by(command)?)),
+            Self::Given(password) => Ok(password.clone()),
+        }
     }
 }
 

@@ -97,9 +97,10 @@ impl ServeConfig {
         });
         let api =
             crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
-        let push = crate::push::check(
+        let mut push = crate::push::check(
             file.hub,
             file.notify,
+            file.xmpp,
             listen,
             file.base_url.as_deref(),
             &mut problems,
@@ -109,7 +110,27 @@ impl ServeConfig {
         let mut sets: Vec<SetConfig> = Vec::new();
         for (number, set) in file.set.into_iter().enumerate() {
             let mut problems = Vec::new();
+            let has_node = set.xmpp_node.is_some();
             let set = check_set(set, &mut slugs, &mut problems);
+            let wrong = match &push.xmpp {
+                Some(xmpp) => match xmpp.node(&set.xmpp_node) {
+                    Ok(node) => {
+                        push.nodes.insert(set.slug.clone(), node);
+                        None
+                    }
+                    Err(why) => Some(why),
+                },
+                None if has_node => Some("there is no `[xmpp]` with an account".to_owned()),
+                None => None,
+            };
+            problems.extend(wrong.map(|why| format!("`xmpp_node`: {why}")));
+            let twin = sets.iter().find(|other| other.xmpp_node == set.xmpp_node);
+            if let Some(twin) = twin.filter(|_| push.xmpp.is_some()) {
+                problems.push(format!(
+                    "`xmpp_node`: `{}` is the node of the set `{}`, too (help: give each a node of its own)",
+                    set.xmpp_node, twin.slug
+                ));
+            }
             // One that is missing is reported already.
             let folder_of = |set: &SetConfig| {
                 let path = set.origin.folder().map(|folder| folder.path.clone());

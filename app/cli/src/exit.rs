@@ -35,6 +35,10 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<abreast_net::Error>() {
         return Some(of_net(error));
     }
+    #[cfg(feature = "xmpp")]
+    if let Some(error) = cause.downcast_ref::<abreast_xmpp::Error>() {
+        return Some(of_xmpp(error));
+    }
     let is_missing = cause.downcast_ref::<std::io::Error>().is_some_and(is_other_place)
         || cause.downcast_ref::<abreast_folder::Error>().is_some_and(|e| {
             matches!(
@@ -58,6 +62,18 @@ fn of_net(error: &abreast_net::Error) -> u8 {
         (_, Some(401 | 403 | 407)) => AUTH,
         _ if error.is_transient() => NETWORK,
         // The server answers with something else.
+        _ => SOURCE,
+    }
+}
+
+#[cfg(feature = "xmpp")]
+fn of_xmpp(error: &abreast_xmpp::Error) -> u8 {
+    use abreast_xmpp::ErrorKind;
+    match error.kind() {
+        ErrorKind::Usage => USAGE,
+        ErrorKind::Tls => TLS,
+        ErrorKind::Login | ErrorKind::Forbidden => AUTH,
+        _ if error.is_transient() => NETWORK,
         _ => SOURCE,
     }
 }

@@ -42,11 +42,12 @@ static FILE: TableKeys = TableKeys {
     name: "",
     known: crate::config::FILE_KEYS,
     required: &[],
-    inner: &[("api", &API), ("hub", &HUB), ("notify", &NOTIFY), ("set", &SET)],
+    inner: &[("api", &API), ("hub", &HUB), ("notify", &NOTIFY), ("xmpp", &XMPP), ("set", &SET)],
 };
 static API: TableKeys = plain("[api]", crate::api::API_KEYS, &[]);
 static HUB: TableKeys = plain("[hub]", crate::push::HUB_KEYS, &[]);
 static NOTIFY: TableKeys = plain("[notify]", crate::push::NOTIFY_KEYS, &[]);
+static XMPP: TableKeys = plain("[xmpp]", crate::xmpp::XMPP_KEYS, &[]);
 static SET: TableKeys = TableKeys {
     name: "[[set]]",
     known: crate::config::SET_KEYS,

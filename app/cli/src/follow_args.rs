@@ -1,6 +1,8 @@
 //! Options of `sync --follow`: how a copy is notified of changes.
 
+use crate::xmpp::XmppArgs;
 use abreast_destination::{CallbackOptions, Push, SyncOptions};
+use anyhow::Result;
 use clap::Args;
 
 /// Notifications, in place of polling.
@@ -17,15 +19,24 @@ pub(crate) struct FollowArgs {
     /// Listen for hubs on this address; one port for each copy that follows
     #[arg(long, value_name = "HOST:PORT", requires = "callback_url", conflicts_with = "all_sets")]
     pub(crate) callback_listen: Option<String>,
+    /// Receive change sets from this node of an XMPP service, xmpp:SERVICE?;node=NAME [default: the
+    /// node that the Source offers, if --xmpp-jid is given]
+    #[arg(long, value_name = "NODE", requires = "xmpp_jid", conflicts_with = "all_sets")]
+    pub(crate) xmpp: Option<String>,
+    #[command(flatten)]
+    pub(crate) account: XmppArgs,
 }
 
 impl FollowArgs {
-    pub(crate) fn apply(&self, options: &mut SyncOptions) {
+    /// # Errors
+    /// The node is not an address, or the password cannot be read.
+    pub(crate) fn apply(&self, options: &mut SyncOptions) -> Result<()> {
         options.push = self.push;
         options.callback = self
             .callback_url
             .clone()
             .zip(self.callback_listen.clone())
             .map(|(url, listen)| CallbackOptions { url, listen });
+        self.account.apply(self.xmpp.as_deref(), options)
     }
 }

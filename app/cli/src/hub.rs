@@ -132,7 +132,8 @@ impl HubConfig {
         });
         let api =
             crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
-        let push = push::check(Some(hub), None, listen, file.base_url.as_deref(), &mut problems);
+        let push =
+            push::check(Some(hub), None, None, listen, file.base_url.as_deref(), &mut problems);
         let mut faults = file.origins.faults().to_vec();
         faults.extend(file.origins.place("", problems));
         if !faults.is_empty() {

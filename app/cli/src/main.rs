@@ -51,6 +51,7 @@ mod terminal;
 mod token;
 mod validate;
 mod versions;
+mod xmpp;
 
 use args::{Cli, Command};
 use clap::{ArgMatches, FromArgMatches as _};

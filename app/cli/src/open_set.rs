@@ -35,6 +35,8 @@ pub(crate) struct SetOpener<'a> {
     pub(crate) notifications: Option<Notifications>,
     /// Whether callbacks subscribe here to every set's change sets.
     pub(crate) callbacks: bool,
+    /// The service with the nodes that change sets are published to, if there is one.
+    pub(crate) xmpp_service: Option<&'a str>,
     /// Whether the API writes into folders.
     pub(crate) api_writes: bool,
     /// Whether the files that are missing at the start were removed on purpose.
@@ -150,6 +152,10 @@ impl SetOpener<'_> {
         if self.callbacks {
             let subscribe = subscribe_url(&published.urls);
             published.resourcesync_0_1.push.push(PushLink::callback(subscribe));
+        }
+        if let Some(service) = self.xmpp_service {
+            let node = set.xmpp_node.as_str();
+            published.resourcesync_0_1.push.push(PushLink::xmpp(service, node));
         }
         let published = Arc::new(published);
         let link = abreast_server::set_link(&published)

@@ -1,9 +1,11 @@
 //! Notifications: `[hub]` and `[notify]` of the configuration, and the services they start.
 
+use crate::xmpp::{XmppConfig, XmppFile};
 use abreast_core::{LogError, Position, SystemClock, TopicId};
 use abreast_hub::{Gap, Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{Site, SiteHub};
 use abreast_source::notify::{Notifier, NotifyOptions};
+use abreast_source::projection::Topic;
 use abreast_source::publish::{Notifications, PublishError, Publisher};
 use abreast_store::hub::HubStore;
 use abreast_websub::{LeaseLimits, Method};
@@ -11,7 +13,7 @@ use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use clap::Args;
 use serde::Deserialize;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
@@ -157,12 +159,17 @@ pub(crate) struct PushConfig {
     /// Its URL is known later.
     pub(crate) options: HubOptions,
     pub(crate) notify: Option<NotifyOptions>,
+    /// The account that publishes to nodes.
+    pub(crate) xmpp: Option<XmppConfig>,
+    /// The nodes' addresses by the names of their sets.
+    pub(crate) nodes: BTreeMap<String, String>,
 }
 
-/// Checks `[hub]` and `[notify]`; every problem is added to the others.
+/// Checks `[hub]`, `[notify]` and `[xmpp]`; every problem is added to the others.
 pub(crate) fn check(
     hub: Option<HubFile>,
     notify: Option<NotifyFile>,
+    xmpp: Option<XmppFile>,
     listen: SocketAddr,
     base_url: Option<&str>,
     problems: &mut Vec<String>,
@@ -248,13 +255,22 @@ pub(crate) fn check(
     if !(1..=50_000).contains(&most) {
         problems.push(format!("`notify.most`: {most} is out of range (help: 1 to 50000)"));
     }
-    let notify = (notify.enabled.unwrap_or(true) && (serves || !hub.hubs.is_empty())).then(|| {
+    let xmpp = crate::xmpp::check(xmpp, problems);
+    let notifies = notify.enabled.unwrap_or(true) && (serves || !hub.hubs.is_empty());
+    if xmpp.is_some() && !notifies {
+        problems.push(
+            "`xmpp`: notifications are switched off (help: leave out `notify.enabled`, and `hub.enabled` or name other \
+             hubs)"
+                .to_owned(),
+        );
+    }
+    let notify = notifies.then(|| {
         NotifyOptions::default()
             .with_debounce(debounce)
             .with_most(most as usize)
             .with_change_list_every(open_lists)
     });
-    PushConfig { serves, hubs: hub.hubs, submit, options, notify }
+    PushConfig { serves, hubs: hub.hubs, submit, options, notify, xmpp, nodes: BTreeMap::new() }
 }
 
 impl PushConfig {
@@ -269,19 +285,36 @@ impl PushConfig {
         self.notify.map(|_| Notifications::at(own.into_iter().chain(self.hubs.iter().cloned())))
     }
 
+    fn hub_options(&self, base_url: &str) -> Result<HubOptions> {
+        let options = HubOptions { url: hub_url(base_url), ..self.options.clone() };
+        #[cfg(feature = "xmpp")]
+        let options = HubOptions {
+            xmpp: self.xmpp.as_ref().map(XmppConfig::account).transpose()?,
+            ..options
+        };
+        Ok(options)
+    }
+
     /// Starts the hub. It renders notifications from a site that is set later.
     pub(crate) fn start(&self, data: &Path, base_url: &str) -> Result<Delivery> {
         let path = data.join("hub.db");
         let store = HubStore::open(&path, Arc::new(SystemClock))
             .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
-        keep_submissions(&store, &self.hubs, self.submit)
+        let hubs = self.hubs.iter().map(|hub| (hub.clone(), self.submit));
+        let nodes = self.nodes.values().map(|node| (node.clone(), SubmissionKind::Node));
+        keep_submissions(&store, &hubs.chain(nodes).collect::<Vec<_>>())
             .context("cannot read the other hubs from the store")?;
-        let options = HubOptions { url: hub_url(base_url), ..self.options.clone() };
+        let options = self.hub_options(base_url)?;
         let rendering = Arc::new(Rendering::default());
         let hub = Hub::start(options, Arc::new(store), Arc::clone(&rendering) as Arc<dyn Payloads>)
             .context("cannot start the hub")?;
         Ok(Delivery { hub, rendering })
     }
+}
+
+/// The topic of a set's change sets, as its record of what was notified names it.
+fn is_change_set_topic(topic: &Topic) -> bool {
+    topic.record == format!("{}/v0.1", topic.set.slug)
 }
 
 fn hub_url(base_url: &str) -> String {
@@ -349,15 +382,27 @@ impl Delivery {
         site: &Arc<Site>,
         data: &Path,
     ) -> Result<Option<Notifier>> {
+        let topics = site.publisher.topics();
+        let nodes = topics.iter().filter(|topic| is_change_set_topic(topic)).filter_map(|topic| {
+            config.nodes.get(&topic.set.slug).map(|node| (topic.url.clone(), node.clone()))
+        });
+        let nodes: HashMap<_, _> = nodes.collect();
+        // Before anything can be rendered, and so before anything is delivered.
+        self.hub.keep_nodes(&nodes).context("cannot end what is no longer published to a node")?;
         let _ = self.rendering.0.set(Arc::downgrade(site));
         let Some(options) = config.notify else { return Ok(None) };
         let mut published = HashSet::new();
-        for topic in site.publisher.topics() {
+        for topic in topics {
             self.hub.own_topic(&topic.url).context("cannot open a topic")?;
             for other in &config.hubs {
                 self.hub
                     .submit_to(&topic.url, other, config.submit)
                     .context("cannot keep another hub in the store")?;
+            }
+            if let Some(node) = nodes.get(&topic.url) {
+                self.hub
+                    .submit_to(&topic.url, node, SubmissionKind::Node)
+                    .context("cannot keep a node in the store")?;
             }
             published.insert(topic.url);
         }
@@ -434,7 +479,7 @@ mod tests {
         ] {
             let hub = HubFile { private_callbacks: said, ..HubFile::default() };
             let checked =
-                check(Some(hub), None, listen.parse().unwrap(), base_url, &mut Vec::new());
+                check(Some(hub), None, None, listen.parse().unwrap(), base_url, &mut Vec::new());
             let found = (checked.options.private_callbacks, checked.options.private_topics);
             assert_eq!(found, (expected, expected), "{listen} {base_url:?} {said:?}");
         }

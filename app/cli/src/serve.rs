@@ -114,6 +114,7 @@ impl Running {
             dumps: &dumps,
             notifications: config.push.notifications(urls.base()),
             callbacks: config.push.serves && config.push.notify.is_some(),
+            xmpp_service: config.push.xmpp.as_ref().map(|xmpp| xmpp.service.as_str()),
             api_writes: config.api.write,
             confirm_deletions: config.confirm_deletions,
         };

@@ -176,6 +176,15 @@ fn show_server(args: &ShowArgs, table: &Table) {
         .map(|key| setting(inner("notify"), key, None, crate::push::notify_default_of(key)))
         .collect::<Vec<_>>();
     show_table(args, "[notify]", None, &notify);
+    if table.contains_key("xmpp") {
+        let jid = text_of(inner("xmpp"), "jid");
+        let default = |key: &str| crate::xmpp::default_of(key, jid.as_deref());
+        let xmpp = crate::xmpp::XMPP_KEYS
+            .iter()
+            .map(|key| setting(inner("xmpp"), key, None, default(key)))
+            .collect::<Vec<_>>();
+        show_table(args, "[xmpp]", None, &xmpp);
+    }
     for set in sets.iter().filter_map(Value::as_table) {
         let settings: Vec<_> = crate::config::SET_KEYS
             .iter()

@@ -3,9 +3,12 @@
 
 mod discover;
 mod lines;
+#[cfg(feature = "xmpp")]
+mod node;
 
 use crate::access::AccessArgs;
 use crate::config::UsageError;
+use crate::xmpp::XmppArgs;
 use abreast_destination::TopicKind;
 use abreast_net::{Client, Options, Request, Response, Shared};
 use abreast_websub::{EventError, EventReader, MAX_EVENT_LENGTH};
@@ -31,10 +34,12 @@ Examples:
   abreast subscribe https://library.example.org/ --set papers
   abreast subscribe https://papers.example.org/papers/notify/change --from 1200 >> notifications.jsonl
   abreast subscribe https://papers.example.org/ --limit 1 --max-time 10m && make rebuild
+  abreast subscribe 'xmpp:pubsub.example.org?;node=papers' --xmpp-jid me@example.org --xmpp-password-file password
 
 Each line is one notification: topic, offset, received, media_type, and the content: for ResourceSync from, until and
 changes, otherwise text, or base64. An interrupted stream is resumed; no notification is printed twice. To continue
-an earlier run, give the last `offset` as --from. The command reads the topic's event stream (docs/push.md), so
+an earlier run, give the last `offset` as --from. Of a node of an XMPP service the newest items are printed that come
+after --from, then new ones; the offset is the item's name. The command reads the topic's event stream (docs/push.md), so
 no port has to be reachable from outside.
 
 Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 5 try again later, 6 no secure connection,
@@ -44,8 +49,8 @@ Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 5 try ag
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct SubscribeArgs {
-    /// A topic, or any address of a Source
-    #[arg(value_parser = crate::address::http_url)]
+    /// A topic, any address of a Source, or a node of an XMPP service (xmpp:SERVICE?;node=NAME)
+    #[arg(value_parser = topic_or_node)]
     url: String,
     /// Select a set, by name or Capability List URL, if the Source has several
     #[arg(long, value_name = "NAME|URL")]
@@ -64,6 +69,16 @@ pub(crate) struct SubscribeArgs {
     max_time: Option<Duration>,
     #[command(flatten)]
     access: AccessArgs,
+    #[command(flatten)]
+    xmpp: XmppArgs,
+}
+
+fn is_node(url: &str) -> bool {
+    url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("xmpp:"))
+}
+
+fn topic_or_node(text: &str) -> Result<String, String> {
+    if is_node(text) { Ok(text.to_owned()) } else { crate::address::http_url(text) }
 }
 
 /// Prints the notifications of a topic.
@@ -76,6 +91,12 @@ pub(crate) fn run(args: &SubscribeArgs) -> ExitCode {
 }
 
 fn follow(args: &SubscribeArgs) -> Result<u8> {
+    if is_node(&args.url) {
+        #[cfg(feature = "xmpp")]
+        return run_until_stopped(args, node::Follower::new(args)?.all());
+        #[cfg(not(feature = "xmpp"))]
+        return Err(crate::xmpp::without());
+    }
     if let Err(error) = abreast_websub::check_topic(&args.url) {
         bail!(UsageError(format!("`{}` cannot be followed: {error}", args.url)));
     }
@@ -87,6 +108,22 @@ fn follow(args: &SubscribeArgs) -> Result<u8> {
         ..Options::default()
     };
     let url = args.access.apply(&args.url, &mut options)?;
+    let client = Client::new(Shared::new(options));
+    let kind = if args.framework { TopicKind::Documents } else { TopicKind::Changes };
+    let mut reading = StreamPosition {
+        left: args.limit.unwrap_or(u64::MAX),
+        last: args.from.map(|from| from.to_string()),
+        ..StreamPosition::default()
+    };
+    let wanted = discover::TopicFilter { kind, set: args.set.as_deref() };
+    run_until_stopped(args, reading.all(&client, &url, &wanted))
+}
+
+/// Reads until the end, the time limit or a signal.
+fn run_until_stopped(
+    args: &SubscribeArgs,
+    reading: impl Future<Output = Result<u8>>,
+) -> Result<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (mut terminate, mut interrupt) =
@@ -97,16 +134,8 @@ fn follow(args: &SubscribeArgs) -> Result<u8> {
                 None => std::future::pending().await,
             }
         };
-        let client = Client::new(Shared::new(options));
-        let kind = if args.framework { TopicKind::Documents } else { TopicKind::Changes };
-        let mut reading = StreamPosition {
-            left: args.limit.unwrap_or(u64::MAX),
-            last: args.from.map(|from| from.to_string()),
-            ..StreamPosition::default()
-        };
-        let wanted = discover::TopicFilter { kind, set: args.set.as_deref() };
         tokio::select! {
-            ended = reading.all(&client, &url, &wanted) => ended,
+            ended = reading => ended,
             () = time_is_over => Ok(8),
             _ = terminate.recv() => Ok(130),
             _ = interrupt.recv() => Ok(130),

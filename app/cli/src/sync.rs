@@ -148,7 +148,7 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>) -> Result<SyncOptions> {
     options.max_bytes = args.max_bytes;
     options.max_time = args.max_time;
     args.offer.apply(&mut options);
-    args.notifications.apply(&mut options);
+    args.notifications.apply(&mut options)?;
     Ok(options)
 }
 

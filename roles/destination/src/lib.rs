@@ -48,6 +48,8 @@ pub use events::{
 };
 pub use filter::Filter;
 pub use follow::follow;
+#[cfg(feature = "xmpp")]
+pub use options::XmppOptions;
 pub use options::{AuditOptions, CallbackOptions, Dumps, MaxDelete, Push, SyncOptions};
 pub use path_map::{
     BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory,

@@ -131,6 +131,16 @@ pub struct CallbackOptions {
     pub listen: String,
 }
 
+/// How change sets are received over XMPP [rs-0.1 §5.2.1].
+#[cfg(feature = "xmpp")]
+#[derive(Clone, Debug)]
+pub struct XmppOptions {
+    /// The account that subscribes.
+    pub account: abreast_xmpp::Account,
+    /// The node; default: the one that the Source offers.
+    pub node: Option<abreast_xmpp::Node>,
+}
+
 /// Options of a synchronisation.
 #[derive(Clone, Debug)]
 pub struct SyncOptions {
@@ -189,6 +199,9 @@ pub struct SyncOptions {
     pub push: Push,
     /// Where hubs deliver to. Default none: nobody is listened for.
     pub callback: Option<CallbackOptions>,
+    /// With [`Push::Auto`], an account of XMPP to be notified by before all other ways. Default none.
+    #[cfg(feature = "xmpp")]
+    pub xmpp: Option<XmppOptions>,
     /// Write beside each file where it comes from originally, for a Source that publishes the
     /// folder. Default false.
     pub republish: bool,
@@ -240,6 +253,8 @@ impl SyncOptions {
             interval: Duration::from_secs(30),
             push: Push::Auto,
             callback: None,
+            #[cfg(feature = "xmpp")]
+            xmpp: None,
             republish: false,
             sink: SinkOptions::Folder,
             authorization: None,

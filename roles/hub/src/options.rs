@@ -63,6 +63,9 @@ pub struct HubOptions {
     pub save_every: Duration,
     /// A PEM file with certificates that are trusted besides the built-in ones. Default none.
     pub extra_roots: Option<PathBuf>,
+    /// The account that publishes to nodes of XMPP services. Default none.
+    #[cfg(feature = "xmpp")]
+    pub xmpp: Option<abreast_xmpp::Account>,
 }
 
 /// Where subscribers are sent instead.
@@ -201,6 +204,8 @@ impl HubOptions {
             retention_sweep: Duration::from_secs(600),
             save_every: Duration::from_millis(250),
             extra_roots: None,
+            #[cfg(feature = "xmpp")]
+            xmpp: None,
         }
     }
 

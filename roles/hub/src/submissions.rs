@@ -1,22 +1,24 @@
-//! Other hubs that notifications are submitted to: which they are, until when, and whether they
-//! accept them.
+//! Other hubs, and nodes of XMPP services, that notifications are submitted to: which they are, until
+//! when, and whether they accept them.
 
 use crate::hub::Hub;
 use abreast_core::LogError;
 use abreast_store::hub::{Ending, HubStore, NewTarget, Target, TargetId, TargetKind};
 use abreast_webtypes::Timestamp;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Targets read from the store at once.
 const PAGE: usize = 1_000;
 
-/// How another hub is notified of a topic.
+/// How another hub, or a node, is notified of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmissionKind {
     /// It gets each notification itself, as ResourceSync wants it [rs-change-notification §4.2].
     Fat,
     /// It is notified that the topic changed, and fetches it.
     Form,
+    /// It is a node of an XMPP service, to which each notification is published [rs-0.1 §5.2.1].
+    Node,
 }
 
 impl SubmissionKind {
@@ -24,11 +26,12 @@ impl SubmissionKind {
         match self {
             Self::Fat => TargetKind::FatSubmission,
             Self::Form => TargetKind::FormSubmission,
+            Self::Node => TargetKind::Node,
         }
     }
 }
 
-/// A hub that does not accept the notifications of a topic.
+/// A hub, or a node, that does not accept the notifications of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FailingHub {
@@ -36,7 +39,7 @@ pub struct FailingHub {
     pub target: TargetId,
     /// The topic's URL.
     pub topic: String,
-    /// The hub's URL.
+    /// The hub's or the node's URL.
     pub hub: String,
     /// Attempts in a row that failed.
     pub attempts: u32,
@@ -47,6 +50,11 @@ pub struct FailingHub {
 }
 
 impl FailingHub {
+    /// Whether it is a node of an XMPP service.
+    pub fn is_node(&self) -> bool {
+        self.hub.starts_with("xmpp:")
+    }
+
     /// Whether it refuses, rather than being out of order: repeating alone does not help.
     pub fn refuses(&self) -> bool {
         is_refusal(self.status)
@@ -57,14 +65,15 @@ impl std::fmt::Display for FailingHub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { target, topic, hub, attempts, since, status } = self;
         let does = if self.refuses() { "refuses" } else { "does not accept" };
-        write!(f, "hub {hub} {does} the notifications of {topic}: {attempts} failed attempts")?;
+        let what = if self.is_node() { "node" } else { "hub" };
+        write!(f, "{what} {hub} {does} the notifications of {topic}: {attempts} failed attempts")?;
         if let Some(since) = since {
             write!(f, " since {since}")?;
         }
         if let Some(status) = status {
             write!(f, ", the last answer was {status}")?;
         }
-        write!(f, "; {} (abreast hub attempts {})", help(self.refuses()), target.0)
+        write!(f, "; {} (abreast hub attempts {})", help(self.is_node(), *status), target.0)
     }
 }
 
@@ -75,41 +84,51 @@ pub(crate) fn is_refusal(status: Option<u16>) -> bool {
     })
 }
 
-/// Help for a hub that does not accept notifications.
-pub(crate) const fn help(refuses: bool) -> &'static str {
-    if refuses {
+/// Help for a hub or a node that does not accept notifications.
+pub(crate) fn help(is_node: bool, status: Option<u16>) -> &'static str {
+    if is_node {
+        match status {
+            Some(401) => "check `xmpp.jid` and its password",
+            Some(403 | 409) => {
+                "ask the operator of the service to let the account of `xmpp.jid` publish there, or name another node with `xmpp_node`"
+            }
+            Some(404) => {
+                "check `xmpp.service`; if it is right, ask its operator to create the node, or to let `xmpp.jid` do so"
+            }
+            Some(413) => "lower `xmpp.max_stanza` below the limit of the XMPP server",
+            _ => {
+                "check that the XMPP server runs, can be reached from here, and has a valid certificate"
+            }
+        }
+    } else if is_refusal(status) {
         "ask its operator to accept the topic, set `hub.submit` to what it supports, or remove it from `hub.hubs`"
     } else {
         "check that it runs and can be reached from here"
     }
 }
 
-/// Ends the submissions to all hubs but these, which are notified in that way from now on: where
-/// the way is another, the new one begins where the old one ended. For a store that no hub runs on
-/// yet.
+/// Ends the submissions to all hubs and nodes but these, which are notified in that way from now on:
+/// where the way is another, the new one begins where the old one ended. For a store that no hub
+/// runs on yet.
 ///
 /// # Errors
 /// When the store fails.
 pub fn keep_submissions(
     store: &HubStore,
-    hubs: &[String],
-    kind: SubmissionKind,
+    wanted: &[(String, SubmissionKind)],
 ) -> Result<(), LogError> {
     each_submission(store, |target| {
-        let is_kept = hubs.contains(&target.address);
-        if is_kept && target.kind == kind.target() {
-            return Ok(());
-        }
-        if is_kept {
+        let kept = wanted.iter().find(|(address, _)| *address == target.address);
+        if let Some((_, kind)) = kept {
+            if target.kind == kind.target() {
+                return Ok(());
+            }
             store.put_target(NewTarget {
                 cursor: Some(target.cursor),
                 ..new(&target, kind.target())
             })?;
         }
-        tracing::info!(
-            hub = target.address,
-            "a hub that is no longer configured is no longer notified"
-        );
+        tracing::info!(hub = target.address, "what is no longer configured is no longer notified");
         store.end_target(target.id, Ending::NotConfigured).map(drop)
     })
 }
@@ -141,26 +160,26 @@ fn each_submission(
 }
 
 impl Hub {
-    /// Submits everything that is published in a topic from now on to another hub, over restarts
-    /// too. Blocks.
+    /// Submits everything that is published in a topic from now on to another hub or a node, over
+    /// restarts too. Blocks.
     ///
     /// # Errors
     /// When the store fails.
     pub fn submit_to(
         &self,
         topic_url: &str,
-        hub_url: &str,
+        address: &str,
         kind: SubmissionKind,
     ) -> Result<TargetId, LogError> {
         let engine = &self.inner().engine;
         let topic = engine.open_topic(topic_url, false)?;
         let kind = kind.target();
-        let target = match self.store().find_target(topic, hub_url, kind)? {
+        let target = match self.store().find_target(topic, address, kind)? {
             Some(target) => target,
             None => self.store().put_target(NewTarget {
                 topic,
                 kind,
-                address: hub_url.to_owned(),
+                address: address.to_owned(),
                 secret: None,
                 lease_until: None,
                 cursor: None,
@@ -196,7 +215,24 @@ impl Hub {
         })
     }
 
-    /// Other hubs that do not accept notifications at this moment. From memory.
+    /// Ends publishing to nodes, except of these topics to these nodes: another set may have a node
+    /// now. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn keep_nodes(&self, nodes: &HashMap<String, String>) -> Result<(), LogError> {
+        each_submission(self.store(), |target| {
+            let url = self.store().topic(target.topic)?.map(|topic| topic.url).unwrap_or_default();
+            if target.kind != TargetKind::Node || nodes.get(&url) == Some(&target.address) {
+                return Ok(());
+            }
+            self.store().end_target(target.id, Ending::NotConfigured)?;
+            self.inner().engine.forget(target.id);
+            Ok(())
+        })
+    }
+
+    /// Other hubs, and nodes, that do not accept notifications at this moment. From memory.
     pub fn failing_hubs(&self) -> Vec<FailingHub> {
         self.inner().engine.failing_hubs()
     }

@@ -18,6 +18,8 @@ pub enum TargetKind {
     FatSubmission,
     /// Another hub, which takes the topic's URL and fetches it.
     FormSubmission,
+    /// A node of an XMPP service, to which each notification is published.
+    Node,
 }
 
 /// A key shared with a subscriber. Not shown by `Debug`.
@@ -43,7 +45,7 @@ pub struct NewTarget {
     pub topic: TopicId,
     /// Its kind.
     pub kind: TargetKind,
-    /// The callback's or the hub's URL; at most 8 KiB.
+    /// The callback's, the hub's or the node's URL; at most 8 KiB.
     pub address: String,
     /// The key that notifications are signed with, if any; at most 199 bytes.
     pub secret: Option<Secret>,

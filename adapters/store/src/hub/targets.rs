@@ -29,11 +29,12 @@ impl TargetKind {
             Self::Subscription => 1,
             Self::FatSubmission => 2,
             Self::FormSubmission => 3,
+            Self::Node => 4,
         }
     }
 
     fn from_number(number: i64) -> Option<Self> {
-        [Self::Subscription, Self::FatSubmission, Self::FormSubmission]
+        [Self::Subscription, Self::FatSubmission, Self::FormSubmission, Self::Node]
             .into_iter()
             .find(|kind| kind.number() == number)
     }

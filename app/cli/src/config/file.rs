@@ -24,6 +24,8 @@ pub(crate) struct File {
     pub(crate) hub: Option<crate::push::HubFile>,
     /// Notifications.
     pub(crate) notify: Option<crate::push::NotifyFile>,
+    /// The account that publishes change sets over XMPP.
+    pub(crate) xmpp: Option<crate::xmpp::XmppFile>,
     /// The mirrors that `abreast sync` keeps; `jobs.rs` reads them.
     #[serde(default)]
     pub(crate) mirror: Vec<toml::Table>,
@@ -129,6 +131,9 @@ pub(crate) struct SetFile {
     /// Default: the common ones.
     #[serde(default)]
     pub(crate) label_predicates: Vec<String>,
+    /// The node that its change sets are published to, where `[xmpp]` names an account. Default: the
+    /// set's name.
+    pub(crate) xmpp_node: Option<String>,
     /// Dumps: packages of all resources, and of changes. Default none.
     pub(crate) dumps: Option<crate::dumps::DumpsFile>,
     /// Earlier versions to keep: a number, or bounds on count, age and size. Default none.
@@ -291,8 +296,11 @@ mod tests {
             assert!(uncommented.contains(key), "{key}");
         }
         let tables: toml::Table = toml::from_str(&uncommented).unwrap();
-        for (name, known) in [("hub", crate::push::HUB_KEYS), ("notify", crate::push::NOTIFY_KEYS)]
-        {
+        for (name, known) in [
+            ("hub", crate::push::HUB_KEYS),
+            ("notify", crate::push::NOTIFY_KEYS),
+            ("xmpp", crate::xmpp::XMPP_KEYS),
+        ] {
             let table = tables[name].as_table().unwrap();
             assert!(known.iter().all(|key| table.contains_key(*key)), "{name}");
         }

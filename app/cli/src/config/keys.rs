@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Every key, for the nearest one to a misspelt one.
 pub(crate) const FILE_KEYS: &[&str] =
-    &["listen", "base_url", "data", "api", "hub", "notify", "mirror", "set"];
+    &["listen", "base_url", "data", "api", "hub", "notify", "xmpp", "mirror", "set"];
 pub(crate) const SET_KEYS: &[&str] = &[
     "name",
     "title",
@@ -42,6 +42,7 @@ pub(crate) const SET_KEYS: &[&str] = &[
     "initial_changes",
     "object_type",
     "label_predicates",
+    "xmpp_node",
     "dumps",
     "versions",
 ];
@@ -57,6 +58,7 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
             let folder = Path::new(folder);
             slug_of(&std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())).into()
         }),
+        "xmpp_node" => set.get("name").cloned().or_else(|| set_default_of(set, "name")),
         "title" => set.get("name").cloned().or_else(|| set_default_of(set, "name")),
         "origin" => {
             let old = set.get("records").and_then(toml::Value::as_bool) == Some(true);

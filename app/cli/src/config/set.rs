@@ -39,6 +39,8 @@ pub(crate) struct SetConfig {
     pub(crate) beginning: Beginning,
     pub(crate) feeds: FeedOptions,
     pub(crate) resourcesync_0_1: resourcesync_0_1::Options,
+    /// The node that its change sets are published to, if an account publishes them.
+    pub(crate) xmpp_node: String,
     pub(crate) dumps: Option<abreast_source::dump::DumpOptions>,
     pub(crate) versions: Option<abreast_core::VersionPolicy>,
 }
@@ -226,6 +228,7 @@ pub(super) fn check_set(
             filter,
         })
     };
+    let xmpp_node = set.xmpp_node.unwrap_or_else(|| slug.clone());
     let in_log = rdf || set.initial_changes == Some(true);
     let beginning = if in_log { Beginning::Log } else { Beginning::Base };
     SetConfig {
@@ -239,6 +242,7 @@ pub(super) fn check_set(
         beginning,
         feeds,
         resourcesync_0_1,
+        xmpp_node,
         dumps,
         versions,
     }

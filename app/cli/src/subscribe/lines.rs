@@ -34,6 +34,20 @@ pub(super) fn line(topic: &str, event: &Event) -> Value {
     Value::Object(line)
 }
 
+/// An item of a node, whose name is its offset.
+#[cfg(feature = "xmpp")]
+pub(super) fn item(node: &str, id: &str, payload: Option<&str>) -> Value {
+    line(
+        node,
+        &Event {
+            id: id.to_owned(),
+            media_type: "application/xml".to_owned(),
+            data: payload.unwrap_or_default().as_bytes().to_vec(),
+            ..Event::default()
+        },
+    )
+}
+
 /// In the words of `abreast log`.
 fn change(notified: &NotifiedChange) -> Value {
     let mut change = Map::new();

@@ -41,3 +41,5 @@ mod triples;
 mod validate;
 mod versions;
 mod world;
+#[cfg(feature = "xmpp")]
+mod xmpp;

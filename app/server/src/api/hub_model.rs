@@ -261,6 +261,7 @@ const fn kind_of(kind: TargetKind) -> &'static str {
         TargetKind::Subscription => "subscription",
         TargetKind::FatSubmission => "content",
         TargetKind::FormSubmission => "form",
+        TargetKind::Node => "node",
     }
 }
 

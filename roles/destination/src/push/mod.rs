@@ -6,6 +6,7 @@
 //! | `subscribe.rs` | subscriptions: made, renewed and ended |
 //! | `callback.rs` | answers to hubs, and which deliveries are accepted |
 //! | `events.rs` | event streams, for those who cannot be called |
+//! | `xmpp.rs` | nodes of XMPP services, with the feature `xmpp` |
 //! | `inbox.rs` | notifications that wait for a run |
 //!
 //! What a notification contains, and whether it continues from the cursor, is for the reader
@@ -20,6 +21,8 @@ mod events;
 mod find;
 mod inbox;
 mod subscribe;
+#[cfg(feature = "xmpp")]
+mod xmpp;
 
 use crate::admit::same_origin;
 use crate::error::{Error, ExitCode};
@@ -70,6 +73,8 @@ struct Subscriber {
     allow_hosts: Vec<String>,
     allow_downgrade: bool,
     proxies: Proxies,
+    #[cfg(feature = "xmpp")]
+    xmpp: Option<crate::options::XmppOptions>,
     stop: watch::Receiver<bool>,
 }
 
@@ -137,6 +142,9 @@ impl Pushing {
         inbox: &Arc<Inbox>,
         listener: Option<Listener>,
     ) -> Result<Option<Self>, Error> {
+        // A node that the user names needs nothing of the Source.
+        #[cfg(feature = "xmpp")]
+        let announcement = announcement.or_else(|| xmpp::announcement(options));
         let Some(announcement) = announcement.filter(|_| options.push != Push::Off) else {
             return Ok(None);
         };
@@ -166,6 +174,8 @@ impl Pushing {
             allow_hosts: options.allow_hosts.clone(),
             allow_downgrade: options.allow_downgrade,
             proxies: net.proxies.clone(),
+            #[cfg(feature = "xmpp")]
+            xmpp: options.xmpp.clone(),
             stop: stopped,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
@@ -245,6 +255,13 @@ impl Subscriber {
     /// One way to be notified, until it ends.
     async fn once(&mut self, turn: usize, last_id: &mut String) -> Ended {
         let mut stop = self.stop.clone();
+        #[cfg(feature = "xmpp")]
+        if let Some((account, node)) = self.node() {
+            return tokio::select! {
+                ended = self.follow_node(account, &node, last_id) => ended,
+                () = stopped(&mut stop) => Ended::Stopped,
+            };
+        }
         let found = tokio::select! {
             found = self.find() => found,
             () = stopped(&mut stop) => return Ended::Stopped,

@@ -5,6 +5,8 @@
 //! take whatever the lanes give them; nothing is done for targets that have all there is.
 
 pub(crate) mod lanes;
+#[cfg(feature = "xmpp")]
+mod nodes;
 mod outcome;
 pub(crate) mod payloads;
 mod run;
@@ -42,6 +44,8 @@ pub(crate) struct Engine {
     pub(crate) cache: Arc<PayloadCache>,
     pub(crate) counters: Arc<Counters>,
     sender: Sender,
+    #[cfg(feature = "xmpp")]
+    nodes: Option<nodes::Nodes>,
     state: Mutex<State>,
     /// Topics with something new.
     changed_topics: Mutex<Vec<TopicId>>,
@@ -114,6 +118,8 @@ impl Engine {
             forgotten: VecDeque::new(),
         };
         let engine = Self {
+            #[cfg(feature = "xmpp")]
+            nodes: options.xmpp.clone().map(nodes::Nodes::new),
             options,
             store,
             clock,

@@ -64,6 +64,12 @@ impl Outcome {
         Self::Failed { status: Some(status.as_u16()), error, pause, contact: ExchangeEnd::Answered }
     }
 
+    /// A node that cannot be published to from here.
+    pub(crate) fn no_xmpp(why: &str) -> Self {
+        let error = format!("cannot publish to a node: {why}");
+        Self::Failed { status: None, error, pause: None, contact: ExchangeEnd::Answered }
+    }
+
     /// Ended by the hub, since others waited for its place.
     pub(crate) fn cut_off(after: Duration) -> Self {
         let error = format!(

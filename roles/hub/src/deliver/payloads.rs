@@ -19,7 +19,8 @@ pub(crate) static OFFSET_HEADER: HeaderName = HeaderName::from_static("abreast-o
 
 /// Makes the bytes of notifications that name changes.
 pub trait Payloads: Send + Sync + 'static {
-    /// The notification of the topic's changes at positions `after < p <= last`.
+    /// The notification of the topic's changes at positions `after < p <= last`; where `after` is
+    /// `last`, one without changes, which still states where they are.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -72,6 +73,9 @@ pub(crate) struct Ready {
     pub(crate) headers: HeaderLines,
     pub(crate) media_type: String,
     pub(crate) links: String,
+    /// Where it is made from changes, which: after this position, and to that.
+    #[cfg(feature = "xmpp")]
+    pub(crate) changes: Option<(Position, Position)>,
     _room: Option<OwnedSemaphorePermit>,
 }
 
@@ -234,8 +238,30 @@ impl PayloadCache {
         let gap = made.map_err(stopped)??;
         Ok(gap.map(|Gap { media_type, links, body }| {
             let headers = headers(&media_type, &self.hub_url, topic_url, &links, last);
-            Ready { body, headers: HeaderLines::from(&headers), media_type, links, _room: None }
+            Ready {
+                body,
+                headers: HeaderLines::from(&headers),
+                media_type,
+                links,
+                #[cfg(feature = "xmpp")]
+                changes: None,
+                _room: None,
+            }
         }))
+    }
+
+    /// The bytes of a notification of a part of the changes, which nobody else gets.
+    #[cfg(feature = "xmpp")]
+    pub(crate) async fn render(
+        self: &Arc<Self>,
+        topic_url: &Arc<str>,
+        after: Position,
+        last: Position,
+    ) -> Result<Bytes, LogError> {
+        let (this, url) = (Arc::clone(self), Arc::clone(topic_url));
+        let made = tokio::task::spawn_blocking(move || this.payloads.render(&url, after, last));
+        made.await
+            .unwrap_or_else(|_| Err(LogError::new(abreast_core::ErrorKind::Io, "the hub stops")))
     }
 
     fn ready(
@@ -254,6 +280,11 @@ impl PayloadCache {
             headers,
             media_type: content.media_type.clone(),
             links: content.links.clone(),
+            #[cfg(feature = "xmpp")]
+            changes: match content.payload {
+                Payload::Changes { after, last } => Some((after, last)),
+                Payload::Bytes(_) => None,
+            },
             _room: room,
         }
     }

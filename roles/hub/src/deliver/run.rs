@@ -24,9 +24,14 @@ const SIGNED_HERE: usize = 64 << 10;
 /// The pause after something failed on our side.
 const OUR_PAUSE: Duration = Duration::from_secs(1);
 
+/// The longest pause before the next attempt to publish to a node.
+const NODE_PAUSE_MAX: Duration = Duration::from_secs(60);
+
 /// One attempt.
 struct Job {
     exchange: Exchange<(TargetIndex, u32)>,
+    #[cfg(feature = "xmpp")]
+    target: abreast_store::hub::TargetId,
     topic: TopicId,
     topic_url: Arc<str>,
     head: Offset,
@@ -127,6 +132,8 @@ impl Engine {
             entry.doing = TargetActivity::Flying;
             return Some(Job {
                 exchange,
+                #[cfg(feature = "xmpp")]
+                target: entry.id,
                 topic: entry.topic,
                 topic_url,
                 head,
@@ -144,6 +151,9 @@ impl Engine {
     }
 
     async fn attempt(&self, job: &Job) -> AttemptResult {
+        if job.kind == TargetKind::Node {
+            return self.attempt_node(job).await;
+        }
         let recipient = match &job.recipient {
             Ok(recipient) => recipient,
             Err(error) => {
@@ -173,7 +183,7 @@ impl Engine {
         };
         let want = BodyWanted::Nothing(ANSWER_BYTES);
         let sent = match job.kind {
-            TargetKind::Subscription => {
+            TargetKind::Subscription | TargetKind::Node => {
                 let outcome = self.deliver(job, recipient, &ready).await;
                 return self.tried(job, outcome).await;
             }
@@ -215,7 +225,7 @@ impl Engine {
     async fn report_gap(&self, job: &Job, recipient: &Recipient, last: Offset) -> AttemptResult {
         let gap = match job.kind {
             TargetKind::Subscription => self.cache.gap(&job.topic_url, last).await,
-            TargetKind::FatSubmission | TargetKind::FormSubmission => Ok(None),
+            TargetKind::FatSubmission | TargetKind::FormSubmission | TargetKind::Node => Ok(None),
         };
         let ready = match gap {
             Ok(Some(ready)) => Arc::new(ready),
@@ -235,6 +245,49 @@ impl Engine {
         };
         let sent = self.sender.post(recipient, message, BodyWanted::Nothing(ANSWER_BYTES)).await;
         Outcome::of(sent, self.options.retries.retry_after)
+    }
+
+    /// An attempt at a node. What is no longer kept is not reported there: subscribers see by the
+    /// next item that something is missing.
+    async fn attempt_node(&self, job: &Job) -> AttemptResult {
+        let found = self
+            .cache
+            .find(job.topic, &job.topic_url, job.offset, job.exchange.pace.is_slow())
+            .await;
+        match found {
+            Ok(PayloadLookup::Ready(ready)) => {
+                let outcome = self.publish(job, &ready).await;
+                self.tried(job, outcome).await
+            }
+            Ok(PayloadLookup::Trimmed(next)) => AttemptResult::Trimmed(next),
+            Err(error) => AttemptResult::Ours(error),
+        }
+    }
+
+    /// Publishes a notification to a node of an XMPP service.
+    #[cfg(feature = "xmpp")]
+    async fn publish(&self, job: &Job, ready: &Ready) -> Outcome {
+        let address = job.hub.as_deref().unwrap_or_default();
+        match &self.nodes {
+            Some(nodes) => {
+                let item = super::nodes::NodeItem {
+                    target: job.target,
+                    address,
+                    topic_url: &job.topic_url,
+                    offset: job.offset,
+                    ready,
+                };
+                nodes.publish(&item, &self.cache).await
+            }
+            None => Outcome::no_xmpp("no account is configured in `[xmpp]`"),
+        }
+    }
+
+    /// A store may have targets of a program that could.
+    #[cfg(not(feature = "xmpp"))]
+    #[expect(clippy::unused_async, reason = "as with the feature `xmpp`")]
+    async fn publish(&self, _: &Job, _: &Ready) -> Outcome {
+        Outcome::no_xmpp("this program was built without the feature `xmpp`")
     }
 
     /// Finds out whether it is time to give up, and what: all that was accepted before that time
@@ -419,20 +472,24 @@ impl Engine {
         trouble.attempts = trouble.attempts.saturating_add(1);
         trouble.failures = trouble.failures.saturating_add(1);
         trouble.first_failed.get_or_insert(job.time);
-        let pause = pause.unwrap_or_else(|| backoff(&self.options.retries, trouble.failures));
+        let mut pause = pause.unwrap_or_else(|| backoff(&self.options.retries, trouble.failures));
+        if job.kind == TargetKind::Node {
+            // All of them wait for one connection.
+            pause = pause.min(NODE_PAUSE_MAX);
+        }
         trouble.next_at = Some(later(time, pause));
         trouble.status = status;
         // Powers of two: at first soon, then once in a while, as long as it lasts.
         if job.kind != TargetKind::Subscription && trouble.failures.is_power_of_two() {
-            let (failures, help) =
-                (trouble.failures, submissions::help(submissions::is_refusal(status)));
+            let failures = trouble.failures;
+            let help = submissions::help(job.kind == TargetKind::Node, status);
             tracing::warn!(
                 hub = &*entry.address,
                 topic = &*job.topic_url,
                 error,
                 failures,
                 help,
-                "another hub does not accept a notification"
+                "another hub, or a node, does not accept a notification"
             );
         }
         let attempts = trouble.attempts;

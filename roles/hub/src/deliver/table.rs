@@ -327,9 +327,10 @@ pub(crate) fn host_of(url: &str) -> String {
     host_in(&origin_of(url)).to_owned()
 }
 
-/// The host of what [`origin_of`] returns.
+/// The host of what [`origin_of`] returns, or the service of a node.
 pub(crate) fn host_in(origin: &str) -> &str {
     let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
+    let authority = authority.strip_prefix("xmpp:").unwrap_or(authority);
     let end = if authority.starts_with('[') {
         authority.find(']').map(|at| at + 1)
     } else {

@@ -5,6 +5,8 @@ mod bed;
 mod callbacks;
 mod delivery;
 mod fairness;
+#[cfg(feature = "xmpp")]
+mod nodes;
 mod publishing;
 mod restart;
 mod retries;

@@ -25,9 +25,8 @@ fn a_hub_that_is_no_longer_configured_gets_nothing() {
     bed.say("one");
     gone.wait_deliveries(1);
     kept.wait_deliveries(1);
-    let hubs = [kept.url("/hub")];
-    let bed =
-        bed.restart_with(|store| keep_submissions(store, &hubs, SubmissionKind::Fat).unwrap());
+    let hubs = [(kept.url("/hub"), SubmissionKind::Fat)];
+    let bed = bed.restart_with(|store| keep_submissions(store, &hubs).unwrap());
     assert_eq!(submissions(&bed), [(TargetKind::FatSubmission, kept.url("/hub"))]);
     bed.say("two");
     kept.wait_deliveries(2);
@@ -52,7 +51,7 @@ fn another_way_to_submit_replaces_the_one_before() {
     // What was not accepted yet is submitted in the new way.
     let bed = bed.restart_with(|store| {
         accepts.store(true, SeqCst);
-        keep_submissions(store, &hubs, SubmissionKind::Form).unwrap();
+        keep_submissions(store, &[(hubs[0].clone(), SubmissionKind::Form)]).unwrap();
     });
     bed.hub.submit_to(TOPIC, &hubs[0], SubmissionKind::Form).unwrap();
     assert_eq!(submissions(&bed), [(TargetKind::FormSubmission, hubs[0].clone())]);

@@ -1,0 +1,185 @@
+//! From an address to a stream that is logged in: TCP, TLS, SASL, the resource [rfc6120 §13].
+
+use crate::account::Account;
+use crate::error::{Error, ErrorKind};
+use crate::stanza::{Elements, Stanza};
+use crate::tls;
+use crate::wire::{Connection, Shared, Wire};
+use futures_util::{SinkExt as _, StreamExt as _};
+use sasl::common::{ChannelBinding, Credentials};
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use tokio::net::TcpStream;
+use tokio_xmpp::error::AuthError;
+use tokio_xmpp::minidom::Element;
+use tokio_xmpp::parsers::ns;
+use tokio_xmpp::parsers::starttls::{Nonza, Request};
+use tokio_xmpp::xmlstream::{
+    FallibleStreamElement, PendingFeaturesRecv, StreamHeader, Timeouts, XmppStream,
+    XmppStreamElement, initiate_stream,
+};
+
+/// A stream that is logged in.
+pub(crate) struct Stream {
+    pub(crate) elements: Elements,
+    pub(crate) wire: Shared,
+    /// Our own address, with the resource.
+    pub(crate) jid: String,
+}
+
+/// Connects and logs in, within the time limit of the account.
+pub(crate) async fn connect(account: &Account) -> Result<Stream, Error> {
+    let limit = account.connect_timeout;
+    tokio::time::timeout(limit, connect_now(account)).await.unwrap_or_else(|_| {
+        let message = format!(
+            "the XMPP server {} did not answer within {} s",
+            account.server(),
+            limit.as_secs_f32()
+        );
+        Err(Error::new(ErrorKind::Timeout, message))
+    })
+}
+
+async fn connect_now(account: &Account) -> Result<Stream, Error> {
+    let server = account.server();
+    let (stream, address) = dial(&server).await?;
+    let wire = Wire::new(Connection::Plain(stream), account.max_received);
+    let pending = open(wire, account).await?;
+    let (features, stream) =
+        pending.recv_features().await.map_err(|error| broken(account, &error))?;
+    let (features, stream) = if features.can_starttls() {
+        let stream = start_tls(stream, account).await?;
+        let wire = Wire::new(Connection::Secure(Box::new(stream)), account.max_received);
+        let pending = open(wire, account).await?;
+        pending.recv_features().await.map_err(|error| broken(account, &error))?
+    } else if address.ip().is_loopback() {
+        (features, stream)
+    } else {
+        let message = format!("the XMPP server {server} offers no TLS");
+        return Err(Error::new(ErrorKind::Tls, message).with_help(
+            "switch TLS on at the server; without it only servers on this machine are used",
+        ));
+    };
+    let credentials = Credentials::default()
+        .with_username(account.jid.node().map_or("", |node| node.as_str()))
+        .with_password(account.password.as_str())
+        .with_channel_binding(ChannelBinding::None);
+    let stream = tokio_xmpp::client_login(stream, features.sasl_mechanisms, credentials)
+        .await
+        .map_err(|error| not_logged_in(account, error))?;
+    let pending =
+        stream.send_header(header(account)).await.map_err(|error| broken(account, &error))?;
+    let (_, elements) =
+        pending.recv_features::<Element>().await.map_err(|error| broken(account, &error))?;
+    bind(elements, account).await
+}
+
+async fn dial(server: &str) -> Result<(TcpStream, SocketAddr), Error> {
+    let failed = |error: std::io::Error| {
+        Error::new(
+            ErrorKind::Connection,
+            format!("cannot connect to the XMPP server {server}: {error}"),
+        )
+        .with_help("check that it runs and can be reached; `server` names another host and port")
+    };
+    let mut last = None;
+    for address in tokio::net::lookup_host(server).await.map_err(failed)? {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                stream.set_nodelay(true).map_err(failed)?;
+                return Ok((stream, address));
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(failed(last.unwrap_or_else(|| std::io::Error::other("it has no address"))))
+}
+
+fn header(account: &Account) -> StreamHeader<'_> {
+    let to = Some(Cow::Borrowed(account.jid.domain().as_str()));
+    StreamHeader { to, from: None, id: None }
+}
+
+async fn open(wire: Wire, account: &Account) -> Result<PendingFeaturesRecv<Wire>, Error> {
+    let timeouts =
+        Timeouts { read_timeout: account.silence, response_timeout: account.silence / 4 };
+    initiate_stream(wire, ns::JABBER_CLIENT, header(account), timeouts)
+        .await
+        .map_err(|error| broken(account, &error))
+}
+
+async fn start_tls(
+    mut stream: XmppStream<Wire>,
+    account: &Account,
+) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Error> {
+    let no_tls = |why: &str| {
+        Error::new(
+            ErrorKind::Tls,
+            format!("the XMPP server {} does not begin TLS: {why}", account.server()),
+        )
+    };
+    let request = XmppStreamElement::Starttls(Nonza::Request(Request));
+    stream.send(&request).await.map_err(|error| broken(account, &error))?;
+    let answer = stream.next().await.ok_or_else(|| no_tls("it closed the connection"))?;
+    let answer = answer.and_then(FallibleStreamElement::into_read_error);
+    match answer.map_err(|error| broken(account, &error))? {
+        XmppStreamElement::Starttls(Nonza::Proceed(_)) => {}
+        _ => return Err(no_tls("it refuses")),
+    }
+    match stream.into_inner().into_connection() {
+        Some(Connection::Plain(stream)) => tls::secure(stream, account).await,
+        // Bytes that are not protected must not count as protected ones.
+        _ => Err(no_tls("it sent more than its answer")),
+    }
+}
+
+/// Binds a resource that the server chooses.
+async fn bind(
+    mut elements: tokio_xmpp::xmlstream::XmlStream<Wire, Element>,
+    account: &Account,
+) -> Result<Stream, Error> {
+    let mut wire = elements.get_stream().shared();
+    let request = format!("<iq type=\"set\" id=\"bind\"><bind xmlns=\"{}\"/></iq>", ns::BIND);
+    wire.write(request.as_bytes()).await.map_err(|error| broken(account, &error))?;
+    loop {
+        let element =
+            elements.next().await.ok_or_else(|| broken(account, &"it closed the connection"))?;
+        let element = element.map_err(|error| broken(account, &error))?;
+        wire.renew();
+        let stanza = Stanza::of(&element);
+        if stanza.is_answer_to("bind") {
+            stanza.result(account.jid.domain().as_str())?;
+            let bound = element
+                .get_child("bind", ns::BIND)
+                .and_then(|bind| bind.get_child("jid", ns::BIND));
+            let jid = bound.map(Element::text).filter(|jid| !jid.is_empty());
+            let jid = jid.ok_or_else(|| broken(account, &"it binds no resource"))?;
+            return Ok(Stream { elements, wire, jid });
+        }
+    }
+}
+
+fn not_logged_in(account: &Account, error: tokio_xmpp::Error) -> Error {
+    let (address, server) = (account.address(), account.server());
+    let why = match error {
+        tokio_xmpp::Error::Auth(AuthError::Fail(condition)) => format!("{condition:?}"),
+        tokio_xmpp::Error::Auth(AuthError::NoMechanism) => {
+            "it offers no way to log in that is supported (SCRAM-SHA-256, SCRAM-SHA-1, PLAIN)"
+                .to_owned()
+        }
+        tokio_xmpp::Error::Auth(AuthError::Sasl(error)) => error.to_string(),
+        other => return broken(account, &other),
+    };
+    Error::new(
+        ErrorKind::Login,
+        format!("the XMPP server {server} does not accept {address}: {why}"),
+    )
+    .with_help("check the address and the password")
+}
+
+fn broken(account: &Account, error: &dyn std::fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::Connection,
+        format!("the connection to the XMPP server {} failed: {error}", account.server()),
+    )
+}

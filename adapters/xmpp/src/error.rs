@@ -1,0 +1,75 @@
+//! What fails, and what helps.
+
+use std::fmt;
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An address or a setting is wrong.
+    Usage,
+    /// The server cannot be reached, or ended the connection.
+    Connection,
+    /// No secure connection: the certificate, or no TLS at all.
+    Tls,
+    /// The server does not accept the account or its password.
+    Login,
+    /// No answer in time.
+    Timeout,
+    /// The service does not allow it.
+    Forbidden,
+    /// There is no such node, or no such service.
+    NotFound,
+    /// The node is not as the request wants it.
+    Conflict,
+    /// The payload is too large for the server or for our own limits.
+    TooLarge,
+    /// The service cannot do it at this moment.
+    Unavailable,
+    /// The service refuses for another reason.
+    Refused,
+    /// What came is not what the protocol allows.
+    Protocol,
+}
+
+/// A failure: what failed and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    help: Option<&'static str>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), help: None }
+    }
+
+    pub(crate) fn with_help(mut self, help: &'static str) -> Self {
+        self.help = Some(help);
+        self
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What to do about it, where that is known.
+    pub fn help(&self) -> Option<&'static str> {
+        self.help
+    }
+
+    /// Whether a later attempt may succeed without anybody changing a setting.
+    pub fn is_transient(&self) -> bool {
+        matches!(self.kind, ErrorKind::Connection | ErrorKind::Timeout | ErrorKind::Unavailable)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod account;
+mod connect;
+mod error;
+mod node;
+mod pubsub;
+mod session;
+mod stanza;
+mod tls;
+mod wire;
+
+pub use account::Account;
+pub use error::{Error, ErrorKind};
+pub use node::Node;
+pub use pubsub::{Event, Item};
+pub use session::{Events, Session};
+pub use tls::check_certificates;

@@ -1,0 +1,316 @@
+//! Nodes: created, published to, subscribed to, read [xep-0060].
+
+use crate::error::{Error, ErrorKind};
+use crate::node::Node;
+use crate::session::Session;
+use crate::stanza::escaped;
+use abreast_webtypes::xml::{Reader, Token};
+use std::fmt::Write as _;
+use tokio_xmpp::minidom::Element;
+
+const PUBSUB: &str = "http://jabber.org/protocol/pubsub";
+const EVENT: &str = "http://jabber.org/protocol/pubsub#event";
+const CONFIG: &str = "http://jabber.org/protocol/pubsub#node_config";
+const DISCO: &str = "http://jabber.org/protocol/disco#info";
+const PING: &[u8] = b"<ping xmlns=\"urn:xmpp:ping\"/>";
+const FORM: &str = "jabber:x:data";
+
+/// Items that a node which we create keeps.
+const KEPT: u32 = 100;
+
+/// An item of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Item {
+    /// The node's name.
+    pub node: String,
+    /// Its name in the node.
+    pub id: String,
+    /// The payload, a document of its own; `None` where the service sends none.
+    pub payload: Option<String>,
+}
+
+/// What a service notifies its subscribers of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A new or replaced item.
+    Item(Item),
+    /// An item was removed.
+    Retracted {
+        /// The node's name.
+        node: String,
+        /// The item's name.
+        id: String,
+    },
+    /// A node was removed, or all of its items.
+    Emptied {
+        /// The node's name.
+        node: String,
+    },
+    /// Events came faster than they were read: some are lost.
+    Missed,
+}
+
+impl Session {
+    /// Publishes an item. An item of that name is replaced. The payload is a document with one root
+    /// element; it is sent as it is, without its XML declaration.
+    ///
+    /// # Errors
+    /// The service refuses, the payload is not one, or is too large, or the connection ended.
+    pub async fn publish(&self, node: &Node, id: &str, payload: &[u8]) -> Result<(), Error> {
+        // What is too large is not read to its end.
+        self.check_size(payload.len())?;
+        let payload = element_of(payload)?;
+        let mut request = format!(
+            "<pubsub xmlns=\"{PUBSUB}\"><publish node=\"{}\"><item id=\"{}\">",
+            escaped(node.name()),
+            escaped(id)
+        );
+        request.push_str(payload);
+        request.push_str("</item></publish></pubsub>");
+        self.request(node.service(), "set", request.as_bytes()).await.map(drop)
+    }
+
+    /// Creates a node that everybody may subscribe to and only publishers publish to, which keeps
+    /// the last 100 items of `payload_type`, the namespace of their root elements. `false` when it
+    /// exists, or creating it is not allowed.
+    ///
+    /// # Errors
+    /// The service refuses for another reason, or the connection ended.
+    pub async fn create(
+        &self,
+        node: &Node,
+        title: &str,
+        payload_type: &str,
+    ) -> Result<bool, Error> {
+        let mut form = format!("<x xmlns=\"{FORM}\" type=\"submit\">");
+        let kept = KEPT.to_string();
+        for (name, value) in [
+            ("FORM_TYPE", CONFIG),
+            ("pubsub#title", title),
+            ("pubsub#access_model", "open"),
+            ("pubsub#publish_model", "publishers"),
+            ("pubsub#persist_items", "1"),
+            ("pubsub#max_items", &kept),
+            ("pubsub#deliver_payloads", "1"),
+            ("pubsub#notify_retract", "1"),
+            ("pubsub#type", payload_type),
+        ] {
+            let hidden = if name == "FORM_TYPE" { " type=\"hidden\"" } else { "" };
+            let _ = write!(
+                form,
+                "<field var=\"{name}\"{hidden}><value>{}</value></field>",
+                escaped(value)
+            );
+        }
+        form.push_str("</x>");
+        let name = escaped(node.name());
+        let create = format!("<create node=\"{name}\"/>");
+        let configured =
+            format!("<pubsub xmlns=\"{PUBSUB}\">{create}<configure>{form}</configure></pubsub>");
+        let plain = format!("<pubsub xmlns=\"{PUBSUB}\">{create}</pubsub>");
+        // A service that does not know one of the settings may still have nodes.
+        for request in [configured, plain] {
+            match self.request(node.service(), "set", request.as_bytes()).await {
+                Ok(_) => return Ok(true),
+                Err(error) => match error.kind() {
+                    ErrorKind::Conflict | ErrorKind::Forbidden => return Ok(false),
+                    ErrorKind::Refused => tracing::debug!(%node, %error, "a node was not created"),
+                    _ => return Err(error),
+                },
+            }
+        }
+        Ok(false)
+    }
+
+    /// Subscribes our account to a node, for all its connections and until it unsubscribes.
+    ///
+    /// # Errors
+    /// The service refuses, has to be asked by hand first, or the connection ended.
+    pub async fn subscribe(&self, node: &Node) -> Result<(), Error> {
+        let request = format!(
+            "<pubsub xmlns=\"{PUBSUB}\"><subscribe node=\"{}\" jid=\"{}\"/></pubsub>",
+            escaped(node.name()),
+            escaped(self.bare())
+        );
+        let answer = self.request(node.service(), "set", request.as_bytes()).await?;
+        let subscription = answer
+            .get_child("pubsub", PUBSUB)
+            .and_then(|pubsub| pubsub.get_child("subscription", PUBSUB));
+        match subscription.and_then(|subscription| subscription.attr("subscription")) {
+            Some("subscribed") | None => Ok(()),
+            Some(state) => {
+                let message =
+                    format!("{node}: the subscription is {}", abreast_webtypes::excerpt(state));
+                Err(Error::new(ErrorKind::Refused, message)
+                    .with_help("ask the node's owner to accept it"))
+            }
+        }
+    }
+
+    /// Lets the server deliver events to this connection, from when this returns on: without
+    /// presence they are lost.
+    ///
+    /// # Errors
+    /// When the connection ended.
+    pub async fn be_present(&self) -> Result<(), Error> {
+        self.announce("<presence/>").await?;
+        // The server works off one connection in order. It need not know pings to answer.
+        match self.request(self.domain(), "get", PING).await {
+            Err(error) if error.kind() == ErrorKind::Timeout || self.is_closed() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The newest items of a node, at most `most`, in the order of the service.
+    ///
+    /// # Errors
+    /// The service refuses, or the connection ended.
+    pub async fn items(&self, node: &Node, most: u32) -> Result<Vec<Item>, Error> {
+        let request = format!(
+            "<pubsub xmlns=\"{PUBSUB}\"><items node=\"{}\" max_items=\"{most}\"/></pubsub>",
+            escaped(node.name())
+        );
+        let answer = self.request(node.service(), "get", request.as_bytes()).await?;
+        let items =
+            answer.get_child("pubsub", PUBSUB).and_then(|pubsub| pubsub.get_child("items", PUBSUB));
+        Ok(items.map_or_else(Vec::new, |items| items_of(items, node.name(), PUBSUB).collect()))
+    }
+
+    /// Checks that an address is a service of nodes.
+    ///
+    /// # Errors
+    /// It is not, it does not answer, or the connection ended.
+    pub async fn check_service(&self, service: &str) -> Result<(), Error> {
+        let request = format!("<query xmlns=\"{DISCO}\"/>");
+        let answer = self.request(service, "get", request.as_bytes()).await?;
+        let query = answer.get_child("query", DISCO);
+        let mut identities = query.into_iter().flat_map(Element::children);
+        let is_service = |child: &Element| {
+            child.is("identity", DISCO) && child.attr("category") == Some("pubsub")
+                || child.is("feature", DISCO) && child.attr("var") == Some(PUBSUB)
+        };
+        if identities.any(is_service) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Refused, format!("{service} does not publish and subscribe"))
+            .with_help("name the service itself, often pubsub.DOMAIN"))
+    }
+}
+
+/// The events in a message.
+pub(crate) fn events(message: &Element) -> Vec<Event> {
+    let Some(event) = message.get_child("event", EVENT) else { return Vec::new() };
+    let mut events = Vec::new();
+    for child in event.children() {
+        let node = child.attr("node").unwrap_or_default();
+        if child.is("items", EVENT) {
+            events.extend(items_of(child, node, EVENT).map(Event::Item));
+            let retracted = child.children().filter(|child| child.is("retract", EVENT));
+            events.extend(retracted.map(|one| Event::Retracted {
+                node: node.to_owned(),
+                id: one.attr("id").unwrap_or_default().to_owned(),
+            }));
+        } else if child.is("purge", EVENT) || child.is("delete", EVENT) {
+            events.push(Event::Emptied { node: node.to_owned() });
+        }
+    }
+    events
+}
+
+fn items_of<'a>(
+    items: &'a Element,
+    node: &'a str,
+    namespace: &'a str,
+) -> impl Iterator<Item = Item> + use<'a> {
+    items.children().filter(move |child| child.is("item", namespace)).map(move |item| Item {
+        node: node.to_owned(),
+        id: item.attr("id").unwrap_or_default().to_owned(),
+        payload: item.children().next().map(String::from),
+    })
+}
+
+/// The root element of a document, without what may not be sent: a declaration, comments,
+/// processing instructions and document types [rfc6120 §11.1].
+fn element_of(document: &[u8]) -> Result<&str, Error> {
+    let wrong =
+        |why: &str| Error::new(ErrorKind::Protocol, format!("a payload cannot be sent: {why}"));
+    let text = std::str::from_utf8(document).map_err(|_| wrong("it is not UTF-8"))?;
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let text = match text.strip_prefix("<?xml") {
+        Some(rest) => {
+            rest.split_once("?>").ok_or_else(|| wrong("its XML declaration has no end"))?.1.trim()
+        }
+        None => text,
+    };
+    // Anything else than one well-formed element would end the stream, or continue it in our name.
+    if ["<?", "<!"].iter().any(|start| text.starts_with(start))
+        || ["?>", "-->"].iter().any(|end| text.ends_with(end))
+    {
+        return Err(wrong("there is more in it than one element"));
+    }
+    let mut reader = Reader::new(&[]).keep_markup();
+    reader.push(text.as_bytes());
+    reader.finish();
+    loop {
+        match reader.next().map_err(|error| wrong(&error.to_string()))? {
+            Token::Done => return Ok(text),
+            Token::Markup(_) => return Err(wrong("it has comments or processing instructions")),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_well_formed_element_is_sent() {
+        let sent = element_of(
+            b"<?xml version=\"1.0\"?>\n<a xmlns=\"urn:x\" xmlns:b=\"urn:b\" b:c=\"1\"/>\n",
+        )
+        .unwrap();
+        assert_eq!(sent, "<a xmlns=\"urn:x\" xmlns:b=\"urn:b\" b:c=\"1\"/>");
+        for wrong in [
+            "",
+            "<a xmlns='urn:x'>",
+            "<a xmlns='urn:x'/><b xmlns='urn:x'/>",
+            "<a xmlns='urn:x'/></item>",
+            "<!DOCTYPE a [<!ENTITY b 'c'>]><a xmlns='urn:x'/>",
+            "<a xmlns='urn:x'><!-- b --></a>",
+            "<a xmlns='urn:x'><?b c?></a>",
+            "<a xmlns='urn:x'/><!-- b -->",
+            "<?b c?><a xmlns='urn:x'/>",
+            "<b:a/>",
+        ] {
+            assert!(element_of(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        assert!(element_of(b"<a xmlns='urn:x'>\xff</a>").is_err());
+    }
+
+    #[test]
+    fn events_are_read_by_namespace() {
+        let message: Element = "<message xmlns='jabber:client' from='s'><event xmlns='http://jabber.org/protocol/pubsub#event'>\
+             <items node='n'><item id='7'><s:urlset xmlns:s='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns:r='urn:r' \
+             r:type='changeset'/></item><item id='8'/><retract id='3'/></items></event></message>"
+            .parse()
+            .unwrap();
+        let found = events(&message);
+        let [Event::Item(first), Event::Item(second), Event::Retracted { node, id }] = &found[..]
+        else {
+            panic!("{found:?}");
+        };
+        let payload: Element = first.payload.as_ref().unwrap().parse().unwrap();
+        assert!(payload.is("urlset", "http://www.sitemaps.org/schemas/sitemap/0.9"), "{payload:?}");
+        assert_eq!((first.id.as_str(), second.id.as_str(), &second.payload), ("7", "8", &None));
+        assert_eq!((node.as_str(), id.as_str()), ("n", "3"));
+        for other in [
+            "<message xmlns='jabber:client'/>",
+            "<message xmlns='jabber:client'><event xmlns='urn:x'/></message>",
+        ] {
+            assert!(events(&other.parse().unwrap()).is_empty());
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! A session: one connection, the requests that wait for answers, the events that come.
+
+use crate::account::Account;
+use crate::connect::{Stream, connect};
+use crate::error::{Error, ErrorKind};
+use crate::pubsub::{self, Event};
+use crate::stanza::{Stanza, escaped};
+use futures_util::StreamExt as _;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio_xmpp::minidom::Element;
+use tokio_xmpp::xmlstream::ReadError;
+
+/// Requests that wait to be written.
+const REQUESTS: usize = 16;
+/// Events that wait for their reader; further ones are dropped, which the reader is notified of.
+const EVENTS: usize = 32;
+/// How long a stanza may take to be written.
+const WRITE_TIME: Duration = Duration::from_secs(30);
+/// How long the end of the stream may take to be written.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+
+/// One connection to a server, for requests. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Session {
+    requests: mpsc::Sender<Request>,
+    ended: Arc<OnceLock<Error>>,
+    jid: String,
+    request_timeout: Duration,
+    max_sent: usize,
+    number: AtomicU64,
+}
+
+/// The events that a session receives.
+#[derive(Debug)]
+pub struct Events {
+    arrived: mpsc::Receiver<Event>,
+    missed: Arc<AtomicBool>,
+    ended: Arc<OnceLock<Error>>,
+}
+
+/// A stanza to be written, and the task that waits for the answer.
+#[derive(Debug)]
+struct Request {
+    stanza: Vec<u8>,
+    answer: Option<(String, Waiting)>,
+}
+
+/// Who waits for an answer.
+#[derive(Debug)]
+struct Waiting {
+    from: String,
+    answer: oneshot::Sender<Result<Element, Error>>,
+}
+
+impl Session {
+    /// Connects and logs in. Events are accepted from `service` only. Returns an error within the
+    /// account's time limit, and never reconnects.
+    ///
+    /// # Errors
+    /// No connection, no secure one, or the account is not accepted.
+    pub async fn connect(account: &Account, service: &str) -> Result<(Self, Events), Error> {
+        let stream = connect(account).await?;
+        let (requests, to_do) = mpsc::channel(REQUESTS);
+        let (sender, arrived) = mpsc::channel(EVENTS);
+        let (ended, missed) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
+        let session = Self {
+            requests,
+            ended: Arc::clone(&ended),
+            jid: stream.jid.clone(),
+            request_timeout: account.request_timeout,
+            max_sent: account.max_sent,
+            number: AtomicU64::new(0),
+        };
+        let link = Link {
+            stream,
+            server: account.server(),
+            service: service.to_owned(),
+            waiting: HashMap::new(),
+            events: sender,
+            missed: Arc::clone(&missed),
+            asked: false,
+        };
+        let why = Arc::clone(&ended);
+        tokio::spawn(async move {
+            let mut link = link;
+            let error = link.run(to_do).await;
+            let _ = why.set(error.clone());
+            for (_, waiting) in link.waiting.drain() {
+                let _ = waiting.answer.send(Err(error.clone()));
+            }
+            let close = link.stream.wire.write(b"</stream:stream>");
+            let _ = tokio::time::timeout(CLOSE_TIME, close).await;
+        });
+        Ok((session, Events { arrived, missed, ended }))
+    }
+
+    /// Our own address, without the resource.
+    pub(crate) fn bare(&self) -> &str {
+        self.jid.split('/').next().unwrap_or_default()
+    }
+
+    /// The domain of the account's server.
+    pub(crate) fn domain(&self) -> &str {
+        self.bare().rsplit('@').next().unwrap_or_default()
+    }
+
+    /// Whether the connection has ended.
+    pub fn is_closed(&self) -> bool {
+        self.requests.is_closed()
+    }
+
+    /// Sends a request and returns the answer.
+    pub(crate) async fn request(
+        &self,
+        to: &str,
+        kind: &str,
+        payload: &[u8],
+    ) -> Result<Element, Error> {
+        let id = self.number.fetch_add(1, Relaxed).to_string();
+        let mut stanza =
+            format!("<iq type=\"{kind}\" to=\"{}\" id=\"{id}\">", escaped(to)).into_bytes();
+        stanza.extend_from_slice(payload);
+        stanza.extend_from_slice(b"</iq>");
+        self.check_size(stanza.len())?;
+        let (answer, answered) = oneshot::channel();
+        let waiting = Waiting { from: to.to_owned(), answer };
+        let exchange = async {
+            self.send(stanza, Some((id, waiting))).await?;
+            answered.await.unwrap_or_else(|_| Err(self.why()))
+        };
+        let answer =
+            tokio::time::timeout(self.request_timeout, exchange).await.unwrap_or_else(|_| {
+                let seconds = self.request_timeout.as_secs_f32();
+                Err(Error::new(
+                    ErrorKind::Timeout,
+                    format!("{to} did not answer within {seconds} s"),
+                ))
+            })?;
+        Stanza::of(&answer).result(to)?;
+        Ok(answer)
+    }
+
+    /// Checks the size of a stanza, or of a part of it.
+    pub(crate) fn check_size(&self, bytes: usize) -> Result<(), Error> {
+        if bytes <= self.max_sent {
+            return Ok(());
+        }
+        let message = format!("a stanza of {bytes} bytes is larger than {}", self.max_sent);
+        Err(Error::new(ErrorKind::TooLarge, message))
+    }
+
+    pub(crate) async fn announce(&self, stanza: &str) -> Result<(), Error> {
+        self.send(stanza.as_bytes().to_vec(), None).await
+    }
+
+    async fn send(&self, stanza: Vec<u8>, answer: Option<(String, Waiting)>) -> Result<(), Error> {
+        self.requests.send(Request { stanza, answer }).await.map_err(|_| self.why())
+    }
+
+    fn why(&self) -> Error {
+        why(&self.ended)
+    }
+}
+
+impl Events {
+    /// The next event.
+    ///
+    /// # Errors
+    /// The connection has ended, for the reason that the error states.
+    pub async fn next(&mut self) -> Result<Event, Error> {
+        if self.missed.swap(false, Relaxed) {
+            return Ok(Event::Missed);
+        }
+        self.arrived.recv().await.ok_or_else(|| why(&self.ended))
+    }
+}
+
+fn why(ended: &OnceLock<Error>) -> Error {
+    ended
+        .get()
+        .cloned()
+        .unwrap_or_else(|| Error::new(ErrorKind::Connection, "the session has ended"))
+}
+
+/// The task that owns the connection.
+struct Link {
+    stream: Stream,
+    server: String,
+    service: String,
+    waiting: HashMap<String, Waiting>,
+    events: mpsc::Sender<Event>,
+    missed: Arc<AtomicBool>,
+    /// The server was asked whether it is there.
+    asked: bool,
+}
+
+impl Link {
+    /// Runs until the connection ends, and returns why.
+    async fn run(&mut self, mut requests: mpsc::Receiver<Request>) -> Error {
+        loop {
+            let step = tokio::select! {
+                element = self.stream.elements.next() => self.received(element).await,
+                request = requests.recv() => match request {
+                    Some(request) => self.send(request).await,
+                    None => return Error::new(ErrorKind::Connection, "the session was closed"),
+                },
+            };
+            if let Err(error) = step {
+                requests.close();
+                return error;
+            }
+        }
+    }
+
+    async fn send(&mut self, request: Request) -> Result<(), Error> {
+        // Nobody waits for it any more: those that gave up would only fill the table.
+        self.waiting.retain(|_, waiting| !waiting.answer.is_closed());
+        if let Some((id, waiting)) = request.answer {
+            if waiting.answer.is_closed() {
+                return Ok(());
+            }
+            self.waiting.insert(id, waiting);
+        }
+        self.write(&request.stanza).await
+    }
+
+    async fn write(&mut self, stanza: &[u8]) -> Result<(), Error> {
+        match tokio::time::timeout(WRITE_TIME, self.stream.wire.write(stanza)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(self.broken(&error)),
+            Err(_) => Err(self.broken(&"it takes nothing")),
+        }
+    }
+
+    async fn received(&mut self, element: Option<Result<Element, ReadError>>) -> Result<(), Error> {
+        self.stream.wire.renew();
+        match element {
+            Some(Ok(element)) => {
+                self.asked = false;
+                self.stanza(element).await
+            }
+            Some(Err(ReadError::SoftTimeout)) if !self.asked => {
+                self.asked = true;
+                self.write(b"<iq type=\"get\" id=\"ping\"><ping xmlns=\"urn:xmpp:ping\"/></iq>")
+                    .await
+            }
+            Some(Err(ReadError::SoftTimeout)) => Err(self.broken(&"it is silent")),
+            Some(Err(ReadError::HardError(error))) => Err(self.broken(&error)),
+            Some(Err(ReadError::ParseError(error))) => {
+                tracing::debug!(%error, "a stanza cannot be read");
+                Ok(())
+            }
+            Some(Err(ReadError::StreamFooterReceived)) | None => {
+                Err(self.broken(&"it closed the connection"))
+            }
+        }
+    }
+
+    async fn stanza(&mut self, element: Element) -> Result<(), Error> {
+        let stanza = Stanza::of(&element);
+        if let Some(condition) = stanza.stream_error() {
+            let kind = match condition.as_str() {
+                "policy-violation" => ErrorKind::TooLarge,
+                "not-authorized" => ErrorKind::Login,
+                _ => ErrorKind::Connection,
+            };
+            let message =
+                format!("the XMPP server {} ended the connection: {condition}", self.server);
+            return Err(Error::new(kind, message));
+        }
+        let id = stanza.attribute("id");
+        if self.waiting.get(id).is_some_and(|waiting| {
+            stanza.is_answer_to(id) && stanza.attribute("from").eq_ignore_ascii_case(&waiting.from)
+        }) {
+            if let Some(waiting) = self.waiting.remove(id) {
+                let _ = waiting.answer.send(Ok(element));
+            }
+            return Ok(());
+        }
+        if stanza.is("iq") && matches!(stanza.attribute("type"), "get" | "set") {
+            let (id, to) = (escaped(id), escaped(stanza.attribute("from")));
+            let to = if to.is_empty() { to } else { format!(" to=\"{to}\"") };
+            let answer = if element.has_child("ping", "urn:xmpp:ping") {
+                format!("<iq type=\"result\" id=\"{id}\"{to}/>")
+            } else {
+                format!(
+                    "<iq type=\"error\" id=\"{id}\"{to}><error type=\"cancel\"><service-unavailable \
+                     xmlns=\"urn:ietf:params:xml:ns:xmpp-stanzas\"/></error></iq>"
+                )
+            };
+            return self.write(answer.as_bytes()).await;
+        }
+        // What others send is ignored: anybody may send a message that looks like an event.
+        if stanza.is("message") && stanza.attribute("from").eq_ignore_ascii_case(&self.service) {
+            for event in pubsub::events(&element) {
+                if self.events.try_send(event).is_err() {
+                    self.missed.store(true, Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn broken(&self, error: &dyn std::fmt::Display) -> Error {
+        Error::new(
+            ErrorKind::Connection,
+            format!("the connection to the XMPP server {} ended: {error}", self.server),
+        )
+    }
+}

@@ -1,0 +1,93 @@
+//! Stanzas: what is read of them, and how text gets into them.
+
+use crate::error::{Error, ErrorKind};
+use crate::wire::Wire;
+use tokio_xmpp::minidom::Element;
+use tokio_xmpp::parsers::ns;
+use tokio_xmpp::xmlstream::XmlStream;
+
+/// The incoming stanzas, not interpreted: one that is odd does not end the stream.
+pub(crate) type Elements = XmlStream<Wire, Element>;
+
+/// A stanza, or an element beside them.
+#[derive(Clone, Copy)]
+pub(crate) struct Stanza<'a>(&'a Element);
+
+impl<'a> Stanza<'a> {
+    pub(crate) const fn of(element: &'a Element) -> Self {
+        Self(element)
+    }
+
+    pub(crate) fn is(self, name: &str) -> bool {
+        self.0.is(name, ns::JABBER_CLIENT)
+    }
+
+    pub(crate) fn attribute(self, name: &'static str) -> &'a str {
+        self.0.attr(name).unwrap_or_default()
+    }
+
+    /// Whether it is the answer to a request.
+    pub(crate) fn is_answer_to(self, id: &str) -> bool {
+        self.is("iq")
+            && self.attribute("id") == id
+            && matches!(self.attribute("type"), "result" | "error")
+    }
+
+    /// The condition of a stream error [rfc6120 §4.9], which ends the stream.
+    pub(crate) fn stream_error(self) -> Option<String> {
+        self.0.is("error", ns::STREAM).then(|| condition(self.0))
+    }
+
+    /// The failure that an answer states; `whom` answers.
+    pub(crate) fn result(self, whom: &str) -> Result<(), Error> {
+        if self.attribute("type") == "result" {
+            return Ok(());
+        }
+        let error = self.0.get_child("error", ns::JABBER_CLIENT);
+        let defined = error.map_or_else(|| "undefined-condition".to_owned(), condition);
+        // What the service adds, such as `payload-too-big` [xep-0060 §7.1.3].
+        let more = error.into_iter().flat_map(Element::children);
+        let more = more.filter(|child| child.ns() == PUBSUB_ERRORS).map(Element::name);
+        let conditions: Vec<&str> = std::iter::once(defined.as_str()).chain(more).collect();
+        let kind = match defined.as_str() {
+            _ if conditions.contains(&"payload-too-big") => ErrorKind::TooLarge,
+            "policy-violation" => ErrorKind::TooLarge,
+            "forbidden"
+            | "not-authorized"
+            | "not-allowed"
+            | "registration-required"
+            | "subscription-required" => ErrorKind::Forbidden,
+            "item-not-found" | "remote-server-not-found" => ErrorKind::NotFound,
+            "conflict" => ErrorKind::Conflict,
+            "remote-server-timeout"
+            | "internal-server-error"
+            | "resource-constraint"
+            | "recipient-unavailable" => ErrorKind::Unavailable,
+            _ => ErrorKind::Refused,
+        };
+        let text =
+            error.and_then(|error| error.get_child("text", ns::XMPP_STANZAS)).map(Element::text);
+        let text = text.filter(|text| !text.trim().is_empty());
+        let text = text.map_or_else(String::new, |text| {
+            format!(" ({})", abreast_webtypes::excerpt(text.trim()))
+        });
+        Err(Error::new(kind, format!("{whom} answered {}{text}", conditions.join(", "))))
+    }
+}
+
+const PUBSUB_ERRORS: &str = "http://jabber.org/protocol/pubsub#errors";
+
+/// The defined condition of an error: its first child that is not a text.
+fn condition(error: &Element) -> String {
+    let mut children = error.children().filter(|child| child.name() != "text");
+    children
+        .next()
+        .map_or_else(|| "undefined-condition".to_owned(), |child| child.name().to_owned())
+}
+
+/// Text for an attribute or an element.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    abreast_webtypes::xml::write_escaped(&mut out, text);
+    String::from_utf8_lossy(&out).into_owned()
+}

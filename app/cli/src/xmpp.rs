@@ -1,0 +1,223 @@
+//! XMPP: `[xmpp]` of the configuration, and the account of commands that receive.
+
+#[cfg(feature = "xmpp")]
+mod account;
+
+#[cfg(feature = "xmpp")]
+pub(crate) use account::usage;
+
+use crate::access::Password;
+use crate::config::UsageError;
+#[cfg(not(feature = "xmpp"))]
+use abreast_destination::SyncOptions;
+use anyhow::Result;
+#[cfg(feature = "xmpp")]
+use anyhow::bail;
+use clap::Args;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// `[xmpp]` of the configuration file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct XmppFile {
+    /// The account that publishes, `user@example.org`.
+    pub(crate) jid: Option<String>,
+    /// A file with its password in the first line.
+    pub(crate) password_file: Option<PathBuf>,
+    /// A shell command that prints its password.
+    pub(crate) password_command: Option<String>,
+    /// The service with the nodes. Default: `pubsub.` and the account's domain.
+    pub(crate) service: Option<String>,
+    /// The server to connect to, `host:port`. Default: the account's domain, port 5222.
+    pub(crate) server: Option<String>,
+    /// A PEM file with certificates to trust as well. Default: none.
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Most bytes of a stanza, 10000 to 10000000; default 200000.
+    pub(crate) max_stanza: Option<u64>,
+}
+
+pub(crate) const XMPP_KEYS: &[&str] =
+    &["jid", "password_file", "password_command", "service", "server", "ca_file", "max_stanza"];
+
+/// Most bytes of a stanza that is sent.
+const MAX_STANZA: u64 = 200_000;
+
+/// Defaults of `[xmpp]`.
+pub(crate) fn default_of(key: &str, jid: Option<&str>) -> Option<toml::Value> {
+    let domain = jid.and_then(|jid| jid.rsplit('@').next());
+    match key {
+        "service" => domain.map(|domain| format!("pubsub.{domain}").into()),
+        "server" => domain.map(|domain| format!("{domain}:5222").into()),
+        "max_stanza" => Some((MAX_STANZA as i64).into()),
+        _ => None,
+    }
+}
+
+/// The account that publishes, checked.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "xmpp"), expect(dead_code, reason = "only the feature `xmpp` connects"))]
+pub(crate) struct XmppConfig {
+    jid: String,
+    password: Password,
+    pub(crate) service: String,
+    server: Option<String>,
+    ca_file: Option<PathBuf>,
+    max_stanza: usize,
+}
+
+/// Checks `[xmpp]`; every problem is added to the others.
+pub(crate) fn check(file: Option<XmppFile>, problems: &mut Vec<String>) -> Option<XmppConfig> {
+    let file = file?;
+    if cfg!(not(feature = "xmpp")) {
+        problems.push(format!("`xmpp`: {WITHOUT} (help: {WITHOUT_HELP}, or remove the table)"));
+        return None;
+    }
+    let before = problems.len();
+    let jid = file.jid.unwrap_or_default();
+    if jid.is_empty() {
+        problems.push(
+            "`xmpp.jid`: no account is named (help: for example source@example.org)".to_owned(),
+        );
+    }
+    let password = match (file.password_file, file.password_command) {
+        (Some(file), None) => Password::File(file),
+        (None, Some(command)) => Password::Command(command),
+        (Some(_), Some(_)) | (None, None) => {
+            problems.push(
+                "`xmpp`: the password comes from one place (help: give either `password_file` or `password_command`)"
+                    .to_owned(),
+            );
+            Password::Command(String::new())
+        }
+    };
+    let max_stanza = file.max_stanza.unwrap_or(MAX_STANZA);
+    if !(10_000..=10_000_000).contains(&max_stanza) {
+        problems.push(format!(
+            "`xmpp.max_stanza`: {max_stanza} is out of range (help: 10000 to 10000000, below the limit of the XMPP server)"
+        ));
+    }
+    let domain = jid.rsplit('@').next().unwrap_or_default();
+    let config = XmppConfig {
+        service: file.service.unwrap_or_else(|| format!("pubsub.{domain}")),
+        jid,
+        password,
+        server: file.server,
+        ca_file: file.ca_file,
+        max_stanza: max_stanza as usize,
+    };
+    if problems.len() == before {
+        config.check(problems);
+    }
+    Some(config)
+}
+
+/// Why nothing of this works, in programs without it.
+const WITHOUT: &str = "this program was built without XMPP";
+const WITHOUT_HELP: &str = "build it with `--features xmpp`, or use a released one";
+
+#[cfg(not(feature = "xmpp"))]
+impl XmppConfig {
+    #[expect(clippy::unused_self, reason = "as with the feature `xmpp`")]
+    fn check(&self, _problems: &mut [String]) {}
+
+    /// The address of a node.
+    #[expect(clippy::unused_self, reason = "as with the feature `xmpp`")]
+    pub(crate) fn node(&self, _name: &str) -> Result<String, String> {
+        Err(WITHOUT.to_owned())
+    }
+}
+
+/// The account of commands that receive.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "XMPP")]
+#[expect(clippy::struct_field_names, reason = "their names are those of the options")]
+pub(crate) struct XmppArgs {
+    /// Log in to XMPP as this account, user@example.org
+    #[arg(long, value_name = "JID")]
+    pub(crate) xmpp_jid: Option<String>,
+    /// Read the account's password from a file
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "xmpp_jid",
+        conflicts_with = "xmpp_password_command"
+    )]
+    pub(crate) xmpp_password_file: Option<PathBuf>,
+    /// Run a shell command that prints the account's password
+    #[arg(long, value_name = "COMMAND", requires = "xmpp_jid")]
+    pub(crate) xmpp_password_command: Option<String>,
+    /// Connect to this XMPP server [default: the account's domain, port 5222]
+    #[arg(long, value_name = "HOST:PORT", requires = "xmpp_jid")]
+    pub(crate) xmpp_server: Option<String>,
+}
+
+impl XmppArgs {
+    /// # Errors
+    /// An account is named: this program cannot use it.
+    #[cfg(not(feature = "xmpp"))]
+    pub(crate) fn apply(&self, _node: Option<&str>, _options: &mut SyncOptions) -> Result<()> {
+        if self.xmpp_jid.is_some() { Err(without()) } else { Ok(()) }
+    }
+
+    /// Where the password comes from.
+    #[cfg(feature = "xmpp")]
+    fn password(&self) -> Result<Password> {
+        let environment = std::env::var("ABREAST_XMPP_PASSWORD").ok();
+        match (&self.xmpp_password_file, &self.xmpp_password_command) {
+            (Some(file), _) => Ok(Password::File(file.clone())),
+            (None, Some(command)) => Ok(Password::Command(command.clone())),
+            (None, None) => match environment.filter(|password| !password.is_empty()) {
+                Some(password) => Ok(Password::Given(password)),
+                None => bail!(UsageError(
+                    "`--xmpp-jid` has no password (help: give it by --xmpp-password-file, --xmpp-password-command or \
+                     ABREAST_XMPP_PASSWORD)"
+                        .to_owned()
+                )),
+            },
+        }
+    }
+}
+
+/// The error of a command that needs XMPP.
+#[cfg(not(feature = "xmpp"))]
+pub(crate) fn without() -> anyhow::Error {
+    UsageError(format!("{WITHOUT} (help: {WITHOUT_HELP})")).into()
+}
+
+#[cfg(all(test, feature = "xmpp"))]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        let mut problems = Vec::new();
+        check(Some(toml::from_str(text).expect("TOML")), &mut problems);
+        problems
+    }
+
+    #[test]
+    fn an_account_needs_an_address_and_a_password() {
+        let right = "jid = \"source@example.org\"\npassword_file = \"p\"\n";
+        assert_eq!(problems(right), [""; 0]);
+        for (text, key) in [
+            ("password_file = \"p\"".to_owned(), "`xmpp.jid`"),
+            ("jid = \"example.org\"\npassword_file = \"p\"".to_owned(), "`xmpp.jid`"),
+            ("jid = \"a@example.org\"".to_owned(), "password_file"),
+            (format!("{right}password_command = \"c\""), "password_file"),
+            (format!("{right}max_stanza = 9999"), "`xmpp.max_stanza`"),
+            (format!("{right}ca_file = \"/nowhere\""), "`xmpp.ca_file`"),
+            (format!("{right}service = \"a@b@c\""), "`xmpp.service`"),
+        ] {
+            let found = problems(&text);
+            assert!(found.len() == 1 && found[0].contains(key), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_service_is_below_the_domain_of_the_account() {
+        let text = "jid = \"source@example.org\"\npassword_file = \"p\"\n";
+        let config = check(Some(toml::from_str(text).unwrap()), &mut Vec::new()).unwrap();
+        assert_eq!(config.node("papers").unwrap(), "xmpp:pubsub.example.org?;node=papers");
+        assert!(config.node("").is_err());
+    }
+}

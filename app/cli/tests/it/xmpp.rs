@@ -1,0 +1,252 @@
+//! XMPP, with a real server: nodes are printed and followed, and other programs read and write them.
+
+use crate::world::{abreast, stop};
+use abreast_testkit::tls::Authority;
+use abreast_testkit::xmpp::{DOMAIN, PASSWORD, Prosody, SERVICE};
+use abreast_testkit::{Running, eventually, provided, run};
+use abreast_xmpp::{Account, Node, Session};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const SITEMAP: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
+const PEER: &str = include_str!("xmpp/peer.py");
+
+fn program(test: &str) -> Option<PathBuf> {
+    provided(test, "ABREAST_TEST_PROSODY")
+}
+
+fn node() -> Node {
+    Node::new(SERVICE, "papers").unwrap()
+}
+
+fn change_set(name: &str) -> String {
+    format!(
+        "<urlset xmlns=\"{SITEMAP}\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\" rs:type=\"changeset\"><url>\
+         <loc>http://example.org/{name}</loc><lastmod rs:type=\"created\">2026-01-01T00:00:00Z</lastmod></url></urlset>"
+    )
+}
+
+/// Publishes items as the account that may.
+fn publish(server: &Prosody, items: &[(&str, String)]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut account = Account::new(&format!("source@{DOMAIN}"), PASSWORD).unwrap();
+        account.server = Some(server.address());
+        account.ca_file = Some(server.ca_file());
+        let (session, _events) = Session::connect(&account, SERVICE).await.unwrap();
+        session.create(&node(), "Papers", SITEMAP).await.unwrap();
+        for (id, payload) in items {
+            session.publish(&node(), id, payload.as_bytes()).await.unwrap();
+        }
+    });
+}
+
+/// Options of an account, with a password in a file.
+fn account_of(server: &Prosody, user: &str, password: &str, place: &Path) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let file = place.join(format!("password-{user}-{}", password.len()));
+    fs::write(&file, format!("{password}\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let text = |path: &Path| path.display().to_string();
+    vec![
+        "--xmpp-jid".to_owned(),
+        format!("{user}@{DOMAIN}"),
+        "--xmpp-password-file".to_owned(),
+        text(&file),
+        "--xmpp-server".to_owned(),
+        server.address(),
+        "--ca-file".to_owned(),
+        text(&server.ca_file()),
+    ]
+}
+
+/// `abreast subscribe` of the node.
+fn subscribe(server: &Prosody, place: &Path, more: &[&str]) -> Command {
+    let mut command = abreast();
+    command
+        .arg("subscribe")
+        .arg(node().to_string())
+        .args(account_of(server, "reader", PASSWORD, place));
+    command.args(more);
+    command
+}
+
+fn lines(output: &[u8]) -> Vec<Value> {
+    String::from_utf8_lossy(output)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn subscribe_prints_what_a_node_has_and_gets() {
+    let Some(program) = program("subscribe_prints_what_a_node_has_and_gets") else { return };
+    let mut server = Prosody::start(&program);
+    let place = TempDir::new().unwrap();
+    let sets = ["a", "b", "c"].map(change_set);
+    publish(&server, &[("9", sets[0].clone()), ("10", sets[1].clone()), ("11", sets[2].clone())]);
+    // What it has, the oldest first, whatever the service's order is.
+    let output = run(&mut subscribe(&server, place.path(), &["--from", "9", "--limit", "2"]));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = lines(&output.stdout);
+    let offsets: Vec<_> = printed.iter().map(|line| line["offset"].as_u64().unwrap()).collect();
+    assert_eq!(offsets, [10, 11]);
+    assert_eq!(printed[0]["topic"], "xmpp:pubsub.xmpp.test?;node=papers");
+    assert!(printed[0].to_string().contains("http://example.org/b"), "{}", printed[0]);
+    // What it gets, also over a restart of the server.
+    let mut child = Running(
+        subscribe(&server, place.path(), &["--from", "11"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let mut out = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let mut next = || {
+        let line: Value = serde_json::from_str(&out.next().unwrap().unwrap()).unwrap();
+        line["offset"].as_u64().unwrap()
+    };
+    publish(&server, &[("12", change_set("d"))]);
+    assert_eq!(next(), 12);
+    server.restart();
+    publish(&server, &[("13", change_set("e")), ("14", change_set("f"))]);
+    assert_eq!([next(), next()], [13, 14]);
+    assert_eq!(stop(child), Some(130));
+}
+
+#[test]
+fn accounts_that_are_refused_end_the_command_at_once() {
+    let Some(program) = program("accounts_that_are_refused_end_the_command_at_once") else {
+        return;
+    };
+    let server = Prosody::start(&program);
+    publish(&server, &[]);
+    let place = TempDir::new().unwrap();
+    let other = place.path().join("other.pem");
+    fs::write(&other, Authority::default().pem()).unwrap();
+    let unknown = place.path().join("no.pem").display().to_string();
+    let right = account_of(&server, "reader", PASSWORD, place.path());
+    let mut untrusted = right.clone();
+    *untrusted.last_mut().unwrap() = other.display().to_string();
+    let mut missing = right.clone();
+    *missing.last_mut().unwrap() = unknown;
+    for (address, account, code, parts) in [
+        (
+            node().to_string(),
+            account_of(&server, "reader", "guessed", place.path()),
+            12,
+            ["does not accept", "help:"],
+        ),
+        (node().to_string(), untrusted, 6, ["no secure connection", "ca_file"]),
+        (node().to_string(), missing, 2, ["cannot read certificates", "no.pem"]),
+        (
+            "xmpp:pubsub.xmpp.test?;node=other".to_owned(),
+            right.clone(),
+            4,
+            ["item-not-found", "other"],
+        ),
+        ("xmpp:xmpp.test?;node=other".to_owned(), right.clone(), 4, ["xmpp.test", "cannot read"]),
+        ("xmpp:pubsub.xmpp.test".to_owned(), right, 2, ["not the address of a node", "help:"]),
+        (node().to_string(), Vec::new(), 2, ["--xmpp-jid", "help:"]),
+    ] {
+        let begun = Instant::now();
+        let output = run(abreast().args(["subscribe", &address]).args(&account));
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{account:?}: {error}");
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(12), "{error}");
+        assert!(!error.contains("guessed") && !error.contains(PASSWORD), "{error}");
+    }
+}
+
+/// Passwords are not logged at any level.
+#[test]
+fn passwords_are_in_no_log() {
+    let Some(program) = program("passwords_are_in_no_log") else { return };
+    let server = Prosody::start(&program);
+    publish(&server, &[("1", change_set("a"))]);
+    let place = TempDir::new().unwrap();
+    let mut command = subscribe(&server, place.path(), &["--from", "0", "--limit", "1"]);
+    let output = run(command.env("ABREAST_LOG", "trace"));
+    assert_eq!(output.status.code(), Some(0));
+    let log = String::from_utf8_lossy(&output.stderr);
+    // In base64 it would be part of the response to a challenge, or of PLAIN.
+    assert!(!log.contains(PASSWORD) && !log.contains("urn:ietf:params:xml:ns:xmpp-sasl"), "{log}");
+}
+
+/// slixmpp, another implementation, with stanzas as they are.
+struct Peer(Running);
+
+impl Peer {
+    fn start(server: &Prosody, python: &Path, place: &Path, user: &str, act: &str) -> Self {
+        let script = place.join("peer.py");
+        fs::write(&script, PEER).unwrap();
+        let port = server.address().rsplit(':').next().unwrap().to_owned();
+        let mut command = Command::new(python);
+        command.arg(&script).args([act, &format!("{user}@{DOMAIN}"), PASSWORD, &port]);
+        command.arg(server.ca_file()).args([SERVICE, "papers"]);
+        Self(Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()))
+    }
+
+    fn lines(&mut self) -> impl Iterator<Item = String> + use<> {
+        BufReader::new(self.0.0.stdout.take().unwrap()).lines().map(Result::unwrap)
+    }
+}
+
+#[test]
+fn slixmpp_reads_what_we_publish() {
+    let test = "slixmpp_reads_what_we_publish";
+    let (Some(program), Some(python)) = (program(test), provided(test, "ABREAST_TEST_PYTHON"))
+    else {
+        return;
+    };
+    let server = Prosody::start(&program);
+    let place = TempDir::new().unwrap();
+    publish(&server, &[]);
+    let mut peer = Peer::start(&server, &python, place.path(), "reader", "read");
+    let mut lines = peer.lines();
+    assert_eq!(lines.next().as_deref(), Some("ready"));
+    publish(&server, &[("7", change_set("a"))]);
+    let item = lines.next().unwrap();
+    for part in [
+        "7 {http://www.sitemaps.org/schemas/sitemap/0.9}urlset",
+        "changeset",
+        "http://example.org/a",
+        "created",
+    ] {
+        assert!(item.contains(part), "{part} in {item}");
+    }
+}
+
+#[test]
+fn what_slixmpp_publishes_is_printed() {
+    let test = "what_slixmpp_publishes_is_printed";
+    let (Some(program), Some(python)) = (program(test), provided(test, "ABREAST_TEST_PYTHON"))
+    else {
+        return;
+    };
+    let server = Prosody::start(&program);
+    let place = TempDir::new().unwrap();
+    publish(&server, &[("1", change_set("a"))]);
+    let mut child = Running(
+        subscribe(&server, place.path(), &["--from", "0", "--limit", "2"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let mut out = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    assert!(out.next().unwrap().unwrap().contains("example.org/a"));
+    let mut peer = Peer::start(&server, &python, place.path(), "source", "write");
+    let mut input = peer.0.0.stdin.take().unwrap();
+    assert_eq!(peer.lines().next().as_deref(), Some("ready"));
+    writeln!(input, "2 {}", change_set("b")).unwrap();
+    let line: Value = serde_json::from_str(&out.next().unwrap().unwrap()).unwrap();
+    assert_eq!(line["offset"], 2);
+    assert!(line.to_string().contains("http://example.org/b"), "{line}");
+    eventually("the command ends", || child.0.try_wait().unwrap().is_some());
+}

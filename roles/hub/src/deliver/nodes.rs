@@ -1,0 +1,242 @@
+//! Nodes of XMPP services as targets [rs-0.1 §5.2.1]: one session for all of them, one item for
+//! each notification, or several where it is larger than a stanza may be.
+
+use super::lanes::ExchangeEnd;
+use super::outcome::Outcome;
+use super::payloads::{PayloadCache, Ready};
+use abreast_core::{LogError, Offset, Position};
+use abreast_store::hub::TargetId;
+use abreast_xmpp::{Account, Error, ErrorKind, Node, Session};
+use bytes::Bytes;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the items of a node are: documents of Sitemaps.
+const PAYLOAD_TYPE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
+/// The first pause after a connection that failed, for all nodes together; it doubles.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest such pause.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// A server that ends connections over smaller stanzas than this does so for another reason.
+const STANZA_MIN: usize = 8 << 10;
+
+/// A notification for a node.
+pub(super) struct NodeItem<'a> {
+    pub(super) target: TargetId,
+    pub(super) address: &'a str,
+    pub(super) topic_url: &'a Arc<str>,
+    pub(super) offset: Offset,
+    pub(super) ready: &'a Ready,
+}
+
+/// The account that publishes, and what is known of its nodes.
+pub(super) struct Nodes {
+    account: Account,
+    /// One connects, the others wait for it.
+    link: tokio::sync::Mutex<Link>,
+    /// Of notifications that were published in part: the last position that the node has.
+    partly: Mutex<HashMap<TargetId, (Offset, Position)>>,
+}
+
+#[derive(Default)]
+struct Link {
+    session: Option<Arc<Session>>,
+    /// Nodes that exist, as far as this session knows.
+    prepared: HashSet<Node>,
+    /// The largest stanza, where the server takes less than is configured.
+    max_sent: Option<usize>,
+    failure: Option<Failure>,
+}
+
+/// A connection that failed: until its pause is over, nobody tries again.
+struct Failure {
+    error: Error,
+    until: Instant,
+    pause: Duration,
+}
+
+/// Why an item was not published.
+enum Trouble {
+    /// There is no connection, and the next attempt to connect is after this pause.
+    NotConnected(Error, Duration),
+    /// The service refuses, or the connection ended.
+    Service(Error),
+    /// The bytes cannot be made.
+    Ours(LogError),
+}
+
+impl Trouble {
+    /// Whether a smaller item may be accepted.
+    fn is_size(&self) -> bool {
+        matches!(self, Self::Service(error) if error.kind() == ErrorKind::TooLarge)
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Service(error)
+    }
+}
+
+impl Nodes {
+    pub(super) fn new(account: Account) -> Self {
+        Self { account, link: tokio::sync::Mutex::default(), partly: Mutex::default() }
+    }
+
+    pub(super) async fn publish(&self, item: &NodeItem<'_>, cache: &Arc<PayloadCache>) -> Outcome {
+        match self.publish_all(item, cache).await {
+            Ok(()) => Outcome::Taken(200),
+            Err(Trouble::Ours(error)) => Outcome::Failed {
+                status: None,
+                error: format!("the notification cannot be made: {error}"),
+                pause: None,
+                contact: ExchangeEnd::Answered,
+            },
+            Err(Trouble::Service(error)) => failed(&error, None),
+            Err(Trouble::NotConnected(error, pause)) => failed(&error, Some(pause)),
+        }
+    }
+
+    /// Publishes what the node does not have yet, in order.
+    async fn publish_all(
+        &self,
+        item: &NodeItem<'_>,
+        cache: &Arc<PayloadCache>,
+    ) -> Result<(), Trouble> {
+        let node: Node = item.address.parse()?;
+        let Some((after, last)) = item.ready.changes else {
+            let id = item.offset.0.to_string();
+            return self.put(&node, item.topic_url, &id, &item.ready.body).await;
+        };
+        let mut done = self.done(item).unwrap_or(after).clamp(after, last);
+        // The ends of the parts, the first on top.
+        let mut ends = vec![last];
+        while let Some(end) = ends.pop() {
+            let body = if (done, end) == (after, last) {
+                item.ready.body.clone()
+            } else {
+                cache.render(item.topic_url, done, end).await.map_err(Trouble::Ours)?
+            };
+            // An item is named by its last change, so that subscribers see their order and gaps.
+            let id = end.0.to_string();
+            match self.put(&node, item.topic_url, &id, &body).await {
+                Ok(()) => {}
+                Err(trouble) if !trouble.is_size() => return Err(trouble),
+                Err(_) if end.0 - done.0 > 1 => {
+                    ends.extend([end, Position(done.0 + (end.0 - done.0) / 2)]);
+                    continue;
+                }
+                // One change alone: subscribers are only notified that there is something.
+                Err(_) => {
+                    let body: Bytes =
+                        cache.render(item.topic_url, end, end).await.map_err(Trouble::Ours)?;
+                    self.put(&node, item.topic_url, &id, &body).await?;
+                }
+            }
+            done = end;
+            if end < last {
+                self.lock().insert(item.target, (item.offset, end));
+            }
+        }
+        self.lock().remove(&item.target);
+        Ok(())
+    }
+
+    /// How far a notification was published before an attempt failed.
+    fn done(&self, item: &NodeItem<'_>) -> Option<Position> {
+        let partly = self.lock();
+        partly.get(&item.target).filter(|(offset, _)| *offset == item.offset).map(|(_, done)| *done)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TargetId, (Offset, Position)>> {
+        self.partly.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes one item, to a node that is made where there is none and that is allowed.
+    async fn put(
+        &self,
+        node: &Node,
+        topic_url: &str,
+        id: &str,
+        body: &[u8],
+    ) -> Result<(), Trouble> {
+        let (session, is_prepared) = self.session(node).await?;
+        if !is_prepared {
+            session.create(node, topic_url, PAYLOAD_TYPE).await?;
+            self.link.lock().await.prepared.insert(node.clone());
+        }
+        let published = session.publish(node, id, body).await;
+        match &published {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                // It was deleted: the next attempt makes it again.
+                self.link.lock().await.prepared.remove(node);
+            }
+            Err(error) if error.kind() == ErrorKind::TooLarge && session.is_closed() => {
+                let mut link = self.link.lock().await;
+                let half = body.len().min(link.max_sent.unwrap_or(self.account.max_sent)) / 2;
+                link.max_sent = Some(half).filter(|half| *half >= STANZA_MIN);
+                tracing::warn!(%node, %error, bytes = body.len(), "an item was too large for the XMPP server");
+                if link.max_sent.is_none() {
+                    return Err(error.clone().into());
+                }
+            }
+            _ => {}
+        }
+        Ok(published?)
+    }
+
+    /// The session, and whether the node is known to be there.
+    async fn session(&self, node: &Node) -> Result<(Arc<Session>, bool), Trouble> {
+        let mut link = self.link.lock().await;
+        if let Some(session) = link.session.as_ref().filter(|session| !session.is_closed()) {
+            return Ok((Arc::clone(session), link.prepared.contains(node)));
+        }
+        let now = Instant::now();
+        if let Some(failure) = link.failure.as_ref().filter(|failure| failure.until > now) {
+            return Err(Trouble::NotConnected(failure.error.clone(), failure.until - now));
+        }
+        link.session = None;
+        link.prepared.clear();
+        let mut account = self.account.clone();
+        account.max_sent = link.max_sent.unwrap_or(account.max_sent);
+        // Nobody subscribes with this account: its events are not read.
+        match Session::connect(&account, node.service()).await {
+            Ok((session, _)) => {
+                let session = Arc::new(session);
+                link.session = Some(Arc::clone(&session));
+                link.failure = None;
+                tracing::info!(server = account.server(), "connected to the XMPP server");
+                Ok((session, false))
+            }
+            Err(error) => {
+                let before = link.failure.as_ref().map(|failure| failure.pause * 2);
+                let pause = before.unwrap_or(PAUSE).min(PAUSE_MAX);
+                link.failure =
+                    Some(Failure { error: error.clone(), until: Instant::now() + pause, pause });
+                Err(Trouble::NotConnected(error, pause))
+            }
+        }
+    }
+}
+
+/// A failure in the terms of the engine: what a server of HTTP would have answered.
+fn failed(error: &Error, pause: Option<Duration>) -> Outcome {
+    let status = match error.kind() {
+        ErrorKind::Login => Some(401),
+        ErrorKind::Forbidden => Some(403),
+        ErrorKind::NotFound => Some(404),
+        ErrorKind::Conflict => Some(409),
+        ErrorKind::TooLarge => Some(413),
+        ErrorKind::Refused | ErrorKind::Usage | ErrorKind::Protocol => Some(400),
+        ErrorKind::Unavailable => Some(503),
+        _ => None,
+    };
+    // The pauses between connections are decided here, not by the engine.
+    let contact = match (error.kind(), pause) {
+        (ErrorKind::Connection | ErrorKind::Timeout, None) => ExchangeEnd::Silent,
+        _ => ExchangeEnd::Answered,
+    };
+    let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
+    Outcome::Failed { status, error: format!("{error}{help}"), pause, contact }
+}
