@@ -167,6 +167,17 @@ pub(crate) struct Walked {
     pub(crate) unique_one_in: u64,
 }
 
+impl Walked {
+    /// The resources of Sitemaps of ResourceSync 0.1.
+    pub(crate) fn sets_of_0_1(&self) -> impl Iterator<Item = &SetData> {
+        let is_alpha = |url: &String| {
+            let number = self.by_url.get(url);
+            number.is_some_and(|number| matches!(self.nodes[*number].outcome, Outcome::Alpha(_)))
+        };
+        self.sets.iter().filter(move |(url, _)| is_alpha(url)).map(|(_, set)| set)
+    }
+}
+
 /// Is it a URL, rather than the path of a file?
 pub(crate) fn is_url(start: &str) -> bool {
     start

@@ -15,8 +15,9 @@ use crate::feeds::{Feeds, From};
 use crate::fetch::{self, Failure, Go};
 use crate::finding::Findings;
 use crate::inspect::{GZIP_BYTES, manners};
-use crate::node::{FoundBy, Outcome, is_url};
+use crate::node::{FoundBy, Outcome, SetData, is_url};
 use crate::rules as r;
+use crate::sketch::{Listed, Sketch};
 use crate::values;
 use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root};
 use abreast_webtypes::{Timestamp, excerpt, resolve};
@@ -38,10 +39,11 @@ pub(crate) struct Alpha {
     pub(crate) modified: Option<Timestamp>,
     pub(crate) is_change_set: bool,
     pub(crate) children: Vec<String>,
+    pub(crate) facts: fetch::ResponseFacts,
 }
 
 impl Alpha {
-    fn of(facts: &Facts) -> Self {
+    fn of(facts: &Facts, answer: Option<fetch::ResponseFacts>) -> Self {
         let name = match (facts.head.root, facts.head.change_set) {
             (Root::SitemapIndex, _) => "ResourceSync 0.1 Sitemap Index",
             (Root::UrlSet, true) => "ResourceSync 0.1 Change Set",
@@ -54,13 +56,14 @@ impl Alpha {
             modified: facts.head.modified.map(|time| time.instant),
             is_change_set: facts.head.change_set,
             children: Vec::new(),
+            facts: answer.unwrap_or_default(),
         }
     }
 }
 
 /// Findings of one document by itself, in pieces of that many bytes.
 pub(crate) fn check_document(bytes: &[u8], piece: usize, mut found: Findings) -> Findings {
-    let mut checker = Checker::new(u64::MAX, 0);
+    let mut checker = Checker::new("", u64::MAX, 0, 1);
     for piece in bytes.chunks(piece.max(1)) {
         checker.feed(piece, &mut found);
     }
@@ -119,7 +122,8 @@ impl Feeds<'_> {
         let url = self.walked.nodes[number].url.clone();
         let (mode, most_each) = (self.options.mode, self.options.most_each);
         let new_state = || {
-            let checker = Checker::new(self.options.max_document_bytes, self.options.seed);
+            let (most, seed) = (self.options.max_document_bytes, self.options.seed);
+            let checker = Checker::new(&url, most, seed, self.sample_size());
             (checker, Findings::new(&url, mode, most_each), DefaultHasher::new())
         };
         let state = RefCell::new(new_state());
@@ -155,7 +159,7 @@ impl Feeds<'_> {
         };
         let (mut checker, mut found, hasher) = state.into_inner();
         checker.finish(&mut found);
-        let mut facts = checker.facts;
+        let (mut facts, listed) = (checker.facts, checker.listed);
         facts.hash = hasher.finish();
         if let Some(answer) = &answer {
             if answer.content_encoding.is_none() && facts.bytes > GZIP_BYTES {
@@ -169,10 +173,29 @@ impl Feeds<'_> {
             }
             manners(&self.client, &url, answer, &self.conditions, &mut found).await;
         }
-        self.walked.nodes[number].outcome = Outcome::Alpha(Box::new(Alpha::of(&facts)));
+        self.walked.nodes[number].outcome = Outcome::Alpha(Box::new(Alpha::of(&facts, answer)));
         self.walked.nodes[number].millis = begun.elapsed().as_millis() as u64;
         self.keep(number, found);
+        self.to_sample(number, listed, &facts);
         Ok(Some(facts))
+    }
+
+    /// Adds resources to those that are sampled; those that change sets name may be others by now.
+    fn to_sample(&mut self, number: usize, listed: Sketch<Listed>, facts: &Facts) {
+        let mut start = number;
+        while let Some(from) = self.walked.nodes[start].from {
+            start = from;
+        }
+        let (url, most) = (self.walked.nodes[start].url.clone(), self.sample_size());
+        let set = self.walked.sets.entry(url).or_insert_with(|| SetData {
+            listed: Sketch::new(most),
+            dumped: Sketch::new(1),
+            changed: Sketch::new(1),
+        });
+        set.listed.merge(listed, |_, _| {});
+        for uri in &facts.changed {
+            set.listed.remove(*uri);
+        }
     }
 
     /// Whether the site leads to a Sitemap that was given [rs-0.1 §7.1, §7.3].
@@ -182,22 +205,21 @@ impl Feeds<'_> {
         if !is_url(&url) {
             return Ok(());
         }
-        for (path, rule) in
-            [("/robots.txt", &r::A_ROBOTS), ("/.well-known/host-meta", &r::A_HOST_META)]
-        {
+        for path in ["/robots.txt", "/.well-known/host-meta"] {
             let Ok(place) = resolve(&url, path) else { continue };
             let answer = self.ask(&place, None, false, MOST).await?;
-            let text = answer.ok().filter(|answer| answer.facts.status == 200);
-            let text = text.map(|answer| String::from_utf8_lossy(&answer.body).into_owned());
-            // In XML an address has its `&` escaped.
-            let is_named = text.as_ref().is_some_and(|text| {
+            let answer = answer.ok().filter(|answer| answer.facts.status == 200);
+            let is_named = answer.is_some_and(|answer| {
+                let text = String::from_utf8_lossy(&answer.body);
+                // In XML an address has its `&` escaped.
                 text.contains(&url) || text.contains(&url.replace('&', "&amp;"))
             });
-            if !is_named {
-                let fault = if text.is_some() { "does not name it" } else { "cannot be fetched" };
-                self.add(number, rule, 0, || format!("{place} {fault}"));
+            if is_named {
+                return Ok(());
             }
         }
+        let message = || "neither robots.txt nor /.well-known/host-meta names it".to_owned();
+        self.add(number, &r::A_DISCOVERY, 0, message);
         Ok(())
     }
 }

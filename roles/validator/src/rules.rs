@@ -704,10 +704,8 @@ rules! {
         "split sets between two times: readers stop at the first change that they know";
     A_CLOSED: "RS01-6.1-closed", Practice, Warning / Note, "rs-0.1 §6.1", "A change set that is not the current one does not change",
         "begin a new set for later changes";
-    A_ROBOTS: "RS01-7.1-robots", Practice, Note / Note, "rs-0.1 §3.1, §7.1", "robots.txt names the Sitemap",
-        "add a line `Sitemap: ` with its address";
-    A_HOST_META: "RS01-7.3-host-meta", Practice, Note / Note, "rs-0.1 §7.3", "/.well-known/host-meta names the Sitemap",
-        "add a `Link` with its address";
+    A_DISCOVERY: "RS01-7.1-discovery", Practice, Note / Note, "rs-0.1 §3.1, §7.1, §7.3", "robots.txt or /.well-known/host-meta names the Sitemap",
+        "add a line `Sitemap: ` with its address to robots.txt";
 
     // The walk itself.
     LIMIT: "WALK-limit", Practice, Warning / Warning, "rs-core §6.2", "Everything was checked within the limits",

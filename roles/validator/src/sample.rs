@@ -96,7 +96,13 @@ pub(crate) fn sample(
                         .for_each(|(_, listed)| send(listed.clone()));
                 }
             }
-            Share::All => all(walked_now, options, shared, budget, &mut send),
+            Share::All => {
+                all(walked_now, options, shared, budget, &mut send);
+                // Documents of 0.1 are not read again; up to a limit all of it is kept.
+                for (_, listed) in walked_now.sets_of_0_1().flat_map(|set| set.listed.iter()) {
+                    send(listed.clone());
+                }
+            }
         }
         drop(sender);
     });

@@ -88,8 +88,11 @@ fn related(walked: &Walked, number: usize) -> Vec<usize> {
 }
 
 async fn has_changed(client: &Client, node: &Node) -> bool {
-    let Outcome::Document(doc) = &node.outcome else { return false };
-    let facts = &doc.facts;
+    let facts = match &node.outcome {
+        Outcome::Document(doc) => &doc.facts,
+        Outcome::Alpha(document) => &document.facts,
+        _ => return false,
+    };
     if facts.etag.is_none() && facts.last_modified.is_none() {
         return false;
     }

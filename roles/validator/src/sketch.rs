@@ -93,6 +93,11 @@ impl<T> Sketch<T> {
         }
     }
 
+    /// Forgets an item.
+    pub(crate) fn remove(&mut self, hash: u64) {
+        self.items.remove(&hash);
+    }
+
     pub(crate) fn get(&self, hash: u64) -> Option<&T> {
         self.items.get(&hash)
     }

@@ -321,6 +321,33 @@ fn change_feeds_of_serve_break_no_rule() {
 }
 
 #[test]
+fn documents_of_0_1_of_serve_break_no_rule() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = lively(folder.path(), data.path());
+    let all = ["--strict", "--fail-on", "note", "--sample", "all", "--format", "json"];
+    for (path, names) in [
+        ("sitemap.xml", &["Sitemap", "Change Set", "Dump"][..]),
+        ("changeset.xml", &["Change Set"]),
+    ] {
+        let url = format!("{}set/v0.1/{path}", source.url());
+        let report = lines(&validate(&[&[url.as_str()][..], &all].concat(), 0));
+        let found: Vec<_> = report.iter().filter_map(|line| line["name"].as_str()).collect();
+        for name in names {
+            let name = format!("ResourceSync 0.1 {name}");
+            assert!(found.iter().any(|found| found.contains(&name)), "{name} in {report:#?}");
+        }
+        let sets = found.iter().filter(|name| name.ends_with("Change Set")).count();
+        assert!(sets > 2, "{report:#?}");
+    }
+    let url = format!("{}set/v0.1/sitemap.xml", source.url());
+    let output = run(abreast().args(["explore", &url]));
+    let tree = String::from_utf8(output.stdout).unwrap();
+    for part in ["ResourceSync 0.1 Sitemap", "ResourceSync 0.1 Change Set", "0.1 Dump"] {
+        assert!(tree.contains(part), "{part}\n{tree}");
+    }
+}
+
+#[test]
 fn explore_shows_change_feeds() {
     let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let source = ships(folder.path(), data.path(), &["--versions", "20"]);

@@ -3,7 +3,7 @@
 use crate::finding::Findings;
 use crate::rule::Rule;
 use crate::rules as r;
-use crate::sketch::hash;
+use crate::sketch::{Listed, Sketch, hash};
 use crate::values;
 use abreast_resourcesync::v0_1::{
     CALLBACK_PROTOCOL, Change, DUMP, Entry, Finding, Head, Limits, Link, MIRROR, Meta, PARTIAL,
@@ -98,6 +98,8 @@ pub(super) struct Facts {
     pub(super) lists: Vec<ListedSitemap>,
     /// The members of a dump.
     pub(super) members: HashMap<String, Member>,
+    /// URIs of its changes.
+    pub(super) changed: HashSet<u64>,
 }
 
 /// A Sitemap in an index.
@@ -119,9 +121,12 @@ pub(super) struct Member {
 
 /// Checks one document.
 pub(super) struct Checker {
+    url: String,
     parser: Parser,
     entry: Entry,
     seed: u64,
+    /// Resources to be sampled.
+    pub(super) listed: Sketch<Listed>,
     pub(super) facts: Facts,
     is_broken: bool,
     is_complete: bool,
@@ -129,9 +134,12 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub(super) fn new(max_bytes: u64, seed: u64) -> Self {
+    /// Of the document at a URL, with a sample of that many of its resources.
+    pub(super) fn new(url: &str, max_bytes: u64, seed: u64, sample: usize) -> Self {
         let limits = Limits::default().with_entries(ENTRIES_MAX).with_bytes(max_bytes);
         Self {
+            url: url.to_owned(),
+            listed: Sketch::new(sample),
             parser: Parser::with_tolerance(limits, Tolerance::Lenient),
             entry: Entry::default(),
             seed,
@@ -219,6 +227,9 @@ impl Checker {
         if facts.head.change_set
             && let Some(time) = entry.time.map(|time| time.instant)
         {
+            if facts.changed.len() < KEPT_MAX {
+                facts.changed.insert(hash(self.seed, &entry.loc));
+            }
             facts.oldest = Some(facts.oldest.map_or(time, |oldest| oldest.min(time)));
             facts.newest = Some(facts.newest.map_or(time, |newest| newest.max(time)));
             let own = hash(self.seed ^ time.as_micros() as u64, &entry.loc);
@@ -229,6 +240,20 @@ impl Checker {
                     format!("a second change of {} at {time}", excerpt(&entry.loc))
                 });
             }
+        }
+        let is_resource = entry.change != Some(Change::Deleted) && entry.protocol.is_none();
+        if !facts.head.change_set && facts.head.root == Root::UrlSet && is_resource {
+            self.listed.entry(hash(self.seed, &entry.loc), || Listed {
+                uri: entry.loc.clone(),
+                digests: entry.digests.clone(),
+                length: entry.size,
+                media_type: entry.media_type.clone().unwrap_or_default(),
+                encoding: entry.encoding.clone().unwrap_or_default(),
+                lastmod: entry.time,
+                at: facts.head.modified,
+                document: self.url.clone(),
+                place,
+            });
         }
         if let Some(path) = &entry.path {
             if facts.members.len() >= KEPT_MAX {

@@ -10,7 +10,7 @@ use crate::node::Outcome;
 use crate::package::{each_piece, get};
 use crate::rules as r;
 use abreast_webtypes::excerpt;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{Seek as _, SeekFrom};
 use zip::ZipArchive;
 
 const MANIFEST: &str = "manifest.xml";
@@ -38,13 +38,13 @@ impl Feeds<'_> {
         };
         let missing = |error: std::io::Error| Failure::Missing(error.to_string());
         let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-        let mut begin = [0; 5];
         file.seek(SeekFrom::Start(0)).map_err(missing)?;
-        let length = file.read(&mut begin).map_err(missing)?;
-        let begin = &begin[..length];
+        let is_plain = begins_as_warc(&file);
+        file.seek(SeekFrom::Start(0)).map_err(missing)?;
+        let is_warc = is_plain || begins_as_warc(flate2::read::GzDecoder::new(&file));
         let mut dump = Alpha { name: "ResourceSync 0.1 Dump", bytes, ..Alpha::default() };
         let mut found = Findings::new(&url, self.options.mode, self.options.most_each);
-        if begin.starts_with(b"WARC/") || begin.starts_with(&[0x1f, 0x8b]) {
+        if is_warc {
             // Other formats than ZIP may be published [rs-0.1 §4.2]; their records check themselves.
             dump.name = "ResourceSync 0.1 Dump (WARC)";
         } else {
@@ -52,7 +52,7 @@ impl Feeds<'_> {
             match ZipArchive::new(file) {
                 Ok(archive) => self.zip(&url, archive, &mut dump, &mut found)?,
                 Err(error) => {
-                    let message = || format!("this is no ZIP file: {error}");
+                    let message = || format!("this is no ZIP file and no WARC: {error}");
                     found.add(&r::A_MANIFEST, (0, 0), message);
                 }
             }
@@ -74,7 +74,8 @@ impl Feeds<'_> {
             return Ok(());
         };
         let label = format!("{url}!/{MANIFEST}");
-        let mut checker = Checker::new(self.options.max_document_bytes, self.options.seed);
+        let (most, seed) = (self.options.max_document_bytes, self.options.seed);
+        let mut checker = Checker::new(&label, most, seed, 1);
         let mut in_manifest = Findings::new(&label, self.options.mode, self.options.most_each);
         let read = each_piece(&mut archive, manifest, self.budget, |bytes| {
             checker.feed(bytes, &mut in_manifest);
@@ -132,4 +133,9 @@ impl Feeds<'_> {
         found.append(in_manifest);
         Ok(())
     }
+}
+
+fn begins_as_warc(mut input: impl std::io::Read) -> bool {
+    let mut begin = [0; 5];
+    input.read_exact(&mut begin).is_ok() && begin == *b"WARC/"
 }

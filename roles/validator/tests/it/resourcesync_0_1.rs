@@ -98,6 +98,9 @@ fn good(base: &str) -> Answers {
     let first =
         current.clone() + &change(base, "c", "created", 3) + &change(base, "d", "created", 4);
     add("/changes/1.xml", XML, document(set, &first));
+    for name in ["a", "b", "c"] {
+        add(&format!("/r/{name}"), "text/plain", name.repeat(5).into_bytes());
+    }
     add("/dump.zip", "application/zip", pack(&members(base)));
     add("/robots.txt", "text/plain", format!("Sitemap: {base}/sitemap.xml\n").into_bytes());
     let host_meta = format!(
@@ -225,8 +228,10 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
     ("RS01-6.1-current", &[Replace("/changes/current.xml", CURRENT, "")]),
     ("RS01-6.1-chain", &[Replace("/changes/1.xml", "2026-01-04", "2026-01-07")]),
     ("RS01-6.1-closed", &[Changed("/changes/1.xml", "created", "updated")]),
-    ("RS01-7.1-robots", &[Remove("/robots.txt")]),
-    ("RS01-7.3-host-meta", &[Replace("/.well-known/host-meta", "/sitemap.xml", "/other.xml")]),
+    (
+        "RS01-7.1-discovery",
+        &[Remove("/robots.txt"), Replace("/.well-known/host-meta", "/sitemap.xml", "/other.xml")],
+    ),
 ];
 
 fn in_manifest(members: &mut Members, from: &str, to: &str) {
@@ -269,6 +274,51 @@ fn a_source_of_0_1_that_keeps_to_the_rules_has_no_findings() {
         assert!(report.limit.is_none() && report.found_source());
     }
     assert!(!server.requests().iter().any(|path| path.contains("well-known/resourcesync")));
+}
+
+#[test]
+fn resources_of_a_source_of_0_1_are_sampled() {
+    for share in [Share::Some(10), Share::All] {
+        // A and c are in change sets too, and may be others by now.
+        let breaks = [Replace("/r/a", "a", "x"), Replace("/r/b", "b", "y")];
+        let server = Server::start(|base| broken(base, &breaks));
+        let report = inspect(&server, "/sitemap.xml", |options| options.sample = share);
+        let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+        assert_eq!(found, ["RS-7-hash-true"], "{}", text(&report));
+        assert_eq!(report.sampled, 1);
+    }
+}
+
+#[test]
+fn one_place_that_names_the_sitemap_is_enough() {
+    for missing in ["/robots.txt", "/.well-known/host-meta"] {
+        let server = Server::start(|base| broken(base, &[Remove(missing)]));
+        let report = inspect(&server, "/sitemap.xml", |_| {});
+        assert!(report.findings.is_empty(), "{}", text(&report));
+    }
+}
+
+#[test]
+fn dumps_in_warc_are_recognized() {
+    let packed = {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut out, b"WARC/1.1\r\n").unwrap();
+        out.finish().unwrap()
+    };
+    for (body, rules) in [
+        (packed, vec![]),
+        (b"WARC/1.1\r\n".to_vec(), vec![]),
+        (b"other".to_vec(), vec!["RS01-4.2.1-manifest"]),
+    ] {
+        let server = Server::start(|base| {
+            let mut answers = good(base);
+            answers.get_mut("/dump.zip").unwrap().body = body;
+            answers
+        });
+        let report = inspect(&server, "/sitemap.xml", |_| {});
+        let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+        assert_eq!(found, rules, "{}", text(&report));
+    }
 }
 
 #[test]
