@@ -168,13 +168,15 @@ pub(crate) struct Walked {
 }
 
 impl Walked {
+    /// Whether a document is one of ResourceSync 0.1.
+    pub(crate) fn is_of_0_1(&self, url: &str) -> bool {
+        let number = self.by_url.get(url);
+        number.is_some_and(|number| matches!(self.nodes[*number].outcome, Outcome::Alpha(_)))
+    }
+
     /// The resources of Sitemaps of ResourceSync 0.1.
     pub(crate) fn sets_of_0_1(&self) -> impl Iterator<Item = &SetData> {
-        let is_alpha = |url: &String| {
-            let number = self.by_url.get(url);
-            number.is_some_and(|number| matches!(self.nodes[*number].outcome, Outcome::Alpha(_)))
-        };
-        self.sets.iter().filter(move |(url, _)| is_alpha(url)).map(|(_, set)| set)
+        self.sets.iter().filter(|(url, _)| self.is_of_0_1(url)).map(|(_, set)| set)
     }
 }
 

@@ -26,6 +26,9 @@ const MANIFEST_BYTES_MAX: u64 = 512 << 20;
 const MANIFEST: &str = "manifest.xml";
 const CHUNK: usize = 64 << 10;
 
+/// Why a package that is made on demand was not checked.
+pub(crate) const MAKING: &str = "still being made (202)";
+
 /// Data of a package.
 #[derive(Debug, Default)]
 pub(crate) struct Package {
@@ -86,13 +89,15 @@ pub(crate) async fn get(
     let file = std::cell::RefCell::new(tempfile::tempfile().map_err(missing)?);
     let mut length = 0;
     let too_large = std::cell::Cell::new(false);
+    let making = std::cell::Cell::new(false);
     let failed = std::cell::RefCell::new(None);
     let begin = |facts: &fetch::ResponseFacts| {
         let mut file = file.borrow_mut();
         let begun = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)));
         *failed.borrow_mut() = begun.err();
         too_large.set(facts.content_length.is_some_and(|length| length > most));
-        if too_large.get() { Go::Enough } else { Go::On }
+        making.set(facts.status == 202);
+        if too_large.get() || making.get() { Go::Enough } else { Go::On }
     };
     let piece = |bytes: &[u8]| {
         length += bytes.len() as u64;
@@ -105,6 +110,9 @@ pub(crate) async fn get(
     fetch::url(client, url, true, budget, begin, piece).await?;
     if let Some(error) = failed.into_inner() {
         return Err(missing(error));
+    }
+    if making.get() {
+        return Err(Failure::Missing(MAKING.to_owned()));
     }
     Ok((!too_large.get()).then(|| file.into_inner()))
 }

@@ -176,12 +176,12 @@ impl Feeds<'_> {
         self.walked.nodes[number].outcome = Outcome::Alpha(Box::new(Alpha::of(&facts, answer)));
         self.walked.nodes[number].millis = begun.elapsed().as_millis() as u64;
         self.keep(number, found);
-        self.to_sample(number, listed, &facts);
+        self.add_to_sample(number, listed, &facts);
         Ok(Some(facts))
     }
 
     /// Adds resources to those that are sampled; those that change sets name may be others by now.
-    fn to_sample(&mut self, number: usize, listed: Sketch<Listed>, facts: &Facts) {
+    fn add_to_sample(&mut self, number: usize, listed: Sketch<Listed>, facts: &Facts) {
         let mut start = number;
         while let Some(from) = self.walked.nodes[start].from {
             start = from;

@@ -267,8 +267,11 @@ impl One<'_> {
         if !too_large {
             self.compare(&facts, hasher);
         }
-        for target in facts.links.iter().chain(&discover::in_html(&page)) {
-            if let Some(wrong) = wrong_link(self.walked, &listed.uri, target) {
+        // A walk from a Sitemap of 0.1 does not read Capability Lists.
+        let is_of_0_1 = self.walked.is_of_0_1(&listed.document);
+        let targets = facts.links.iter().cloned().chain(discover::in_html(&page));
+        for target in targets.filter(|_| !is_of_0_1) {
+            if let Some(wrong) = wrong_link(self.walked, &listed.uri, &target) {
                 self.add(&r::LINK, || format!("{}: {wrong}", excerpt(&listed.uri)));
             }
         }

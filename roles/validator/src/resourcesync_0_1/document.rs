@@ -331,7 +331,8 @@ fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
     if let Some(fault) = values::uri_fault(&entry.loc) {
         found.add(&r::A_URI, place, || format!("`loc` \"{}\" {fault}", excerpt(&entry.loc)));
     }
-    if entry.time.is_none() {
+    // What another protocol offers has no time of its own [rs-0.1 §4.3.3].
+    if entry.time.is_none() && entry.protocol.is_none() {
         found.add(&r::A_TIME, place, || format!("{} has no time", excerpt(&entry.loc)));
     }
     if let Some(media_type) = &entry.media_type {

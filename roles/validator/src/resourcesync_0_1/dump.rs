@@ -7,7 +7,7 @@ use crate::feeds::{Feeds, From};
 use crate::fetch::Failure;
 use crate::finding::Findings;
 use crate::node::Outcome;
-use crate::package::{each_piece, get};
+use crate::package::{MAKING, each_piece, get};
 use crate::rules as r;
 use abreast_webtypes::excerpt;
 use std::io::{Seek as _, SeekFrom};
@@ -26,6 +26,10 @@ impl Feeds<'_> {
             Ok(Some(file)) => file,
             Ok(None) => {
                 self.walked.nodes[number].outcome = Outcome::Left("larger than --max-file-bytes");
+                return Ok(());
+            }
+            Err(Failure::Missing(message)) if message == MAKING => {
+                self.walked.nodes[number].outcome = Outcome::Left(MAKING);
                 return Ok(());
             }
             Err(Failure::Missing(message)) => {

@@ -11,6 +11,9 @@ use abreast_resourcesync::v0_1::{CHANGE_SET, Link, Root};
 use abreast_webtypes::{excerpt, resolve, without_fragment};
 use std::collections::HashSet;
 
+/// Categories of a list from which on an index need not repeat them.
+const AGGREGATED_MAX: usize = 100;
+
 impl Feeds<'_> {
     /// The lists of an index, each with what the index states of it.
     pub(super) async fn lists(&mut self, number: usize, index: &Facts) -> Result<(), Failure> {
@@ -41,7 +44,10 @@ impl Feeds<'_> {
                 let one = differing.next().map(|category| excerpt(category)).unwrap_or_default();
                 let message = || format!("the categories of {} differ: {one}", excerpt(&target));
                 self.add(number, &r::A_CATEGORIES, listed.line, message);
-            } else if list.is_whole && listed.categories.is_empty() && !list.categories.is_empty() {
+            } else if list.is_whole
+                && listed.categories.is_empty()
+                && (1..=AGGREGATED_MAX).contains(&list.categories.len())
+            {
                 let message = || format!("{} has categories", excerpt(&target));
                 self.add(number, &r::A_CATEGORIES_MISSING, listed.line, message);
             }

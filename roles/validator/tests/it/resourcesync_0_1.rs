@@ -299,6 +299,30 @@ fn one_place_that_names_the_sitemap_is_enough() {
 }
 
 #[test]
+fn what_a_good_source_may_leave_out_is_no_fault() {
+    let oai = "<url><loc rs:protocol=\"http://www.openarchives.org/OAI/openarchivesprotocol.html\">http://h.example/oai</loc></url>";
+    let server = Server::start(|base| {
+        let mut many: String =
+            (0..100).map(|number| MAPS.replace("Maps", &number.to_string())).collect();
+        many.push_str(COINS);
+        let list = resource(base, "c", &many) + oai;
+        let mut answers = good(base);
+        answers.insert("/list2.xml".to_owned(), typed(XML, document("urlset", &list)));
+        let dump = answers.get_mut("/dump.zip").unwrap();
+        dump.headers.insert("Status".to_owned(), "202 Accepted".to_owned());
+        let index = answers.get_mut("/sitemap.xml").unwrap();
+        let text = String::from_utf8(index.body.clone()).unwrap();
+        let last = text.rfind(COINS).unwrap();
+        index.body = [&text[..last], &text[last + COINS.len()..]].concat().into_bytes();
+        answers
+    });
+    let report = inspect(&server, "/sitemap.xml", |options| options.mode = Mode::Strict);
+    assert!(report.findings.is_empty(), "{}", text(&report));
+    let dump = report.documents.iter().find(|found| found.url.ends_with("/dump.zip")).unwrap();
+    assert_eq!(dump.problem.as_deref(), Some("not checked: still being made (202)"));
+}
+
+#[test]
 fn dumps_in_warc_are_recognized() {
     let packed = {
         let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
