@@ -8,12 +8,14 @@ use abreast_core::{
     Position, State, SystemClock, append,
 };
 use abreast_resourcesync::v0_1::{
-    CHANGE_SET, Change as Kind, Document, Entry, Link, MIRROR, OAI_PMH_PROTOCOL, PARTIAL, Root,
-    SUBJECT, SUBJECT_NAME,
+    CALLBACK_PROTOCOL, CHANGE_SET, Change as Kind, Document, Entry, Link, MIRROR, OAI_PMH_PROTOCOL,
+    PARTIAL, Root, SUBJECT, SUBJECT_NAME,
 };
 use abreast_source::links::{LinkRecord, read_links};
 use abreast_source::projection::emm::ChangeFeeds;
-use abreast_source::projection::resourcesync_0_1::{Options, PushLink, ResourceSync01};
+use abreast_source::projection::resourcesync_0_1::{
+    Options, PushLink, ResourceSync01, subscribe_url,
+};
 use abreast_source::projection::sdshare::SdShare;
 use abreast_source::publish::{
     Freshness, Notifications, PublishError, PublishedSet, Publisher, SourceUrls,
@@ -544,10 +546,56 @@ fn pushed_change_sets_are_ranges_of_the_log() {
     assert_eq!(document.head.modified, document.entries[3].time);
     assert_eq!(document.head.links.len(), 1);
     assert!(link(&document.head.links, "current").is_some());
+    // It begins where the one before ended.
+    let time = |number: usize| logged(&world)[number].2;
+    let period = &document.head.metas[0];
+    let expected = format!("start={}; end={}", time(0), time(4));
+    assert_eq!((period.name.as_str(), &period.content), ("DCTERMS.temporal", &expected));
+    let current =
+        format!("<https://example.org/set/v0.1/changeset.xml>; rel=\"current {CHANGE_SET}\"");
+    assert_eq!(topic.links, current);
     put(&world, "k9", state(9));
     assert_eq!(publisher.notification(url, Position(1), Position(5)).unwrap(), pushed);
     let silent = world.publisher().with_projection(ResourceSync01::default());
     assert!(silent.topic_at("set/v0.1/notify/changeset").is_none());
+}
+
+#[test]
+fn callbacks_are_offered_and_a_gap_leads_to_the_current_one() {
+    let world = World::begun();
+    put(&world, "k1", state(1));
+    let notified = |push: Vec<PushLink>| {
+        let set = PublishedSet {
+            notifications: Some(Notifications::at(["https://hub.example/"])),
+            resourcesync_0_1: Options { push, ..Options::default() },
+            ..world.published()
+        };
+        world.publisher_of(set).with_projection(ResourceSync01::default())
+    };
+    let published = world.published();
+    let subscribe = subscribe_url(&published.urls);
+    assert_eq!(subscribe, "https://example.org/set/v0.1/subscribe");
+    let publisher = notified(vec![PushLink::callback(&subscribe)]);
+    let sitemap = read(&publisher, "set/v0.1/sitemap.xml");
+    let offers = |link: &&Link| link.protocol.as_deref() == Some(CALLBACK_PROTOCOL);
+    assert_eq!(sitemap.head.links.iter().find(offers).unwrap().href, subscribe);
+    let url = "https://example.org/set/v0.1/notify/changeset";
+    assert_eq!(publisher.callback_topic_at("set/v0.1/subscribe").unwrap().url, url);
+    for path in ["other/v0.1/subscribe", "set/v0.1/subscribe/", "set/v0.1", "subscribe"] {
+        assert!(publisher.callback_topic_at(path).is_none(), "{path}");
+    }
+    // Where none are offered, none are taken.
+    assert!(notified(Vec::new()).callback_topic_at("set/v0.1/subscribe").is_none());
+    let (topic, gap) = publisher.gap(url).unwrap().unwrap();
+    assert_eq!(topic.url, url);
+    let gap = Document::from_slice(&gap).unwrap();
+    assert!(gap.head.change_set && gap.entries.is_empty());
+    assert_eq!(
+        link(&gap.head.links, "current").unwrap(),
+        "https://example.org/set/v0.1/changeset.xml"
+    );
+    let other = publisher.gap("https://example.org/set/notify/change").unwrap();
+    assert!(other.is_none(), "Change Notifications show that themselves");
 }
 
 #[test]
