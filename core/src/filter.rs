@@ -82,6 +82,18 @@ pub struct Subject<'a> {
     pub length: Option<u64>,
     /// When it was last modified, in microseconds since 1970.
     pub modified: Option<i64>,
+    /// Its categories.
+    pub categories: Categories<'a>,
+}
+
+/// What is known of a resource's categories.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Categories<'a> {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// These are listed with it.
+    Listed(&'a [&'a str]),
 }
 
 /// The decision of a filter on a resource, and its reason.

@@ -48,6 +48,7 @@ fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     }
     options.filter = args.filter.filter.clone();
     options.uris.clone_from(&args.filter.uris);
+    options.categories.clone_from(&args.filter.categories);
     args.reading.apply(&mut options);
     options.ignore_robots = args.pace.ignore_robots;
     Ok(options)

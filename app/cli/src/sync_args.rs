@@ -196,6 +196,7 @@ pub(crate) struct PaceArgs {
 pub(crate) struct FilterArgs {
     pub(crate) filter: Filter,
     pub(crate) uris: Option<Arc<UriList>>,
+    pub(crate) categories: Vec<String>,
 }
 
 /// Arguments as clap parses them; [`FilterArgs`] restores the order between them.
@@ -220,6 +221,10 @@ struct RawFilterArgs {
     /// are comments
     #[arg(long, value_name = "FILE")]
     uris_from: Option<PathBuf>,
+    /// Copy only resources of this category, by its URI or name, from a Source of ResourceSync 0.1;
+    /// repeatable: of any of them
+    #[arg(long, value_name = "TEXT|URI", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    category: Vec<String>,
     /// Leave out smaller resources, if the size is listed: 1000, 10K, 2M
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     min_size: Option<u64>,
@@ -249,7 +254,7 @@ impl FilterArgs {
             .sized(raw.min_size, raw.max_size)
             .modified(raw.modified_since, raw.modified_before);
         let uris = raw.uris_from.as_deref().map(UriList::read).transpose()?.map(Arc::new);
-        Ok(Self { filter, uris })
+        Ok(Self { filter, uris, categories: raw.category })
     }
 }
 

@@ -55,7 +55,7 @@ pub use path_map::{
     BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory,
 };
 pub use provisional::NewFolders;
-pub use read::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
+pub use read::{NotificationContent, NotifiedChange, PushOffer, TopicKind, TopicStep};
 pub use read::{SourceSet, Tolerance, check_url, name_of as set_name, source_sets};
 #[doc(hidden)]
 pub use robots::matcher as robots_matcher;

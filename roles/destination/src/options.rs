@@ -172,6 +172,9 @@ pub struct SyncOptions {
     pub filter: Filter,
     /// Copy these resources only, as far as `filter` includes them.
     pub uris: Option<Arc<UriList>>,
+    /// Copy only resources with one of these categories, by URI or name, as far as `filter`
+    /// includes them. Default: any.
+    pub categories: Vec<String>,
     /// Delete files of this copy that are excluded now.
     pub delete_excluded: bool,
     /// Stop after so many bytes received in one run; the next one continues.
@@ -240,6 +243,7 @@ impl SyncOptions {
             require_fixity: false,
             filter: Filter::default(),
             uris: None,
+            categories: Vec::new(),
             delete_excluded: false,
             max_bytes: None,
             max_time: None,

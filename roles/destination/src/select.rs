@@ -8,7 +8,7 @@
 use crate::admit::Admission;
 use crate::error::Error;
 use crate::events::{Event, Filtered};
-use crate::filter::{Decision, Filter, MediaType, Subject};
+use crate::filter::{Categories, Decision, Filter, MediaType, Subject};
 use crate::options::SyncOptions;
 use crate::path_map::{Form, NameRules, PathMap};
 use crate::plan::comparison::widen;
@@ -26,6 +26,8 @@ use std::sync::Arc;
 const FILTER: &str = "filter";
 /// The rule that excludes what a list of URIs does not have.
 const NOT_LISTED: &str = "--uris-from";
+/// The rule that excludes what has none of the wanted categories.
+const OTHER_CATEGORY: &str = "--category";
 /// Rows read together.
 const ROWS: usize = 512;
 
@@ -34,6 +36,8 @@ const ROWS: usize = 512;
 pub(crate) struct Selection {
     filter: Filter,
     uris: Option<Arc<UriList>>,
+    /// The categories of which a resource must have one; none when any will do.
+    categories: Vec<String>,
     /// Under which paths rules know resources; by ordinary names, whatever the file system does to
     /// some.
     map: Option<PathMap>,
@@ -49,7 +53,7 @@ pub(crate) struct Selection {
 impl Selection {
     pub(crate) fn new(options: &SyncOptions) -> Self {
         let (filter, uris) = (options.filter.clone(), options.uris.clone());
-        Self { filter, uris, ..Self::default() }
+        Self { filter, uris, categories: options.categories.clone(), ..Self::default() }
     }
 
     /// Has a base of its own, where there is one at all.
@@ -59,26 +63,39 @@ impl Selection {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.filter.is_empty() && self.uris.is_none()
+        self.filter.is_empty() && self.uris.is_none() && self.categories.is_empty()
     }
 
     /// Equal selections have equal texts.
     fn text(&self) -> String {
-        self.uris.as_ref().map_or("", |uris| uris.text()).to_owned() + self.filter.text()
+        let mut text = self.uris.as_ref().map_or("", |uris| uris.text()).to_owned();
+        for category in &self.categories {
+            text.push_str("category ");
+            text.push_str(category);
+            text.push('\n');
+        }
+        text + self.filter.text()
     }
 
     pub(crate) fn decide(&mut self, subject: Subject<'_>) -> Decision<'_> {
-        let Self { filter, uris, map, path, .. } = self;
+        let Self { filter, uris, categories, map, path, .. } = self;
         path.clear();
         if uris.as_ref().is_some_and(|uris| !uris.contains(subject.uri)) {
             return Decision::Excluded(NOT_LISTED);
+        }
+        let is_of_category = is_any(categories, subject.categories);
+        if is_of_category == Some(false) {
+            return Decision::Excluded(OTHER_CATEGORY);
         }
         if let Some(map) = map
             && map.path_into(subject.uri, Form::Plain, path).is_err()
         {
             path.clear();
         }
-        filter.decide(&Subject { path, ..subject })
+        match filter.decide(&Subject { path, ..subject }) {
+            Decision::Taken(_) if is_of_category.is_none() => Decision::Unknown,
+            decision => decision,
+        }
     }
 
     fn path(&self) -> String {
@@ -194,6 +211,11 @@ impl Selection {
         !listed.is_deletion()
             && !self.is_empty()
             && matches!(self.decide(listed.subject()), Decision::Excluded(_))
+    }
+
+    /// Whether resources are wanted by their categories.
+    pub(crate) const fn has_categories(&self) -> bool {
+        !self.categories.is_empty()
     }
 
     /// Whether it is kept although excluded.
@@ -329,5 +351,18 @@ fn subject_of(row: &Row) -> Subject<'_> {
         media_type: MediaType::Unknown,
         length: Some(row.length),
         modified: row.modified,
+        categories: Categories::Unknown,
+    }
+}
+
+/// Whether one of the categories of a resource is wanted, all of them if none is named; `None` when
+/// they are not known.
+pub(crate) fn is_any(wanted: &[String], categories: Categories<'_>) -> Option<bool> {
+    match categories {
+        _ if wanted.is_empty() => Some(true),
+        Categories::Unknown => None,
+        Categories::Listed(own) => {
+            Some(own.iter().any(|own| wanted.iter().any(|wanted| wanted == own)))
+        }
     }
 }

@@ -536,6 +536,21 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
+    /// Takes resources that are kept as of a change after that instant, microseconds, out of those
+    /// that no list named: an older list does not show that they are gone.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn take_unseen_newer(&self, than: i64) -> Result<(), LogError> {
+        self.connection
+            .execute(
+                "DELETE FROM temp.unseen WHERE uri IN (SELECT uri FROM resource WHERE changed > ?1)",
+                [than],
+            )
+            .map(drop)
+            .map_err(failed(WRITE))
+    }
+
     /// Drops what is planned for resources that are kept as of a change after that instant,
     /// microseconds; states how many. Older data does not apply to them.
     ///

@@ -147,6 +147,8 @@ pub(crate) struct Comparison {
     rows: VecDeque<Row>,
     key: String,
     exhausted: bool,
+    /// All rows were passed: resources that are named later are looked up.
+    is_finished: bool,
     last: String,
     stale: bool,
     pub(crate) entries: u64,
@@ -175,6 +177,7 @@ impl Comparison {
             rows: VecDeque::new(),
             key: String::new(),
             exhausted: false,
+            is_finished: false,
             last: String::new(),
             stale,
             entries: 0,
@@ -248,7 +251,7 @@ impl Comparison {
 
     /// The row of a URI, passing those before it.
     fn matching(&mut self, mirror: &Mirror, uri: &str) -> Result<Option<Row>, Error> {
-        if uri <= self.last.as_str() {
+        if self.is_finished || uri <= self.last.as_str() {
             let row = mirror.row(uri)?;
             if row.is_some() {
                 mirror.take_unseen(uri)?;
@@ -282,7 +285,14 @@ impl Comparison {
         Ok(self.rows.front())
     }
 
-    fn finish(&mut self, mirror: &Mirror) -> Result<(), Error> {
+    /// Counts a resource that is listed as deleted. What no list has is deleted anyway.
+    pub(crate) const fn deleted(&mut self) {
+        self.entries += 1;
+    }
+
+    /// Notes the kept resources that were not named so far.
+    pub(crate) fn finish(&mut self, mirror: &Mirror) -> Result<(), Error> {
+        self.is_finished = true;
         while self.front(mirror)?.is_some() {
             while let Some(row) = self.rows.pop_front() {
                 mirror.add_unseen(&row.uri)?;

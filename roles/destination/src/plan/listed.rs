@@ -3,7 +3,7 @@
 //!
 //! It borrows from the document that is read, so an entry of a list of millions costs no copy.
 
-use crate::filter::{MediaType, Subject};
+use crate::filter::{Categories, MediaType, Subject};
 use abreast_core::Kind;
 use abreast_store::mirror::{Access, Pending, PendingAction};
 use abreast_webtypes::{Digests, Timestamp, resolve};
@@ -42,6 +42,8 @@ pub(crate) struct Listed<'a> {
     pub(crate) patches: Vec<Patch<'a>>,
     /// Its links, of the relations that a copy makes use of.
     pub(crate) links: Vec<Link<'a>>,
+    /// Its categories: URIs, their names, and words.
+    pub(crate) categories: Vec<&'a str>,
 }
 
 /// One patch of a chain.
@@ -136,13 +138,14 @@ impl<'a> Listed<'a> {
     }
 
     /// The facts that filters are applied to.
-    pub(crate) fn subject(&self) -> Subject<'a> {
+    pub(crate) fn subject(&self) -> Subject<'_> {
         Subject {
             uri: self.uri,
             path: &[],
             media_type: MediaType::Listed(self.media_type),
             length: self.length,
             modified: self.modified,
+            categories: Categories::Listed(&self.categories),
         }
     }
 
@@ -195,6 +198,7 @@ pub(crate) mod testing {
             replaced_by: &[],
             patches: Vec::new(),
             links,
+            categories: Vec::new(),
         }
     }
 

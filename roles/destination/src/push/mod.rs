@@ -225,6 +225,9 @@ impl Subscriber {
                             "changes are announced by a hub, which needs an address to call; the lists are polled\n  \
                              help: --callback-listen HOST:PORT, and --callback-url where the hub reaches another address"
                         }
+                        _ if !self.announcement.offers.is_empty() => {
+                            "changes are pushed in the ways of ResourceSync 0.1 only; the lists are polled"
+                        }
                         _ => {
                             "neither a hub nor an event stream announces changes; the lists are polled"
                         }

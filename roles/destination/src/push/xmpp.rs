@@ -3,14 +3,23 @@
 
 use super::{Ended, Subscriber};
 use crate::options::{Push, SyncOptions, XmppOptions};
-use crate::read::Announcement;
+use crate::read::{Announcement, PushOffer};
 use abreast_xmpp::{Account, Error, Event, Item, Node, Session};
 use std::convert::Infallible;
 
 /// Stands for the announcement of a Source, where the user names a node.
 pub(super) fn announcement(options: &SyncOptions) -> Option<Announcement> {
     let node = options.xmpp.as_ref().and_then(|xmpp| xmpp.node.as_ref());
-    node.map(|_| Announcement { url: options.url.clone(), topic_in: |_, _| Ok(None) })
+    let (url, offers) = (options.url.clone(), Vec::new());
+    node.map(|_| Announcement { url, topic_in: |_, _| Ok(None), offers })
+}
+
+/// The node that the documents of the Source name.
+fn offered(announcement: &Announcement) -> Option<Node> {
+    announcement.offers.iter().find_map(|offer| match offer {
+        PushOffer::Xmpp { service, node } => Node::new(service, node).ok(),
+        PushOffer::Callback { .. } => None,
+    })
 }
 
 impl Subscriber {
@@ -18,7 +27,7 @@ impl Subscriber {
     pub(super) fn node(&self) -> Option<(&Account, Node)> {
         let XmppOptions { account, node } =
             self.xmpp.as_ref().filter(|_| self.way == Push::Auto)?;
-        Some((account, node.clone()?))
+        Some((account, node.clone().or_else(|| offered(&self.announcement))?))
     }
 
     /// Follows a node until that ends. `last_id` is the last item that was received.

@@ -3,7 +3,9 @@
 //!
 //! The address is requested once: the chosen reader continues the answer by which it was chosen.
 
-use super::{Reader, emm, resourcesync, sdshare};
+use super::at_site::FindAtSite;
+use super::pieces::GZIP;
+use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::requests::Requests;
@@ -21,11 +23,14 @@ pub(crate) struct Protocol {
     /// Whether an answer is a document of it, or may lead to one.
     pub(crate) recognises: fn(&AnswerHead<'_>) -> bool,
     pub(crate) reader: fn() -> Box<dyn Reader>,
+    /// The reader for an answer that is not a document of it, and may lead to one.
+    pub(crate) at_site: Option<FindAtSite>,
 }
 
 /// Every protocol, in the order in which they are tried. The last reads everything that no other
 /// recognises, since it has discovery, and the copies of versions that knew no other.
-const PROTOCOLS: &[Protocol] = &[sdshare::PROTOCOL, emm::PROTOCOL, resourcesync::PROTOCOL];
+const PROTOCOLS: &[Protocol] =
+    &[sdshare::PROTOCOL, emm::PROTOCOL, resourcesync_0_1::PROTOCOL, resourcesync::PROTOCOL];
 
 /// The begin of what an address answers.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +40,12 @@ pub(crate) struct AnswerHead<'a> {
 }
 
 impl AnswerHead<'_> {
+    /// Whether it is a document of the family of Sitemaps, packed perhaps.
+    pub(crate) fn is_sitemap(&self) -> bool {
+        self.bytes.starts_with(&GZIP)
+            || matches!(self.root_element(), Some("urlset" | "sitemapindex"))
+    }
+
     /// The local name of the root element, if the answer is XML.
     pub(crate) fn root_element(&self) -> Option<&str> {
         let text = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.bytes);
@@ -82,7 +93,7 @@ impl Choice {
     ) -> Result<&mut dyn Reader, Error> {
         let chosen = match self.chosen.take() {
             Some(chosen) => chosen,
-            None => (choose(self.protocols, requests, options, known)?.reader)(),
+            None => choose(self.protocols, requests, options, known)?.reader,
         };
         Ok(&mut **self.chosen.insert(chosen))
     }
@@ -95,13 +106,25 @@ impl Choice {
         mirror: &Mirror,
     ) -> Result<&mut dyn Reader, Error> {
         if self.chosen.is_none() {
-            let protocol = choose(self.protocols, requests, options, Some(mirror))?;
+            let chosen = choose(self.protocols, requests, options, Some(mirror))?;
             if self.protocols.len() > 1 {
-                mirror.set_meta(key::PROTOCOL, Some(protocol.name))?;
+                mirror.set_meta(key::PROTOCOL, Some(chosen.protocol))?;
             }
-            self.chosen = Some((protocol.reader)());
+            self.chosen = Some(chosen.reader);
         }
         self.reader(requests, options, Some(mirror))
+    }
+}
+
+/// A reader with the name of its protocol.
+struct Chosen {
+    protocol: &'static str,
+    reader: Box<dyn Reader>,
+}
+
+impl Chosen {
+    fn of(protocol: &Protocol) -> Self {
+        Self { protocol: protocol.name, reader: (protocol.reader)() }
     }
 }
 
@@ -110,35 +133,65 @@ fn choose(
     requests: &Requests<'_>,
     options: &SyncOptions,
     known: Option<&Mirror>,
-) -> Result<&'static Protocol, Error> {
+) -> Result<Chosen, Error> {
+    let chosen = choose_any(protocols, requests, options, known)?;
+    if !options.categories.is_empty() && chosen.protocol != resourcesync_0_1::PROTOCOL.name {
+        let message = format!(
+            "`--category` is for Sources of ResourceSync 0.1, and {} is an address of {}",
+            options.url, chosen.protocol
+        );
+        return Err(Error::new("filter.category", ExitCode::Usage, message).with_help(
+            "leave `--category` away, and select resources with `--include` or `--exclude`",
+        ));
+    }
+    Ok(chosen)
+}
+
+fn choose_any(
+    protocols: &'static [Protocol],
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    known: Option<&Mirror>,
+) -> Result<Chosen, Error> {
     let Some((fallback, others)) = protocols.split_last() else {
         return Err(Error::new("internal", ExitCode::Other, "no protocol can be read"));
     };
     if others.is_empty() {
-        return Ok(fallback);
+        return Ok(Chosen::of(fallback));
     }
     let begun = known.map(|mirror| of_copy(protocols, mirror)).transpose()?.flatten();
     let source = known.map(|mirror| mirror.meta(key::SOURCE_URL)).transpose()?.flatten();
     let is_known = source.is_none_or(|source| source == options.url);
     if let Some(protocol) = begun.filter(|_| is_known) {
-        return Ok(protocol);
+        return Ok(Chosen::of(protocol));
     }
-    requests
-        .open(&options.url, HEAD_BYTES, |answer| {
-            let head = AnswerHead { bytes: answer.map_or(&[][..], |begun| &begun.begin) };
-            protocols.iter().find(|protocol| (protocol.recognises)(&head)).unwrap_or(fallback)
-        })
-        .and_then(|found| match begun {
-            Some(begun) if begun.name != found.name => {
-                let message = format!(
-                    "the copy was begun over {}, and {} is an address of {}",
-                    begun.name, options.url, found.name
-                );
-                Err(Error::new("folder.source", ExitCode::Usage, message)
-                    .with_help("give an address of the same protocol, or use another place"))
-            }
-            _ => Ok(found),
-        })
+    let found = requests.open(&options.url, HEAD_BYTES, |answer| {
+        let head = AnswerHead { bytes: answer.map_or(&[][..], |begun| &begun.begin) };
+        let mut known = others.iter().filter(|protocol| (protocol.recognises)(&head));
+        match (known.next(), fallback.at_site) {
+            (Some(protocol), _) => Err(protocol),
+            (None, Some(at_site)) if !head.is_sitemap() => Ok(at_site),
+            (None, _) => Err(fallback),
+        }
+    })?;
+    let chosen = match found {
+        Err(protocol) => Chosen::of(protocol),
+        Ok(at_site) => {
+            let (name, reader) = at_site(requests, options)?;
+            Chosen { protocol: name.unwrap_or(fallback.name), reader }
+        }
+    };
+    match begun {
+        Some(begun) if begun.name != chosen.protocol => {
+            let message = format!(
+                "the copy was begun over {}, and {} is an address of {}",
+                begun.name, options.url, chosen.protocol
+            );
+            Err(Error::new("folder.source", ExitCode::Usage, message)
+                .with_help("give an address of the same protocol, or use another place"))
+        }
+        _ => Ok(chosen),
+    }
 }
 
 /// The protocol that a copy was begun with.

@@ -161,6 +161,7 @@ impl<'d> Described<'d> {
             replaced_by: &[],
             patches: Vec::new(),
             links: Vec::new(),
+            categories: Vec::new(),
         }
     }
 }

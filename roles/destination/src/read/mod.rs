@@ -5,11 +5,14 @@
 //! changes ([`crate::plan::changes`]). How far it has read is its own affair: it keeps that in the
 //! state, in the transaction that keeps the plan, and only shows it to people.
 
+mod at_site;
+mod boundary;
 pub(crate) mod choice;
 pub(crate) mod descriptions;
 mod emm;
 pub(crate) mod pieces;
 pub(crate) mod resourcesync;
+mod resourcesync_0_1;
 mod sdshare;
 pub(crate) mod sets;
 #[cfg(test)]
@@ -33,6 +36,7 @@ use std::sync::atomic::AtomicBool;
 
 pub use resourcesync::Tolerance;
 pub use resourcesync::subscriber::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
+pub use resourcesync_0_1::push::PushOffer;
 pub use sets::name_of;
 
 /// Properties of the readers for any input.
@@ -68,6 +72,8 @@ pub(crate) struct Announcement {
     pub(crate) url: String,
     /// Finds the topic in its bytes; the second argument is the URL that it answered at.
     pub(crate) topic_in: fn(&[u8], &str) -> Result<Option<Topic>, SyntaxError>,
+    /// Other ways in which changes are pushed.
+    pub(crate) offers: Vec<PushOffer>,
 }
 
 /// All sets of the Source that an address belongs to, in the Source's order.

@@ -31,8 +31,12 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Digests, Timestamp};
 
 /// Known by its first line, which is a number.
-pub(super) const PROTOCOL: Protocol =
-    Protocol { name: "text", recognises: is_list, reader: || Box::<Text>::default() };
+pub(super) const PROTOCOL: Protocol = Protocol {
+    name: "text",
+    recognises: is_list,
+    reader: || Box::<Text>::default(),
+    at_site: None,
+};
 
 fn is_list(head: &AnswerHead<'_>) -> bool {
     let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -128,6 +132,7 @@ impl Line {
             replaced_by: &self.replaced_by,
             patches: self.patches.iter().map(LinePatch::listed).collect(),
             links: Vec::new(),
+            categories: Vec::new(),
         }
     }
 }

@@ -42,6 +42,8 @@ mod push;
 mod rdf;
 mod rdf_failures;
 mod reading;
+mod rs01;
+mod rs01_source;
 mod sdshare;
 mod sdshare_source;
 mod sinks;

@@ -83,6 +83,7 @@ pub(super) fn by_iri(iri: &str, is_file: bool) -> Listed<'_> {
         replaced_by: &[],
         patches: Vec::new(),
         links: Vec::new(),
+        categories: Vec::new(),
     }
 }
 
@@ -121,6 +122,7 @@ fn listed<'l>(
         replaced_by: &[],
         patches: Vec::new(),
         links: Vec::new(),
+        categories: Vec::new(),
     }
 }
 

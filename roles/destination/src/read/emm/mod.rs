@@ -7,11 +7,9 @@
 //! | `document.rs` | one Entry Point or page, within limits |
 //! | `find.rs` | the way from an address to its Entry Point |
 //! | `walk.rs` | the pages of a feed, from the newest change back |
-//! | `boundary.rs` | the changes that were seen last, in the next walk |
 //! | `entity.rs` | an activity as a change of a resource |
 //! | `wanted.rs` | the entities of a list of URIs |
 
-mod boundary;
 mod document;
 mod entity;
 mod find;
@@ -25,7 +23,7 @@ use super::choice::{AnswerHead, Protocol};
 
 /// Activity Streams.
 pub(super) const PROTOCOL: Protocol =
-    Protocol { name: "EMM", recognises, reader: || Box::<reader::Emm>::default() };
+    Protocol { name: "EMM", recognises, reader: || Box::<reader::Emm>::default(), at_site: None };
 
 /// A collection of activities, in JSON.
 fn recognises(head: &AnswerHead<'_>) -> bool {

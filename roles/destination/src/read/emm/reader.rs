@@ -1,6 +1,5 @@
 //! The reader of change feeds: what is read, in which order, and the plan that results.
 
-use super::boundary::Boundary;
 use super::document::Read;
 use super::entity::{cost, each_change, may_have_patch, syntax_of};
 use super::find::{check_host, find};
@@ -14,6 +13,7 @@ use crate::plan::changes::{Followed, Seen};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::push::Topic;
+use crate::read::boundary::Boundary;
 use crate::read::descriptions::{
     DescriptionFile, each_description, fetch_sorted, no_temporary, plan_descriptions,
 };
@@ -33,6 +33,8 @@ const SEEN: &str = "emm-seen";
 /// The time of the newest activity of the feed when it was read last, microseconds. A full download
 /// may be of a later time.
 const NEWEST: &str = "emm-newest";
+/// The changes that were seen last.
+const LAST: &str = "emm-last";
 /// Most walks, until the newest page does not change.
 const WALKS_MAX: usize = 5;
 
@@ -100,7 +102,7 @@ impl Emm {
         run.plan_noted(&mut |run| {
             let (mut seen, mut reading) = (Seen::default(), run.reading_changes(&name));
             let cursor = since.unwrap_or(Timestamp::MIN);
-            let mut boundary = Boundary::read(run.planner.mirror)?;
+            let mut boundary = Boundary::read(run.planner.mirror, LAST)?;
             // A copy that has something needs the deletions before a refresh too.
             let is_new = run.planner.mirror.count_rows_up_to(1)? == 0
                 && run.planner.mirror.pending_counts()? == PendingCounts::default();
@@ -108,9 +110,18 @@ impl Emm {
             let (mut useless, mut of_others) = (0, 0);
             let mut walked = Walked::default();
             for walk in 1.. {
-                let begin = boundary.begin(since).or(everything);
+                let known = boundary.begin();
+                let begin = since.map(|cursor| Since {
+                    cursor,
+                    known: known.map_or(cursor, |known| known.min(cursor)),
+                });
+                let begin = begin.or(everything);
                 walked = way.walk(requests, options, begin, &mut |page| {
-                    page.document.items.iter().for_each(|item| boundary.note(item));
+                    for item in &page.document.items {
+                        if let (Some(time), Some(object)) = (item.time, item.objects.first()) {
+                            boundary.note(time, &object.id);
+                        }
+                    }
                     if page.is_back {
                         seen.earlier_list();
                     } else {
@@ -269,7 +280,7 @@ fn keep_time(mirror: &Mirror, key: &str, time: Option<Timestamp>) -> Result<(), 
 /// What the feed ended with counts no longer: all is compared.
 pub(super) fn forget_end(mirror: &Mirror) -> Result<(), Error> {
     keep_time(mirror, NEWEST, None)?;
-    Boundary::forget(mirror)
+    Boundary::forget(mirror, LAST)
 }
 
 /// # Errors
@@ -325,7 +336,7 @@ impl Reader for Emm {
         let topic_in = |_: &[u8], url: &str| -> Result<Option<Topic>, SyntaxError> {
             Ok(Some(Topic { url: url.to_owned(), hubs: Vec::new() }))
         };
-        Ok(mirror.meta(ENTRY)?.map(|url| Announcement { url, topic_in }))
+        Ok(mirror.meta(ENTRY)?.map(|url| Announcement { url, topic_in, offers: Vec::new() }))
     }
 
     fn each_resource(

@@ -68,7 +68,11 @@ pub(super) fn read_pieces(
         403 => return failed(ExitCode::Auth),
         _ => return failed(ExitCode::Retryable),
     }
-    let answered = Answered { url: url.to_owned(), date: Timestamp::from_micros(reply.date) };
+    let answered = Answered {
+        url: url.to_owned(),
+        date: Timestamp::from_micros(reply.date),
+        ..Answered::default()
+    };
     to.begin(&answered)?;
     to.piece(reply.body.as_bytes())?;
     to.end()?;

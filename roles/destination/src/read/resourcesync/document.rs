@@ -3,24 +3,16 @@
 use crate::diagnostics::{Diagnostics, Pace, Remark};
 use crate::error::{Error, ExitCode};
 use crate::package::listing::Packaged;
+use crate::read::pieces::{Answered, Pieces, Stop, read_document, receive};
 use crate::requests::{Begun, Requests, net_error};
-use abreast_net::{Request, Response, StatusCode};
 use abreast_resourcesync::v1_1::{
-    Capability, Entry, Head, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step, Tolerance,
+    Capability, Entry, Finding, Head, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step, Tolerance,
 };
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Timestamp, excerpt, resolve};
-use std::hash::{DefaultHasher, Hasher as _};
-use std::io::Write as _;
-use std::time::Instant;
 
 /// Largest document read, unpacked; ten times what the specification allows.
 pub(crate) const DOCUMENT_BYTES_MAX: u64 = 512 << 20;
-/// Unpacked bytes above which the ratio counts, and the largest ratio.
-const RATIO_FREE_BYTES: u64 = 10 << 20;
-const RATIO_MAX: u64 = 200;
-/// Packed bytes unpacked at a time, so that no piece becomes large.
-const PACKED_PIECE: usize = 4 << 10;
 /// Bytes that show whether an answer is a document or a page.
 const BEGIN_BYTES: usize = 1_024;
 /// Longest page scanned for links.
@@ -78,8 +70,8 @@ pub(crate) const fn at_earliest(zoneless: bool, stated: Timestamp) -> Timestamp 
 }
 
 /// Whether a document has times without a zone.
-pub(crate) fn is_zoneless(parser: &Parser) -> bool {
-    parser.findings().iter().any(|finding| finding.code == "rs.zone")
+pub(crate) fn is_zoneless(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.code == "rs.zone")
 }
 
 /// Whether reading continues after an entry.
@@ -109,45 +101,10 @@ fn read_entries(
     known: Option<&Document>,
     each: Each<'_>,
 ) -> Result<Answer, Error> {
-    let request = Request {
-        if_none_match: known.and_then(|known| known.etag.as_deref()),
-        if_modified_since: known.and_then(|known| known.last_modified.as_deref()),
-        ..requests.request(url)
-    };
-    let work = abreast_net::with_retries(&requests.client, url, async |_| {
-        let asked = Instant::now();
-        let Begun { mut response, begin } = requests.begin(&request).await?;
-        if known.is_some() {
-            requests.fresh.note(&response);
-        }
-        let mut pace = Pace::of_head(asked);
-        if response.status() == StatusCode::NOT_MODIFIED {
-            requests.diagnostics.keep_pace(pace);
-            return Ok(Ok(Answer::Unchanged));
-        }
-        if response.status() != StatusCode::OK {
-            let message = format!(
-                "cannot read {url}: the server answered {} without a document",
-                response.status()
-            );
-            return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
-        }
-        response.set_limit(DOCUMENT_BYTES_MAX);
-        match read_response(url, &mut response, &begin, &requests.diagnostics, &mut pace, each)
-            .await
-        {
-            Ok(read) => {
-                requests.diagnostics.keep_pace(pace);
-                Ok(Ok(Answer::Read(Box::new(read))))
-            }
-            Err(Stop::Net(error)) => Err(error),
-            Err(Stop::Document(error)) => Ok(Err(error)),
-        }
-    });
-    match requests.run(work)? {
-        Ok(answer) => answer,
-        Err(error) => Err(net_error(error)),
-    }
+    let mut reading = Reading::new(url, &requests.diagnostics, each);
+    let answered = read_document(requests, url, known, DOCUMENT_BYTES_MAX, &mut reading)?;
+    Ok(answered
+        .map_or(Answer::Unchanged, |answered| Answer::Read(Box::new(reading.into_read(answered)))))
 }
 
 /// The required kind of a document.
@@ -290,18 +247,10 @@ pub(crate) fn read_page(
         }
         if is_document(&begin) {
             response.set_limit(DOCUMENT_BYTES_MAX);
-            let mut pace = Pace::default();
-            return match read_response(
-                url,
-                &mut response,
-                &begin,
-                &requests.diagnostics,
-                &mut pace,
-                each,
-            )
-            .await
-            {
-                Ok(read) => Ok(Ok(Page::Document(Box::new(read)))),
+            let mut reading = Reading::new(url, &requests.diagnostics, &mut *each);
+            let (most, mut pace) = (DOCUMENT_BYTES_MAX, Pace::default());
+            return match receive(url, &mut response, begin, most, &mut pace, &mut reading).await {
+                Ok(answered) => Ok(Ok(Page::Document(Box::new(reading.into_read(answered))))),
                 Err(Stop::Net(error)) => Err(error),
                 Err(Stop::Document(error)) => Ok(Err(error)),
             };
@@ -331,146 +280,95 @@ pub(super) fn is_document(begin: &[u8]) -> bool {
 }
 
 /// Notes the violations of the specification that a parser found.
-pub(super) fn note_findings(diagnostics: &Diagnostics, url: &str, parser: &Parser) {
-    for finding in parser.findings() {
+pub(crate) fn note_findings(diagnostics: &Diagnostics, url: &str, findings: &[Finding]) {
+    for finding in findings {
         let (code, line, count) = (finding.code, finding.line, finding.count);
         diagnostics.note(url, Remark { code, line, count, message: finding.message.clone() });
     }
-}
-
-enum Stop {
-    Net(abreast_net::Error),
-    Document(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Document(error)
-    }
-}
-
-/// Whether `Last-Modified` is a validator. A document that was changed in the second of its answer
-/// may change again in that second and keep the date [rfc9110 §8.8.2].
-fn tells_states_apart(modified: Option<Timestamp>, date: Option<Timestamp>) -> bool {
-    const CERTAIN_AFTER: i64 = 2_000_000;
-    matches!((modified, date), (Some(modified), Some(date)) if date >= modified.plus_micros(CERTAIN_AFTER))
-}
-
-async fn read_response(
-    url: &str,
-    response: &mut Response,
-    begin: &[u8],
-    diagnostics: &Diagnostics,
-    pace: &mut Pace,
-    each: Each<'_>,
-) -> Result<Read, Stop> {
-    let instant = |name: &str| {
-        let time = httpdate::parse_http_date(response.header(name)?).ok()?;
-        let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
-        Some(Timestamp::from_seconds(i64::try_from(since.as_secs()).ok()?))
-    };
-    let (modified, date) = (instant("last-modified"), instant("date"));
-    let mut read = Read {
-        url: response.url().to_owned(),
-        last_modified: modified,
-        date,
-        validators: Document {
-            etag: response.header("etag").map(str::to_owned),
-            last_modified: response
-                .header("last-modified")
-                .filter(|_| tells_states_apart(modified, date))
-                .map(str::to_owned),
-            fingerprint: 0,
-        },
-        ..Read::default()
-    };
-    let mut parser = Parser::with_tolerance(Limits::default(), diagnostics.tolerance);
-    let mut entry = Entry::default();
-    let mut reading = Reading { url, diagnostics, read: &mut read, as_index: None };
-    let mut fingerprint = DefaultHasher::new();
-    let mut unpacker: Option<Unpacker> = None;
-    let mut first = true;
-    let mut pending = begin.to_vec();
-    loop {
-        let chunk = if pending.is_empty() {
-            let waiting = Instant::now();
-            let chunk = response.chunk().await.map_err(Stop::Net)?;
-            pace.add(chunk.as_ref().map_or(0, bytes::Bytes::len), waiting.elapsed());
-            chunk
-        } else {
-            Some(std::mem::take(&mut pending).into())
-        };
-        let Some(chunk) = chunk else { break };
-        fingerprint.write(&chunk);
-        if first && !chunk.is_empty() {
-            first = false;
-            if chunk.starts_with(&[0x1f, 0x8b]) {
-                unpacker = Some(Unpacker::new());
-                reading.note_gzip(response.header("content-type"))?;
-            }
-        }
-        let go = match &mut unpacker {
-            None => {
-                parser.feed(&chunk);
-                reading.drain(&mut parser, &mut entry, each)?
-            }
-            Some(unpacker) => {
-                let mut go = Go::On;
-                for piece in chunk.chunks(PACKED_PIECE) {
-                    parser.feed(unpacker.unpack(url, piece)?);
-                    go = reading.drain(&mut parser, &mut entry, each)?;
-                    if go == Go::Enough {
-                        break;
-                    }
-                }
-                go
-            }
-        };
-        if go == Go::Enough {
-            reading.finish(&parser);
-            return Ok(read);
-        }
-    }
-    if let Some(unpacker) = unpacker {
-        unpacker.finish(url)?;
-    }
-    parser.finish();
-    reading.drain(&mut parser, &mut entry, each)?;
-    reading.finish(&parser);
-    read.validators.fingerprint = fingerprint.finish().cast_signed();
-    Ok(read)
 }
 
 /// One document while it is read.
 struct Reading<'a> {
     url: &'a str,
     diagnostics: &'a Diagnostics,
-    read: &'a mut Read,
+    each: Each<'a>,
+    read: Read,
+    parser: Parser,
+    entry: Entry,
     /// Whether the first entry showed that an `urlset` is an index all the same.
     as_index: Option<bool>,
 }
 
-impl Reading<'_> {
-    fn drain(
-        &mut self,
-        parser: &mut Parser,
-        entry: &mut Entry,
-        each: Each<'_>,
-    ) -> Result<Go, Stop> {
+impl Pieces for Reading<'_> {
+    fn begin(&mut self, answered: &Answered) -> Result<(), Error> {
+        self.read = Read { url: answered.url.clone(), ..Read::default() };
+        self.parser = new_parser(self.diagnostics);
+        self.as_index = None;
+        Ok(())
+    }
+
+    /// Packed by the publisher and not for the transfer, which its name should show.
+    fn is_packed(&mut self, answered: &Answered) -> Result<(), Error> {
+        if answered.names_gzip() {
+            return Ok(());
+        }
+        let message = "packed with gzip, which neither its name nor its headers state";
+        self.note("rs.gzip", 1, message.to_owned())
+    }
+
+    fn piece(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        self.parser.feed(bytes);
+        Ok(self.drain()? == Go::On)
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.parser.finish();
+        self.drain().map(drop)
+    }
+}
+
+fn new_parser(diagnostics: &Diagnostics) -> Parser {
+    Parser::with_tolerance(Limits::default(), diagnostics.tolerance)
+}
+
+impl<'a> Reading<'a> {
+    fn new(url: &'a str, diagnostics: &'a Diagnostics, each: Each<'a>) -> Self {
+        let (read, entry, parser) = (Read::default(), Entry::default(), new_parser(diagnostics));
+        Self { url, diagnostics, each, read, parser, entry, as_index: None }
+    }
+
+    /// The document, after the end was reached, or enough of it was read.
+    fn into_read(self, answered: Answered) -> Read {
+        note_findings(self.diagnostics, self.url, self.parser.findings());
+        Read {
+            skipped: self.parser.skipped(),
+            zoneless: is_zoneless(self.parser.findings()),
+            last_modified: answered.last_modified,
+            date: answered.stated_date,
+            validators: answered.validators,
+            ..self.read
+        }
+    }
+
+    fn drain(&mut self) -> Result<Go, Error> {
         loop {
-            match parser.next(entry).map_err(|fault| syntax_error(self.url, &fault))? {
+            let step = self.parser.next(&mut self.entry);
+            match step.map_err(|fault| syntax_error(self.url, &fault))? {
                 Step::NeedInput | Step::End => return Ok(Go::On),
                 Step::Head => {
-                    self.read.head = parser.head().cloned().unwrap_or_default();
+                    self.read.head = self.parser.head().cloned().unwrap_or_default();
                     // Even before the first entry: the head may be all that was asked for.
-                    if each(&self.read.head, &Entry::default())? == Go::Enough {
+                    if (self.each)(&self.read.head, &Entry::default())? == Go::Enough {
                         return Ok(Go::Enough);
                     }
                 }
                 Step::Entry => {
                     self.read.entries += 1;
-                    self.check_entry(entry)?;
-                    if each(&self.read.head, entry)? == Go::Enough {
+                    let mut entry = std::mem::take(&mut self.entry);
+                    self.check_entry(&mut entry)?;
+                    let go = (self.each)(&self.read.head, &entry)?;
+                    self.entry = entry;
+                    if go == Go::Enough {
                         return Ok(Go::Enough);
                     }
                 }
@@ -527,21 +425,6 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Packed by the publisher and not for the transfer, which its name should show.
-    fn note_gzip(&self, media_type: Option<&str>) -> Result<(), Error> {
-        let path = self.read.url.split(['?', '#']).next().unwrap_or_default();
-        if path.to_ascii_lowercase().ends_with(".gz")
-            || media_type.is_some_and(|media_type| media_type.contains("gzip"))
-        {
-            return Ok(());
-        }
-        self.note(
-            "rs.gzip",
-            1,
-            "packed with gzip, which neither its name nor its headers state".to_owned(),
-        )
-    }
-
     fn note(&self, code: &'static str, line: u64, message: String) -> Result<(), Error> {
         if self.diagnostics.tolerance == Tolerance::Strict {
             return Err(self
@@ -555,13 +438,6 @@ impl Reading<'_> {
     fn refuse(&self, code: &'static str, message: &str) -> Error {
         Error::new(code, ExitCode::SourceInvalid, format!("cannot read {}\n  {message}", self.url))
     }
-
-    /// The end was reached.
-    fn finish(&mut self, parser: &Parser) {
-        self.read.skipped = parser.skipped();
-        self.read.zoneless = is_zoneless(parser);
-        note_findings(self.diagnostics, self.url, parser);
-    }
 }
 
 pub(crate) fn syntax_error(url: &str, fault: &abreast_resourcesync::v1_1::Error) -> Error {
@@ -570,65 +446,4 @@ pub(crate) fn syntax_error(url: &str, fault: &abreast_resourcesync::v1_1::Error)
         _ => ExitCode::SourceInvalid,
     };
     Error::new(fault.code(), exit, format!("cannot read {url}\n  {fault}"))
-}
-
-/// Unpacks gzip that a server hands out as it is, as `sitemap.xml.gz` files are.
-struct Unpacker {
-    decoder: flate2::write::GzDecoder<Vec<u8>>,
-    packed: u64,
-    unpacked: u64,
-}
-
-impl Unpacker {
-    fn new() -> Self {
-        Self { decoder: flate2::write::GzDecoder::new(Vec::new()), packed: 0, unpacked: 0 }
-    }
-
-    fn unpack(&mut self, url: &str, piece: &[u8]) -> Result<&[u8], Error> {
-        self.decoder.get_mut().clear();
-        self.decoder.write_all(piece).map_err(|cause| broken(url).with_cause(cause))?;
-        self.decoder.flush().map_err(|cause| broken(url).with_cause(cause))?;
-        self.packed += piece.len() as u64;
-        let out: &[u8] = self.decoder.get_ref();
-        self.unpacked += out.len() as u64;
-        if self.unpacked > DOCUMENT_BYTES_MAX
-            || self.unpacked > RATIO_FREE_BYTES && self.unpacked / self.packed > RATIO_MAX
-        {
-            let message = format!("cannot read {url}: it unpacks to too much");
-            return Err(Error::new("http.size", ExitCode::SourceInvalid, message));
-        }
-        Ok(out)
-    }
-
-    fn finish(mut self, url: &str) -> Result<(), Error> {
-        self.decoder.try_finish().map_err(|cause| broken(url).with_cause(cause))
-    }
-}
-
-fn broken(url: &str) -> Error {
-    Error::new(
-        "http.encoding",
-        ExitCode::SourceInvalid,
-        format!("cannot read {url}: the gzip is broken"),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_date_of_the_same_second_does_not_tell_states_apart() {
-        let at = |seconds| Some(Timestamp::from_seconds(seconds));
-        for (modified, date, certain) in [
-            (at(100), at(100), false),
-            (at(100), at(101), false),
-            (at(100), at(102), true),
-            (at(100), at(90), false),
-            (at(100), None, false),
-            (None, at(100), false),
-        ] {
-            assert_eq!(tells_states_apart(modified, date), certain, "{modified:?} {date:?}");
-        }
-    }
 }

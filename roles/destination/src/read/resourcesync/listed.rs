@@ -51,6 +51,7 @@ pub(crate) fn listed<'a>(
         replaced_by: &[],
         patches: patch(&entry.links).into_iter().collect(),
         links: links(&entry.links),
+        categories: Vec::new(),
     }
 }
 

@@ -94,8 +94,8 @@ pub(crate) fn read_manifest(
             Step::End => break,
         }
     }
-    note_findings(diagnostics, &name, &parser);
-    (manifest.skipped, manifest.zoneless) = (parser.skipped(), is_zoneless(&parser));
+    note_findings(diagnostics, &name, parser.findings());
+    (manifest.skipped, manifest.zoneless) = (parser.skipped(), is_zoneless(parser.findings()));
     manifest.at = manifest.at.map(|at| at_earliest(manifest.zoneless, at));
     manifest.finish(package);
     Ok(manifest)

@@ -43,4 +43,5 @@ pub(super) const PROTOCOL: Protocol = Protocol {
     name: "ResourceSync",
     recognises: |_| true,
     reader: || Box::<reader::ResourceSync>::default(),
+    at_site: Some(super::at_site::reader_at_site),
 };

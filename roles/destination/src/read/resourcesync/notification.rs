@@ -45,7 +45,7 @@ pub(crate) fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
     if head.root != Root::UrlSet || head.capability != Some(Capability::ChangeNotification) {
         return odd("it is no Change Notification");
     }
-    if parser.skipped() > 0 || is_zoneless(&parser) {
+    if parser.skipped() > 0 || is_zoneless(parser.findings()) {
         return odd("it has entries that cannot be understood, or times without a zone");
     }
     let Some(from) = head.from.map(|from| from.instant) else {

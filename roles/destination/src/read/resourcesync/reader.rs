@@ -36,7 +36,7 @@ use std::time::Duration;
 const LISTS_LATE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// A Source of ResourceSync documents.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct ResourceSync {
     entry_points: EntryPoints,
     /// The Change Dump to read when the packages of a Resource Dump have been used.
@@ -45,9 +45,24 @@ pub(crate) struct ResourceSync {
     announced: Option<Timestamp>,
     /// The Capability List was read again in this run.
     is_read_again: bool,
+    /// What discovery found when the reader was chosen.
+    found: Option<Result<Discovered, Error>>,
 }
 
 impl ResourceSync {
+    /// For an address whose discovery was done already.
+    pub(crate) fn found(found: Result<Discovered, Error>) -> Self {
+        Self { found: Some(found), ..Self::default() }
+    }
+
+    fn discover(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+    ) -> Result<Discovered, Error> {
+        self.found.take().unwrap_or_else(|| discover(requests, options))
+    }
+
     fn start(&mut self, entry_points: EntryPoints, options: &SyncOptions) -> Start {
         let first = entry_points.first().unwrap_or(&options.url).to_owned();
         let (uri_space, has_list) =
@@ -93,7 +108,7 @@ impl ResourceSync {
 
 impl Reader for ResourceSync {
     fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
-        let entry_points = known_or_found(run)?;
+        let entry_points = self.known_or_found(run)?;
         Ok(self.start(entry_points, run.planner.options))
     }
 
@@ -108,7 +123,7 @@ impl Reader for ResourceSync {
             Some(mirror) => with_known_set(options, mirror)?,
             None => options.clone(),
         };
-        let found = discover(requests, options)?;
+        let found = self.discover(requests, options)?;
         if let Some(mirror) = known {
             found.entry_points.check_same(&EntryPoints::known(mirror)?, &options.url)?;
         }
@@ -137,7 +152,11 @@ impl Reader for ResourceSync {
     }
 
     fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
-        Ok(mirror.meta(keys::CAPABILITY_LIST)?.map(|url| Announcement { url, topic_in }))
+        Ok(mirror.meta(keys::CAPABILITY_LIST)?.map(|url| Announcement {
+            url,
+            topic_in,
+            offers: Vec::new(),
+        }))
     }
 
     fn each_resource(
@@ -257,32 +276,33 @@ fn with_known_set(options: &SyncOptions, mirror: &Mirror) -> Result<SyncOptions,
     Ok(options)
 }
 
-/// Where the lists are: as found before, or discovered now.
-fn known_or_found(run: &mut PlanContext<'_, '_>) -> Result<EntryPoints, Error> {
-    let known = EntryPoints::known(run.planner.mirror)?;
-    let source = run.planner.mirror.meta(key::SOURCE_URL)?;
-    let named = source.as_deref() == Some(&run.planner.options.url)
-        || known.capability_list.as_deref() == Some(&run.planner.options.url);
-    let same_set = run.planner.options.set.is_none()
-        || run.planner.options.set == run.planner.mirror.meta(key::SET)?;
-    let has_any = known.has_any();
-    if named && has_any && same_set {
-        return Ok(known);
-    }
-    let Discovered { entry_points: found, route } = discover(run.requests, run.planner.options)?;
-    found.check_same(&known, &run.planner.options.url)?;
-    if let Some(route) = route {
-        run.report.notice("discover.found", &run.planner.options.url, &route);
-    }
-    run.planner.begin(run.report)?;
-    run.planner.mirror.set_meta(key::SOURCE_URL, Some(&run.planner.options.url))?;
-    run.planner.mirror.set_meta(key::SET, run.planner.options.set.as_deref())?;
-    found.keep(run.planner.mirror)?;
-    run.planner.commit()?;
-    Ok(found)
-}
-
 impl ResourceSync {
+    /// Where the lists are: as found before, or discovered now.
+    fn known_or_found(&mut self, run: &mut PlanContext<'_, '_>) -> Result<EntryPoints, Error> {
+        let known = EntryPoints::known(run.planner.mirror)?;
+        let source = run.planner.mirror.meta(key::SOURCE_URL)?;
+        let named = source.as_deref() == Some(&run.planner.options.url)
+            || known.capability_list.as_deref() == Some(&run.planner.options.url);
+        let same_set = run.planner.options.set.is_none()
+            || run.planner.options.set == run.planner.mirror.meta(key::SET)?;
+        let has_any = known.has_any();
+        if named && has_any && same_set {
+            return Ok(known);
+        }
+        let Discovered { entry_points: found, route } =
+            self.discover(run.requests, run.planner.options)?;
+        found.check_same(&known, &run.planner.options.url)?;
+        if let Some(route) = route {
+            run.report.notice("discover.found", &run.planner.options.url, &route);
+        }
+        run.planner.begin(run.report)?;
+        run.planner.mirror.set_meta(key::SOURCE_URL, Some(&run.planner.options.url))?;
+        run.planner.mirror.set_meta(key::SET, run.planner.options.set.as_deref())?;
+        found.keep(run.planner.mirror)?;
+        run.planner.commit()?;
+        Ok(found)
+    }
+
     /// Decides between following changes and comparing with the whole list.
     fn plan_due(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         let entry_points = &self.entry_points.clone();

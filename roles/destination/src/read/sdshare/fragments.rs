@@ -77,6 +77,7 @@ impl<'e> Fragment<'e> {
             replaced_by: &[],
             patches: Vec::new(),
             links: Vec::new(),
+            categories: Vec::new(),
         }
     }
 }

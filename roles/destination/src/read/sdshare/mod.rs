@@ -17,8 +17,12 @@ mod snapshots;
 use super::choice::{AnswerHead, Protocol};
 
 /// SDShare.
-pub(super) const PROTOCOL: Protocol =
-    Protocol { name: "SDShare", recognises, reader: || Box::<reader::SdShare>::default() };
+pub(super) const PROTOCOL: Protocol = Protocol {
+    name: "SDShare",
+    recognises,
+    reader: || Box::<reader::SdShare>::default(),
+    at_site: None,
+};
 
 /// An Atom feed.
 fn recognises(head: &AnswerHead<'_>) -> bool {

@@ -147,7 +147,7 @@ impl Reader for SdShare {
 
     fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
         let url = Feeds::known(mirror)?.fragments;
-        Ok(url.map(|url| Announcement { url, topic_in }))
+        Ok(url.map(|url| Announcement { url, topic_in, offers: Vec::new() }))
     }
 
     fn each_resource(

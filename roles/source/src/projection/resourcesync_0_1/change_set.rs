@@ -43,6 +43,8 @@ pub(super) struct Limits {
 struct Part {
     number: u64,
     entries: Vec<u8>,
+    /// All changes since then are in it, up to the last.
+    from: Timestamp,
     /// The time of its last change; of the page's beginning while there is none.
     modified: Timestamp,
 }
@@ -126,7 +128,8 @@ impl ChangeSets<'_> {
 
     /// A part of a page, or its last one if it has fewer.
     fn part(&self, page: &Page, number: u64) -> Result<Part, PublishError> {
-        let mut part = Part { number: 1, entries: Vec::new(), modified: page.from };
+        let mut part =
+            Part { number: 1, entries: Vec::new(), from: page.from, modified: page.from };
         let (mut writer, mut count) = (EntryWriter::new(self.set), 0);
         self.log.read(self.set.id, page.after, &mut |record| {
             if page.last.is_some_and(|last| record.position > last) {
@@ -143,6 +146,7 @@ impl ChangeSets<'_> {
                 }
                 part.entries.drain(..before);
                 part.number += 1;
+                part.from = part.modified;
                 count = 1;
             }
             part.modified = record.time;
@@ -157,7 +161,8 @@ impl ChangeSets<'_> {
             Link { rel: format!("prev {CHANGE_SET}"), href, ..Link::default() }
         });
         let links = [Some(current_link(self.set)), prev].into_iter().flatten().collect();
-        let bytes = written(part.modified, links, Vec::new(), &part.entries);
+        let period = period(part.from, part.modified);
+        let bytes = written(part.modified, links, vec![period], &part.entries);
         Rendered { bytes, modified: Some(part.modified), content_type: XML }
     }
 }
@@ -208,9 +213,12 @@ pub(super) fn notification(
             if record.position == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
     }
-    // So a reader knows whether it misses others before these: the specification has nothing for
-    // that.
-    let content = format!("start={since}; end={modified}");
-    let period = Meta { name: "DCTERMS.temporal".to_owned(), content };
+    let period = period(since, modified);
     Ok(written(modified, vec![current_link(set)], vec![period], &entries))
+}
+
+/// The time that a change set is about. So a reader knows whether it misses others before it: the
+/// specification has nothing for that.
+fn period(from: Timestamp, until: Timestamp) -> Meta {
+    Meta { name: "DCTERMS.temporal".to_owned(), content: format!("start={from}; end={until}") }
 }

@@ -1,0 +1,54 @@
+//! The choice of a reader for an address that is no document: a page or a site that may lead to
+//! one, of either version of ResourceSync. The later version is preferred.
+
+use super::Reader;
+use super::choice::{AnswerHead, HEAD_BYTES};
+use super::resourcesync::discover::{Discovered, discover};
+use super::resourcesync::reader::ResourceSync;
+use super::resourcesync_0_1::reader::ResourceSync01;
+use super::resourcesync_0_1::{PROTOCOL as OLD, recognise, site};
+use crate::error::Error;
+use crate::options::SyncOptions;
+use crate::requests::Requests;
+
+/// A reader with the name of its protocol; `None` for that of ResourceSync 1.1.
+pub(crate) type AtSite = (Option<&'static str>, Box<dyn Reader>);
+/// Finds it for an address.
+pub(crate) type FindAtSite = fn(&Requests<'_>, &SyncOptions) -> Result<AtSite, Error>;
+
+/// The reader for what the given address leads to.
+pub(super) fn reader_at_site(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+) -> Result<AtSite, Error> {
+    let found = discover(requests, options);
+    let old = match &found {
+        Ok(found) => old_sitemap(requests, found)?,
+        // What is there and broken is not passed over for something else.
+        Err(error) if matches!(error.code(), "discover.page" | "discover.nothing") => {
+            site::find(requests, options)?
+        }
+        Err(_) => None,
+    };
+    Ok(match old {
+        Some((url, route)) => (Some(OLD.name), Box::new(ResourceSync01::at(url, route))),
+        None => (None, Box::new(ResourceSync::found(found))),
+    })
+}
+
+/// A Sitemap that was found and is of 0.1.
+fn old_sitemap(
+    requests: &Requests<'_>,
+    found: &Discovered,
+) -> Result<Option<(String, String)>, Error> {
+    let (entry_points, route) = (&found.entry_points, found.route.as_ref());
+    let Some(list) = entry_points.resource_list.as_ref() else { return Ok(None) };
+    if entry_points.capability_list.is_some() {
+        return Ok(None);
+    }
+    let is_old = requests.open(list, HEAD_BYTES, |answer| {
+        answer.is_ok_and(|begun| recognise::recognises(&AnswerHead { bytes: &begun.begin }))
+    })?;
+    let route = || route.cloned().unwrap_or_else(|| format!("found {list}"));
+    Ok(is_old.then(|| (list.clone(), route())))
+}

@@ -1,0 +1,409 @@
+//! Change sets: from the current one back, until what was read before is found [rs-0.1 §6.1].
+//!
+//! A change set names the one before it and does not state which time it covers. So all changes are
+//! known when a change set is reached that has a change read before; which those are is kept in the
+//! boundary. Entries may be in any order [rs-0.1 §5.1].
+
+use super::cursor;
+use super::document::{Part, Read, from_of, is_change_set, read, target};
+use super::listed::listed;
+use super::pushed::{forget_pushed, is_pushed};
+use crate::admit::Admission;
+use crate::diagnostics::Remark;
+use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
+use crate::plan::changes::{Followed, Seen, Span};
+use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
+use crate::read::boundary::Boundary;
+use crate::read::resourcesync::document::Go;
+use crate::requests::Requests;
+use abreast_resourcesync::v0_1::{CHANGE_SET, Entry, Head, Root};
+use abreast_store::mirror::{Document, Mirror};
+use abreast_webtypes::Timestamp;
+use std::collections::HashSet;
+
+/// The changes that were read last.
+pub(super) const LAST: &str = "rs01-last";
+/// Changes between the last snapshot and the change sets are not known: it is compared again when it
+/// changes.
+const UNSURE: &str = "rs01-unsure";
+/// Most change sets of a chain, each of which costs a round trip before the next is known.
+const CHAIN_MAX: usize = 10_000;
+/// Most change sets that are read beyond the cursor to find a change that was read before.
+const MORE_SETS_MAX: usize = 3;
+
+/// Why a walk ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum End {
+    /// What was read before was reached.
+    Reached,
+    /// The last change set names none before it.
+    First,
+    /// The one before cannot be read; why.
+    Broken(String),
+}
+
+/// The times in a change set.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    oldest: Option<Timestamp>,
+    newest: Option<Timestamp>,
+}
+
+impl Times {
+    fn add(&mut self, time: Timestamp) {
+        self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
+        self.newest = self.newest.max(Some(time));
+    }
+}
+
+/// How far back a walk has come.
+struct Reach {
+    /// The change that was read last, or the instant of the snapshot.
+    goal: Timestamp,
+    reached: bool,
+    /// Change sets read since then.
+    more: usize,
+}
+
+impl Reach {
+    const fn to(goal: Timestamp) -> Self {
+        Self { goal, reached: false, more: 0 }
+    }
+
+    /// Takes a change set into account; whether no other need be read. Of changes within one second
+    /// of a coarse clock some may be in the one before.
+    fn is_enough(&mut self, times: Times, from: Option<Timestamp>, is_found: bool) -> bool {
+        let is_fine = self.goal.as_micros() % 1_000_000 != 0;
+        let goal = self.goal;
+        self.more += usize::from(self.reached);
+        self.reached |= from.is_some_and(|from| from <= goal)
+            || times.oldest.is_some_and(|oldest| oldest < goal || oldest == goal && is_fine);
+        self.reached && (is_found || self.more > MORE_SETS_MAX)
+    }
+}
+
+/// Whether a snapshot may have changes that neither it nor the change sets had when it was read.
+pub(super) fn is_unsure(mirror: &Mirror) -> Result<bool, Error> {
+    Ok(mirror.meta(UNSURE)?.is_some())
+}
+
+/// Plans what changed since the cursor. One request shows that nothing did, and what was read before
+/// must be found, unless a snapshot of that time was read just now.
+pub(super) fn plan_changes(
+    run: &mut PlanContext<'_, '_>,
+    change_set: &str,
+    cursor: Timestamp,
+    snapshot: Option<Timestamp>,
+) -> Result<Followed, Error> {
+    run.report.begin_phase("reading");
+    if snapshot.is_none() && run.planner.since.is_none() {
+        run.planner.since = Some(cursor);
+    }
+    run.plan_noted(&mut |run| walk_back(run, change_set, cursor, snapshot))
+}
+
+fn walk_back(
+    run: &mut PlanContext<'_, '_>,
+    change_set: &str,
+    cursor: Timestamp,
+    snapshot: Option<Timestamp>,
+) -> Result<Followed, Error> {
+    let (mirror, conditional) = (run.planner.mirror, snapshot.is_none());
+    let known = if conditional { mirror.document(change_set)? } else { None };
+    let known = known.filter(|known| known.etag.is_some() || known.last_modified.is_some());
+    let mut boundary =
+        if conditional { Boundary::read(mirror, LAST)? } else { Boundary::empty(LAST) };
+    boundary.begin();
+    let has_known = boundary.newest_known().is_some();
+    let mut reach = Reach::to(boundary.newest_known().unwrap_or(cursor));
+    let (mut seen, mut visited) = (Seen::default(), HashSet::new());
+    let Some(current) =
+        read_one(run, change_set, known.as_ref(), cursor, &mut seen, &mut boundary)?
+    else {
+        return Ok(Followed::Unchanged);
+    };
+    visited.insert(change_set.to_owned());
+    visited.insert(current.read.answered.url.clone());
+    let (validators, date) =
+        (current.read.answered.validators.clone(), current.read.answered.stated_date);
+    let (mut one, mut oldest) = (current, Timestamp::MAX);
+    let end = loop {
+        let is_found = !has_known || boundary.is_found();
+        let from = from_of(&one.read.head).map(|from| one.read.at_earliest(from));
+        oldest = oldest.min(one.times.oldest.unwrap_or(oldest)).min(from.unwrap_or(oldest));
+        if reach.is_enough(one.times, from, is_found) {
+            break End::Reached;
+        }
+        let Some(before) = before(&one.read) else { break End::First };
+        if let Err(why) = check_next(run, change_set, &before, &mut visited) {
+            break End::Broken(why);
+        }
+        run.requests.check_cancelled()?;
+        seen.earlier_list();
+        match read_one(run, &before, None, cursor, &mut seen, &mut boundary) {
+            Ok(Some(read)) => one = read,
+            Ok(None) => break End::Broken(format!("{before} answered 304 unasked")),
+            // What is gone, or is no change set, will not come back.
+            Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
+                break End::Broken(error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    if let Some(why) = gap(&end, conditional, has_known, &boundary, &seen, cursor) {
+        return Ok(if is_pushed(run, cursor)? { Followed::Late(why) } else { Followed::Gap(why) });
+    }
+    if let Some(snapshot) = snapshot {
+        let is_sure = end == End::Reached || oldest <= snapshot || seen.entries == 0;
+        mirror.set_meta(UNSURE, (!is_sure).then_some("1"))?;
+    }
+    if let (End::Broken(why), false) = (&end, conditional || reach.reached) {
+        let message = format!("changes before those read are not known: {why}");
+        run.report.notice("gap", change_set, &message);
+    }
+    forget_pushed(mirror)?;
+    run.plan_coming()?;
+    run.keep_common(&mut seen)?;
+    boundary.keep(mirror, false)?;
+    if seen.left_out {
+        // What was left out may be any change: the next run reads all of them again.
+        mirror.set_document(change_set, &Document::default())?;
+        return Ok(Followed::Planned);
+    }
+    if let Some(newest) = seen.newest.filter(|newest| *newest >= cursor) {
+        let newest = run.not_after(change_set, "lastmod", newest, date);
+        cursor::set(mirror, Some(newest.max(cursor)))?;
+    }
+    mirror.set_document(change_set, &validators)?;
+    Ok(Followed::Planned)
+}
+
+/// Why changes since the cursor may be missing, if they may.
+fn gap(
+    end: &End,
+    conditional: bool,
+    has_known: bool,
+    boundary: &Boundary,
+    seen: &Seen,
+    cursor: Timestamp,
+) -> Option<String> {
+    if !conditional {
+        return None;
+    }
+    let is_missing = if has_known {
+        !boundary.is_found()
+    } else {
+        // There was no change before; those that are there now need not be all.
+        *end != End::Reached && seen.entries > 0
+    };
+    let why = match end {
+        _ if !is_missing => return None,
+        End::Broken(why) => format!(": {why}"),
+        End::Reached | End::First => String::new(),
+    };
+    Some(format!(
+        "the change sets do not lead back to the changes up to {cursor}, which the copy has{why}"
+    ))
+}
+
+/// Whether the change set before may be read: one that is on an admitted host, and was not read yet.
+fn check_next(
+    run: &PlanContext<'_, '_>,
+    change_set: &str,
+    before: &str,
+    visited: &mut HashSet<String>,
+) -> Result<(), String> {
+    let options = run.planner.options;
+    let mut admission = Admission::new(change_set, &options.allow_hosts, options.allow_downgrade);
+    if let Err(refusal) = admission.check(before) {
+        return Err(format!("{before}: {}", refusal.message()));
+    }
+    if visited.len() > CHAIN_MAX {
+        return Err(format!("there are more than {CHAIN_MAX} change sets"));
+    }
+    if !visited.insert(before.to_owned()) {
+        return Err(format!("the change sets lead back to {before}, which was read already"));
+    }
+    Ok(())
+}
+
+/// The change set before another.
+fn before(read: &Read) -> Option<String> {
+    let links = || read.head.links.iter().filter(|link| link.has_rel("prev"));
+    let typed = links().find(|link| link.has_rel(CHANGE_SET));
+    target(&read.answered.url, typed.or_else(|| links().next())?)
+}
+
+/// A change set that was read.
+struct One {
+    read: Read,
+    times: Times,
+}
+
+/// Reads one change set into the changes noted; `None` when it has not changed.
+fn read_one(
+    run: &mut PlanContext<'_, '_>,
+    url: &str,
+    known: Option<&Document>,
+    cursor: Timestamp,
+    seen: &mut Seen,
+    boundary: &mut Boundary,
+) -> Result<Option<One>, Error> {
+    let mut reading = run.reading_changes(url);
+    let (last_before, requests) = (seen.last, run.requests);
+    let (mut times, mut others) = (Times::default(), 0);
+    let answer = read(requests, url, known, &mut |part| {
+        match part {
+            Part::Begin(head) => {
+                check_root(head, url)?;
+                seen.begin_list(Span::default(), last_before);
+                (times, others) = (Times::default(), 0);
+            }
+            Part::Entry(_, entry) if entry.protocol.is_some() => others += 1,
+            Part::Entry(head, entry) => {
+                check_entry(head, entry, url)?;
+                let mut change = listed(url, true, entry);
+                if let Some(time) = change.changed {
+                    times.add(time);
+                    boundary.note(time, change.uri);
+                }
+                if is_of_unknown_category(run, &change)? {
+                    note_unknown(run, &mut change);
+                }
+                run.note_change(&change, cursor, seen, &mut reading)?;
+            }
+        }
+        Ok(Go::On)
+    })?;
+    let Some(read) = answer else { return Ok(None) };
+    if others > 0 {
+        note_others(requests, url, others);
+    }
+    if read.zoneless {
+        times.oldest = times.oldest.map(|oldest| read.at_earliest(oldest));
+    }
+    seen.newest = seen.newest.max(reading.newest.map(|newest| read.at_earliest(newest)));
+    seen.left_out |= run.report.left_out(url, read.skipped);
+    Ok(Some(One { read, times }))
+}
+
+/// A change that states no category may be of a resource that is wanted because of those that the
+/// Sitemap states.
+fn is_of_unknown_category(run: &PlanContext<'_, '_>, change: &Listed<'_>) -> Result<bool, Error> {
+    let planner = &run.planner;
+    Ok(planner.selection.has_categories()
+        && change.categories.is_empty()
+        && !change.is_deletion()
+        && planner.mirror.row(change.uri)?.is_some()
+        && !planner.selection.is_left(planner.mirror, change.uri)?)
+}
+
+/// Gives it the categories that are wanted: it stays as it was.
+fn note_unknown<'l>(run: &PlanContext<'l, '_>, change: &mut Listed<'l>) {
+    change.categories.extend(run.planner.options.categories.iter().map(String::as_str).take(1));
+}
+
+/// Reports entries that are no resources [rs-0.1 §4.3.3].
+pub(super) fn note_others(requests: &Requests<'_>, url: &str, count: u64) {
+    let message = "entries that are addresses of another protocol, such as OAI-PMH, and no \
+                   resources: not supported, left out"
+        .to_owned();
+    requests.diagnostics.note(url, Remark { code: "rs.protocol", line: 1, message, count });
+}
+
+fn check_root(head: &Head, url: &str) -> Result<(), Error> {
+    if head.root == Root::UrlSet {
+        return Ok(());
+    }
+    let message = format!("{url} is not a change set: it is an index of Sitemaps");
+    Err(Error::new("list.capability", ExitCode::SourceInvalid, message))
+}
+
+/// A Sitemap at the address of a change set is not read as one.
+fn check_entry(head: &Head, entry: &Entry, url: &str) -> Result<(), Error> {
+    if entry.change.is_some() || is_change_set(head, url) {
+        return Ok(());
+    }
+    let message = format!(
+        "{url} is not a change set: neither its root nor the entry in line {} states that it is about changes",
+        entry.line
+    );
+    Err(Error::new("list.capability", ExitCode::SourceInvalid, message))
+}
+
+/// Hands over the changes since an instant with their times, microseconds.
+///
+/// # Errors
+/// A change set cannot be read, or `each` fails.
+pub(super) fn each_change(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    change_set: &str,
+    since: Timestamp,
+    each: &mut dyn FnMut(&Listed<'_>, i64) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut admission = Admission::new(change_set, &options.allow_hosts, options.allow_downgrade);
+    let (mut visited, mut reach) = (HashSet::new(), Reach::to(since));
+    let mut next = Some(change_set.to_owned());
+    while let Some(url) = next.take() {
+        requests.check_cancelled()?;
+        let mut times = Times::default();
+        let answer = read(requests, &url, None, &mut |part| {
+            match part {
+                Part::Begin(head) => {
+                    check_root(head, &url)?;
+                    times = Times::default();
+                }
+                Part::Entry(_, entry) if entry.protocol.is_some() => {}
+                Part::Entry(head, entry) => {
+                    check_entry(head, entry, &url)?;
+                    let change = listed(&url, true, entry);
+                    let time = change.changed.unwrap_or(since);
+                    times.add(time);
+                    if time >= since {
+                        each(&change, time.as_micros())?;
+                    }
+                }
+            }
+            Ok(Go::On)
+        })?;
+        let Some(read) = answer else { break };
+        visited.insert(url);
+        if !reach.is_enough(times, from_of(&read.head), true) {
+            let before = before(&read).filter(|url| admission.check(url).is_ok());
+            next = before.filter(|url| !visited.contains(url) && visited.len() <= CHAIN_MAX);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(oldest: i64, newest: i64) -> Times {
+        let at = |micros| Some(Timestamp::from_micros(micros));
+        Times { oldest: at(oldest), newest: at(newest) }
+    }
+
+    #[test]
+    fn a_walk_ends_where_what_is_known_begins() {
+        let goal = Timestamp::from_micros(10_000_001);
+        let mut reach = Reach::to(goal);
+        assert!(!reach.is_enough(times(10_000_002, 20_000_000), None, false));
+        assert!(!reach.is_enough(Times::default(), None, false), "an empty one shows nothing");
+        assert!(reach.is_enough(times(10_000_001, 20_000_000), None, true));
+        // A clock of whole seconds: others of that second may be in the one before.
+        let mut reach = Reach::to(Timestamp::from_seconds(10));
+        assert!(!reach.is_enough(times(10_000_000, 20_000_000), None, true));
+        assert!(reach.is_enough(times(9_000_000, 10_000_000), None, true));
+        // A time since which it has all changes counts as well.
+        assert!(Reach::to(goal).is_enough(Times::default(), Some(goal), true));
+        // What is known is searched for a little further.
+        let mut reach = Reach::to(goal);
+        let ends: Vec<_> = (0..5).map(|_| reach.is_enough(times(1, 2), None, false)).collect();
+        assert_eq!(ends, [false, false, false, false, true]);
+    }
+}

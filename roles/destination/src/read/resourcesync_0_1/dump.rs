@@ -1,0 +1,302 @@
+//! Dumps and their manifests [rs-0.1 §4.2], and the plan where a Source has a dump and no Sitemap.
+
+use super::baseline::MARGIN_MICROS;
+use super::change_sets::LAST;
+use super::cursor;
+use super::entry_points::DumpLink;
+use super::listed::listed;
+use crate::damage::check_kept;
+use crate::diagnostics::Diagnostics;
+use crate::error::{Error, ExitCode};
+use crate::events::Mode;
+use crate::package::archive::{Found, Package};
+use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
+use crate::package::manifest::Manifest;
+use crate::plan::comparison::Baseline;
+use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
+use crate::read::boundary::Boundary;
+use crate::read::resourcesync::document::{at_earliest, is_zoneless, note_findings, syntax_error};
+use crate::requests::Requests;
+use crate::sink::outcome::Failure;
+use abreast_net::{Request, Response};
+use abreast_resourcesync::v0_1::{Change, Entry, Head, Limits, Parser, Root, Step};
+use std::fs::File;
+use std::io::Read as _;
+
+/// Where the manifest is in each dump.
+const NAME: &str = "manifest.xml";
+/// Bytes read at a time.
+const BLOCK_BYTES: usize = 64 << 10;
+/// Most entries of one manifest.
+const ENTRIES_MAX: u64 = 2_000_000;
+
+/// A dump as resources may be taken out of it. The server states how long it is: links do not.
+pub(super) fn offered(requests: &Requests<'_>, link: &DumpLink) -> Result<Dump, Error> {
+    let package = ListedPackage { length: length_of(requests, &link.url)?, ..package(link) };
+    Ok(Dump { packages: vec![package], packaged: Packaged::Snapshot, at: None, is_plan: false })
+}
+
+fn package(link: &DumpLink) -> ListedPackage {
+    ListedPackage {
+        url: link.url.clone(),
+        media_type: link.media_type.clone(),
+        ..ListedPackage::default()
+    }
+}
+
+fn length_of(requests: &Requests<'_>, url: &str) -> Result<Option<u64>, Error> {
+    let request = Request { head: true, accept_gzip: false, ..requests.request(url) };
+    let work = abreast_net::with_retries(&requests.client, url, async |_| {
+        let response = requests.client.send(&request).await.and_then(Response::require_success)?;
+        Ok(response.header("content-length").and_then(|length| length.parse().ok()))
+    });
+    requests.run(work)?.map_err(crate::requests::net_error)
+}
+
+/// Reads the manifest of a dump, and hands over each entry as it comes.
+///
+/// # Errors
+/// `dump.manifest` when there is none or it is of another kind; else as for any document.
+pub(super) fn read_manifest(
+    package: &Package,
+    url: &str,
+    diagnostics: &Diagnostics,
+    each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
+) -> Result<Manifest, Error> {
+    let refuse = |what: &str| {
+        let message = format!("cannot use the dump {url}: {what}");
+        Error::new("dump.manifest", ExitCode::SourceInvalid, message)
+    };
+    let failed = |failure: &Failure| {
+        let exit =
+            if failure.code == "dump.ratio" { ExitCode::Limit } else { ExitCode::SourceInvalid };
+        let message = format!("cannot use the dump {url}: its manifest: {}", failure.message);
+        Error::new(failure.code, exit, message)
+    };
+    let Found::Member(number) = package.find(NAME) else {
+        return Err(refuse("there is no `manifest.xml` at its top"));
+    };
+    let mut reader = package.reader(package.member(number)).map_err(|failure| failed(&failure))?;
+    let mut manifest = Manifest::new(package);
+    manifest.name(number);
+    let name = format!("{url}!/{NAME}");
+    let limits = Limits::default().with_entries(ENTRIES_MAX);
+    let mut parser = Parser::with_tolerance(limits, diagnostics.tolerance);
+    let (mut entry, mut block) = (Entry::default(), vec![0; BLOCK_BYTES]);
+    let (mut entries, mut placed) = (0_u64, 0_u64);
+    loop {
+        match parser.next(&mut entry).map_err(|fault| syntax_error(&name, &fault))? {
+            Step::NeedInput => {
+                let count = reader
+                    .read(&mut block)
+                    .map_err(|cause| failed(&Failure::new("dump.manifest", cause.to_string())))?;
+                if count == 0 {
+                    parser.finish();
+                } else {
+                    parser.feed(&block[..count]);
+                }
+            }
+            Step::Head => {
+                let head = parser.head().cloned().unwrap_or_default();
+                check_head(&head).map_err(refuse)?;
+                manifest.at = head.modified.map(|modified| modified.instant);
+            }
+            Step::Entry if entry.protocol.is_some() || entry.change == Some(Change::Deleted) => {}
+            Step::Entry => {
+                entries += 1;
+                placed += u64::from(entry.path.is_some());
+                let listed = listed(url, false, &entry);
+                each(&listed)?;
+                manifest.add(package, &listed, entry.path.as_deref());
+            }
+            Step::End => break,
+        }
+    }
+    if entries > 0 && placed == 0 {
+        return Err(refuse("none of the entries of its manifest has `rs:path`")
+            .with_help("give the address of the document that lists the dump, if there is one"));
+    }
+    note_findings(diagnostics, &name, parser.findings());
+    (manifest.skipped, manifest.zoneless) = (parser.skipped(), is_zoneless(parser.findings()));
+    manifest.at = manifest.at.map(|at| at_earliest(manifest.zoneless, at));
+    manifest.finish(package);
+    Ok(manifest)
+}
+
+fn check_head(head: &Head) -> Result<(), &'static str> {
+    match head.root {
+        Root::UrlSet if !head.change_set => Ok(()),
+        Root::UrlSet => Err("its manifest is a change set"),
+        Root::SitemapIndex => Err("its manifest is an index of Sitemaps"),
+    }
+}
+
+/// Plans what makes the copy equal to a dump.
+pub(super) fn plan_dump(
+    run: &mut PlanContext<'_, '_>,
+    link: &DumpLink,
+    has_changes: bool,
+) -> Result<Baseline, Error> {
+    run.report.begin_phase("reading");
+    if run.planner.options.dry_run {
+        let message =
+            format!("{} is all there is, and it must be fetched to see what is in it", link.url);
+        return Err(Error::new("dump.dry-run", ExitCode::Usage, message)
+            .with_help("run without `--dry-run`"));
+    }
+    let is_due = has_changes || run.planner.options.baseline || run.planner.selection.has_changed();
+    let package = package(link);
+    if !is_due && is_unchanged(run, &package.url)? {
+        return Ok(Baseline { unchanged: true, whole: true, at: None });
+    }
+    run.report.summary.mode = Mode::Baseline;
+    check_kept(run)?;
+    let validators = validators_of(run, &package.url)?;
+    let file = run.planner.downloads.fetch(run.requests, &package)?;
+    run.planner.begin(run.report)?;
+    let planned = compare(run, &package, &file);
+    run.requests.diagnostics.report(run.report);
+    match planned {
+        Ok(baseline) => {
+            if baseline.whole {
+                run.planner.mirror.set_document(&package.url, &validators)?;
+            }
+            run.planner.commit()?;
+            run.planner.mirror.clear_scratch()?;
+            let packaged = Packaged::Snapshot;
+            run.planner.made_from =
+                Some(Dump { packages: vec![package], packaged, at: baseline.at, is_plan: true });
+            Ok(baseline)
+        }
+        Err(error) => {
+            run.planner.abandon(run.report)?;
+            run.planner.downloads.discard(&package);
+            Err(error)
+        }
+    }
+}
+
+/// Whether the dump is the one that was read last, by what its server states.
+fn is_unchanged(run: &PlanContext<'_, '_>, url: &str) -> Result<bool, Error> {
+    let Some(known) = run.planner.mirror.document(url)? else { return Ok(false) };
+    let now = validators_of(run, url)?;
+    Ok((known.etag.is_some() || known.last_modified.is_some()) && now == known)
+}
+
+fn validators_of(
+    run: &PlanContext<'_, '_>,
+    url: &str,
+) -> Result<abreast_store::mirror::Document, Error> {
+    let requests = run.requests;
+    let request = Request { head: true, accept_gzip: false, ..requests.request(url) };
+    let work = abreast_net::with_retries(&requests.client, url, async |_| {
+        let response = requests.client.send(&request).await.and_then(Response::require_success)?;
+        let header = |name| response.header(name).map(str::to_owned);
+        Ok(abreast_store::mirror::Document {
+            etag: header("etag"),
+            last_modified: header("last-modified"),
+            fingerprint: 0,
+        })
+    });
+    requests.run(work)?.map_err(crate::requests::net_error)
+}
+
+fn compare(
+    run: &mut PlanContext<'_, '_>,
+    package: &ListedPackage,
+    file: &File,
+) -> Result<Baseline, Error> {
+    let url = &package.url;
+    let mut comparison = run.begin_comparison(url)?;
+    comparison.begin_document();
+    let diagnostics = run.requests.diagnostics.clone();
+    let archive = file
+        .try_clone()
+        .map_err(|cause| Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause))
+        .and_then(Package::open)
+        .map_err(|error| unusable(package, &error))?;
+    let manifest = read_manifest(&archive, url, &diagnostics, &mut |listed| {
+        run.requests.check_cancelled()?;
+        comparison.entry(run, listed).map(drop)
+    })?;
+    run.refuse_elsewhere(url, &comparison)?;
+    let whole = !run.report.left_out(url, manifest.skipped);
+    let mirror = run.planner.mirror;
+    comparison.finish(mirror)?;
+    if let Some(at) = manifest.at {
+        mirror.take_unseen_newer(at.as_micros())?;
+    }
+    run.conclude(url, &mut comparison, whole)?;
+    let at = manifest.at.filter(|_| whole).map(|at| at.plus_micros(-MARGIN_MICROS));
+    cursor::set(mirror, at)?;
+    Boundary::forget(mirror, LAST)?;
+    Ok(Baseline { unchanged: false, whole, at: manifest.at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_testkit::zip::Zip;
+    use std::io::Write as _;
+
+    fn manifest(root: &str, entries: &str) -> String {
+        format!(
+            "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns:rs='http://www.openarchives.org/rs/terms/' \
+             xmlns:xhtml='http://www.w3.org/1999/xhtml' {root}>\
+             <xhtml:meta name='DCTERMS.modified' content='2026-01-03T09:00:00Z'/>{entries}</urlset>"
+        )
+    }
+
+    fn entry(uri: &str, path: &str) -> String {
+        format!("<url><loc>{uri}</loc>{path}</url>")
+    }
+
+    fn read(zip: &mut Zip) -> Result<Manifest, Error> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&zip.finish()).unwrap();
+        let package = Package::open(file)?;
+        read_manifest(&package, "http://h/d.zip", &Diagnostics::default(), &mut |_| Ok(()))
+    }
+
+    #[test]
+    fn entries_lead_to_members_or_are_reported() {
+        let path = |path: &str| format!("<rs:path>{path}</rs:path>");
+        let entries = [
+            entry("http://h/e1", &path("../../escape")),
+            entry("http://h/e2", &path("/tmp/escape")),
+            entry("http://h/lost", &path("resources/lost")),
+            entry("http://h/none", ""),
+            entry("http://h/gone", "<expires>2026-01-01</expires>"),
+            entry("http://h/ok", &path("resources/ok")),
+        ];
+        let mut zip = Zip::new();
+        zip.add("../../escape", b"x").add("/tmp/escape", b"x").add("resources/ok", b"hello");
+        zip.deflated("manifest.xml", manifest("", &entries.concat()).as_bytes());
+        let manifest = read(&mut zip).unwrap();
+        let codes: Vec<_> =
+            manifest.faults.iter().map(|(uri, failure)| (uri.as_str(), failure.code)).collect();
+        assert_eq!(
+            codes,
+            [
+                ("http://h/e1", "path.escape"),
+                ("http://h/e2", "dump.missing"),
+                ("http://h/lost", "dump.missing"),
+                ("http://h/none", "dump.missing")
+            ]
+        );
+        assert_eq!(manifest.members_for("http://h/ok").count(), 1);
+        assert!(manifest.at.is_some());
+    }
+
+    #[test]
+    fn a_dump_without_its_manifest_is_refused() {
+        let code = |zip: &mut Zip| read(zip).unwrap_err().code();
+        assert_eq!(code(Zip::new().add("resources/ok", b"hello")), "dump.manifest");
+        let of = |text: String| code(Zip::new().add("manifest.xml", text.as_bytes()));
+        assert_eq!(of(manifest("rs:type='changeset'", "")), "dump.manifest");
+        assert_eq!(of(manifest("", &entry("http://h/a", ""))), "dump.manifest");
+        assert_eq!(of("<html/>".to_owned()), "rs.root");
+        assert_eq!(code(Zip::new().deflated("manifest.xml", &vec![b' '; 20 << 20])), "dump.ratio");
+    }
+}

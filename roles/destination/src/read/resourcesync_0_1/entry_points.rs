@@ -1,0 +1,187 @@
+//! The way from an address to the documents of a set: all links hang on its Sitemap
+//! [rs-0.1 §4.2, §5.1].
+
+use super::document::{Read, is_change_set, read_head, target};
+use super::push::PushOffer;
+use super::recognise::is_dump_begin;
+use super::site;
+use crate::admit::Admission;
+use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
+use crate::read::check_url;
+use crate::read::choice::HEAD_BYTES;
+use crate::requests::Requests;
+use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP};
+use abreast_store::mirror::Mirror;
+
+const SITEMAP: &str = "rs01-sitemap";
+const CHANGES: &str = "rs01-changes";
+const DUMP_URL: &str = "rs01-dump";
+const DUMP_TYPE: &str = "rs01-dump-type";
+const OFFERS: &str = "rs01-push";
+/// Sitemaps of a site that are read to find the one of a change set.
+const SITEMAPS_MAX: usize = 10;
+
+/// Where a set of resources is described.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EntryPoints {
+    /// The Sitemap, or the index of several.
+    pub(crate) sitemap: Option<String>,
+    /// The current change set.
+    pub(crate) change_set: Option<String>,
+    pub(crate) dump: Option<DumpLink>,
+    /// Where change sets are pushed.
+    pub(crate) offers: Vec<PushOffer>,
+}
+
+/// A dump as a link names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DumpLink {
+    pub(crate) url: String,
+    pub(crate) media_type: Option<String>,
+}
+
+impl EntryPoints {
+    /// Whether there is anything that a copy can be made from.
+    pub(super) const fn has_any(&self) -> bool {
+        self.sitemap.is_some() || self.change_set.is_some() || self.dump.is_some()
+    }
+
+    /// The document that identifies the set: hosts are judged by it.
+    pub(super) fn first(&self) -> Option<&str> {
+        let dump = self.dump.as_ref().map(|dump| dump.url.as_str());
+        self.sitemap.as_deref().or(self.change_set.as_deref()).or(dump)
+    }
+
+    /// What a document names. Documents on hosts that are not allowed are left out.
+    pub(super) fn of(read: &Read, url: &str, options: &SyncOptions) -> Self {
+        let base = &read.answered.url;
+        let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
+        let mut first = |rel: &str, wanted: &dyn Fn(&str) -> bool| {
+            let links = read.head.links.iter().filter(|link| link.has_rel(rel));
+            let mut links = links.filter(|link| wanted(&link.rel));
+            links.find_map(|link| {
+                let url = target(base, link).filter(|url| admission.check(url).is_ok())?;
+                Some(DumpLink { url, media_type: link.media_type.clone() })
+            })
+        };
+        let has = |rels: &str, rel: &str| {
+            rels.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel))
+        };
+        let current = first(CHANGE_SET, &|rels| has(rels, "current"))
+            .or_else(|| first(CHANGE_SET, &|rels| !has(rels, "prev")))
+            .map(|link| link.url);
+        let is_change_set = is_change_set(&read.head, base);
+        let sitemap = if is_change_set {
+            first("sitemap", &|_| true).or_else(|| first("up", &|_| true)).map(|link| link.url)
+        } else {
+            Some(url.to_owned())
+        };
+        let change_set = current.or_else(|| is_change_set.then(|| url.to_owned()));
+        let offers = PushOffer::all_of(&read.head.links, base, change_set.as_deref());
+        Self { sitemap, change_set, dump: first(DUMP, &|_| true), offers }
+    }
+
+    /// Takes what another document of the set names and this does not.
+    pub(super) fn add(&mut self, other: Self) {
+        self.sitemap = self.sitemap.take().or(other.sitemap);
+        self.change_set = self.change_set.take().or(other.change_set);
+        self.dump = self.dump.take().or(other.dump);
+        if self.offers.is_empty() {
+            self.offers = other.offers;
+        }
+    }
+
+    /// # Errors
+    /// The folder is a copy of another set, `known`.
+    pub(super) fn check_same(&self, known: &Self, url: &str) -> Result<(), Error> {
+        let same = |own: Option<&str>, known: Option<&str>| own.is_some() && own == known;
+        let dump = |points: &Self| points.dump.as_ref().map(|dump| dump.url.clone());
+        if !known.has_any()
+            || same(self.sitemap.as_deref(), known.sitemap.as_deref())
+            || same(self.change_set.as_deref(), known.change_set.as_deref())
+            || same(dump(self).as_deref(), dump(known).as_deref())
+        {
+            return Ok(());
+        }
+        let of = |points: &Self| points.first().unwrap_or_default().to_owned();
+        let message =
+            format!("this folder is a copy of {}, not of {} ({url})", of(known), of(self));
+        Err(Error::new("folder.source", ExitCode::Usage, message).with_help(
+            "use another folder; or, if the Source has moved, remove the state and run again: files that agree are kept",
+        ))
+    }
+
+    /// As kept by an earlier run.
+    pub(super) fn known(mirror: &Mirror) -> Result<Self, Error> {
+        let media_type = mirror.meta(DUMP_TYPE)?;
+        let offers = mirror.meta(OFFERS)?.unwrap_or_default();
+        Ok(Self {
+            sitemap: mirror.meta(SITEMAP)?,
+            change_set: mirror.meta(CHANGES)?,
+            dump: mirror.meta(DUMP_URL)?.map(|url| DumpLink { url, media_type }),
+            offers: offers.lines().filter_map(PushOffer::from_line).collect(),
+        })
+    }
+
+    /// Keeps it for the next run.
+    pub(super) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
+        let dump = self.dump.as_ref();
+        mirror.set_meta(SITEMAP, self.sitemap.as_deref())?;
+        mirror.set_meta(CHANGES, self.change_set.as_deref())?;
+        mirror.set_meta(DUMP_URL, dump.map(|dump| dump.url.as_str()))?;
+        mirror.set_meta(DUMP_TYPE, dump.and_then(|dump| dump.media_type.as_deref()))?;
+        let offers: Vec<String> = self.offers.iter().map(PushOffer::to_line).collect();
+        let offers = Some(offers.join("\n")).filter(|offers| !offers.is_empty());
+        Ok(mirror.set_meta(OFFERS, offers.as_deref())?)
+    }
+}
+
+/// Finds the documents of the set at an address.
+///
+/// # Errors
+/// It cannot be read, or is not of this version.
+pub(super) fn find(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    address: &str,
+) -> Result<EntryPoints, Error> {
+    check_url(address)?;
+    let is_dump = requests.open(address, HEAD_BYTES, |answer| {
+        answer.is_ok_and(|begun| is_dump_begin(&begun.begin))
+    })?;
+    if is_dump {
+        let dump = Some(DumpLink { url: address.to_owned(), media_type: None });
+        return Ok(EntryPoints { dump, ..EntryPoints::default() });
+    }
+    let read = read_head(requests, address)?;
+    let mut found = EntryPoints::of(&read, address, options);
+    if let (None, Some(current)) = (&found.sitemap, found.change_set.clone())
+        && let Some(of_site) = sitemap_of(requests, options, address, &current)?
+    {
+        found.add(of_site);
+    }
+    Ok(found)
+}
+
+/// The Sitemap of the site that has this current change set: change sets need not link to it.
+fn sitemap_of(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    address: &str,
+    current: &str,
+) -> Result<Option<EntryPoints>, Error> {
+    for url in site::sitemaps(requests, options, address)?.into_iter().take(SITEMAPS_MAX) {
+        match read_head(requests, &url) {
+            Ok(read) => {
+                let found = EntryPoints::of(&read, &url, options);
+                if found.sitemap.is_some() && found.change_set.as_deref() == Some(current) {
+                    return Ok(Some(found));
+                }
+            }
+            Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(None)
+}

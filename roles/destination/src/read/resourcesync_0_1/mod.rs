@@ -1,0 +1,41 @@
+//! ResourceSync 0.1 (alpha draft of August 2012): the only place of this crate that knows its
+//! documents.
+//!
+//! | file | what it reads |
+//! |---|---|
+//! | `reader.rs` | all of it, in the order of a run |
+//! | `recognise.rs` | whether the begin of an answer is of this version |
+//! | `document.rs` | one document, entry by entry, within limits |
+//! | `entry_points.rs` | the way from an address to the documents of a set |
+//! | `site.rs` | links to them in pages, headers, host-meta and robots.txt |
+//! | `listed.rs` | an entry as a listed resource |
+//! | `sitemap.rs` | Sitemaps and their indexes |
+//! | `baseline.rs` | the comparison with them |
+//! | `change_sets.rs` | change sets, from the current one back |
+//! | `cursor.rs` | how far changes were read |
+//! | `dump.rs` | dumps and their manifests |
+//! | `push.rs`, `pushed.rs` | where change sets are pushed, and what is to be done for one |
+
+mod baseline;
+mod change_sets;
+mod cursor;
+mod document;
+mod dump;
+pub(crate) mod entry_points;
+mod listed;
+pub(crate) mod push;
+mod pushed;
+pub(crate) mod reader;
+pub(crate) mod recognise;
+pub(crate) mod site;
+mod sitemap;
+
+use super::choice::Protocol;
+
+/// ResourceSync 0.1: documents with elements that only this version has, and dumps.
+pub(super) const PROTOCOL: Protocol = Protocol {
+    name: "ResourceSync 0.1",
+    recognises: recognise::recognises,
+    reader: || Box::<reader::ResourceSync01>::default(),
+    at_site: None,
+};

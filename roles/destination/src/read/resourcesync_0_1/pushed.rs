@@ -1,0 +1,274 @@
+//! Change sets that were pushed and continue from the cursor of the copy: their changes are applied
+//! like those of the current change set, and none is requested [rs-0.1 §5.2].
+//!
+//! A pushed change set continues what is known if it has a change that was read before, as for any
+//! change set [rs-0.1 §6.1], or if it states the time since which it has all changes. Whenever
+//! anything is odd, the current change set is asked.
+
+use super::change_sets::LAST;
+use super::cursor;
+use super::document::{from_of, is_change_set};
+use super::listed::listed;
+use crate::alternates::Changed;
+use crate::error::Error;
+use crate::events::Mode;
+use crate::plan::changes::{Seen, Span};
+use crate::plan::planner::PlanContext;
+use crate::read::boundary::Boundary;
+use crate::read::resourcesync::document::is_zoneless;
+use abreast_resourcesync::v0_1::{Entry, Limits, Parser, Root, Step, Tolerance};
+use abreast_store::mirror::Mirror;
+use abreast_webtypes::Timestamp;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The cursor, when a pushed change set moved it and no document has confirmed it yet, microseconds.
+const PUSHED: &str = "rs01-pushed";
+/// A change set may speak of times that our own clock has not reached by this, microseconds.
+const CLOCK_MICROS: i64 = 60_000_000;
+/// Where a pushed change set stands beside the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// All of it is known.
+    Old,
+    /// It continues from the cursor.
+    Next,
+    /// Others are missing before it, or that cannot be decided.
+    Apart,
+}
+
+/// A pushed change set that is as it should be.
+#[derive(Debug)]
+struct Pushed {
+    /// It has all changes since then, if that is stated.
+    from: Option<Timestamp>,
+    newest: Timestamp,
+    entries: Vec<Entry>,
+}
+
+/// Plans what was pushed; `false` when the current change set has to be requested. `announced` is
+/// the time up to which changes are known to be missing.
+pub(super) fn plan_pushed(
+    run: &mut PlanContext<'_, '_>,
+    change_set: &str,
+    cursor: Timestamp,
+    announced: &mut Option<Timestamp>,
+) -> Result<bool, Error> {
+    if run.planner.notifications.is_empty() {
+        return Ok(false);
+    }
+    let (mut pushed, mut whole) = (Vec::new(), true);
+    for bytes in std::mem::take(&mut run.planner.notifications) {
+        match read_pushed(&bytes) {
+            // One that speaks of times to come is not waited for.
+            Ok(one) if one.newest <= now() => {
+                *announced = (*announced).max(Some(one.newest));
+                pushed.push(one);
+            }
+            Ok(_) => whole = false,
+            Err(why) => {
+                whole = false;
+                let message = format!("{why}; the current change set is asked");
+                run.report.notice("notification.unusable", change_set, &message);
+            }
+        }
+    }
+    if !whole {
+        return Ok(false);
+    }
+    // Whatever order they came in.
+    pushed.sort_by_key(|one| (one.newest, one.from));
+    run.report.begin_phase("reading");
+    run.planner.changed = Changed::default();
+    run.planner.begin(run.report)?;
+    let planned = plan_in_order(run, change_set, cursor, &pushed);
+    match &planned {
+        Ok(true) => {
+            run.planner.commit()?;
+            *announced = None;
+        }
+        _ => run.planner.abandon(run.report)?,
+    }
+    run.planner.mirror.clear_scratch()?;
+    planned
+}
+
+fn plan_in_order(
+    run: &mut PlanContext<'_, '_>,
+    change_set: &str,
+    known: Timestamp,
+    pushed: &[Pushed],
+) -> Result<bool, Error> {
+    let mirror = run.planner.mirror;
+    mirror.clear_scratch()?;
+    let (mut at, mut seen) = (known, Seen::default());
+    for one in pushed {
+        let mut boundary = Boundary::read(mirror, LAST)?;
+        boundary.begin();
+        for (time, uri) in one.changes() {
+            boundary.note(time, uri);
+        }
+        match place(one.from, one.newest, at, boundary.is_found()) {
+            Place::Old => continue,
+            Place::Apart => return Ok(false),
+            Place::Next => {}
+        }
+        let mut reading = run.reading_changes(change_set);
+        seen.next_list();
+        seen.begin_list(Span::default(), seen.last);
+        for entry in &one.entries {
+            run.note_change(&listed(change_set, true, entry), known, &mut seen, &mut reading)?;
+        }
+        at = at.max(one.newest);
+        boundary.keep(mirror, false)?;
+    }
+    if at == known {
+        return Ok(true);
+    }
+    run.planner.since.get_or_insert(known);
+    run.plan_coming()?;
+    run.report.summary.mode = Mode::Incremental;
+    cursor::set(mirror, Some(at))?;
+    cursor::keep_time(mirror, PUSHED, Some(at))?;
+    Ok(true)
+}
+
+/// Whether a pushed change set moved the cursor to where it is, and no document has confirmed that
+/// yet.
+pub(super) fn is_pushed(run: &PlanContext<'_, '_>, at: Timestamp) -> Result<bool, Error> {
+    Ok(cursor::time_of(run.planner.mirror, PUSHED)? == Some(at))
+}
+
+/// The current change set has what was pushed.
+pub(super) fn forget_pushed(mirror: &Mirror) -> Result<(), Error> {
+    cursor::keep_time(mirror, PUSHED, None)
+}
+
+/// Where a change set stands beside a copy; `is_joined` when it has the change that was read last.
+fn place(from: Option<Timestamp>, newest: Timestamp, cursor: Timestamp, is_joined: bool) -> Place {
+    // Of changes within one second of a coarse clock some may have come before others.
+    let is_fine = cursor.as_micros() % 1_000_000 != 0;
+    if newest < cursor || newest == cursor && is_fine {
+        return Place::Old;
+    }
+    let goes_on = from.is_some_and(|from| from < cursor || from == cursor && is_fine);
+    if newest > cursor && (goes_on || is_joined && is_fine) { Place::Next } else { Place::Apart }
+}
+
+/// Reads one, strictly: what is odd is better asked for.
+fn read_pushed(bytes: &[u8]) -> Result<Pushed, String> {
+    let mut parser = Parser::with_tolerance(Limits::default(), Tolerance::Usual);
+    parser.feed(bytes);
+    parser.finish();
+    let (mut entry, mut entries) = (Entry::default(), Vec::<Entry>::new());
+    loop {
+        match parser
+            .next(&mut entry)
+            .map_err(|fault| format!("a pushed change set cannot be read: {fault}"))?
+        {
+            Step::NeedInput | Step::End => break,
+            Step::Head => {}
+            Step::Entry => entries.push(entry.clone()),
+        }
+    }
+    let odd = |what: &str| Err(format!("a pushed change set is not as it should be: {what}"));
+    let Some(head) = parser.head() else { return odd("it is empty") };
+    if head.root != Root::UrlSet || !is_change_set(head, "") {
+        return odd("it is no change set");
+    }
+    if parser.skipped() > 0 || is_zoneless(parser.findings()) {
+        return odd("it has entries that cannot be understood, or times without a zone");
+    }
+    for entry in &entries {
+        let is_change = entry.change.is_some() && entry.time.is_some() && entry.protocol.is_none();
+        if !is_change || !entry.loc.starts_with("http") {
+            return odd(&format!("the entry in line {} is no change", entry.line));
+        }
+    }
+    let Some(newest) = entries.iter().filter_map(|entry| entry.time).map(|it| it.instant).max()
+    else {
+        return odd("it contains no changes");
+    };
+    Ok(Pushed { from: from_of(head), newest, entries })
+}
+
+impl Pushed {
+    fn changes(&self) -> impl Iterator<Item = (Timestamp, &str)> {
+        let of = |entry: &'_ Entry| entry.time.map(|time| time.instant);
+        self.entries.iter().filter_map(move |entry| Some((of(entry)?, entry.loc.as_str())))
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+        .plus_micros(CLOCK_MICROS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros)
+    }
+
+    #[test]
+    fn only_what_goes_on_from_what_is_known_is_applied() {
+        let here = 1_000 * SECOND + 1;
+        for (from, newest, is_joined, expected) in [
+            (None, here - 1, false, Place::Old),
+            (None, here, true, Place::Old),
+            (None, here + 1, false, Place::Apart),
+            (None, here + 1, true, Place::Next),
+            (Some(here), here + 1, false, Place::Next),
+            (Some(here - 1), here + 1, false, Place::Next),
+            (Some(here + 1), here + 2, false, Place::Apart),
+        ] {
+            let found = place(from.map(at), at(newest), at(here), is_joined);
+            assert_eq!(found, expected, "{from:?} {newest} {is_joined}");
+        }
+        // A clock of whole seconds is ambiguous within a second.
+        let coarse = at(1_000 * SECOND);
+        assert_eq!(place(None, coarse, coarse, true), Place::Apart);
+        assert_eq!(place(None, at(1_001 * SECOND), coarse, true), Place::Apart);
+        assert_eq!(place(Some(at(999 * SECOND)), at(1_001 * SECOND), coarse, false), Place::Next);
+    }
+
+    #[test]
+    fn what_is_odd_is_not_read() {
+        let document = |root: &str, inside: &str| {
+            format!(
+                "<urlset {root} xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' \
+                 xmlns:rs='http://www.openarchives.org/rs/terms/' xmlns:xhtml='http://www.w3.org/1999/xhtml'>{inside}</urlset>"
+            )
+        };
+        let entry = |uri: &str, time: &str| format!("<url><loc>{uri}</loc>{time}</url>");
+        let typed = "rs:type='changeset'";
+        let updated = "<lastmod rs:type='updated'>2026-01-01T00:00:02.5Z</lastmod>";
+        let deleted = "<expires>2026-01-01T00:00:01Z</expires>";
+        let both = entry("http://h/a", updated) + &entry("http://h/b", deleted);
+        let read = |root: &str, inside: &str| read_pushed(document(root, inside).as_bytes());
+        let whole = read(typed, &both).unwrap();
+        assert_eq!((whole.entries.len(), whole.from), (2, None));
+        assert_eq!(whole.newest.to_string(), "2026-01-01T00:00:02.500000Z");
+        let period =
+            "<xhtml:meta name='DCTERMS.temporal' content='start=2026-01-01T00:00:00Z; end=2026'/>";
+        let from = read(typed, &format!("{period}{both}")).unwrap().from;
+        assert_eq!(from.map(|from| from.to_string()).as_deref(), Some("2026-01-01T00:00:00Z"));
+        for (root, inside) in [
+            ("", both.clone()),
+            (typed, String::new()),
+            (typed, entry("/a", updated)),
+            (typed, entry("http://h/a", "<lastmod>2026-01-01T00:00:02Z</lastmod>")),
+            (typed, entry("http://h/a", "")),
+            (typed, entry("http://h/a", "<expires>2026-01-01T00:00:01</expires>")),
+        ] {
+            assert!(read(root, &inside).is_err(), "{root} {inside}");
+        }
+        for bytes in ["", "<urlset", "{}", "<!DOCTYPE a [<!ENTITY b \"c\">]><urlset>&b;</urlset>"] {
+            assert!(read_pushed(bytes.as_bytes()).is_err(), "{bytes}");
+        }
+    }
+}

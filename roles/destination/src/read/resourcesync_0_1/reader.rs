@@ -1,0 +1,359 @@
+//! The reader of ResourceSync 0.1: which documents are read, in which order, and what follows from
+//! them.
+
+use super::baseline::{MARGIN_MICROS, is_all_unchanged, plan_baseline};
+use super::change_sets::{each_change, is_unsure, plan_changes};
+use super::cursor;
+use super::dump;
+use super::entry_points::{EntryPoints, find};
+use super::pushed::plan_pushed;
+use super::sitemap::{self, Visitor, walk};
+use crate::error::{Error, ExitCode};
+use crate::events::{Event, Mode, Observer, Problem};
+use crate::options::SyncOptions;
+use crate::package::archive::Package;
+use crate::package::listing::{Offered, Packaged};
+use crate::package::manifest::Manifest;
+use crate::plan::changes::Followed;
+use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
+use crate::push::Topic;
+use crate::read::sets::{choose, name_of};
+use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
+use crate::requests::Requests;
+use crate::state::key;
+use abreast_store::mirror::Mirror;
+use abreast_webtypes::{SyntaxError, Timestamp};
+use std::time::Duration;
+
+/// Since when the current change set lacks what was pushed, microseconds.
+const LATE: &str = "rs01-late";
+/// How long it may.
+const LATE_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// A Source of documents of ResourceSync 0.1.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ResourceSync01 {
+    /// Where the given address led, and how, when it is not a document itself.
+    way: Option<(String, String)>,
+    entry_points: EntryPoints,
+    /// The time of the newest change that was pushed and not read.
+    announced: Option<Timestamp>,
+}
+
+impl ResourceSync01 {
+    /// For an address that leads to a document of 0.1; `route` is the way there, for people.
+    pub(crate) fn at(url: String, route: String) -> Self {
+        Self { way: Some((url, route)), ..Self::default() }
+    }
+
+    fn start(&mut self, entry_points: EntryPoints, options: &SyncOptions) -> Start {
+        let first = entry_points.first().unwrap_or(&options.url).to_owned();
+        let has_list = entry_points.sitemap.is_some();
+        (self.entry_points, self.announced) = (entry_points, None);
+        Start { first, uri_space: None, has_list }
+    }
+
+    /// The documents of the set that the options name.
+    fn found(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        notice: &mut dyn FnMut(&str),
+    ) -> Result<EntryPoints, Error> {
+        let address = self.way.as_ref().map_or(&options.url, |(url, _)| url);
+        let found = find(requests, options, address)?;
+        check_set(&found, options)?;
+        if let Some((_, route)) = &self.way {
+            notice(route);
+        }
+        Ok(found)
+    }
+
+    fn sitemap(&self, purpose: &str) -> Result<&str, Error> {
+        self.entry_points.sitemap.as_deref().ok_or_else(|| {
+            let message = format!("the Source has no Sitemap to {purpose}");
+            Error::new("gap", ExitCode::Gap, message)
+        })
+    }
+
+    /// Whether the changes show all there is to do. If not, and all can be compared, that is
+    /// reported.
+    fn is_followed(
+        &self,
+        run: &mut PlanContext<'_, '_>,
+        followed: Followed,
+        changes: &str,
+    ) -> Result<bool, Error> {
+        let followed = match followed {
+            Followed::Late(why) => wait_for_documents(run, why)?,
+            other => {
+                run.planner.mirror.set_meta(LATE, None)?;
+                other
+            }
+        };
+        match followed {
+            Followed::Unchanged | Followed::Late(_) => Ok(true),
+            Followed::Planned => {
+                run.report.summary.mode = Mode::Incremental;
+                Ok(true)
+            }
+            Followed::Gap(why)
+                if self.entry_points.sitemap.is_none() && self.entry_points.dump.is_none() =>
+            {
+                Err(Error::new("gap", ExitCode::Gap, why)
+                    .with_help("there is neither a Sitemap nor a dump to begin again from; give the address of the Sitemap"))
+            }
+            Followed::Gap(why) => {
+                let message = format!("{why}; comparing with all that the Source has now");
+                run.report.notice("gap", changes, &message);
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// Documents may come later than what is pushed, through caches for example. When they take too
+/// long, the Source went back.
+fn wait_for_documents(run: &mut PlanContext<'_, '_>, why: String) -> Result<Followed, Error> {
+    let mirror = run.planner.mirror;
+    let now = super::sitemap::now();
+    let Some(since) = cursor::time_of(mirror, LATE)?.filter(|since| *since <= now) else {
+        cursor::keep_time(mirror, LATE, Some(now))?;
+        return Ok(Followed::Unchanged);
+    };
+    if now.as_micros() - since.as_micros() < LATE_MAX.as_micros() as i64 {
+        return Ok(Followed::Unchanged);
+    }
+    mirror.set_meta(LATE, None)?;
+    Ok(Followed::Gap(why))
+}
+
+fn check_set(found: &EntryPoints, options: &SyncOptions) -> Result<(), Error> {
+    let url = found.first().unwrap_or(&options.url).to_owned();
+    match &options.set {
+        Some(wanted) => {
+            let only = [SourceSet { name: name_of(&url).to_owned(), url }];
+            choose(&only, Some(wanted), &options.url).map(drop)
+        }
+        None => Ok(()),
+    }
+}
+
+impl Reader for ResourceSync01 {
+    fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
+        let (options, mirror) = (run.planner.options, run.planner.mirror);
+        let known = EntryPoints::known(mirror)?;
+        let is_same = mirror.meta(key::SOURCE_URL)?.as_ref() == Some(&options.url)
+            && options.set == mirror.meta(key::SET)?;
+        if is_same && known.has_any() {
+            return Ok(self.start(known, options));
+        }
+        let (requests, report) = (run.requests, &mut *run.report);
+        let found = self.found(requests, options, &mut |route| {
+            report.notice("discover.found", &options.url, route);
+        })?;
+        requests.diagnostics.report(run.report);
+        found.check_same(&known, &options.url)?;
+        run.planner.begin(run.report)?;
+        mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
+        mirror.set_meta(key::SET, options.set.as_deref())?;
+        found.keep(mirror)?;
+        run.planner.commit()?;
+        Ok(self.start(found, options))
+    }
+
+    fn find_read_only(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        known: Option<&Mirror>,
+        observer: &dyn Observer,
+    ) -> Result<Start, Error> {
+        let found = match known.map(|mirror| known_at(mirror, options)).transpose()?.flatten() {
+            Some(known) => known,
+            None => self.found(requests, options, &mut |route| {
+                let (code, uri) = ("discover.found", &*options.url);
+                observer.event(&Event::Notice(Problem { code, uri, message: route }));
+            })?,
+        };
+        if let Some(mirror) = known {
+            found.check_same(&EntryPoints::known(mirror)?, &options.url)?;
+        }
+        let start = self.start(found, options);
+        self.sitemap("compare with")?;
+        Ok(start)
+    }
+
+    fn sets(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+    ) -> Result<Vec<SourceSet>, Error> {
+        let found = self.found(requests, options, &mut |_| {})?;
+        let url = found.first().unwrap_or(&options.url).to_owned();
+        Ok(vec![SourceSet { name: name_of(&url).to_owned(), url }])
+    }
+
+    /// The current change set is the topic, if it names hubs in the headers of its answer.
+    fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
+        let topic_in = |_: &[u8], url: &str| -> Result<Option<Topic>, SyntaxError> {
+            Ok(Some(Topic { url: url.to_owned(), hubs: Vec::new() }))
+        };
+        let known = EntryPoints::known(mirror)?;
+        let offers = known.offers;
+        Ok(known.change_set.map(|url| Announcement { url, topic_in, offers }))
+    }
+
+    fn each_resource(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        each: &mut dyn FnMut(&Listed<'_>),
+    ) -> Result<(), Error> {
+        sitemap::each_resource(requests, self.sitemap("test the filters with")?, options, each)
+    }
+
+    fn expect(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        to: &mut dyn Expecting,
+    ) -> Result<(), Error> {
+        struct All<'a>(&'a mut dyn Expecting);
+        impl Visitor for All<'_> {
+            fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
+                self.0.listed(listed)
+            }
+
+            fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
+                // Without one of the Sitemaps, a resource that is not listed may be in it.
+                Err(error)
+            }
+        }
+        let sitemap = self.sitemap("compare with")?;
+        let walked = walk(requests, options, sitemap, &mut All(&mut *to))?;
+        let changes = walked.entry_points.change_set.or(self.entry_points.change_set.clone());
+        if let (Some(changes), Some(at)) = (changes, walked.modified) {
+            each_change(requests, options, &changes, at, &mut |listed, time| {
+                to.changed(listed, time)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+        let (options, mirror) = (run.planner.options, run.planner.mirror);
+        let changes = self.entry_points.change_set.clone();
+        let has_all = self.entry_points.sitemap.is_some() || self.entry_points.dump.is_some();
+        let has_other_filters = run.planner.selection.has_changed();
+        if has_other_filters && !has_all {
+            run.planner.selection.keep(mirror)?;
+        }
+        let is_compared = options.baseline || has_other_filters && has_all;
+        let known = if is_compared { None } else { cursor::get(mirror)? };
+        if let (Some(changes), Some(known)) = (&changes, known)
+            && plan_pushed(run, changes, known, &mut self.announced)?
+        {
+            return Ok(());
+        }
+        if !run.planner.polling.may_poll() {
+            run.planner.polling.is_postponed = true;
+            return Ok(());
+        }
+        if let (Some(changes), Some(known)) = (&changes, known) {
+            let followed = match &self.entry_points.sitemap {
+                Some(sitemap) if is_unsure(mirror)? && !is_all_unchanged(run, sitemap)? => {
+                    Followed::Gap("the Sitemap was older than the change sets".to_owned())
+                }
+                _ => plan_changes(run, changes, known, None)?,
+            };
+            if self.is_followed(run, followed, changes)? {
+                return Ok(());
+            }
+        }
+        let baseline = if let Some(sitemap) = self.entry_points.sitemap.clone() {
+            plan_baseline(run, &sitemap, &mut self.entry_points)?
+        } else if let Some(dump) = &self.entry_points.dump {
+            dump::plan_dump(run, dump, changes.is_some())?
+        } else if let Some(changes) = &changes {
+            let message = "there is no Sitemap to begin from; only the changes that the change sets list are applied";
+            run.report.notice("gap", changes, message);
+            run.report.summary.mode = Mode::Incremental;
+            plan_changes(run, changes, Timestamp::MIN, Some(Timestamp::MAX))?;
+            return Ok(());
+        } else {
+            let message = "the Source has neither a Sitemap nor a dump, so a copy cannot begin";
+            return Err(Error::new("gap", ExitCode::Gap, message));
+        };
+        let changes = self.entry_points.change_set.clone();
+        if let (false, true, Some(changes), Some(at)) =
+            (baseline.unchanged, baseline.whole, changes, baseline.at)
+        {
+            plan_since(run, &changes, at)?;
+        }
+        Ok(())
+    }
+
+    fn packages(
+        &mut self,
+        run: &mut PlanContext<'_, '_>,
+        since: Option<Timestamp>,
+    ) -> Result<Vec<Offered>, Error> {
+        // A dump has everything: what changed since then is a small part of it.
+        let link = self.entry_points.dump.as_ref().filter(|_| since.is_none());
+        Ok(link
+            .map(|link| Offered { url: link.url.clone(), dump: dump::offered(run.requests, link) })
+            .into_iter()
+            .collect())
+    }
+
+    fn manifest(
+        &self,
+        requests: &Requests<'_>,
+        package: &Package,
+        url: &str,
+        _: Packaged,
+    ) -> Result<Manifest, Error> {
+        dump::read_manifest(package, url, &requests.diagnostics, &mut |_| Ok(()))
+    }
+
+    fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
+        let (Some(changes), Some(cursor)) =
+            (&self.entry_points.change_set, cursor::get(run.planner.mirror)?)
+        else {
+            return Ok(false);
+        };
+        // Other results are reported by the next run, if they last.
+        Ok(run.planner.polling.may_poll()
+            && matches!(plan_changes(run, changes, cursor, None), Ok(Followed::Planned)))
+    }
+
+    fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
+        Ok(cursor::get(mirror)?.map(|cursor| cursor.to_string()))
+    }
+
+    fn is_behind(&self, mirror: &Mirror) -> Result<bool, Error> {
+        let cursor = cursor::get(mirror)?;
+        Ok(self.announced.is_some_and(|announced| cursor.is_some_and(|cursor| cursor < announced)))
+    }
+}
+
+/// What an earlier run of the same address found.
+fn known_at(mirror: &Mirror, options: &SyncOptions) -> Result<Option<EntryPoints>, Error> {
+    let is_same = mirror.meta(key::SOURCE_URL)?.as_ref() == Some(&options.url);
+    let known = EntryPoints::known(mirror)?;
+    Ok(Some(known).filter(|known| is_same && known.has_any()))
+}
+
+/// Plans what changed since a snapshot, or while it was made.
+fn plan_since(run: &mut PlanContext<'_, '_>, changes: &str, at: Timestamp) -> Result<(), Error> {
+    match plan_changes(run, changes, at.plus_micros(-MARGIN_MICROS), Some(at)) {
+        Ok(_) => Ok(()),
+        Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
+            run.report.list_failed(error.code(), changes, &error.to_string());
+            cursor::set(run.planner.mirror, None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,169 @@
+//! Whether the begin of an answer is of this version.
+//!
+//! A Sitemap is of 0.1 if it has an element or attribute that only 0.1 has, and nothing of later
+//! versions. Any other Sitemap is read by the reader of 1.1.
+
+use crate::read::choice::AnswerHead;
+use crate::read::pieces::GZIP;
+use abreast_resourcesync::v0_1::SUBJECT;
+use abreast_webtypes::xml::{Element, Ns, Reader, Token};
+use std::borrow::Cow;
+use std::io::Read as _;
+
+/// Unpacked bytes of a document that are searched.
+const BYTES_MAX: u64 = 64 << 10;
+/// How ZIP files begin.
+const ZIP: &[u8] = b"PK\x03\x04";
+/// How WARC files begin.
+const WARC: &[u8] = b"WARC/";
+
+const NAMESPACES: &[&str] = &[
+    "http://www.sitemaps.org/schemas/sitemap/0.9",
+    "http://www.openarchives.org/rs/terms/",
+    "http://www.w3.org/1999/xhtml",
+];
+const RS: Ns = Ns::known(1);
+const XHTML: Ns = Ns::known(2);
+
+/// What relation types of this version begin with; those of later versions continue with `terms/`.
+const RELATIONS: &str = "http://www.openarchives.org/rs/";
+const LATER_RELATIONS: &str = "http://www.openarchives.org/rs/terms/";
+
+/// A document of 0.1, or a dump by itself.
+pub(crate) fn recognises(head: &AnswerHead<'_>) -> bool {
+    let unpacked = unpacked(head.bytes);
+    is_dump(&unpacked) || is_document(&unpacked)
+}
+
+/// Whether an answer begins as a dump does: a ZIP or WARC file, packed perhaps.
+pub(super) fn is_dump_begin(begin: &[u8]) -> bool {
+    is_dump(&unpacked(begin))
+}
+
+fn is_dump(begin: &[u8]) -> bool {
+    begin.starts_with(ZIP) || begin.starts_with(WARC)
+}
+
+/// The begin of what is in a file packed with gzip; any other as it is.
+fn unpacked(begin: &[u8]) -> Cow<'_, [u8]> {
+    if !begin.starts_with(&GZIP) {
+        return begin.into();
+    }
+    let mut unpacked = Vec::new();
+    // It is cut: what was unpacked before that counts.
+    let _ = flate2::read::GzDecoder::new(begin).take(BYTES_MAX).read_to_end(&mut unpacked);
+    unpacked.into()
+}
+
+/// Whether XML that may be cut has a mark of 0.1 and none of a later version.
+fn is_document(begin: &[u8]) -> bool {
+    let mut reader = Reader::new(NAMESPACES);
+    reader.push(begin);
+    let (mut depth, mut marked) = (0, false);
+    loop {
+        match reader.next() {
+            Ok(Token::Start(element)) => {
+                if depth == 0 && !matches!(element.local(), "urlset" | "sitemapindex") {
+                    return false;
+                }
+                if element.ns() == RS && matches!(element.local(), "md" | "ln") {
+                    return false;
+                }
+                depth += 1;
+                marked |= is_mark(&element);
+            }
+            Ok(Token::NeedInput | Token::Done) | Err(_) => return marked,
+            Ok(_) => {}
+        }
+    }
+}
+
+fn is_mark(element: &Element<'_>) -> bool {
+    const ELEMENTS: [&str; 5] = ["fixity", "size", "mimetype", "contentencoding", "path"];
+    const ATTRIBUTES: [&str; 3] = ["type", "protocol", "pubsubnode"];
+    if element.ns() == RS {
+        return ELEMENTS.contains(&element.local());
+    }
+    if element.attributes().any(|it| it.ns() == RS && ATTRIBUTES.contains(&it.local())) {
+        return true;
+    }
+    if element.ns() != XHTML {
+        return false;
+    }
+    match element.local() {
+        "meta" => element.attribute("name").is_some_and(|name| is_modified(&name)),
+        "link" => element.attribute("rel").is_some_and(|rel| {
+            rel.split_ascii_whitespace().any(|token| {
+                token.eq_ignore_ascii_case(SUBJECT)
+                    || token.starts_with(RELATIONS) && !token.starts_with(LATER_RELATIONS)
+            })
+        }),
+        _ => false,
+    }
+}
+
+/// Whether it is the name of the time of a document.
+fn is_modified(name: &str) -> bool {
+    name.trim().eq_ignore_ascii_case("DCTERMS.modified")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn recognised(bytes: &[u8]) -> bool {
+        recognises(&AnswerHead { bytes })
+    }
+
+    #[test]
+    fn marks_of_this_version_make_a_document_of_it() {
+        let document = |root: &str, inside: &str| {
+            format!(
+                "<?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' \
+                 xmlns:r='http://www.openarchives.org/rs/terms/' xmlns:x='http://www.w3.org/1999/xhtml' {root}>{inside}"
+            )
+        };
+        for (root, inside) in [
+            ("r:type='changeset'", ""),
+            ("", "<x:meta name='DCTERMS.modified' content='2026-01-01'/>"),
+            ("", "<x:link rel='current http://www.openarchives.org/rs/changeset' href='/c'/>"),
+            ("", "<x:link r:protocol='http://e.example/p' href='/c'/>"),
+            ("", "<url><loc>http://h/</loc><lastmod r:type='created'>2026-01-01</lastmod>"),
+            ("", "<url><loc>http://h/</loc><r:fixity type='md5'>"),
+            ("", "<url><x:link rel='DCTERMS.subject' href='http://h/c'/>"),
+        ] {
+            assert!(recognised(document(root, inside).as_bytes()), "{root} {inside}");
+        }
+        for inside in [
+            "<url><loc>http://h/</loc><lastmod>2026-01-01</lastmod></url>",
+            "<url><x:link rel='alternate' hreflang='de' href='/de'/></url>",
+            "<x:link rel='http://www.openarchives.org/rs/terms/patch' href='/p'/>",
+            "<r:md capability='resourcelist'/><x:meta name='DCTERMS.modified' content='2026'/>",
+            "<x:meta name='DCTERMS.modified' content='2026'/><r:md capability='resourcelist'/>",
+            "<!-- rs:fixity DCTERMS.modified -->",
+        ] {
+            assert!(!recognised(document("", inside).as_bytes()), "{inside}");
+        }
+        for other in [&b""[..], b"{}", b"<html xmlns='http://www.w3.org/1999/xhtml'><meta name='DCTERMS.modified' content='1'/>"] {
+            assert!(!recognised(other), "{}", String::from_utf8_lossy(other));
+        }
+    }
+
+    #[test]
+    fn dumps_and_packed_documents_are_recognised_by_their_begin() {
+        assert!(recognised(b"PK\x03\x04 and so on"));
+        assert!(recognised(b"WARC/1.1\r\n"));
+        for (text, is_known) in [
+            ("WARC/1.0\r\nWARC-Type: warcinfo\r\n", true),
+            ("<urlset xmlns:rs='http://www.openarchives.org/rs/terms/' rs:type='changeset'>", true),
+            ("something else", false),
+        ] {
+            let mut packed =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            packed.write_all(text.as_bytes()).unwrap();
+            let packed = packed.finish().unwrap();
+            assert_eq!(recognised(&packed), is_known, "{text}");
+        }
+    }
+}

@@ -1,0 +1,622 @@
+//! Copies of Sources of ResourceSync 0.1.
+
+use crate::contract::kills::run_killed_at;
+use crate::copy::{Copy, Ran};
+use crate::rs01_source::{CHANGE_SET, OldSource, Shape, document, fixity, link, modified};
+use abreast_destination::{Dumps, Event, ItemAction, MaxDelete, Mode, Tolerance};
+use abreast_testkit::documents::{BEGIN, capability_list};
+use abreast_testkit::pages::{Answer, Server};
+use abreast_testkit::{Random, seeds};
+
+/// A copy with the base fixed, as paths of all tests are below the root of the server.
+fn copy_of(source: &OldSource) -> Copy {
+    copy_at(source, source.url())
+}
+
+fn copy_at(source: &OldSource, url: String) -> Copy {
+    let mut copy = Copy::of(url);
+    copy.options.base = Some(source.server.url("/"));
+    copy
+}
+
+/// A run without failures, after which the copy is the Source.
+fn run_equal(copy: &Copy, source: &OldSource) -> Ran {
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?} {:?}", ran.result, ran.reported);
+    assert_eq!(copy.texts(), source.texts(), "{:?}", ran.reported);
+    ran
+}
+
+fn some(source: &mut OldSource, count: usize) {
+    for number in 0..count {
+        source.set(&format!("/f{number:02}"), &format!("file {number}"));
+    }
+    source.snapshot();
+}
+
+#[test]
+fn a_copy_begins_with_the_sitemap_and_follows_change_sets() {
+    let mut source = OldSource::new();
+    some(&mut source, 7);
+    let copy = copy_of(&source);
+    let ran = run_equal(&copy, &source);
+    assert_eq!((ran.summary().mode, ran.summary().created), (Mode::Baseline, 7));
+    source.server.take_log();
+
+    let ran = run_equal(&copy, &source);
+    assert_eq!(source.server.take_log().len(), 1, "nothing changed: {:?}", ran.reported);
+
+    // Over several change sets, with a resource that changed twice and one that came and went.
+    source.set("/f00", "changed");
+    source.set("/new", "1");
+    source.delete("/f01");
+    source.set("/gone", "1");
+    source.delete("/gone");
+    source.set("/f00", "changed again");
+    source.set("/last", "1");
+    let ran = run_equal(&copy, &source);
+    let summary = ran.summary();
+    assert_eq!(summary.mode, Mode::Incremental);
+    assert_eq!((summary.created, summary.updated, summary.deleted), (2, 1, 1));
+    let log = source.server.take_log();
+    assert!(!log.iter().any(|path| path.starts_with("/s")), "{log:?}");
+    assert_eq!(log.iter().filter(|path| path.starts_with("/c")).count(), 3, "{log:?}");
+    assert_eq!(copy.audit(true).exit_code, 0);
+    assert_eq!(summary.cursor.as_deref(), Some(source.now().as_str()));
+}
+
+#[test]
+fn every_shape_of_sitemap_and_change_sets_is_followed() {
+    let shapes = [
+        Shape { sitemaps: 3, ..Shape::default() },
+        Shape { modified: false, ..Shape::default() },
+        Shape { typed: false, ..Shape::default() },
+        Shape { fixity: false, ..Shape::default() },
+        Shape { unordered: true, ..Shape::default() },
+        Shape { is_fine: false, step: 1, ..Shape::default() },
+        Shape { tombstones: true, ..Shape::default() },
+        Shape { etags: false, ..Shape::default() },
+        Shape { per_set: 1, ..Shape::default() },
+        Shape { per_set: 1_000, prev: false, ..Shape::default() },
+    ];
+    for shape in shapes {
+        let mut source = OldSource::of(shape.clone());
+        some(&mut source, 5);
+        let copy = copy_of(&source);
+        run_equal(&copy, &source);
+        source.delete("/f00");
+        source.set("/f01", "changed");
+        let ran = run_equal(&copy, &source);
+        assert_eq!(ran.summary().mode, Mode::Incremental, "{shape:?} {:?}", ran.reported);
+        source.set("/x", "1");
+        source.set("/f01", "again");
+        source.delete("/x");
+        source.set("/y", "1");
+        run_equal(&copy, &source);
+        source.snapshot();
+        let ran = run_equal(&copy, &source);
+        assert_eq!(ran.summary().deleted, 0, "{shape:?}");
+        assert_eq!(copy.audit(true).exit_code, 0, "{shape:?}");
+    }
+}
+
+#[test]
+fn changes_that_cannot_be_known_lead_to_a_comparison() {
+    let mut source = OldSource::new();
+    some(&mut source, 5);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    // Removed change sets.
+    for number in 0..9 {
+        source.set(&format!("/n{number}"), "new");
+    }
+    source.delete("/f00");
+    source.prune();
+    source.snapshot();
+    let ran = run_equal(&copy, &source);
+    assert!(ran.has("gap"), "{:?}", ran.codes);
+    assert_eq!(ran.summary().mode, Mode::Baseline);
+    assert!(!copy.try_run().has("gap"));
+
+    // A Source that was restored from a backup.
+    let mut source = OldSource::new();
+    some(&mut source, 2);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    source.set("/lost", "1");
+    run_equal(&copy, &source);
+    source.restart();
+    some(&mut source, 2);
+    source.wait(3);
+    source.set("/other", "1");
+    source.snapshot();
+    let ran = run_equal(&copy, &source);
+    assert!(ran.has("gap"), "{:?}", ran.codes);
+    assert_eq!(ran.uris(ItemAction::Deleted).len(), 1);
+}
+
+#[test]
+fn chains_without_an_end_are_left() {
+    for prev in ["/c.xml", "/c/loop.xml", "http://other.example/c.xml", "/none.xml", "/f00"] {
+        let mut source = OldSource::new();
+        some(&mut source, 2);
+        let copy = copy_of(&source);
+        run_equal(&copy, &source);
+        source.set("/new", "1");
+        source.snapshot();
+        let entry = |path: &str, time: &str| {
+            let loc = source.server.url(path);
+            let time = format!("<lastmod rs:type=\"updated\">{time}</lastmod>");
+            format!("<url><loc>{loc}</loc>{time}</url>")
+        };
+        let set = |prev: &str| {
+            let inside = link(&format!("prev {CHANGE_SET}"), prev);
+            document("urlset", "rs:type=\"changeset\"", &(inside + &entry("/new", &source.now())))
+        };
+        source.server.body("/c.xml", set(prev));
+        source.server.body("/c/loop.xml", set("/c/loop.xml"));
+        let ran = copy.try_run();
+        assert_eq!(copy.texts(), source.texts(), "{prev}");
+        assert!(ran.has("gap"), "{prev}: {:?}", ran.reported);
+        assert_eq!(ran.summary().deleted, 0, "{prev}");
+    }
+}
+
+#[test]
+fn a_failing_change_set_is_no_gap() {
+    let mut source = OldSource::new();
+    some(&mut source, 2);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    for number in 0..6 {
+        source.set(&format!("/n{number}"), "new");
+    }
+    let closed = source.server.page("/c/1.xml");
+    source.server.put("/c/1.xml", Answer::status(503));
+    source.server.take_log();
+    assert_ne!(copy.try_run().exit(), 0);
+    let log = source.server.take_log();
+    assert!(!log.contains(&"/s.xml".to_owned()), "{log:?}");
+    source.server.body("/c/1.xml", closed);
+    let ran = run_equal(&copy, &source);
+    assert_eq!(ran.summary().mode, Mode::Incremental);
+}
+
+#[test]
+fn an_old_sitemap_deletes_nothing_that_came_after_it() {
+    let mut source = OldSource::new();
+    some(&mut source, 12);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    // Hours later, so that changes are not replayed.
+    source.wait(10);
+    for number in 0..4 {
+        source.set(&format!("/late{number}"), "late");
+        run_equal(&copy, &source);
+    }
+    source.set("/more", "1");
+    source.set("/more2", "1");
+    source.prune();
+    let ran = copy.try_run();
+    assert!(ran.has("gap"), "{:?}", ran.codes);
+    assert_eq!(ran.summary().deleted, 0, "{:?}", ran.items);
+    source.snapshot();
+    let mut copy = copy;
+    copy.options.baseline = true;
+    run_equal(&copy, &source);
+}
+
+#[test]
+fn a_list_that_is_none_deletes_nothing() {
+    let mut source = OldSource::new();
+    some(&mut source, 3);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    let before = source.server.page("/s.xml");
+    let cases = [
+        (source.change_set(0), "list.capability"),
+        (document("urlset", "", ""), "list.empty"),
+        (document("urlset", "", "<url><loc>http://other.example/a</loc></url>"), "list.elsewhere"),
+        (String::from_utf8_lossy(&before[..before.len() - 9]).into_owned(), "xml.eof"),
+        ("<html>".to_owned(), "rs.root"),
+    ];
+    for (body, code) in cases {
+        source.server.body("/s.xml", body);
+        let mut compared = copy_of(&source);
+        compared.options.folder.clone_from(&copy.options.folder);
+        compared.options.baseline = true;
+        let ran = compared.try_run();
+        assert_eq!(ran.code(), code, "{:?}", ran.reported);
+        assert_eq!(copy.texts(), source.texts(), "{code}");
+    }
+}
+
+#[test]
+fn the_misprints_of_the_draft_are_read() {
+    let server = Server::start();
+    for path in ["/res1", "/res2", "/res3"] {
+        server.body(path, path);
+    }
+    let (one, two) = (server.url("/res1"), server.url("/res2"));
+    let set = |end: &str, entries: &str| {
+        document("urlset", "", &(modified(BEGIN) + entries)).replace("</urlset>", end)
+    };
+    let entries = format!(
+        "<url><loc>\n  {one}\n</loc><lastmod>2026-01-01T08:15:00Z</lastmod>\
+         <rs:fixity type=\"md5\">A7kjY2sgSW50ZWdyaX6sgt=</rs:fixity></url><url><loc>{two}</sm:loc></url>"
+    );
+    server.body("/s.xml", set("<urlset>", &entries));
+    let mut copy = Copy::of(server.url("/s.xml"));
+    assert_eq!(copy.try_run().code(), "xml.syntax");
+    copy.options.tolerance = Tolerance::Lenient;
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?} {:?}", ran.result, ran.reported);
+    assert_eq!(copy.paths(), ["res1", "res2"]);
+    assert!(ran.codes.len() >= 2, "{:?}", ran.reported);
+}
+
+#[test]
+fn only_resources_of_a_category_are_copied() {
+    let category = |uri: &str, title: &str| {
+        format!("<xhtml:link rel=\"DCTERMS.subject\" href=\"{uri}\" title=\"{title}\"/>")
+    };
+    let frogs = category("http://c.example/frogs", "Frogs");
+    let fish = category("http://c.example/fish", "Fish");
+    let toads = "<xhtml:meta name=\"DC.subject\" content=\"Toads\"/>";
+    let mut source = OldSource::new();
+    for (path, more) in
+        [("/frog", frogs.as_str()), ("/fish", &fish), ("/toad", toads), ("/none", "")]
+    {
+        source.more.insert(path.to_owned(), more.to_owned());
+        source.set(path, path);
+    }
+    source.snapshot();
+    let mut copy = copy_of(&source);
+    copy.options.categories = vec!["Frogs".to_owned(), "Toads".to_owned()];
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.summary().excluded), (0, 2), "{:?}", ran.reported);
+    assert_eq!(copy.paths(), ["frog", "toad"]);
+
+    // What leaves the category stays as it is; what comes to it is fetched.
+    source.more.insert("/frog".to_owned(), fish.clone());
+    source.set("/frog", "a fish now");
+    source.more.insert("/fish".to_owned(), frogs.clone());
+    source.set("/fish", "a frog now");
+    source.more.insert("/toad".to_owned(), String::new());
+    source.set("/toad", "of no stated category");
+    copy.run();
+    assert_eq!(copy.read("frog").as_deref(), Some("/frog"));
+    assert_eq!(copy.read("fish").as_deref(), Some("a frog now"));
+    assert_eq!(copy.read("toad").as_deref(), Some("of no stated category"));
+
+    // Another choice is compared with the Sitemap.
+    source.snapshot();
+    copy.options.categories = vec!["http://c.example/fish".to_owned()];
+    let ran = copy.try_run();
+    assert_eq!(ran.summary().mode, Mode::Baseline);
+    assert_eq!(copy.read("frog").as_deref(), Some("a fish now"));
+    copy.options.delete_excluded = true;
+    copy.options.max_delete = MaxDelete::Percent(100.0);
+    copy.run();
+    assert_eq!(copy.paths(), ["frog"]);
+}
+
+#[test]
+fn sitemaps_of_other_categories_are_not_read() {
+    let source = OldSource::of(Shape { modified: false, ..Shape::default() });
+    let category = |name: &str| format!("<xhtml:meta name=\"DC.subject\" content=\"{name}\"/>");
+    let publish = |path: &str, resources: &[(&str, &str)]| {
+        let mut entries = String::new();
+        for (resource, name) in resources {
+            source.server.body(resource, *resource);
+            let (loc, facts) = (source.server.url(resource), fixity(resource));
+            entries += &format!("<url><loc>{loc}</loc>{facts}{}</url>", category(name));
+        }
+        source.server.body(path, document("urlset", "", &(modified(BEGIN) + &entries)));
+    };
+    publish("/s/0.xml", &[("/a", "A"), ("/b", "B")]);
+    publish("/s/1.xml", &[("/c", "C")]);
+    let member = |path: &str, names: &[&str]| {
+        let names: String = names.iter().map(|name| category(name)).collect();
+        format!("<sitemap><loc>{}</loc>{names}</sitemap>", source.server.url(path))
+    };
+    let index = modified(BEGIN) + &member("/s/0.xml", &["A", "B"]) + &member("/s/1.xml", &["C"]);
+    source.server.body("/s.xml", document("sitemapindex", "", &index));
+    let mut copy = copy_of(&source);
+    copy.options.categories = vec!["A".to_owned()];
+    copy.run();
+    assert_eq!(copy.paths(), ["a"]);
+    let log = source.server.take_log();
+    assert!(!log.contains(&"/s/1.xml".to_owned()), "{log:?}");
+
+    // A resource that moved to a Sitemap of other categories is not deleted.
+    publish("/s/0.xml", &[("/b", "B"), ("/a2", "A")]);
+    publish("/s/1.xml", &[("/c", "C"), ("/a", "C")]);
+    copy.options.baseline = true;
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.summary().deleted), (0, 0), "{:?}", ran.reported);
+    assert_eq!(copy.paths(), ["a", "a2"]);
+    // One that is nowhere any more is; what was excluded before stays.
+    publish("/s/1.xml", &[("/c", "C")]);
+    publish("/s/0.xml", &[("/b", "B")]);
+    copy.run();
+    assert_eq!(copy.paths(), ["a"]);
+}
+
+#[test]
+fn categories_are_for_sources_that_have_them() {
+    let source = crate::source::Source::new();
+    let mut copy = Copy::of(source.url());
+    copy.options.categories = vec!["A".to_owned()];
+    assert_eq!(copy.try_run().code(), "filter.category");
+}
+
+#[test]
+fn dumps_are_used_when_asked_for() {
+    let mut source = OldSource::new();
+    source.links = link("http://www.openarchives.org/rs/dump", "/d.zip");
+    some(&mut source, 5);
+    source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", "\"1\""));
+    let mut copy = copy_of(&source);
+    copy.options.dumps = Dumps::Always;
+    run_equal(&copy, &source);
+    let log = source.server.take_log();
+    assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
+    source.set("/later", "1");
+    run_equal(&copy, &source);
+}
+
+#[test]
+fn a_dump_by_itself_is_a_source() {
+    let mut source = OldSource::new();
+    some(&mut source, 5);
+    source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", "\"1\""));
+    let copy = copy_at(&source, source.server.url("/d.zip"));
+    run_equal(&copy, &source);
+    let log = source.server.take_log();
+    assert!(log.iter().all(|path| path.ends_with("/d.zip")), "{log:?}");
+    let ran = run_equal(&copy, &source);
+    assert_eq!(ran.summary().unchanged, 0, "the dump is not read again");
+    source.kept.remove("/f00");
+    source.kept.insert("/f01".to_owned(), "other".to_owned());
+    source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", "\"2\""));
+    let ran = run_equal(&copy, &source);
+    assert_eq!((ran.summary().updated, ran.summary().deleted), (1, 1));
+
+    let hostile = [&b"PK\x03\x04 and nothing else"[..], b"PK\x03\x04"];
+    for body in hostile {
+        source.server.put("/d.zip", Answer::ok(body).header("etag", "\"3\""));
+        let ran = copy.try_run();
+        assert_eq!(ran.code(), "dump.zip", "{:?}", ran.result);
+        assert_eq!(copy.texts(), source.texts());
+    }
+}
+
+#[test]
+fn change_sets_lead_to_the_sitemap_of_their_site() {
+    let mut source = OldSource::new();
+    some(&mut source, 4);
+    source.set("/f00", "changed");
+    for path in ["/c.xml", "/c/0.xml"] {
+        // Nothing names the Sitemap: the changes are all there is.
+        let copy = copy_at(&source, source.server.url(path));
+        let ran = copy.try_run();
+        assert!(ran.has("gap"), "{:?}", ran.codes);
+        assert_eq!(copy.texts(), source.texts(), "all changes are listed");
+    }
+    let robots = format!("Sitemap: {0}/other.xml\nSitemap: {0}/s.xml\n", source.server.base);
+    source.server.body("/robots.txt", robots);
+    for path in ["/c.xml", "/c/0.xml"] {
+        let copy = copy_at(&source, source.server.url(path));
+        let ran = run_equal(&copy, &source);
+        assert!(!ran.has("gap"), "{:?}", ran.codes);
+        assert_eq!(ran.summary().mode, Mode::Baseline);
+    }
+}
+
+#[test]
+fn sites_lead_to_documents_of_both_versions() {
+    let mut source = OldSource::new();
+    some(&mut source, 2);
+    let server = &source.server;
+    let current = format!("current {CHANGE_SET}");
+    let xrd = |rel: &str, href: &str| {
+        format!(
+            "<XRD xmlns=\"http://docs.oasis-open.org/ns/xri/xrd-1.0\"><Link rel=\"{rel}\" href=\"{href}\"/></XRD>"
+        )
+    };
+    let json = |rel: &str, href: &str| {
+        format!("{{\"links\":[{{\"rel\":\"{rel}\",\"href\":\"{href}\"}}]}}")
+    };
+    let page = |head: &str| format!("<!DOCTYPE html><html><head>{head}</head><body></body></html>");
+    let html = page("<link rel=sitemap href=/s.xml>");
+    let header = format!("</c.xml>; rel=\"{current}\"");
+    let robots = format!("Sitemap: {}\n", source.url());
+    let cases: [(&str, Answer); 5] = [
+        ("/robots.txt", Answer::ok(robots)),
+        ("/.well-known/host-meta", Answer::ok(xrd("sitemap", "/s.xml"))),
+        ("/.well-known/host-meta.json", Answer::ok(json("sitemap", "/s.xml"))),
+        ("/", Answer::ok(html)),
+        ("/", Answer::ok(page("")).header("link", &header)),
+    ];
+    for (path, answer) in cases {
+        server.put(path, answer);
+        let copy = copy_at(&source, server.url("/"));
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{path}: {:?} {:?}", ran.result, ran.reported);
+        assert!(ran.has("discover.found"), "{path}: {:?}", ran.codes);
+        assert_eq!(copy.texts(), source.texts(), "{path}");
+        assert!(!copy.try_run().has("discover.found"), "{path}");
+        server.remove(path);
+    }
+    // The later version is preferred where there are both.
+    server.body("/robots.txt", format!("Sitemap: {}\n", source.url()));
+    let list = abreast_testkit::documents::document(
+        "urlset",
+        &format!("capability=\"resourcelist\" at=\"{BEGIN}\""),
+        &format!("<url><loc>{}</loc></url>", server.url("/f00")),
+    );
+    server.body("/list.xml", list);
+    server.body("/caps.xml", capability_list([("resourcelist", server.url("/list.xml"))]));
+    let sets = capability_list([("capabilitylist", server.url("/caps.xml"))]);
+    server.body(
+        "/.well-known/resourcesync",
+        sets.replace("\"capabilitylist\"/>\n", "\"description\"/>\n"),
+    );
+    let copy = copy_at(&source, server.url("/"));
+    copy.run();
+    assert_eq!(copy.paths(), ["f00"]);
+    run_equal(&copy_of(&source), &source);
+}
+
+#[test]
+fn mirrors_and_partial_content_are_used_and_verified() {
+    let mut source = OldSource::new();
+    let mirror = Server::start();
+    let at_mirror = link("alternate http://www.openarchives.org/rs/mirror", &mirror.url("/m"));
+    source.more.insert("/m".to_owned(), at_mirror);
+    let body = format!("{{\"a\":1,\"b\":\"{}\"}}", "x".repeat(4_000));
+    source.set("/j", &body);
+    source.set("/m", "mirrored");
+    source.snapshot();
+    mirror.body("/m", "mirrored");
+    source.server.put("/m", Answer::status(500));
+    let copy = copy_of(&source).allowing(&mirror);
+    let ran = run_equal(&copy, &source);
+    assert!(ran.has("mirror.used"), "{:?}", ran.codes);
+    // Fixity is that of the Source, whatever the mirror has.
+    source.set("/m", "mirrored 2");
+    mirror.body("/m", "something else");
+    run_equal(&copy, &source);
+
+    let patch = |protocol: &str, href: &str| {
+        format!(
+            "<xhtml:link rel=\"http://www.openarchives.org/rs/partial\" rs:protocol=\"{protocol}\" href=\"{href}\"/>"
+        )
+    };
+    let known = "https://www.iana.org/assignments/media-types/application/json-patch+json";
+    let change =
+        |number: u32| format!("[{{\"op\":\"replace\",\"path\":\"/a\",\"value\":{number}}}]");
+    source.server.body("/p", change(2));
+    source.set_with("/j", &body.replace(":1", ":2"), &patch(known, "/p"));
+    source.server.take_log();
+    run_equal(&copy, &source);
+    assert!(!source.server.take_log().contains(&"/j".to_owned()));
+    // An unknown protocol, and a patch that leads elsewhere: the whole is requested.
+    for (number, protocol) in [(3, "http://example.com/protocols/changesonly"), (4, known)] {
+        source.server.body("/p9", change(9));
+        let next = body.replace(":1", &format!(":{number}"));
+        source.set_with("/j", &next, &patch(protocol, "/p9"));
+        run_equal(&copy, &source);
+        assert!(source.server.take_log().contains(&"/j".to_owned()), "{protocol}");
+    }
+}
+
+#[test]
+fn addresses_of_other_protocols_are_no_resources() {
+    let mut source = OldSource::new();
+    some(&mut source, 2);
+    let oai = format!(
+        "<url><loc rs:protocol=\"http://www.openarchives.org/OAI/openarchivesprotocol.html\">{}</loc></url>",
+        source.server.url("/oaipmh")
+    );
+    let sitemap = String::from_utf8(source.server.page("/s.xml")).unwrap();
+    source.server.body("/s.xml", sitemap.replace("</urlset>", &format!("{oai}</urlset>")));
+    source.server.body("/oaipmh", "<OAI-PMH/>");
+    let copy = copy_of(&source);
+    let ran = run_equal(&copy, &source);
+    assert_eq!(ran.count("rs.protocol"), 1, "{:?}", ran.reported);
+    assert!(!source.server.take_log().contains(&"/oaipmh".to_owned()));
+}
+
+#[test]
+fn resources_that_expire_later_are_there_until_then() {
+    let source = OldSource::new();
+    let url = |path: &str| source.server.url(path);
+    source.server.body("/a", "a");
+    source.server.body("/b", "b");
+    let entries = format!(
+        "<url><loc>{}</loc><expires>2999-01-01</expires></url><url><loc>{}</loc><expires>2020-01-01</expires></url>",
+        url("/a"),
+        url("/b")
+    );
+    source.server.body("/s.xml", document("urlset", "", &(modified(BEGIN) + &entries)));
+    let copy = copy_of(&source);
+    copy.run();
+    assert_eq!(copy.paths(), ["a"]);
+}
+
+/// Whether a run would do something.
+fn has_to_do(copy: &Copy) -> bool {
+    let mut options = copy.options.clone();
+    options.dry_run = true;
+    let ran = Ran::sync(&options);
+    ran.result.is_ok() && !ran.items.is_empty()
+}
+
+/// Any history, read at any times, in any shape: the copy is the Source at the end, and nothing that
+/// is there was deleted on the way.
+#[test]
+fn any_history_read_at_any_times_is_the_source_at_the_end() {
+    for seed in seeds(40) {
+        let mut random = Random::new(seed);
+        let mut below = |most: u64| random.below(most);
+        let per_set = [1, 2, 5, 40][below(4) as usize];
+        let shape = Shape {
+            per_set,
+            sitemaps: 1 + below(3) as usize,
+            modified: below(3) > 0,
+            fixity: below(3) > 0,
+            // Else no change set would ever list the only change of the one before.
+            prev: below(4) > 0 || per_set == 1,
+            typed: below(3) > 0,
+            unordered: below(2) > 0,
+            step: [1, 60, 1_800][below(3) as usize],
+            is_fine: below(3) > 0,
+            tombstones: below(2) > 0,
+            etags: below(3) > 0,
+        };
+        let mut source = OldSource::of(shape.clone());
+        let mut copy = copy_of(&source);
+        copy.options.max_delete = MaxDelete::Percent(100.0);
+        source.set("/always", "there");
+        source.snapshot();
+        for _ in 0..4 + below(8) {
+            for _ in 0..below(7) {
+                let path = format!("/r{}", below(6));
+                if below(3) == 0 && source.kept.contains_key(&path) {
+                    source.delete(&path);
+                } else {
+                    source.set(&path, &format!("{path} {}", below(1_000)));
+                }
+            }
+            if below(4) == 0 {
+                source.snapshot();
+            }
+            if below(8) == 0 {
+                source.snapshot();
+                source.prune();
+            }
+            let before = copy.texts();
+            // Without digests nothing shows that a file is of the killed run.
+            if below(5) == 0 && shape.fixity && has_to_do(&copy) {
+                let is_end =
+                    |event: &Event<'_>| matches!(event, Event::Item(_) | Event::Summary(_));
+                run_killed_at(&copy, &is_end);
+            } else if below(3) > 0 {
+                copy.try_run();
+            }
+            let after = copy.texts();
+            for path in source.texts().keys().filter(|path| before.contains_key(*path)) {
+                assert!(after.contains_key(path), "{seed}: {path} was deleted, {shape:?}");
+            }
+        }
+        // The newest time of a Sitemap is that of a resource in it.
+        source.set("/end", "there");
+        source.snapshot();
+        copy.try_run();
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{seed}: {:?} {:?} {shape:?}", ran.result, ran.reported);
+        assert_eq!(copy.texts(), source.texts(), "{seed}: {shape:?} {:?}", ran.reported);
+    }
+}
