@@ -28,7 +28,7 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 22] = [
+const BENCHES: [(&str, &str, Bench); 23] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("parse-0.1", "Reading and writing documents of 0.1", benches::parse_0_1::run),
     ("entity-patch", "Patches of entities", benches::entity_patch::run),
@@ -39,6 +39,7 @@ const BENCHES: [(&str, &str, Bench); 22] = [
     ("documents", "Small documents beside large ones", benches::documents::run),
     ("publish", "Publishing one change; memory; start", benches::publish::run),
     ("changes", "From a changed file to a copy that follows", benches::changes::run),
+    ("xmpp", "From a changed file to a copy that follows by XMPP", benches::xmpp::run),
     ("dump", "Packages: copies through them, and making them", benches::dump::run),
     ("validate", "Judging a Source", benches::validate::run),
     ("hub", "Notifying a thousand subscribers", benches::hub::run),

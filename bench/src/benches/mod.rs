@@ -22,3 +22,4 @@ pub(crate) mod rdf_copy;
 pub(crate) mod real;
 pub(crate) mod serve;
 pub(crate) mod validate;
+pub(crate) mod xmpp;

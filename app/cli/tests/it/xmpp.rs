@@ -1,9 +1,9 @@
 //! XMPP, with a real server: nodes are printed and followed, and other programs read and write them.
 
-use crate::world::{abreast, stop};
+use crate::world::{Source, abreast, stop};
 use abreast_testkit::tls::Authority;
 use abreast_testkit::xmpp::{DOMAIN, PASSWORD, Prosody, SERVICE};
-use abreast_testkit::{Running, eventually, provided, run};
+use abreast_testkit::{Running, eventually, eventually_some, provided, run};
 use abreast_xmpp::{Account, Node, Session};
 use serde_json::Value;
 use std::fs;
@@ -249,4 +249,176 @@ fn what_slixmpp_publishes_is_printed() {
     assert_eq!(line["offset"], 2);
     assert!(line.to_string().contains("http://example.org/b"), "{line}");
     eventually("the command ends", || child.0.try_wait().unwrap().is_some());
+}
+
+/// A Source that publishes a folder to the node.
+fn publishing(server: &Prosody, place: &Path, node: &str) -> String {
+    let account = account_of(server, "source", PASSWORD, place);
+    let config = place.join("abreast.toml");
+    let text = format!(
+        "data = \"{data}\"\n[xmpp]\njid = \"source@{DOMAIN}\"\npassword_file = \"{password}\"\nserver = \"{server}\"\n\
+         ca_file = \"{ca}\"\n[[set]]\nname = \"papers\"\nfolder = \"{folder}\"\ndebounce = \"30ms\"\nxmpp_node = \"{node}\"\n",
+        data = place.join("data").display(),
+        password = account[3],
+        server = server.address(),
+        ca = server.ca_file().display(),
+        folder = place.join("folder").display(),
+    );
+    fs::create_dir_all(place.join("folder")).unwrap();
+    fs::write(&config, text).unwrap();
+    config.display().to_string()
+}
+
+/// A file that is there at once, so that it is one change.
+fn put(folder: &Path, name: &str) {
+    fs::write(folder.join(".new"), name).unwrap();
+    fs::rename(folder.join(".new"), folder.join(name)).unwrap();
+}
+
+#[test]
+fn each_change_of_a_source_is_in_the_node_once() {
+    let Some(program) = program("each_change_of_a_source_is_in_the_node_once") else { return };
+    let mut server = Prosody::start(&program);
+    let place = TempDir::new().unwrap();
+    let config = publishing(&server, place.path(), "papers");
+    let folder = place.path().join("folder");
+    let mut source = Source::start_config(&config);
+    let port = source.port();
+    let sitemap = String::from_utf8(source.get("/papers/v0.1/sitemap.xml").unwrap()).unwrap();
+    assert!(
+        sitemap.contains("href=\"xmpp:pubsub.xmpp.test\"")
+            && sitemap.contains("rs:pubsubnode=\"papers\""),
+        "{sitemap}"
+    );
+    put(&folder, "first");
+    let mut child = eventually_some("the node is there", || {
+        let mut child = Running(
+            subscribe(&server, place.path(), &["--from", "0"])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        );
+        std::thread::sleep(Duration::from_millis(500));
+        child.0.try_wait().unwrap().is_none().then_some(child)
+    });
+    let mut out = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let mut names = Vec::new();
+    let mut last = 0;
+    let mut read_to = |wanted: &str, names: &mut Vec<String>| {
+        while names.last().is_none_or(|name| name != wanted) {
+            let line: Value = serde_json::from_str(&out.next().unwrap().unwrap()).unwrap();
+            let offset = line["offset"].as_u64().unwrap();
+            assert!(offset > last, "{offset} after {last}");
+            last = offset;
+            let text = line.to_string();
+            for part in text.split("/papers/r/").skip(1) {
+                names.push(part.chars().take_while(|c| c.is_alphanumeric() || *c == '-').collect());
+            }
+        }
+    };
+    read_to("first", &mut names);
+    let mut expected = vec!["first".to_owned()];
+    for round in 0..3 {
+        for number in 0..20 {
+            let name = format!("r{round}-{number:02}");
+            put(&folder, &name);
+            expected.push(name);
+        }
+        match round {
+            0 => source.kill(),
+            1 => {
+                server.kill();
+                assert_eq!(source.stop(), Some(0));
+                server.restart();
+            }
+            _ => drop(source.stop()),
+        }
+        source = Source::start_config_at(&config, port);
+    }
+    put(&folder, "last");
+    read_to("last", &mut names);
+    expected.push("last".to_owned());
+    names.sort();
+    expected.sort();
+    names.dedup();
+    assert_eq!(names, expected);
+    drop(child);
+    // Another node: the first one gets no more.
+    publishing(&server, place.path(), "other");
+    assert_eq!(source.stop(), Some(0));
+    let source = Source::start_config_at(&config, port);
+    put(&folder, "elsewhere");
+    let other = "xmpp:pubsub.xmpp.test?;node=other";
+    let account = account_of(&server, "reader", PASSWORD, place.path());
+    eventually("it is in the other node", || {
+        let mut command = abreast();
+        command.args(["subscribe", other, "--from", "0", "--limit", "1", "--max-time", "1s"]);
+        let output = run(command.args(&account));
+        String::from_utf8_lossy(&output.stdout).contains("/papers/r/elsewhere")
+    });
+    assert_eq!(source.stop(), Some(0));
+}
+
+#[test]
+fn copies_follow_a_node_over_restarts_of_each_side() {
+    let Some(program) = program("copies_follow_a_node_over_restarts_of_each_side") else { return };
+    let mut server = Prosody::start(&program);
+    let place = TempDir::new().unwrap();
+    let config = publishing(&server, place.path(), "papers");
+    let (folder, copy) = (place.path().join("folder"), place.path().join("copy"));
+    put(&folder, "before");
+    let mut source = Source::start_config(&config);
+    let port = source.port();
+    publish(&server, &[]);
+    let follow = || {
+        let mut command = abreast();
+        command.arg("sync").arg(format!("{}papers/v0.1/sitemap.xml", source_url(port))).arg(&copy);
+        // Without what is pushed, a change would take an hour.
+        command.args(["--follow", "--interval", "1h", "--json"]);
+        command.args(account_of(&server, "reader", PASSWORD, place.path()));
+        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    let mut following = follow();
+    let arrives = |name: &str| {
+        eventually(&format!("{name} arrives"), || {
+            fs::read(copy.join(name)).is_ok_and(|text| text == name.as_bytes())
+        });
+    };
+    arrives("before");
+    put(&folder, "one");
+    arrives("one");
+    // The Source is killed.
+    source.kill();
+    put(&folder, "two");
+    source = Source::start_config_at(&config, port);
+    arrives("two");
+    // The copy is killed.
+    drop(following);
+    put(&folder, "three");
+    following = follow();
+    arrives("three");
+    put(&folder, "four");
+    arrives("four");
+    drop(following);
+    // The XMPP server is killed, with its events.
+    server.kill();
+    put(&folder, "five");
+    server.restart();
+    following = {
+        let mut command = abreast();
+        command.arg("sync").arg(format!("{}papers/v0.1/sitemap.xml", source_url(port))).arg(&copy);
+        command.args(["--follow", "--interval", "1h", "--json", "--xmpp", &node().to_string()]);
+        command.args(account_of(&server, "reader", PASSWORD, place.path()));
+        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    arrives("five");
+    put(&folder, "six");
+    arrives("six");
+    drop(following);
+    assert_eq!(source.stop(), Some(0));
+}
+
+fn source_url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/")
 }
