@@ -160,6 +160,9 @@ fn a_change_set_is_never_taken_for_a_list() {
     // A document in a chain of change sets is one.
     let link = format!("<xhtml:link href='http://h/1' rel='prev {CHANGE_SET}'/>");
     assert!(found(&urlset(&link), "rs.type-missing").head.change_set);
+    let entry = "<url><loc>http://h/a</loc><lastmod>2026-01-03</lastmod></url>";
+    refused(&urlset(&format!("{entry}{link}")), "rs.type");
+    assert!(read(&change_set(&format!("{entry}{link}")), Tolerance::Usual).is_ok());
     let current = format!("<xhtml:link href='http://h/1' rel='current {CHANGE_SET}'/>");
     assert!(!read(&urlset(&current), Tolerance::Strict).unwrap().head.change_set);
     // There is no index of change sets.

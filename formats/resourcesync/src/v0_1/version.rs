@@ -1,7 +1,7 @@
 //! The elements of 0.1, and the misprints of its examples [rs-0.1 §3.1].
 
 use super::attributes::{read_link, read_meta, rs_attribute};
-use super::{CHANGE_SET, Change, Entry, Head, Root};
+use super::{CHANGE_SET, Change, Entry, Head, Link, Root};
 use crate::sitemap::{
     Child, Fault, MAX_LINKS, MAX_VALUE_LENGTH, Notes, RS_NAMESPACE, SITEMAP_NAMESPACE, SM,
     SPEC_MAX_ENTRIES, StringPool, Version, checked, is_before, length, note_unknown,
@@ -153,7 +153,14 @@ impl Version for V0_1 {
             if head.links.len() == MAX_LINKS {
                 return Err(too_many_links("xhtml:link"));
             }
-            head.links.extend(read_link(element, spare, notes)?);
+            let link = read_link(element, spare, notes)?;
+            if late && !head.change_set && link.as_ref().is_some_and(is_prev) {
+                // Its changes were reported as the entries of a list.
+                let message = "a link to a previous change set, behind the entries of a document without `rs:type`";
+                return Err(Fault::new("rs.type", message)
+                    .with_help("write `rs:type=\"changeset\"` on the root"));
+            }
+            head.links.extend(link);
             return Ok(());
         }
         if head.metas.len() == MAX_LINKS {
@@ -175,7 +182,6 @@ impl Version for V0_1 {
     }
 
     fn end_head(&mut self, head: &mut Head, notes: &mut Notes) -> Result<(), Fault> {
-        let is_prev = |link: &super::Link| link.has_rel("prev") && link.has_rel(CHANGE_SET);
         if !head.change_set && head.root == Root::UrlSet && head.links.iter().any(is_prev) {
             // A change set need not have the attribute, and a Sitemap has no such link [rs-0.1 §5.1].
             head.change_set = true;
@@ -384,6 +390,11 @@ impl Version for V0_1 {
             notes.add("rs.bytes", format!("{bytes} bytes; a Sitemap has at most {SPEC_MAX_BYTES}"));
         }
     }
+}
+
+/// Only change sets link to the one before them [rs-0.1 §6.1].
+fn is_prev(link: &Link) -> bool {
+    link.has_rel("prev") && link.has_rel(CHANGE_SET)
 }
 
 fn check_root(head: &Head) -> Result<(), Fault> {
