@@ -8,6 +8,7 @@ use crate::respond::{Answer, problem};
 use crate::routes::memento::{VersionedResource, header, redirect, with};
 use crate::site::Site;
 use abreast_source::versions::History;
+use abreast_webtypes::decode_segment;
 use http::header::{CACHE_CONTROL, LINK, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::io;
@@ -50,8 +51,15 @@ pub(crate) async fn answer(site: &Arc<Site>, uri: &str, headers: &HeaderMap) -> 
     ))
 }
 
-/// A URI in a path: some intermediaries make one slash of two.
+/// A URI in a path. A client that follows the template of host-meta encodes all of it
+/// [rfc6415 §3.1.1]; some intermediaries make one slash of two.
 pub(crate) fn whole(uri: &str) -> String {
+    let is_encoded = ["http%3a", "https%3a"].iter().any(|scheme| {
+        uri.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    });
+    if is_encoded && let Ok(decoded) = String::from_utf8(decode_segment(uri.as_bytes())) {
+        return decoded;
+    }
     for scheme in ["http:/", "https:/"] {
         if let Some(rest) = uri.strip_prefix(scheme)
             && !rest.starts_with('/')
@@ -71,5 +79,13 @@ mod tests {
         assert_eq!(whole("http:/example.org/a//b"), "http://example.org/a//b");
         assert_eq!(whole("https://example.org/a"), "https://example.org/a");
         assert_eq!(whole("http://example.org/http:/x"), "http://example.org/http:/x");
+    }
+
+    #[test]
+    fn a_uri_that_is_encoded_as_a_whole_is_decoded_once() {
+        assert_eq!(whole("http%3A%2F%2Fexample.org%2Fa%2520b%3Fc"), "http://example.org/a%20b?c");
+        assert_eq!(whole("https%3a%2f%2fexample.org%2fa"), "https://example.org/a");
+        assert_eq!(whole("http://example.org/http%3A"), "http://example.org/http%3A");
+        assert_eq!(whole("http%3A%2F%2F%FF"), "http%3A%2F%2F%FF");
     }
 }

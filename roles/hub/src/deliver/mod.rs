@@ -276,23 +276,23 @@ impl Engine {
         }
     }
 
+    /// Whether the lease of a target is over. Without a lease a subscription lasts as long as its
+    /// callback is listed.
+    fn is_over(&self, entry: &Entry, now: Timestamp) -> bool {
+        match entry.lease_until {
+            Some(until) => until <= now,
+            None => entry.kind == TargetKind::Subscription && !self.options.trusts(&entry.address),
+        }
+    }
+
     /// Ends targets whose lease is over.
     pub(crate) fn end_leases(&self) {
         let now = self.now();
         let mut state = self.lock();
         for place in state.table.places() {
-            let over = |entry: &Entry| match entry.lease_until {
-                Some(until) => until <= now,
-                // Without a lease a subscription lasts as long as its callback is listed.
-                None => {
-                    entry.kind == TargetKind::Subscription && !self.options.trusts(&entry.address)
-                }
-            };
-            if state
-                .table
-                .get(place)
-                .is_some_and(|entry| over(entry) && !state.is_settling(entry.topic, &entry.address))
-            {
+            if state.table.get(place).is_some_and(|entry| {
+                self.is_over(entry, now) && !state.is_settling(entry.topic, &entry.address)
+            }) {
                 self.end(&mut state, place, Ending::LeaseOver);
             }
         }

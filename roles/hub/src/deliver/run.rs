@@ -119,7 +119,7 @@ impl Engine {
                 lanes.finish(&exchange, ExchangeEnd::Silent, begun);
                 continue;
             };
-            if entry.lease_until.is_some_and(|until| until <= time) {
+            if self.is_over(entry, time) {
                 entry.doing = TargetActivity::Idle;
                 let (topic, address) = (entry.topic, entry.address.clone());
                 lanes.finish(&exchange, ExchangeEnd::Silent, begun);

@@ -105,13 +105,16 @@ impl Publisher {
     }
 
     /// The topic of that URL, and its notification for subscribers that miss some; `None` where
-    /// notifications show by themselves that others are missing before them.
+    /// notifications show by themselves that others are missing before them, and for topics of
+    /// others.
     ///
     /// # Errors
-    /// When there is no such topic or the log fails.
+    /// When the log fails.
     pub fn gap(&self, topic: &str) -> Result<Option<(Topic, Vec<u8>)>, PublishError> {
-        let path = topic.strip_prefix(self.urls.base()).ok_or(PublishError::NotFound)?;
-        let (projection, topic) = self.find_topic(path).ok_or(PublishError::NotFound)?;
+        let path = topic.strip_prefix(self.urls.base());
+        let Some((projection, topic)) = path.and_then(|path| self.find_topic(path)) else {
+            return Ok(None);
+        };
         Ok(projection.gap(self, &topic)?.map(|bytes| (topic, bytes)))
     }
 

@@ -212,6 +212,29 @@ fn closed_change_sets_never_change_a_byte() {
 }
 
 #[test]
+fn change_sets_end_at_positions_whatever_is_written_for_their_changes() {
+    let world = World::with(PageRule { changes: 10, ..PageRule::default() }, 40_000);
+    world.log.complete_import(world.set).unwrap();
+    for number in 0..15 {
+        put(&world, &format!("k{number}"), state(number));
+    }
+    // One has room for one entry, the other for all.
+    let [small, large] = [1, 9_000_000].map(|bytes| limited(&world, bytes, 4));
+    let found = walk(&small);
+    assert_eq!(found, walk(&large));
+    let lengths: Vec<_> = found.iter().map(|document| document.entries.len()).collect();
+    assert_eq!(lengths, [1, 4, 2, 4, 4]);
+    for path in ["1.xml", "1-2.xml", "1-3.xml", "2.xml"] {
+        let document = small.document(&format!("set/v0.1/changesets/{path}")).unwrap();
+        assert_eq!(document.freshness, Freshness::Immutable, "{path}");
+    }
+    for path in ["1-4.xml", "2-2.xml", "3.xml"] {
+        let document = small.document(&format!("set/v0.1/changesets/{path}"));
+        assert!(matches!(document, Err(PublishError::NotFound)), "{path}");
+    }
+}
+
+#[test]
 fn a_walk_finds_every_change_once_at_any_time() {
     let mut random = Random::new(17);
     for round in 0..25 {

@@ -30,7 +30,7 @@ use crate::publish::{PublishError, PublishedSet, Publisher, SetUrls};
 use abreast_core::Position;
 use abreast_resourcesync::v0_1::{CALLBACK_PROTOCOL, CHANGE_SET, Link, SITEMAP, SPEC_MAX_ENTRIES};
 use abreast_webtypes::{self as webtypes, Precision, Timestamp, W3cDatetime};
-use change_set::{ChangeSets, KnownParts, Limits};
+use change_set::ChangeSets;
 use dump::{DumpPath, SetDump};
 use paths::SetDocument;
 use sitemap::{Outlines, Sitemaps};
@@ -42,7 +42,6 @@ const XML: &str = "application/xml";
 #[derive(Debug, Default)]
 pub struct ResourceSync01 {
     limits: Limits,
-    parts: KnownParts,
     dumps: dump::KnownParts,
     outlines: Outlines,
 }
@@ -63,7 +62,8 @@ impl ResourceSync01 {
         publisher: &'a Publisher,
         set: &'a PublishedSet,
     ) -> ChangeSets<'a> {
-        ChangeSets { log: &**publisher.log(), set, known: &self.parts, limits: self.limits }
+        let positions = self.limits.entries.min(change_set::MAX_POSITIONS);
+        ChangeSets { log: &**publisher.log(), set, positions }
     }
 
     fn dump<'a>(&'a self, set: &'a Arc<PublishedSet>) -> SetDump<'a> {
@@ -224,7 +224,8 @@ struct Resolved<'p> {
 
 impl ResolvedDocument for Resolved<'_> {
     fn follows(&self) -> Option<&PublishedSet> {
-        matches!(self.document, SetDocument::Shard(..)).then_some(self.set)
+        matches!(self.document, SetDocument::Shard(..) | SetDocument::ClosedChangeSet(_))
+            .then_some(self.set)
     }
 
     fn introduces(&self) -> Vec<Arc<PublishedSet>> {
@@ -239,7 +240,6 @@ impl ResolvedDocument for Resolved<'_> {
     }
 
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
-        let head = heads.of(self.set)?;
         let state = LogState::of(heads, self.set).ok_or(PublishError::Importing)?;
         let created = state.created.as_micros() as u64;
         let changing = |of| Version { of: [created, of], immutable: false };
@@ -251,12 +251,14 @@ impl ResolvedDocument for Resolved<'_> {
                 let shard = self.publisher.log().shard(self.set.id, id)?;
                 changing(shard.ok_or(PublishError::NotFound)?.version.0)
             }
-            SetDocument::ClosedChangeSet(number) if number.page < head.open_page => {
+            SetDocument::ClosedChangeSet(number) => {
+                let sets = self.projection.change_sets(self.publisher, self.set);
+                if !sets.has(number, state.position)? {
+                    return Err(PublishError::NotFound);
+                }
                 Version { of: [created, 0], immutable: true }
             }
-            SetDocument::ClosedChangeSet(_) | SetDocument::CurrentChangeSet => {
-                changing(state.position.0)
-            }
+            SetDocument::CurrentChangeSet => changing(state.position.0),
         })
     }
 
@@ -296,6 +298,13 @@ impl Resolved<'_> {
 /// An instant as documents state it.
 fn exactly(instant: Timestamp) -> W3cDatetime {
     W3cDatetime { instant, precision: Precision::Fraction }
+}
+
+/// What a Sitemap or a manifest may have.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    bytes: usize,
+    entries: u64,
 }
 
 impl Default for Limits {

@@ -6,7 +6,8 @@
 //! the fewer ones keep answering. `DCTERMS.modified` is the time of the last change in the range:
 //! every change up to then is in it.
 
-use super::change_set::{Limits, current_link};
+use super::Limits;
+use super::change_set::current_link;
 use super::entries::EntryWriter;
 use super::links::Category;
 use super::paths::{MAX_PARTS, Part, SetDocument};

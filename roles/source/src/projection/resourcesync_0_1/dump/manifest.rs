@@ -1,6 +1,6 @@
 //! The manifest of a package: that of version 1.1, entry by entry in this version [rs-0.1 §4.2.1].
 
-use super::super::change_set::Limits;
+use super::super::Limits;
 use super::super::links::Category;
 use abreast_resourcesync::v0_1::{self, Root, write_end, write_entry, write_head};
 use abreast_resourcesync::v1_1;

@@ -15,7 +15,7 @@ mod manifest;
 mod warc;
 mod zip;
 
-use super::change_set::Limits;
+use super::Limits;
 use super::site_link;
 use crate::projection::resourcesync::dumps::{Derived, Dump, Package, SetDumps};
 use crate::projection::{FileContent, FileError, PublishedFile, plain_number};
@@ -98,9 +98,14 @@ fn newest_url(urls: &SetUrls, format: Format) -> String {
     format!("{}v0.1/dump.{}", urls.base(), format.ending())
 }
 
-/// The links from a page or a resource to the dump of its set, if it has any.
+/// The links from a page or a resource to the dump of its set, if it has one; those of several
+/// packages are in the Sitemap only.
 pub(super) fn set_links(set: &PublishedSet) -> impl Iterator<Item = abreast_webtypes::Link> + '_ {
-    let formats = Format::ALL.into_iter().filter(|_| set.dumps.is_some());
+    let has_one = set.dumps.as_ref().is_some_and(|dumps| match dumps.newest_resources() {
+        Some(newest) => newest.packages.len() == 1,
+        None => !dumps.impossible(),
+    });
+    let formats = Format::ALL.into_iter().filter(move |_| has_one);
     formats.map(|format| site_link(DUMP, newest_url(&set.urls, format), format.media_type()))
 }
 
@@ -131,7 +136,17 @@ impl SetDump<'_> {
         if newest.is_none() && dumps.impossible() {
             return Vec::new();
         }
-        let parts = newest.map(|dump| self.all_parts(dumps, &dump)).unwrap_or_default();
+        // Less than all of them would be another set: a copy would miss resources.
+        let parts = match newest.map(|dump| self.all_parts(dumps, &dump)).transpose() {
+            Ok(parts) => parts.unwrap_or_default(),
+            Err(error) => {
+                tracing::error!(
+                    "set `{}`: no link to its dump: cannot read a manifest: {error}",
+                    self.set.slug
+                );
+                return Vec::new();
+            }
+        };
         let mut links = Vec::new();
         for format in Format::ALL {
             let mut add = |href| {
@@ -154,19 +169,14 @@ impl SetDump<'_> {
         format!("{base}v0.1/dump/{package}-{part}.{ending}")
     }
 
-    /// The parts of all packages of a dump; those of a package that cannot be read are left out.
-    fn all_parts(&self, dumps: &SetDumps, dump: &Dump) -> Vec<(String, u64)> {
+    /// The parts of all packages of a dump.
+    fn all_parts(&self, dumps: &SetDumps, dump: &Dump) -> std::io::Result<Vec<(String, u64)>> {
         let mut all = Vec::new();
         for Package { stem, .. } in &dump.packages {
-            match self.parts(dumps, stem) {
-                Ok(parts) => all.extend((1..=parts).map(|part| (stem.clone(), part))),
-                Err(error) => tracing::error!(
-                    "set `{}`: cannot read the manifest of the package `{stem}`: {error}",
-                    self.set.slug
-                ),
-            }
+            let parts = self.parts(dumps, stem)?;
+            all.extend((1..=parts).map(|part| (stem.clone(), part)));
         }
-        all
+        Ok(all)
     }
 
     /// The number of parts of a package.
@@ -208,7 +218,10 @@ impl SetDump<'_> {
                     };
                     return Err(if dumps.impossible() { none() } else { making });
                 };
-                let parts = self.all_parts(dumps, &dump);
+                let parts = self.all_parts(dumps, &dump).map_err(|cause| FileError::Failed {
+                    detail: "the dump cannot be read".to_owned(),
+                    cause: Box::new(cause),
+                })?;
                 let [(package, part)] = parts.as_slice() else {
                     let detail = "this dump has several parts; the Sitemap links to each of them";
                     return Err(FileError::NotFound(detail.to_owned()));
