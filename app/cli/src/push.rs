@@ -285,16 +285,6 @@ impl PushConfig {
         self.notify.map(|_| Notifications::at(own.into_iter().chain(self.hubs.iter().cloned())))
     }
 
-    fn hub_options(&self, base_url: &str) -> Result<HubOptions> {
-        let options = HubOptions { url: hub_url(base_url), ..self.options.clone() };
-        #[cfg(feature = "xmpp")]
-        let options = HubOptions {
-            xmpp: self.xmpp.as_ref().map(XmppConfig::account).transpose()?,
-            ..options
-        };
-        Ok(options)
-    }
-
     /// Starts the hub. It renders notifications from a site that is set later.
     pub(crate) fn start(&self, data: &Path, base_url: &str) -> Result<Delivery> {
         let path = data.join("hub.db");
@@ -304,7 +294,12 @@ impl PushConfig {
         let nodes = self.nodes.values().map(|node| (node.clone(), SubmissionKind::Node));
         keep_submissions(&store, &hubs.chain(nodes).collect::<Vec<_>>())
             .context("cannot read the other hubs from the store")?;
-        let options = self.hub_options(base_url)?;
+        let options = HubOptions { url: hub_url(base_url), ..self.options.clone() };
+        #[cfg(feature = "xmpp")]
+        let options = HubOptions {
+            xmpp: self.xmpp.as_ref().map(XmppConfig::account).transpose()?,
+            ..options
+        };
         let rendering = Arc::new(Rendering::default());
         let hub = Hub::start(options, Arc::new(store), Arc::clone(&rendering) as Arc<dyn Payloads>)
             .context("cannot start the hub")?;

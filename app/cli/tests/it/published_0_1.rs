@@ -246,7 +246,8 @@ fn closed_change_sets_stay_over_kills() {
         let mut next = Some("/set/v0.1/changeset.xml".to_owned());
         while let Some(path) = next {
             let document = read(&source, &path);
-            let change = |entry: &Entry| (entry.loc.clone(), entry.change, entry.time.unwrap().instant);
+            let change =
+                |entry: &Entry| (entry.loc.clone(), entry.change, entry.time.unwrap().instant);
             old.splice(0..0, document.entries.iter().map(change));
             next = prev(&document);
         }
@@ -254,7 +255,9 @@ fn closed_change_sets_stay_over_kills() {
         let top = list("/set/changelist.xml");
         let lists = match top.head.root {
             Root::UrlSet => vec![top],
-            Root::SitemapIndex => top.entries.iter().map(|entry| list(&path_in(&entry.loc))).collect(),
+            Root::SitemapIndex => {
+                top.entries.iter().map(|entry| list(&path_in(&entry.loc))).collect()
+            }
         };
         let entries = lists.iter().flat_map(|list| &list.entries);
         let change = |entry: &v1_1::Entry| {

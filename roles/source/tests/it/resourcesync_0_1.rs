@@ -619,6 +619,9 @@ fn callbacks_are_offered_and_a_gap_leads_to_the_current_one() {
     );
     let other = publisher.gap("https://example.org/set/notify/change").unwrap();
     assert!(other.is_none(), "Change Notifications show that themselves");
+    for foreign in ["https://example.net/topic", "https://example.org/none/v0.1/notify/changeset"] {
+        assert!(publisher.gap(foreign).unwrap().is_none(), "{foreign}");
+    }
 }
 
 #[test]
