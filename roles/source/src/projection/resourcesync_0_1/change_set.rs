@@ -118,9 +118,11 @@ impl ChangeSets<'_> {
     fn part(&self, page: &Page, part: u64, end: Position) -> Result<Part, PublishError> {
         let position = |parts: u64| Position(page.after.0 + parts * self.positions).min(end);
         let (after, last) = (position(part - 1), position(part));
-        let time = |position| match position == page.after {
-            true => Ok(page.from),
-            false => time_of(self.log, self.set.id, position),
+        let time = |position| {
+            if position == page.after {
+                return Ok(page.from);
+            }
+            time_of(self.log, self.set.id, position)
         };
         let number = ChangeSetNumber { page: page.number, part };
         Ok(Part { number, after, last, from: time(after)?, modified: time(last)? })
