@@ -232,7 +232,7 @@ fn closed_change_sets_never_change_a_byte() {
 }
 
 #[test]
-fn change_sets_end_at_positions_whatever_is_written_for_their_changes() {
+fn change_sets_end_at_positions_whatever_is_written() {
     let world = World::with(PageRule { changes: 10, ..PageRule::default() }, 40_000);
     world.log.complete_import(world.set).unwrap();
     for number in 0..15 {
