@@ -354,7 +354,8 @@ fn categories_are_for_sources_that_have_them() {
 #[test]
 fn dumps_are_used_when_asked_for() {
     let mut source = OldSource::new();
-    source.links = link("http://www.openarchives.org/rs/dump", "/d.zip");
+    let dump = "http://www.openarchives.org/rs/dump";
+    source.links = link(dump, "/d.warc.gz") + &link(dump, "/d.zip");
     some(&mut source, 5);
     source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", "\"1\""));
     let mut copy = copy_of(&source);

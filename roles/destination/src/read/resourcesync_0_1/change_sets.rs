@@ -28,6 +28,8 @@ pub(super) const LAST: &str = "rs01-last";
 /// Changes between the last snapshot and the change sets are not known: it is compared again when it
 /// changes.
 const UNSURE: &str = "rs01-unsure";
+/// The time of the last snapshot, from which the cursor is some way back, microseconds.
+const SNAPSHOT: &str = "rs01-snapshot";
 /// Most change sets of a chain, each of which costs a round trip before the next is known.
 const CHAIN_MAX: usize = 10_000;
 /// Most change sets that are read beyond the cursor to find a change that was read before.
@@ -117,7 +119,11 @@ fn walk_back(
         if conditional { Boundary::read(mirror, LAST)? } else { Boundary::empty(LAST) };
     boundary.begin();
     let has_known = boundary.newest_known().is_some();
-    let mut reach = Reach::to(boundary.newest_known().unwrap_or(cursor));
+    let known_until = match boundary.newest_known() {
+        None if conditional => cursor::time_of(mirror, SNAPSHOT)?,
+        newest => newest,
+    };
+    let mut reach = Reach::to(known_until.unwrap_or(cursor));
     let (mut seen, mut visited) = (Seen::default(), HashSet::new());
     let Some(current) =
         read_one(run, change_set, known.as_ref(), cursor, &mut seen, &mut boundary)?
@@ -158,6 +164,7 @@ fn walk_back(
     if let Some(snapshot) = snapshot {
         let is_sure = end == End::Reached || oldest <= snapshot || seen.entries == 0;
         mirror.set_meta(UNSURE, (!is_sure).then_some("1"))?;
+        cursor::keep_time(mirror, SNAPSHOT, Some(snapshot))?;
     }
     if let (End::Broken(why), false) = (&end, conditional || reach.reached) {
         let message = format!("changes before those read are not known: {why}");

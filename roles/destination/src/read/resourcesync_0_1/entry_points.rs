@@ -11,7 +11,7 @@ use crate::options::SyncOptions;
 use crate::read::check_url;
 use crate::read::choice::HEAD_BYTES;
 use crate::requests::Requests;
-use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP};
+use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Link};
 use abreast_store::mirror::Mirror;
 
 const SITEMAP: &str = "rs01-sitemap";
@@ -57,19 +57,16 @@ impl EntryPoints {
     pub(super) fn of(read: &Read, url: &str, options: &SyncOptions) -> Self {
         let base = &read.answered.url;
         let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
-        let mut first = |rel: &str, wanted: &dyn Fn(&str) -> bool| {
+        let mut first = |rel: &str, wanted: &dyn Fn(&Link) -> bool| {
             let links = read.head.links.iter().filter(|link| link.has_rel(rel));
-            let mut links = links.filter(|link| wanted(&link.rel));
+            let mut links = links.filter(|link| wanted(link));
             links.find_map(|link| {
                 let url = target(base, link).filter(|url| admission.check(url).is_ok())?;
                 Some(DumpLink { url, media_type: link.media_type.clone() })
             })
         };
-        let has = |rels: &str, rel: &str| {
-            rels.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel))
-        };
-        let current = first(CHANGE_SET, &|rels| has(rels, "current"))
-            .or_else(|| first(CHANGE_SET, &|rels| !has(rels, "prev")))
+        let current = first(CHANGE_SET, &|link| link.has_rel("current"))
+            .or_else(|| first(CHANGE_SET, &|link| !link.has_rel("prev")))
             .map(|link| link.url);
         let is_change_set = is_change_set(&read.head, base);
         let sitemap = if is_change_set {
@@ -79,7 +76,9 @@ impl EntryPoints {
         };
         let change_set = current.or_else(|| is_change_set.then(|| url.to_owned()));
         let offers = PushOffer::all_of(&read.head.links, base, change_set.as_deref());
-        Self { sitemap, change_set, dump: first(DUMP, &|_| true), offers }
+        // A Source may offer the same dump in several formats.
+        let dump = first(DUMP, &|link| !is_warc(link)).or_else(|| first(DUMP, &|_| true));
+        Self { sitemap, change_set, dump, offers }
     }
 
     /// Takes what another document of the set names and this does not.
@@ -135,6 +134,13 @@ impl EntryPoints {
         let offers = Some(offers.join("\n")).filter(|offers| !offers.is_empty());
         Ok(mirror.set_meta(OFFERS, offers.as_deref())?)
     }
+}
+
+/// Whether a dump is in WARC, which is not read.
+fn is_warc(link: &Link) -> bool {
+    let path = link.href.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+    link.media_type.as_ref().is_some_and(|media_type| media_type.contains("warc"))
+        || [".warc", ".warc.gz"].iter().any(|ending| path.ends_with(ending))
 }
 
 /// Finds the documents of the set at an address.
