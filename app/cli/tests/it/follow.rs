@@ -20,9 +20,9 @@ struct Following {
 
 impl Following {
     /// Polls are too rare to count.
-    fn start(source: &Source, copy: &Path, more: &[&str]) -> Self {
+    fn start(url: &str, copy: &Path, more: &[&str]) -> Self {
         let mut command = abreast();
-        command.arg("sync").arg(source.url()).arg(copy);
+        command.arg("sync").arg(url).arg(copy);
         command.args(["--follow", "--json", "--interval", "1h", "--retries", "0"]).args(more);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
@@ -57,14 +57,14 @@ fn follows(original: &Path, copy: &Path) {
     eventually_ok("the copy follows", || same(&files(original), &files(copy)));
 }
 
-fn is_told(how: &str, more: &[&str]) {
+fn is_told(path: &str, how: &str, more: &[&str]) {
     let place = tempfile::tempdir().unwrap();
     let [original, copy, data] = ["original", "copy", "data"].map(|name| place.path().join(name));
     fs::create_dir_all(&original).unwrap();
     fs::write(original.join("first.txt"), "first").unwrap();
     let data = data.to_str().unwrap();
     let source = Source::start(&original, 0, &["--data", data]);
-    let following = Following::start(&source, &copy, more);
+    let following = Following::start(&format!("{}{path}", source.url()), &copy, more);
     following.tells(how);
     for number in 0..5 {
         fs::write(original.join(format!("{number}.txt")), format!("number {number}")).unwrap();
@@ -87,12 +87,21 @@ fn is_told(how: &str, more: &[&str]) {
 
 #[test]
 fn a_copy_follows_by_events() {
-    is_told("push.events", &[]);
+    is_told("", "push.events", &[]);
 }
 
 #[test]
 fn a_copy_follows_by_a_callback() {
+    is_called("");
+}
+
+#[test]
+fn a_copy_follows_by_a_callback_of_version_0_1() {
+    is_called("set/v0.1/sitemap.xml");
+}
+
+fn is_called(path: &str) {
     let listen = unused_address().to_string();
     let url = format!("http://{listen}/in/");
-    is_told("push.callback", &["--callback-listen", &listen, "--callback-url", &url]);
+    is_told(path, "push.callback", &["--callback-listen", &listen, "--callback-url", &url]);
 }

@@ -1,6 +1,8 @@
-//! Callbacks: the answers to hubs, and which deliveries are accepted [websub §5.3, §7].
+//! Callbacks: the answers to hubs, and which deliveries are accepted [websub §5.3, §7]; those to
+//! Sources of ResourceSync 0.1 too [rs-0.1 §5.2.2].
 
 use super::events::NOTIFICATION_MAX;
+use super::find::Asking;
 use super::inbox::Inbox;
 use abreast_net::{Method as HttpMethod, Parts, Receiver, Reply, StatusCode};
 use abreast_websub::{Intent, Method, Mode, SIGNATURE_HEADER, Secret, renew_after, verify};
@@ -30,6 +32,7 @@ pub(super) struct Callbacks {
 struct Subscription {
     token: String,
     topic: String,
+    asking: Asking,
     secret: Option<Secret>,
     /// The lease that was requested: counts where the hub does not state what it grants.
     lease: Duration,
@@ -65,20 +68,27 @@ impl Callbacks {
     }
 
     /// Before the request to the hub: it may verify before it answers.
-    pub(super) fn expect(&self, token: &str, topic: &str, lease: Duration) {
+    pub(super) fn expect(&self, token: &str, topic: &str, asking: Asking, lease: Duration) {
         let mut subscriptions = self.lock();
+        subscriptions.retain(|one| one.token != token);
         while subscriptions.len() >= SUBSCRIPTIONS_MAX {
             let ended =
                 |one: &Subscription| matches!(one.standing, Standing::Ended | Standing::Denied(_));
             let oldest = subscriptions.iter().position(ended).unwrap_or(0);
             subscriptions.remove(oldest);
         }
+        let standing = match asking {
+            Asking::WebSub | Asking::Callback => Standing::Asked,
+            // Nothing is verified: deliveries may come from now on.
+            Asking::PlainCallback => active(lease, LEASE_MAX),
+        };
         subscriptions.push(Subscription {
             token: token.to_owned(),
             topic: topic.to_owned(),
+            asking,
             secret: None,
             lease,
-            standing: Standing::Asked,
+            standing,
             answered: None,
             doubted: false,
         });
@@ -117,19 +127,18 @@ impl Callbacks {
             return not_wanted();
         };
         let reply = match intent {
-            Intent::Verify { mode, topic, challenge, lease_seconds } if topic == one.topic => {
+            Intent::Verify { mode, topic, challenge, lease_seconds } if one.is_about(&topic) => {
                 let again = one.answered.as_ref() == Some(&challenge);
                 match (mode, &one.standing) {
                     (Mode::Subscribe, Standing::Asked) => {
                         let lease = lease_seconds
                             .map_or(one.lease, Duration::from_secs)
                             .clamp(LEASE_MIN, LEASE_MAX);
-                        let now = Instant::now();
-                        one.standing = Standing::Active {
-                            renew: now + renew_after(lease),
-                            until: now + lease,
-                        };
+                        one.standing = active(lease, lease);
                     }
+                    // It verifies nevertheless.
+                    (Mode::Subscribe, Standing::Active { .. })
+                        if one.asking == Asking::PlainCallback => {}
                     (Mode::Unsubscribe, Standing::Leaving) => one.standing = Standing::Ended,
                     (Mode::Subscribe, Standing::Active { .. })
                     | (Mode::Unsubscribe, Standing::Ended)
@@ -140,7 +149,7 @@ impl Callbacks {
                 Reply::new(StatusCode::OK, challenge)
             }
             Intent::Denied { topic, reason }
-                if topic == one.topic && one.standing != Standing::Ended =>
+                if one.is_about(&topic) && one.standing != Standing::Ended =>
             {
                 one.standing = Standing::Denied(reason);
                 Reply::new(StatusCode::OK, "")
@@ -153,7 +162,8 @@ impl Callbacks {
     }
 
     /// A delivery. Without the agreed signature it is ignored; where none was agreed, it only shows
-    /// that there are changes.
+    /// that there are changes. So does every delivery of a Source of ResourceSync 0.1 without a
+    /// valid signature: its callbacks need none.
     fn deliver(&self, token: &str, head: &Parts, body: Bytes) -> Reply {
         let received = || Reply::new(StatusCode::ACCEPTED, "");
         let mut subscriptions = self.lock();
@@ -177,11 +187,33 @@ impl Callbacks {
                 let message =
                     format!("a delivery is not believed, nor are others like it: {error}");
                 self.inbox.note("push.signature", &one.topic, &message);
+                one.hint(&self.inbox);
             }
-            Err(_) => {}
+            Err(_) => one.hint(&self.inbox),
         }
         received()
     }
+}
+
+impl Subscription {
+    /// Whether a verification is about this one. A request for a callback names no topic, so that
+    /// only the Source knows it; the token is what nobody else knows.
+    fn is_about(&self, topic: &str) -> bool {
+        self.asking != Asking::WebSub || topic == self.topic
+    }
+
+    /// A delivery that is not believed.
+    fn hint(&self, inbox: &Inbox) {
+        if self.asking != Asking::WebSub {
+            inbox.pull();
+        }
+    }
+}
+
+/// From now on, renewed in time for a lease.
+fn active(lease: Duration, until: Duration) -> Standing {
+    let now = Instant::now();
+    Standing::Active { renew: now + renew_after(lease), until: now + until }
 }
 
 /// Hubs that hear this end the subscription.

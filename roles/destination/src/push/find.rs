@@ -13,11 +13,26 @@ const LIST_BYTES_MAX: u64 = 8 << 20;
 const ASK_TIME: Duration = Duration::from_secs(30);
 
 /// A topic and where it can be subscribed to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Topic {
     pub(crate) url: String,
     /// Those reached by https first; none when it can only be read.
     pub(crate) hubs: Vec<String>,
+    /// How a subscription is requested there.
+    pub(crate) asking: Asking,
+}
+
+/// How a subscription is requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// At a hub, which verifies it [websub §5.1].
+    #[default]
+    WebSub,
+    /// By the form of ResourceSync 0.1 with secret and lease, and verified as by a hub [rs-0.1
+    /// §5.2.2].
+    Callback,
+    /// By that form as the specification has it: nothing is verified, signed or ended.
+    PlainCallback,
 }
 
 impl Subscriber {
@@ -65,7 +80,7 @@ impl Subscriber {
         let odd =
             |error| format!("the topic {} does not state how to subscribe: {error}", topic.url);
         if let Some(found) = in_headers(answer.url(), links).map_err(odd)? {
-            return Ok(Topic { url: found.topic, hubs: found.hubs });
+            return Ok(Topic { url: found.topic, hubs: found.hubs, asking: Asking::WebSub });
         }
         let mut body = Vec::new();
         // What is beyond the limit is not read.
@@ -76,8 +91,10 @@ impl Subscriber {
         }
         let found = in_body(answer.url(), answer.header("content-type").unwrap_or_default(), &body)
             .map_err(odd)?;
-        Ok(found
-            .map_or_else(|| topic.clone(), |found| Topic { url: found.topic, hubs: found.hubs }))
+        Ok(found.map_or_else(
+            || topic.clone(),
+            |found| Topic { url: found.topic, hubs: found.hubs, asking: Asking::WebSub },
+        ))
     }
 
     /// Only public addresses of hosts that neither the Source is on nor the user named.

@@ -1,4 +1,5 @@
-//! Push: notifications of changes, instead of polling [rs-change-notification §4] [websub §5, §7].
+//! Push: notifications of changes, instead of polling [rs-change-notification §4] [websub §5, §7]
+//! [rs-0.1 §5.2.2].
 //!
 //! | file | subject |
 //! |---|---|
@@ -27,9 +28,10 @@ mod xmpp;
 use crate::admit::same_origin;
 use crate::error::{Error, ExitCode};
 use crate::options::{Push, SyncOptions};
-use crate::read::Announcement;
+use crate::read::{Announcement, PushOffer};
 use abreast_net::{Authorization, Client, Listener, ListenerOptions, Options, Proxies, Shared};
 use callback::Callbacks;
+use find::Asking;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -265,6 +267,13 @@ impl Subscriber {
                 () = stopped(&mut stop) => Ended::Stopped,
             };
         }
+        // First those that the documents name, then the hubs of their topic.
+        let offers = callbacks(&self.announcement.offers);
+        if let Some(base) = self.callback_base.clone()
+            && let Some((topic, subscribe)) = offers.get(turn % (offers.len() + 1))
+        {
+            return self.subscribed(&base, topic, subscribe).await;
+        }
         let found = tokio::select! {
             found = self.find() => found,
             () = stopped(&mut stop) => return Ended::Stopped,
@@ -276,7 +285,7 @@ impl Subscriber {
         };
         if let Some(base) = self.callback_base.clone() {
             if let Some(hub) = topic.hubs.get(turn % topic.hubs.len().max(1)) {
-                return self.subscribed(&base, &topic.url, hub).await;
+                return self.subscribed(&base, &topic, hub).await;
             }
             if self.way == Push::Callback {
                 return Ended::NotOffered;
@@ -287,7 +296,10 @@ impl Subscriber {
             () = stopped(&mut stop) => Ended::Stopped,
         };
         match ended {
-            Ended::NotOffered if self.callback_base.is_none() && !topic.hubs.is_empty() => {
+            Ended::NotOffered
+                if self.callback_base.is_none()
+                    && !(topic.hubs.is_empty() && offers.is_empty()) =>
+            {
                 Ended::NeedsCallback
             }
             ended => ended,
@@ -297,6 +309,19 @@ impl Subscriber {
     fn authorization_for(&self, url: &str) -> Option<&Authorization> {
         self.authorization.as_ref().filter(|_| same_origin(url, &self.authorized_url))
     }
+}
+
+/// The callbacks among offers: their topics, and where they are subscribed.
+fn callbacks(offers: &[PushOffer]) -> Vec<(Topic, String)> {
+    let callback = |offer: &PushOffer| match offer {
+        PushOffer::Callback { subscribe, topic, is_plain } => {
+            let url = topic.clone().unwrap_or_else(|| subscribe.clone());
+            let asking = if *is_plain { Asking::PlainCallback } else { Asking::Callback };
+            Some((Topic { url, asking, ..Topic::default() }, subscribe.clone()))
+        }
+        PushOffer::Xmpp { .. } => None,
+    };
+    offers.iter().filter_map(callback).collect()
 }
 
 /// Ends when a stop is requested.

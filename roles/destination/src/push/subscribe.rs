@@ -1,9 +1,11 @@
-//! Subscriptions: made, renewed and ended [websub §5].
+//! Subscriptions: made, renewed and ended, at hubs [websub §5] and at Sources of ResourceSync 0.1
+//! [rs-0.1 §5.2.2].
 
 use super::callback::Standing;
+use super::find::{Asking, Topic};
 use super::{Ended, Subscriber, is_https, may_have_secret, spread, stopped};
 use abreast_net::{Post, Request, StatusCode};
-use abreast_websub::{Request as Form, Secret, Subscribe, Unsubscribe};
+use abreast_websub::{CallbackRequest, Secret};
 use abreast_webtypes::resolve;
 use bytes::Bytes;
 use std::fmt::Write as _;
@@ -33,18 +35,19 @@ struct Active {
 
 impl Subscriber {
     /// Receives the deliveries of a hub until that ends.
-    pub(super) async fn subscribed(&self, base: &str, topic: &str, hub: &str) -> Ended {
+    pub(super) async fn subscribed(&self, base: &str, topic: &Topic, hub: &str) -> Ended {
         let mut stop = self.stop.clone();
         let mut active = tokio::select! {
-            made = self.subscribe(base, topic, hub) => match made {
+            made = self.subscribe(base, topic, hub, None) => match made {
                 Ok(active) => active,
                 Err(why) => return Ended::Broken(why),
             },
             () = stopped(&mut stop) => return Ended::Stopped,
         };
-        self.inbox.set_live(true);
+        // Where nothing is verified, nothing shows whether deliveries will come.
+        self.inbox.set_live(topic.asking != Asking::PlainCallback);
         self.inbox.pull();
-        self.inbox.note("push.callback", topic, &format!("subscribed at {hub}"));
+        self.inbox.note("push.callback", &topic.url, &format!("subscribed at {hub}"));
         let mut pause = RENEW_PAUSE;
         loop {
             let changed = self.callbacks.changed.notified();
@@ -70,9 +73,12 @@ impl Subscriber {
                 }
                 continue;
             }
-            // A callback of its own for each: what was given to the old one ends with it.
+            // A callback of its own for each: what was given to the old one ends with it. But one
+            // that nobody can end is used again.
+            let known =
+                Some(active.token.clone()).filter(|_| topic.asking == Asking::PlainCallback);
             let renewed = tokio::select! {
-                renewed = self.subscribe(base, topic, hub) => renewed,
+                renewed = self.subscribe(base, topic, hub, known) => renewed,
                 () = tokio::time::sleep(active.until - now) => Err("the lease has ended".to_owned()),
                 () = stopped(&mut stop) => {
                     self.unsubscribe(base, topic, &active, LEAVE_TIME).await;
@@ -82,7 +88,9 @@ impl Subscriber {
             match renewed {
                 Ok(new) => {
                     let old = std::mem::replace(&mut active, new);
-                    self.unsubscribe(base, topic, &old, Duration::ZERO).await;
+                    if old.token != active.token {
+                        self.unsubscribe(base, topic, &old, Duration::ZERO).await;
+                    }
                     pause = RENEW_PAUSE;
                 }
                 Err(why) => {
@@ -95,26 +103,32 @@ impl Subscriber {
     }
 
     /// One request, and the hub's question back.
-    async fn subscribe(&self, base: &str, topic: &str, hub: &str) -> Result<Active, String> {
-        let token = random_text()?;
+    async fn subscribe(
+        &self,
+        base: &str,
+        topic: &Topic,
+        hub: &str,
+        known: Option<String>,
+    ) -> Result<Active, String> {
+        let is_new = known.is_none();
+        let token = known.map_or_else(random_text, Ok)?;
         let secret = Secret::new(random_text()?);
-        self.callbacks.expect(&token, topic, LEASE);
+        self.callbacks.expect(&token, &topic.url, topic.asking, LEASE);
         let mut form = |hub: &str| {
             // A secret that others could read is none.
             let secret = secret.clone().filter(|_| may_have_secret(hub, &self.proxies));
+            let secret = secret.filter(|_| topic.asking != Asking::PlainCallback);
             self.callbacks.set_secret(&token, secret.clone());
-            let (topic, callback) = (topic.to_owned(), format!("{base}{token}"));
-            Form::Subscribe(Subscribe {
-                topic,
-                callback,
-                secret,
-                lease_seconds: Some(LEASE.as_secs()),
-            })
+            let lease = Some(LEASE.as_secs()).filter(|_| topic.asking != Asking::PlainCallback);
+            let callback = format!("{base}{token}");
+            written(topic, CallbackRequest::Subscribe { callback, secret, lease_seconds: lease })
         };
         let hub = match self.ask_hub(hub, &mut form).await {
             Ok(hub) => hub,
             Err(why) => {
-                self.callbacks.forget(&token);
+                if is_new {
+                    self.callbacks.forget(&token);
+                }
                 return Err(why);
             }
         };
@@ -144,11 +158,16 @@ impl Subscriber {
     }
 
     /// Asks the hub to end a subscription, and waits that long for its question back.
-    async fn unsubscribe(&self, base: &str, topic: &str, active: &Active, wait: Duration) {
+    async fn unsubscribe(&self, base: &str, topic: &Topic, active: &Active, wait: Duration) {
+        if topic.asking == Asking::PlainCallback {
+            // It has no other way to learn that than an answer of 410.
+            return self.callbacks.forget(&active.token);
+        }
         self.callbacks.leave(&active.token);
         let mut form = |_: &str| {
-            let (topic, callback) = (topic.to_owned(), format!("{base}{}", active.token));
-            Form::Unsubscribe(Unsubscribe { topic, callback })
+            let request =
+                CallbackRequest::Unsubscribe { callback: format!("{base}{}", active.token) };
+            written(topic, request)
         };
         match tokio::time::timeout(GOODBYE_TIME, self.ask_hub(&active.hub, &mut form)).await {
             Ok(Ok(_)) => {}
@@ -175,11 +194,11 @@ impl Subscriber {
     async fn ask_hub(
         &self,
         hub: &str,
-        form: &mut dyn FnMut(&str) -> Form,
+        form: &mut dyn FnMut(&str) -> String,
     ) -> Result<String, String> {
         let mut hub = hub.to_owned();
         for _ in 0..=REDIRECTS_MAX {
-            let body = Bytes::from(form(&hub).to_form());
+            let body = Bytes::from(form(&hub));
             let post = Post {
                 body: &body,
                 content_type: "application/x-www-form-urlencoded",
@@ -218,6 +237,14 @@ impl Subscriber {
             hub = next;
         }
         Err(format!("more than {REDIRECTS_MAX} redirects of a hub, the last to {hub}"))
+    }
+}
+
+/// A request as a form, in the way that it is to be made.
+fn written(topic: &Topic, request: CallbackRequest) -> String {
+    match topic.asking {
+        Asking::WebSub => request.about(&topic.url).to_form(),
+        Asking::Callback | Asking::PlainCallback => request.to_form(),
     }
 }
 

@@ -43,6 +43,7 @@ mod rdf;
 mod rdf_failures;
 mod reading;
 mod rs01;
+mod rs01_callbacks;
 mod rs01_source;
 mod sdshare;
 mod sdshare_source;

@@ -161,9 +161,9 @@ fn event(id: usize, notification: &str) -> Vec<u8> {
 }
 
 /// A copy that follows until it is dropped.
-struct Follower {
+pub(crate) struct Follower {
     _place: tempfile::TempDir,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     told: Arc<Mutex<Vec<String>>>,
     runs: Arc<Mutex<usize>>,
     /// A run has begun and not ended.
@@ -175,13 +175,18 @@ struct Follower {
 impl Follower {
     /// With polls so rare that they do not count.
     fn start(source: &Source, change: impl FnOnce(&mut SyncOptions)) -> Self {
+        Self::at(&source.server, "/caps.xml", change)
+    }
+
+    /// The same at an address of a server.
+    pub(crate) fn at(server: &Server, path: &str, change: impl FnOnce(&mut SyncOptions)) -> Self {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("copy");
-        let mut options = SyncOptions::new(source.server.url("/caps.xml"), &folder);
+        let mut options = SyncOptions::new(server.url(path), &folder);
         options.net.backoff_base = Duration::from_millis(1);
         options.net.retries = 1;
         options.ignore_robots = true;
-        options.base = Some(source.server.url("/"));
+        options.base = Some(server.url("/"));
         options.interval = Duration::from_secs(600);
         change(&mut options);
         let (told, runs) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<usize>>::default());
@@ -209,17 +214,14 @@ impl Follower {
     }
 
     fn with_callback(source: &Source) -> Self {
-        let listen = unused_address().to_string();
-        Self::start(source, |options| {
-            options.callback = Some(CallbackOptions { url: format!("http://{listen}/in"), listen });
-        })
+        Self::start(source, listening)
     }
 
-    fn has_told(&self, code: &str) -> bool {
+    pub(crate) fn has_told(&self, code: &str) -> bool {
         self.told.lock().unwrap().iter().any(|told| told.starts_with(code))
     }
 
-    fn runs(&self) -> usize {
+    pub(crate) fn runs(&self) -> usize {
         *self.runs.lock().unwrap()
     }
 
@@ -258,7 +260,7 @@ impl Follower {
         asked
     }
 
-    fn stop(mut self) -> Option<Error> {
+    pub(crate) fn stop(mut self) -> Option<Error> {
         self.cancel.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap()
     }
@@ -273,7 +275,13 @@ impl Drop for Follower {
     }
 }
 
-fn files(folder: &Path) -> BTreeMap<String, String> {
+/// With a callback on this machine.
+pub(crate) fn listening(options: &mut SyncOptions) {
+    let listen = unused_address().to_string();
+    options.callback = Some(CallbackOptions { url: format!("http://{listen}/in"), listen });
+}
+
+pub(crate) fn files(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder.join("d")).into_iter().flatten().flatten() {
         let name = entry.file_name().into_string().unwrap();
@@ -291,7 +299,12 @@ fn wanted(source: &Source) -> BTreeMap<String, String> {
 }
 
 /// One request on a connection of its own.
-fn request(method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+pub(crate) fn request(
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> (u16, String) {
     let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     let mut head = format!(
@@ -311,7 +324,7 @@ fn request(method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> (u
     (head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), body.to_owned())
 }
 
-fn get(url: &str) -> (u16, String) {
+pub(crate) fn get(url: &str) -> (u16, String) {
     request("GET", url, &[], b"")
 }
 

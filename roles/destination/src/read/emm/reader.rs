@@ -334,7 +334,7 @@ impl Reader for Emm {
     /// The Entry Point itself is the topic, if it names hubs in the headers of its answer.
     fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
         let topic_in = |_: &[u8], url: &str| -> Result<Option<Topic>, SyntaxError> {
-            Ok(Some(Topic { url: url.to_owned(), hubs: Vec::new() }))
+            Ok(Some(Topic { url: url.to_owned(), ..Topic::default() }))
         };
         Ok(mirror.meta(ENTRY)?.map(|url| Announcement { url, topic_in, offers: Vec::new() }))
     }

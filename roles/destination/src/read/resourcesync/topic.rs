@@ -15,7 +15,7 @@ pub(crate) fn topic_in(list: &[u8], base: &str) -> Result<Option<Topic>, SyntaxE
     Ok(entry.and_then(|entry| {
         let hubs = entry.links.iter().filter(|link| link.has_rel("hub"));
         let hubs = hubs.filter_map(|link| resolve(base, &link.href).ok()).take(MAX_HUBS).collect();
-        Some(Topic { url: resolve(base, &entry.loc).ok()?, hubs })
+        Some(Topic { url: resolve(base, &entry.loc).ok()?, hubs, ..Topic::default() })
     }))
 }
 
@@ -36,7 +36,7 @@ mod tests {
              <rs:md capability=\"change-notification\"/></url>";
         let found = topic_in(list(with).as_bytes(), "http://e/caps.xml").unwrap();
         let hubs = vec!["http://h/".to_owned(), "http://e/hub".to_owned()];
-        assert_eq!(found, Some(Topic { url: "http://e/t".to_owned(), hubs }));
+        assert_eq!(found, Some(Topic { url: "http://e/t".to_owned(), hubs, ..Topic::default() }));
         assert_eq!(topic_in(list("").as_bytes(), "http://e/caps.xml").unwrap(), None);
         assert!(topic_in(b"<html>", "http://e/").is_err());
     }

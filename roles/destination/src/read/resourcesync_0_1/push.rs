@@ -25,6 +25,8 @@ pub enum PushOffer {
         subscribe: String,
         /// What they are about: the current change set, where the Source has one.
         topic: Option<String>,
+        /// The Source has them as in the specification: it verifies and signs nothing.
+        is_plain: bool,
     },
 }
 
@@ -39,12 +41,14 @@ impl PushOffer {
             let node = link.pubsub_node.as_deref().filter(|_| has_protocol);
             return xmpp(&href[5..], node);
         }
-        if protocol != CALLBACK_PROTOCOL {
+        let is_plain = protocol != CALLBACK_PROTOCOL;
+        if is_plain && !is_of_callbacks(protocol) {
             return None;
         }
         let subscribe = resolve(base, href).ok()?;
         let is_http = abreast_net::check_url(&subscribe).is_ok();
-        is_http.then(|| Self::Callback { subscribe, topic: topic.map(str::to_owned) })
+        let topic = topic.map(str::to_owned);
+        is_http.then_some(Self::Callback { subscribe, topic, is_plain })
     }
 
     /// Those of the links of a document.
@@ -62,8 +66,9 @@ impl PushOffer {
     pub(super) fn to_line(&self) -> String {
         match self {
             Self::Xmpp { service, node } => format!("xmpp\t{service}\t{node}"),
-            Self::Callback { subscribe, topic } => {
-                format!("callback\t{subscribe}\t{}", topic.as_deref().unwrap_or_default())
+            Self::Callback { subscribe, topic, is_plain } => {
+                let kind = if *is_plain { "plain" } else { "callback" };
+                format!("{kind}\t{subscribe}\t{}", topic.as_deref().unwrap_or_default())
             }
         }
     }
@@ -74,13 +79,21 @@ impl PushOffer {
         let (kind, first, second) = (parts.next()?, parts.next()?, parts.next()?);
         match kind {
             "xmpp" => Some(Self::Xmpp { service: first.to_owned(), node: second.to_owned() }),
-            "callback" => Some(Self::Callback {
+            "callback" | "plain" => Some(Self::Callback {
                 subscribe: first.to_owned(),
                 topic: Some(second.to_owned()).filter(|topic| !topic.is_empty()),
+                is_plain: kind == "plain",
             }),
             _ => None,
         }
     }
+}
+
+/// Whether the URI of a protocol is one for callbacks. The specification has an example only, whose
+/// last part is this word; what other Sources have is like it.
+fn is_of_callbacks(protocol: &str) -> bool {
+    let last = protocol.trim_end_matches('/').rsplit(['/', ':', '#']).next().unwrap_or_default();
+    last.eq_ignore_ascii_case("callback") || last.eq_ignore_ascii_case("http-callback")
 }
 
 /// The service and node of an XMPP URI without its scheme. Its query may name the node:
@@ -147,14 +160,23 @@ mod tests {
     #[test]
     fn callbacks_are_subscribed_at_http_addresses() {
         let topic = Some("http://h/c.xml".to_owned());
-        let offer = PushOffer::Callback { subscribe: "http://h/subscribe".to_owned(), topic };
-        let expected = std::slice::from_ref(&offer);
-        assert_eq!(offers("/subscribe", Some(CALLBACK_PROTOCOL), None), expected);
+        let offer = |is_plain| PushOffer::Callback {
+            subscribe: "http://h/subscribe".to_owned(),
+            topic: topic.clone(),
+            is_plain,
+        };
+        assert_eq!(offers("/subscribe", Some(CALLBACK_PROTOCOL), None), [offer(false)]);
         assert!(offers("mailto:a@h", Some(CALLBACK_PROTOCOL), None).is_empty());
-        assert!(
-            offers("/subscribe", Some("http://example.com/protocol/callback"), None).is_empty()
-        );
-        assert_eq!(PushOffer::from_line(&offer.to_line()), Some(offer));
+        // Those of others too, as the specification's example names them.
+        for protocol in ["http://example.com/protocol/callback", "http://h/#Callback"] {
+            assert_eq!(offers("/subscribe", Some(protocol), None), [offer(true)], "{protocol}");
+        }
+        for protocol in ["http://example.com/protocol/other", "", "http://h/callback/2"] {
+            assert!(offers("/subscribe", Some(protocol), None).is_empty(), "{protocol}");
+        }
+        for offer in [offer(true), offer(false)] {
+            assert_eq!(PushOffer::from_line(&offer.to_line()), Some(offer));
+        }
         let xmpp = PushOffer::Xmpp { service: "s".to_owned(), node: "n m".to_owned() };
         assert_eq!(PushOffer::from_line(&xmpp.to_line()), Some(xmpp));
         assert_eq!(PushOffer::from_line("other\ta\tb"), None);

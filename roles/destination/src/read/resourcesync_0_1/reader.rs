@@ -198,7 +198,7 @@ impl Reader for ResourceSync01 {
     /// The current change set is the topic, if it names hubs in the headers of its answer.
     fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
         let topic_in = |_: &[u8], url: &str| -> Result<Option<Topic>, SyntaxError> {
-            Ok(Some(Topic { url: url.to_owned(), hubs: Vec::new() }))
+            Ok(Some(Topic { url: url.to_owned(), ..Topic::default() }))
         };
         let known = EntryPoints::known(mirror)?;
         let offers = known.offers;

@@ -244,5 +244,5 @@ fn topic_in(feed: &[u8], base: &str) -> Result<Option<Topic>, SyntaxError> {
     let hubs: Vec<_> = links(Relation::Hub).map(|link| link.href.clone()).take(MAX_HUBS).collect();
     let url =
         links(Relation::SelfLink).next().map_or_else(|| base.to_owned(), |link| link.href.clone());
-    Ok((!hubs.is_empty()).then_some(Topic { url, hubs }))
+    Ok((!hubs.is_empty()).then_some(Topic { url, hubs, ..Topic::default() }))
 }
