@@ -222,6 +222,8 @@ impl Subscriber {
             match ended {
                 Ended::Stopped => return,
                 Ended::NotOffered | Ended::NeedsCallback => {
+                    // What the documents offer may work again.
+                    turn += 1;
                     let message = match ended {
                         Ended::NeedsCallback => {
                             "changes are announced by a hub, which needs an address to call; the lists are polled\n  \
@@ -237,7 +239,9 @@ impl Subscriber {
                     if !std::mem::replace(&mut is_reported, true) {
                         self.inbox.note("push.none", &self.announcement.url, message);
                     }
-                    pause = PAUSE_MAX;
+                    if self.announcement.offers.is_empty() {
+                        pause = PAUSE_MAX;
+                    }
                 }
                 Ended::Broken(why) => {
                     if begun.elapsed() >= LASTED {

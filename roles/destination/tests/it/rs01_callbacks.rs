@@ -277,6 +277,10 @@ fn a_refused_or_private_subscription_is_reported() {
     source.server.put("/subscribe", Answer::status(403));
     let copy = Follower::at(&source.server, "/s.xml", listening);
     eventually("it is reported", || copy.has_told("push.broken the hub"));
+    // It is requested again, also if nothing else is offered.
+    let refused = forms(&source).len();
+    source.server.put("/subscribe", Answer::status(202));
+    eventually("it is requested again", || forms(&source).len() > refused);
     // An address in the reader's own network, which the Source chose.
     let mut source = OldSource::new();
     source.links =
