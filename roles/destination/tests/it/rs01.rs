@@ -183,6 +183,43 @@ fn a_failing_change_set_is_no_gap() {
 }
 
 #[test]
+fn late_changes_hide_no_change_sets() {
+    // The Sitemap is hours old, and each change set has a time of long ago, too.
+    let mut source = OldSource::of(Shape { late: true, ..Shape::default() });
+    some(&mut source, 1);
+    for number in 0..12 {
+        source.set(&format!("/n{number:02}"), "new");
+    }
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    assert_eq!(copy.audit(true).exit_code, 0);
+}
+
+#[test]
+fn changes_between_the_sitemap_and_the_change_sets_are_reported_and_found_later() {
+    // After four, the current change set is empty.
+    for (etags, count) in [(true, 5), (false, 5), (true, 4)] {
+        let mut source = OldSource::of(Shape { etags, ..Shape::default() });
+        some(&mut source, 2);
+        source.wait(10);
+        for number in 0..count {
+            source.set(&format!("/n{number}"), "new");
+        }
+        source.prune();
+        let copy = copy_of(&source);
+        let ran = copy.try_run();
+        assert_eq!(ran.has("gap"), count == 5, "{:?}", ran.codes);
+        assert_ne!(copy.texts(), source.texts());
+        // The same Sitemap shows nothing else.
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.has("gap")), (0, false), "{etags} {:?}", ran.reported);
+        source.snapshot();
+        run_equal(&copy, &source);
+        assert!(!copy.try_run().has("gap"));
+    }
+}
+
+#[test]
 fn an_old_sitemap_deletes_nothing_that_came_after_it() {
     let mut source = OldSource::new();
     some(&mut source, 12);
@@ -576,6 +613,7 @@ fn any_history_read_at_any_times_is_the_source_at_the_end() {
             is_fine: below(3) > 0,
             tombstones: below(2) > 0,
             etags: below(3) > 0,
+            late: below(3) == 0,
         };
         let mut source = OldSource::of(shape.clone());
         let mut copy = copy_of(&source);

@@ -89,6 +89,8 @@ pub(crate) struct Shape {
     pub(crate) tombstones: bool,
     /// Documents have validators.
     pub(crate) etags: bool,
+    /// Each change set but the first also has a change with a time of long ago.
+    pub(crate) late: bool,
 }
 
 impl Default for Shape {
@@ -105,6 +107,7 @@ impl Default for Shape {
             is_fine: true,
             tombstones: false,
             etags: true,
+            late: false,
         }
     }
 }
@@ -236,6 +239,12 @@ impl OldSource {
             changes.reverse();
             let middle = changes.len() / 2;
             changes.rotate_left(middle);
+        }
+        if let (true, true, Some(first)) =
+            (self.shape.late && number > 0, !changes.is_empty(), self.changes.first())
+        {
+            let time = format!("2025-01-01T00:{:02}:{:02}Z", number / 60, number % 60);
+            changes.push(Change { time, kind: "updated", ..first.clone() });
         }
         let mut inside = if self.shape.modified { modified(&last) } else { String::new() };
         inside.push_str(&link(&format!("current {CHANGE_SET}"), "/c.xml"));

@@ -69,6 +69,11 @@ pub(crate) const fn at_earliest(zoneless: bool, stated: Timestamp) -> Timestamp 
     if zoneless { stated.plus_micros(-ZONE_MICROS) } else { stated }
 }
 
+/// The latest one.
+pub(crate) const fn at_latest(zoneless: bool, stated: Timestamp) -> Timestamp {
+    if zoneless { stated.plus_micros(ZONE_MICROS) } else { stated }
+}
+
 /// Whether a document has times without a zone.
 pub(crate) fn is_zoneless(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.code == "rs.zone")

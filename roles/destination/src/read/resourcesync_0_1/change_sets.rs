@@ -4,8 +4,9 @@
 //! known when a change set is reached that has a change read before; which those are is kept in the
 //! boundary. Entries may be in any order [rs-0.1 §5.1].
 
+use super::baseline::is_all_unchanged;
 use super::cursor;
-use super::document::{Part, Read, from_of, is_change_set, read, target};
+use super::document::{Part, Read, from_of, is_change_set, read, read_head, target};
 use super::listed::listed;
 use super::pushed::{forget_pushed, is_pushed};
 use crate::admit::Admission;
@@ -19,7 +20,7 @@ use crate::read::boundary::Boundary;
 use crate::read::resourcesync::document::Go;
 use crate::requests::Requests;
 use abreast_resourcesync::v0_1::{CHANGE_SET, Entry, Head, Root};
-use abreast_store::mirror::{Document, Mirror};
+use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
 use std::collections::HashSet;
 
@@ -74,21 +75,30 @@ impl Reach {
         Self { goal, reached: false, more: 0 }
     }
 
-    /// Takes a change set into account; whether no other need be read. Of changes within one second
-    /// of a coarse clock some may be in the one before.
-    fn is_enough(&mut self, times: Times, from: Option<Timestamp>, is_found: bool) -> bool {
+    /// Takes a change set into account; whether no other need be read. `is_found` is whether it or a
+    /// later one has a change that was read before; `None` when none is known. Without such a change
+    /// all of a change set must be older: changes may be published late, with old times. Of changes
+    /// within one second of a coarse clock some may be in the one before.
+    fn is_enough(&mut self, times: Times, from: Option<Timestamp>, is_found: Option<bool>) -> bool {
         let is_fine = self.goal.as_micros() % 1_000_000 != 0;
         let goal = self.goal;
         self.more += usize::from(self.reached);
+        let end = if is_found == Some(true) { times.oldest } else { times.newest };
         self.reached |= from.is_some_and(|from| from <= goal)
-            || times.oldest.is_some_and(|oldest| oldest < goal || oldest == goal && is_fine);
-        self.reached && (is_found || self.more > MORE_SETS_MAX)
+            || end.is_some_and(|end| end < goal || end == goal && is_fine);
+        self.reached && (is_found != Some(false) || self.more > MORE_SETS_MAX)
     }
 }
 
-/// Whether a snapshot may have changes that neither it nor the change sets had when it was read.
-pub(super) fn is_unsure(mirror: &Mirror) -> Result<bool, Error> {
-    Ok(mirror.meta(UNSURE)?.is_some())
+/// Whether the Sitemap may have changes that neither it nor the change sets had when it was read: it
+/// has changed since then.
+pub(super) fn is_newer(run: &PlanContext<'_, '_>, sitemap: &str) -> Result<bool, Error> {
+    let mirror = run.planner.mirror;
+    if mirror.meta(UNSURE)?.is_none() || is_all_unchanged(run, sitemap)? {
+        return Ok(false);
+    }
+    let modified = read_head(run.requests, sitemap)?.modified();
+    Ok(modified.is_none() || modified != cursor::time_of(mirror, SNAPSHOT)?)
 }
 
 /// Plans what changed since the cursor. One request shows that nothing did, and what was read before
@@ -136,9 +146,10 @@ fn walk_back(
         (current.read.answered.validators.clone(), current.read.answered.stated_date);
     let (mut one, mut oldest) = (current, Timestamp::MAX);
     let end = loop {
-        let is_found = !has_known || boundary.is_found();
-        let from = from_of(&one.read.head).map(|from| one.read.at_earliest(from));
-        oldest = oldest.min(one.times.oldest.unwrap_or(oldest)).min(from.unwrap_or(oldest));
+        let is_found = has_known.then(|| boundary.is_found());
+        let from = from_of(&one.read.head).map(|from| one.read.at_latest(from));
+        let first = one.times.oldest.map(|first| one.read.at_latest(first));
+        oldest = oldest.min(first.unwrap_or(oldest)).min(from.unwrap_or(oldest));
         if reach.is_enough(one.times, from, is_found) {
             break End::Reached;
         }
@@ -162,13 +173,10 @@ fn walk_back(
         return Ok(if is_pushed(run, cursor)? { Followed::Late(why) } else { Followed::Gap(why) });
     }
     if let Some(snapshot) = snapshot {
-        let is_sure = end == End::Reached || oldest <= snapshot || seen.entries == 0;
+        let is_sure = end == End::Reached || oldest <= snapshot;
+        note_unsure(run, change_set, &end, is_sure || seen.entries == 0);
         mirror.set_meta(UNSURE, (!is_sure).then_some("1"))?;
         cursor::keep_time(mirror, SNAPSHOT, Some(snapshot))?;
-    }
-    if let (End::Broken(why), false) = (&end, conditional || reach.reached) {
-        let message = format!("changes before those read are not known: {why}");
-        run.report.notice("gap", change_set, &message);
     }
     forget_pushed(mirror)?;
     run.plan_coming()?;
@@ -185,6 +193,18 @@ fn walk_back(
     }
     mirror.set_document(change_set, &validators)?;
     Ok(Followed::Planned)
+}
+
+/// Reports that changes between a snapshot and the change sets may be missing.
+fn note_unsure(run: &mut PlanContext<'_, '_>, change_set: &str, end: &End, is_sure: bool) {
+    let message = match end {
+        End::Broken(why) => format!("changes before those read are not known: {why}"),
+        End::First if !is_sure => "the oldest change that is listed is newer than the list of all resources; changes between \
+             the two are not known, and it is compared again when it changes"
+            .to_owned(),
+        End::First | End::Reached => return,
+    };
+    run.report.notice("gap", change_set, &message);
 }
 
 /// Why changes since the cursor may be missing, if they may.
@@ -288,9 +308,8 @@ fn read_one(
     if others > 0 {
         note_others(requests, url, others);
     }
-    if read.zoneless {
-        times.oldest = times.oldest.map(|oldest| read.at_earliest(oldest));
-    }
+    // A known change has the time that is written.
+    times.newest = times.newest.map(|newest| read.at_latest(newest));
     seen.newest = seen.newest.max(reading.newest.map(|newest| read.at_earliest(newest)));
     seen.left_out |= run.report.left_out(url, read.skipped);
     Ok(Some(One { read, times }))
@@ -378,7 +397,9 @@ pub(super) fn each_change(
         })?;
         let Some(read) = answer else { break };
         visited.insert(url);
-        if !reach.is_enough(times, from_of(&read.head), true) {
+        times.newest = times.newest.map(|newest| read.at_latest(newest));
+        let from = from_of(&read.head).map(|from| read.at_latest(from));
+        if !reach.is_enough(times, from, None) {
             let before = before(&read).filter(|url| admission.check(url).is_ok());
             next = before.filter(|url| !visited.contains(url) && visited.len() <= CHAIN_MAX);
         }
@@ -398,19 +419,24 @@ mod tests {
     #[test]
     fn a_walk_ends_where_what_is_known_begins() {
         let goal = Timestamp::from_micros(10_000_001);
+        let missing = Some(false);
         let mut reach = Reach::to(goal);
-        assert!(!reach.is_enough(times(10_000_002, 20_000_000), None, false));
-        assert!(!reach.is_enough(Times::default(), None, false), "an empty one shows nothing");
-        assert!(reach.is_enough(times(10_000_001, 20_000_000), None, true));
+        assert!(!reach.is_enough(times(10_000_002, 20_000_000), None, missing));
+        assert!(!reach.is_enough(Times::default(), None, missing), "an empty one shows nothing");
+        assert!(reach.is_enough(times(10_000_001, 20_000_000), None, Some(true)));
+        // Without a known change an old time may be that of a late one.
+        let mut reach = Reach::to(goal);
+        assert!(!reach.is_enough(times(1, 20_000_000), None, None));
+        assert!(reach.is_enough(times(1, 10_000_000), None, None));
         // A clock of whole seconds: others of that second may be in the one before.
         let mut reach = Reach::to(Timestamp::from_seconds(10));
-        assert!(!reach.is_enough(times(10_000_000, 20_000_000), None, true));
-        assert!(reach.is_enough(times(9_000_000, 10_000_000), None, true));
+        assert!(!reach.is_enough(times(10_000_000, 20_000_000), None, Some(true)));
+        assert!(reach.is_enough(times(9_000_000, 10_000_000), None, Some(true)));
         // A time since which it has all changes counts as well.
-        assert!(Reach::to(goal).is_enough(Times::default(), Some(goal), true));
+        assert!(Reach::to(goal).is_enough(Times::default(), Some(goal), None));
         // What is known is searched for a little further.
         let mut reach = Reach::to(goal);
-        let ends: Vec<_> = (0..5).map(|_| reach.is_enough(times(1, 2), None, false)).collect();
+        let ends: Vec<_> = (0..5).map(|_| reach.is_enough(times(1, 2), None, missing)).collect();
         assert_eq!(ends, [false, false, false, false, true]);
     }
 }

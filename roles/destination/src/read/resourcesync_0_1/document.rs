@@ -4,7 +4,7 @@ use crate::diagnostics::{Diagnostics, Remark};
 use crate::error::{Error, ExitCode};
 use crate::read::pieces::{Answered, Pieces, read_document};
 use crate::read::resourcesync::document::{
-    DOCUMENT_BYTES_MAX, Go, at_earliest, is_zoneless, note_findings, syntax_error,
+    DOCUMENT_BYTES_MAX, Go, at_earliest, at_latest, is_zoneless, note_findings, syntax_error,
 };
 use crate::requests::Requests;
 use abreast_resourcesync::v0_1::{
@@ -38,6 +38,11 @@ impl Read {
     /// The earliest instant that may be meant by a time of this document.
     pub(super) fn at_earliest(&self, stated: Timestamp) -> Timestamp {
         at_earliest(self.zoneless, stated)
+    }
+
+    /// The latest instant that may be meant by a time of this document.
+    pub(super) fn at_latest(&self, stated: Timestamp) -> Timestamp {
+        at_latest(self.zoneless, stated)
     }
 
     /// When it was last modified, as it states.

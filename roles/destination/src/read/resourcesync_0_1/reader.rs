@@ -1,8 +1,8 @@
 //! The reader of ResourceSync 0.1: which documents are read, in which order, and what follows from
 //! them.
 
-use super::baseline::{MARGIN_MICROS, is_all_unchanged, plan_baseline};
-use super::change_sets::{each_change, is_unsure, plan_changes};
+use super::baseline::{MARGIN_MICROS, plan_baseline};
+use super::change_sets::{each_change, is_newer, plan_changes};
 use super::cursor;
 use super::dump;
 use super::entry_points::{EntryPoints, find};
@@ -263,8 +263,9 @@ impl Reader for ResourceSync01 {
         }
         if let (Some(changes), Some(known)) = (&changes, known) {
             let followed = match &self.entry_points.sitemap {
-                Some(sitemap) if is_unsure(mirror)? && !is_all_unchanged(run, sitemap)? => {
-                    Followed::Gap("the Sitemap was older than the change sets".to_owned())
+                Some(sitemap) if is_newer(run, sitemap)? => {
+                    let why = "the Sitemap was older than the change sets, and there is a new one";
+                    Followed::Gap(why.to_owned())
                 }
                 _ => plan_changes(run, changes, known, None)?,
             };
