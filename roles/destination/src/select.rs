@@ -53,7 +53,11 @@ pub(crate) struct Selection {
 impl Selection {
     pub(crate) fn new(options: &SyncOptions) -> Self {
         let (filter, uris) = (options.filter.clone(), options.uris.clone());
-        Self { filter, uris, categories: options.categories.clone(), ..Self::default() }
+        // In any order they are the same selection.
+        let mut categories = options.categories.clone();
+        categories.sort_unstable();
+        categories.dedup();
+        Self { filter, uris, categories, ..Self::default() }
     }
 
     /// Has a base of its own, where there is one at all.

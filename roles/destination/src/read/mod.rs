@@ -17,6 +17,7 @@ mod sdshare;
 pub(crate) mod sets;
 #[cfg(test)]
 pub(crate) mod text;
+mod unchanged;
 
 use self::choice::Choice;
 use crate::error::{Error, ExitCode};

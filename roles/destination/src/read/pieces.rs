@@ -210,7 +210,7 @@ pub(crate) async fn receive(
 }
 
 impl Answered {
-    fn of(response: &Response) -> Self {
+    pub(crate) fn of(response: &Response) -> Self {
         let instant = |name: &str| {
             let time = httpdate::parse_http_date(response.header(name)?).ok()?;
             let since = time.duration_since(UNIX_EPOCH).ok()?;

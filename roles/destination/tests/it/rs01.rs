@@ -8,6 +8,8 @@ use abreast_testkit::documents::{BEGIN, capability_list};
 use abreast_testkit::pages::{Answer, Server};
 use abreast_testkit::{Random, seeds};
 
+const DUMP: &str = "http://www.openarchives.org/rs/dump";
+
 /// A copy with the base fixed, as paths of all tests are below the root of the server.
 fn copy_of(source: &OldSource) -> Copy {
     copy_at(source, source.url())
@@ -391,8 +393,7 @@ fn categories_are_for_sources_that_have_them() {
 #[test]
 fn dumps_are_used_when_asked_for() {
     let mut source = OldSource::new();
-    let dump = "http://www.openarchives.org/rs/dump";
-    source.links = link(dump, "/d.warc.gz") + &link(dump, "/d.zip");
+    source.links = link(DUMP, "/d.warc.gz") + &link(DUMP, "/d.zip");
     some(&mut source, 5);
     source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", "\"1\""));
     let mut copy = copy_of(&source);
@@ -401,6 +402,150 @@ fn dumps_are_used_when_asked_for() {
     let log = source.server.take_log();
     assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
     source.set("/later", "1");
+    run_equal(&copy, &source);
+}
+
+/// A Source with a dump and change sets, and no Sitemap; `parts` are the addresses of the dump.
+fn without_sitemap(parts: &[&str]) -> OldSource {
+    let mut source = OldSource::new();
+    source.set_links = parts.iter().map(|part| link(DUMP, part)).collect();
+    some(&mut source, 6);
+    source.server.remove("/s.xml");
+    source
+}
+
+#[test]
+fn changes_since_a_dump_are_replayed_whatever_time_it_states() {
+    const DATE: &str = "Thu, 01 Jan 2026 03:00:00 GMT";
+    for (head, is_future) in [(modified("2099-01-01T00:00:00Z"), true), (String::new(), false)] {
+        let mut source = without_sitemap(&["/d.zip"]);
+        let dump = source.part_of_dump(&head, (0, 1));
+        let dump = Answer::ok(dump).header("etag", "\"1\"").header("date", DATE);
+        source.server.put("/d.zip", dump);
+        // While the dump was packed.
+        source.set("/f00", "changed meanwhile");
+        source.wait(48);
+        let copy = copy_at(&source, source.server.url("/c.xml"));
+        let ran = run_equal(&copy, &source);
+        assert_eq!(ran.has("time.future"), is_future, "{:?}", ran.reported);
+        source.set("/f01", "changed later");
+        source.server.take_log();
+        let ran = run_equal(&copy, &source);
+        assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
+        let log = source.server.take_log();
+        assert!(!log.contains(&"/d.zip".to_owned()), "{log:?}");
+    }
+}
+
+#[test]
+fn the_parts_of_a_dump_are_one() {
+    const PARTS: [&str; 3] = ["/d1.zip", "/d2.zip", "/d3.zip"];
+    let publish = |source: &OldSource| {
+        for (number, path) in PARTS.iter().enumerate() {
+            let body = source.part_of_dump(&modified(&source.now()), (number, PARTS.len()));
+            source.server.put(path, Answer::ok(body));
+        }
+    };
+    let mut source = without_sitemap(&["/d1.warc.gz", PARTS[0], PARTS[1], PARTS[2]]);
+    publish(&source);
+    let copy = copy_at(&source, source.server.url("/c.xml"));
+    run_equal(&copy, &source);
+    let log = source.server.take_log();
+    assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
+    source.delete("/f01");
+    publish(&source);
+    let mut again = copy_at(&source, source.server.url("/c.xml"));
+    again.options.folder.clone_from(&copy.options.folder);
+    again.options.baseline = true;
+    let ran = run_equal(&again, &source);
+    assert_eq!(ran.summary().deleted, 1, "{:?}", ran.items);
+    // Without one of them it is not known what is gone.
+    source.server.put(PARTS[1], Answer::status(404));
+    let before = copy.texts();
+    assert_ne!(again.try_run().exit(), 0);
+    assert_eq!(copy.texts(), before);
+
+    // The same beside a Sitemap.
+    let mut source = OldSource::new();
+    source.links = PARTS.iter().map(|part| link(DUMP, part)).collect();
+    some(&mut source, 6);
+    publish(&source);
+    let mut copy = copy_of(&source);
+    copy.options.dumps = Dumps::Always;
+    run_equal(&copy, &source);
+    let log = source.server.take_log();
+    assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
+}
+
+#[test]
+fn a_sitemap_that_names_no_change_set_does_not_remove_the_known_one() {
+    let mut source = OldSource::new();
+    source.set_links = link("sitemap", "/s.xml");
+    some(&mut source, 3);
+    let sitemap = String::from_utf8(source.server.page("/s.xml")).unwrap();
+    source.server.body("/s.xml", sitemap.replace(&format!("current {CHANGE_SET}"), "next"));
+    let copy = copy_at(&source, source.server.url("/c.xml"));
+    let ran = run_equal(&copy, &source);
+    assert_eq!(ran.summary().mode, Mode::Baseline);
+    source.set("/f00", "changed");
+    let ran = run_equal(&copy, &source);
+    assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
+}
+
+/// Publishes a document with a validator.
+fn publish(source: &OldSource, path: &str, body: String) {
+    let etag = format!("\"{}\"", abreast_testkit::digest::md5_hex(&body));
+    source.server.put(path, Answer::ok(body).header("etag", &etag));
+}
+
+#[test]
+fn sitemaps_of_other_categories_do_not_hide_that_nothing_changed() {
+    let mut source = OldSource::new();
+    source.set("/a", "a");
+    let meta = |name: &str| format!("<xhtml:meta name=\"DC.subject\" content=\"{name}\"/>");
+    let (own, other) = (source.entry("/a", &meta("A")), source.entry("/a", &meta("C")));
+    publish(&source, "/s/0.xml", document("urlset", "", &(modified(BEGIN) + &own)));
+    publish(&source, "/s/1.xml", document("urlset", "", &(modified(BEGIN) + &other)));
+    let member = |path: &str, name: &str| {
+        format!("<sitemap><loc>{}</loc>{}</sitemap>", source.server.url(path), meta(name))
+    };
+    let index = modified(BEGIN) + &member("/s/0.xml", "A") + &member("/s/1.xml", "C");
+    publish(&source, "/s.xml", document("sitemapindex", "", &index));
+    let mut copy = copy_of(&source);
+    copy.options.categories = vec!["A".to_owned(), "B".to_owned()];
+    run_equal(&copy, &source);
+    source.server.take_log();
+    // In another order they are the same categories.
+    for categories in [["A", "B", "A"], ["B", "A", "B"]] {
+        copy.options.categories = categories.map(str::to_owned).to_vec();
+        run_equal(&copy, &source);
+        assert_eq!(source.server.take_log(), ["/s.xml", "/s.xml", "/s/0.xml"]);
+    }
+}
+
+#[test]
+fn a_change_below_an_index_inside_an_index_is_found() {
+    let mut source = OldSource::new();
+    source.set("/a", "a");
+    let index = |path: &str, member: &str| {
+        let member = format!("<sitemap><loc>{}</loc></sitemap>", source.server.url(member));
+        publish(&source, path, document("sitemapindex", "", &(modified(BEGIN) + &member)));
+    };
+    let list = |source: &OldSource| {
+        let entries = modified(&source.now()) + &source.entry("/a", "");
+        publish(source, "/s/0.xml", document("urlset", "", &entries));
+    };
+    list(&source);
+    index("/s.xml", "/s/index.xml");
+    index("/s/index.xml", "/s/0.xml");
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    source.server.take_log();
+    run_equal(&copy, &source);
+    let asked = ["/s.xml", "/s.xml", "/s/index.xml", "/s/index.xml", "/s/0.xml"];
+    assert_eq!(source.server.take_log(), asked);
+    source.set("/a", "changed");
+    list(&source);
     run_equal(&copy, &source);
 }
 

@@ -123,6 +123,8 @@ pub(crate) struct OldSource {
     first_set: usize,
     /// Links at the top of the Sitemap.
     pub(crate) links: String,
+    /// Links at the top of the change sets.
+    pub(crate) set_links: String,
     /// What else the entries of resources have, by path.
     pub(crate) more: BTreeMap<String, String>,
 }
@@ -141,6 +143,7 @@ impl OldSource {
             clock: 0,
             first_set: 0,
             links: String::new(),
+            set_links: String::new(),
             more: BTreeMap::new(),
         };
         source.publish();
@@ -248,6 +251,7 @@ impl OldSource {
         }
         let mut inside = if self.shape.modified { modified(&last) } else { String::new() };
         inside.push_str(&link(&format!("current {CHANGE_SET}"), "/c.xml"));
+        inside.push_str(&self.set_links);
         if self.shape.prev && number > self.first_set {
             inside
                 .push_str(&link(&format!("prev {CHANGE_SET}"), &format!("/c/{}.xml", number - 1)));
@@ -307,13 +311,19 @@ impl OldSource {
 
     /// A dump of all resources.
     pub(crate) fn dump(&self) -> Vec<u8> {
+        self.part_of_dump(&modified(&self.now()), (0, 1))
+    }
+
+    /// One of so many parts of a dump; `head` is what its manifest begins with.
+    pub(crate) fn part_of_dump(&self, head: &str, (part, parts): (usize, usize)) -> Vec<u8> {
         let (mut zip, mut entries) = (Zip::new(), String::new());
-        for (number, (path, body)) in self.kept.iter().enumerate() {
+        let kept = self.kept.iter().enumerate();
+        for (number, (path, body)) in kept.filter(|(number, _)| number % parts == part) {
             let name = format!("resources/{number}");
             zip.add(&name, body.as_bytes());
             entries.push_str(&self.entry(path, &format!("<rs:path>{name}</rs:path>")));
         }
-        let inside = modified(&self.now()) + &entries;
+        let inside = head.to_owned() + &entries;
         zip.add("manifest.xml", document("urlset", "", &inside).as_bytes());
         zip.finish()
     }

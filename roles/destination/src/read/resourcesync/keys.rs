@@ -10,7 +10,7 @@ pub(super) const CHANGE_LIST_ARCHIVE: &str = "change-list-archive";
 pub(super) const CHANGES_SINCE: &str = "changes-since";
 /// The common begin of the URIs of the resources.
 pub(super) const URI_SPACE: &str = "uri-space";
-/// The Resource List is an index.
-pub(super) const LIST_IS_INDEX: &str = "list-is-index";
+/// The indexes among the Resource List and its parts, a line each.
+pub(super) const LIST_INDEXES: &str = "list-is-index";
 /// The Change List that is still growing.
 pub(super) const OPEN_LIST: &str = "open-list";

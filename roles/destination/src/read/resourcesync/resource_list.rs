@@ -15,6 +15,7 @@ use crate::options::SyncOptions;
 use crate::plan::comparison::{Baseline, Comparison};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
+use crate::read::unchanged::{is_all_unchanged, kept_indexes};
 use crate::requests::Requests;
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
@@ -190,6 +191,8 @@ struct Compared<'s, 'p, 'a> {
     has_changes: bool,
     /// The documents that were read, to check later whether they have changed.
     read: Vec<(String, Document)>,
+    /// Those of them that are indexes.
+    indexes: Vec<String>,
     failed: usize,
     partial: bool,
 }
@@ -211,6 +214,7 @@ impl Visitor for Compared<'_, '_, '_> {
     fn end(&mut self, url: &str, read: &Read) -> Result<(), Error> {
         self.run.refuse_elsewhere(url, self.comparison)?;
         self.partial |= self.run.report.left_out(url, read.skipped);
+        self.indexes.extend(read.is_index().then(|| url.to_owned()));
         if self.read.len() <= RECHECKED_MAX || !self.has_changes {
             self.read.push((url.to_owned(), read.validators.clone()));
         }
@@ -255,31 +259,22 @@ pub(crate) fn plan_baseline(
 }
 
 /// Without a Change List, asking each list is the way to find that nothing has changed.
-fn all_lists_unchanged(run: &mut PlanContext<'_, '_>, list: &str) -> Result<bool, Error> {
-    let Some(known) = run.planner.mirror.document(list)? else { return Ok(false) };
-    if !is_unchanged(run.requests, list, &known)? {
-        return Ok(false);
-    }
-    if run.planner.mirror.meta(keys::LIST_IS_INDEX)?.is_none() {
-        return Ok(true);
-    }
-    let mut members = Vec::new();
-    read_parts(run.requests, list, Kind::Resources, None, &mut |part| {
-        match part {
-            Part::Begin(_) => members.clear(),
-            Part::Member(member) => members.push(member.url),
-            Part::Entry(..) => {}
-        }
-        Ok(Go::On)
-    })?;
-    for member in members {
-        let Some(known) = run.planner.mirror.document(&member)? else { return Ok(false) };
-        if !is_unchanged(run.requests, &member, &known).unwrap_or(false) {
-            return Ok(false);
-        }
-        run.requests.check_cancelled()?;
-    }
-    Ok(true)
+fn all_lists_unchanged(run: &PlanContext<'_, '_>, list: &str) -> Result<bool, Error> {
+    let indexes = run.planner.mirror.meta(keys::LIST_INDEXES)?;
+    let members = |index: &str| {
+        let mut members = Vec::new();
+        read_parts(run.requests, index, Kind::Resources, None, &mut |part| {
+            match part {
+                Part::Begin(_) => members.clear(),
+                Part::Member(member) => members.push(member.url),
+                Part::Entry(..) => {}
+            }
+            Ok(Go::On)
+        })?;
+        Ok(members)
+    };
+    let is_unchanged = |url: &str, known: &Document| is_unchanged(run.requests, url, known);
+    is_all_unchanged(run, list, indexes.as_deref(), &is_unchanged, &members)
 }
 
 /// Compares with the list or the index and its lists; `None` when they changed meanwhile.
@@ -296,11 +291,13 @@ fn compare_lists(
         list,
         has_changes,
         read: Vec::new(),
+        indexes: Vec::new(),
         failed: 0,
         partial: false,
     };
     let Walked { top, at } = walk(requests, options, list, &mut compared)?;
-    let (whole, read) = (compared.failed == 0 && !compared.partial, compared.read);
+    let whole = compared.failed == 0 && !compared.partial;
+    let (read, indexes) = (compared.read, compared.indexes);
     let is_index = top.is_index();
     let is_exact = at.is_some() && has_changes;
     if whole && is_index && !is_exact && changed_meanwhile(requests, &read)? {
@@ -309,7 +306,7 @@ fn compare_lists(
     let at = replay_from(run, list, &top, at, has_changes);
     run.conclude(list, &mut comparison, whole)?;
     keep_snapshot(run, whole, at)?;
-    run.planner.mirror.set_meta(keys::LIST_IS_INDEX, is_index.then_some("1"))?;
+    run.planner.mirror.set_meta(keys::LIST_INDEXES, kept_indexes(&indexes).as_deref())?;
     if whole {
         for (url, validators) in &read {
             run.planner.mirror.set_document(url, validators)?;

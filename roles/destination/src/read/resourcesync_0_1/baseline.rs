@@ -2,20 +2,22 @@
 
 use super::change_sets::LAST;
 use super::cursor;
-use super::document::{Read, has_changed, is_unchanged, read};
+use super::document::{Part, Read, has_changed, is_unchanged, read};
 use super::entry_points::EntryPoints;
-use super::sitemap::{Visitor, Walked, walk};
+use super::sitemap::{Visitor, is_other, walk};
 use crate::error::{Error, ExitCode};
 use crate::plan::comparison::{Baseline, Comparison};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
+use crate::read::pieces::Answered;
 use crate::read::resourcesync::document::Go;
+use crate::read::unchanged;
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
 
-/// The Sitemap is an index.
-const IS_INDEX: &str = "rs01-is-index";
+/// Those of the Sitemaps that are indexes.
+const INDEXES: &str = "rs01-indexes";
 /// Sitemaps up to which each is asked again whether it changed meanwhile.
 const RECHECKED_MAX: usize = 1_000;
 /// Failed Sitemaps that end a run; beyond, one in a hundred.
@@ -31,6 +33,8 @@ struct Compared<'s, 'p, 'a> {
     sitemap: &'s str,
     /// The documents that were read, to check later whether they have changed.
     read: Vec<(String, Document)>,
+    /// Those of them that are indexes.
+    indexes: Vec<String>,
     failed: usize,
     partial: bool,
 }
@@ -56,6 +60,7 @@ impl Visitor for Compared<'_, '_, '_> {
     fn end(&mut self, url: &str, read: &Read) -> Result<(), Error> {
         self.run.refuse_elsewhere(url, self.comparison)?;
         self.partial |= self.run.report.left_out(url, read.skipped);
+        self.indexes.extend(read.is_index().then(|| url.to_owned()));
         self.read.push((url.to_owned(), read.answered.validators.clone()));
         Ok(())
     }
@@ -104,30 +109,23 @@ pub(super) fn plan_baseline(
 /// Whether each Sitemap is as it was read: without change sets the way to find that nothing has
 /// changed.
 pub(super) fn is_all_unchanged(run: &PlanContext<'_, '_>, sitemap: &str) -> Result<bool, Error> {
-    let (requests, mirror) = (run.requests, run.planner.mirror);
-    let Some(known) = mirror.document(sitemap)? else { return Ok(false) };
-    if !is_unchanged(requests, sitemap, &known)? {
-        return Ok(false);
-    }
-    if mirror.meta(IS_INDEX)?.is_none() {
-        return Ok(true);
-    }
-    let mut members = Vec::new();
-    read(requests, sitemap, None, &mut |part| {
-        match part {
-            super::document::Part::Begin(_) => members.clear(),
-            super::document::Part::Entry(_, entry) => members.push(entry.loc.clone()),
-        }
-        Ok(Go::On)
-    })?;
-    for member in members {
-        requests.check_cancelled()?;
-        let Some(known) = mirror.document(&member)? else { return Ok(false) };
-        if !is_unchanged(requests, &member, &known).unwrap_or(false) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let (requests, options) = (run.requests, run.planner.options);
+    let indexes = run.planner.mirror.meta(INDEXES)?;
+    let members = |index: &str| {
+        let mut members = Vec::new();
+        read(requests, index, None, &mut |part| {
+            match part {
+                Part::Begin(_) => members.clear(),
+                // Nothing wanted is in it.
+                Part::Entry(_, entry) if is_other(entry, options) => {}
+                Part::Entry(_, entry) => members.push(entry.loc.clone()),
+            }
+            Ok(Go::On)
+        })?;
+        Ok(members)
+    };
+    let is_unchanged = |url: &str, known: &Document| is_unchanged(requests, url, known);
+    unchanged::is_all_unchanged(run, sitemap, indexes.as_deref(), &is_unchanged, &members)
 }
 
 /// Compares with the Sitemap, or the index and its Sitemaps; `None` when they changed meanwhile.
@@ -143,13 +141,18 @@ fn compare(
         comparison: &mut comparison,
         sitemap,
         read: Vec::new(),
+        indexes: Vec::new(),
         failed: 0,
         partial: false,
     };
     let walked = walk(requests, options, sitemap, &mut compared)?;
-    let (whole, read) = (compared.failed == 0 && !compared.partial, compared.read);
+    let whole = compared.failed == 0 && !compared.partial;
+    let (read, indexes) = (compared.read, compared.indexes);
     let is_index = walked.top.is_index();
-    let has_changes = walked.entry_points.change_set.is_some();
+    let mut found = walked.entry_points;
+    found.sitemap.clone_from(&known.sitemap);
+    found.keep_changes_of(known);
+    let has_changes = found.change_set.is_some();
     if whole && is_index && !has_changes {
         for (url, known) in read.iter().take(RECHECKED_MAX) {
             if has_changed(requests, url, known)? {
@@ -157,7 +160,7 @@ fn compare(
             }
         }
     }
-    let at = time_of(run, sitemap, &walked);
+    let at = time_of(run, sitemap, &walked.top.answered, walked.modified, walked.newest);
     comparison.finish(mirror)?;
     // What changed later need not be in it.
     let last = walked.modified.or(walked.top.answered.last_modified).or(walked.newest);
@@ -167,10 +170,8 @@ fn compare(
     run.conclude(sitemap, &mut comparison, whole)?;
     cursor::set(mirror, whole.then(|| at.plus_micros(-MARGIN_MICROS)))?;
     Boundary::forget(mirror, LAST)?;
-    mirror.set_meta(IS_INDEX, is_index.then_some("1"))?;
+    mirror.set_meta(INDEXES, unchanged::kept_indexes(&indexes).as_deref())?;
     if whole {
-        let mut found = walked.entry_points;
-        found.sitemap.clone_from(&known.sitemap);
         found.keep(mirror)?;
         *known = found;
         for (url, validators) in &read {
@@ -180,14 +181,19 @@ fn compare(
     Ok(Some(Baseline { unchanged: false, whole, at: Some(at) }))
 }
 
-/// The time of a Sitemap, never later than the server's own clock. A Sitemap that does not state when it was modified may be a file that was copied later: then it is
-/// not newer than what it lists.
-fn time_of(run: &mut PlanContext<'_, '_>, sitemap: &str, walked: &Walked) -> Timestamp {
-    let answered = &walked.top.answered;
-    if let Some(modified) = walked.modified {
-        run.not_after(sitemap, "DCTERMS.modified", modified, answered.stated_date)
-    } else {
-        let of_answer = answered.last_modified.unwrap_or(answered.date);
-        walked.newest.map_or(of_answer, |newest| newest.min(of_answer))
+/// The time of a Sitemap or dump, never later than the server's own clock. One that does not state
+/// when it was modified may be a file that was copied later: then it is not newer than what it
+/// lists.
+pub(super) fn time_of(
+    run: &mut PlanContext<'_, '_>,
+    url: &str,
+    answered: &Answered,
+    modified: Option<Timestamp>,
+    newest: Option<Timestamp>,
+) -> Timestamp {
+    if let Some(modified) = modified {
+        return run.not_after(url, "DCTERMS.modified", modified, answered.stated_date);
     }
+    let of_answer = answered.last_modified.unwrap_or(answered.date);
+    newest.map_or(of_answer, |newest| newest.min(of_answer))
 }

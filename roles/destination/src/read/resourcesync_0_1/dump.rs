@@ -1,6 +1,6 @@
 //! Dumps and their manifests [rs-0.1 §4.2], and the plan where a Source has a dump and no Sitemap.
 
-use super::baseline::MARGIN_MICROS;
+use super::baseline::{MARGIN_MICROS, time_of};
 use super::change_sets::LAST;
 use super::cursor;
 use super::entry_points::DumpLink;
@@ -16,11 +16,13 @@ use crate::plan::comparison::Baseline;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
+use crate::read::pieces::Answered;
 use crate::read::resourcesync::document::{at_earliest, is_zoneless, note_findings, syntax_error};
 use crate::requests::Requests;
 use crate::sink::outcome::Failure;
 use abreast_net::{Request, Response};
 use abreast_resourcesync::v0_1::{Change, Entry, Head, Limits, Parser, Root, Step};
+use abreast_webtypes::Timestamp;
 use std::fs::File;
 use std::io::Read as _;
 
@@ -32,26 +34,33 @@ const BLOCK_BYTES: usize = 64 << 10;
 const ENTRIES_MAX: u64 = 2_000_000;
 
 /// A dump as resources may be taken out of it. The server states how long it is: links do not.
-pub(super) fn offered(requests: &Requests<'_>, link: &DumpLink) -> Result<Dump, Error> {
-    let package = ListedPackage { length: length_of(requests, &link.url)?, ..package(link) };
-    Ok(Dump { packages: vec![package], packaged: Packaged::Snapshot, at: None, is_plan: false })
+pub(super) fn offered(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Dump, Error> {
+    let package = |part: Part| ListedPackage { length: part.length, ..part.package };
+    let packages = parts_of(requests, links)?.into_iter().map(package).collect();
+    Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, is_plan: false })
 }
 
-fn package(link: &DumpLink) -> ListedPackage {
-    ListedPackage {
-        url: link.url.clone(),
-        media_type: link.media_type.clone(),
-        ..ListedPackage::default()
-    }
+/// A part of a dump, with what its server states about it.
+struct Part {
+    package: ListedPackage,
+    length: Option<u64>,
+    answered: Answered,
 }
 
-fn length_of(requests: &Requests<'_>, url: &str) -> Result<Option<u64>, Error> {
-    let request = Request { head: true, accept_gzip: false, ..requests.request(url) };
-    let work = abreast_net::with_retries(&requests.client, url, async |_| {
-        let response = requests.client.send(&request).await.and_then(Response::require_success)?;
-        Ok(response.header("content-length").and_then(|length| length.parse().ok()))
-    });
-    requests.run(work)?.map_err(crate::requests::net_error)
+fn parts_of(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Vec<Part>, Error> {
+    let part = |link: &DumpLink| -> Result<Part, Error> {
+        let url = &link.url;
+        let request = Request { head: true, accept_gzip: false, ..requests.request(url) };
+        let work = abreast_net::with_retries(&requests.client, url, async |_| {
+            let response = requests.client.send(&request).await;
+            let response = response.and_then(Response::require_success)?;
+            let length = response.header("content-length").and_then(|length| length.parse().ok());
+            Ok((length, Answered::of(&response)))
+        });
+        let (length, answered) = requests.run(work)?.map_err(crate::requests::net_error)?;
+        Ok(Part { package: link.package(), length, answered })
+    };
+    links.iter().map(part).collect()
 }
 
 /// Reads the manifest of a dump, and hands over each entry as it comes.
@@ -132,106 +141,129 @@ fn check_head(head: &Head) -> Result<(), &'static str> {
     }
 }
 
-/// Plans what makes the copy equal to a dump.
+/// Plans what makes the copy equal to a dump, which is all of its parts.
 pub(super) fn plan_dump(
     run: &mut PlanContext<'_, '_>,
-    link: &DumpLink,
+    links: &[DumpLink],
     has_changes: bool,
 ) -> Result<Baseline, Error> {
     run.report.begin_phase("reading");
+    let name = links.first().map(|link| link.url.clone()).unwrap_or_default();
     if run.planner.options.dry_run {
         let message =
-            format!("{} is all there is, and it must be fetched to see what is in it", link.url);
+            format!("{name} is all there is, and it must be fetched to see what is in it");
         return Err(Error::new("dump.dry-run", ExitCode::Usage, message)
             .with_help("run without `--dry-run`"));
     }
     let is_due = has_changes || run.planner.options.baseline || run.planner.selection.has_changed();
-    let package = package(link);
-    if !is_due && is_unchanged(run, &package.url)? {
+    let parts = parts_of(run.requests, links)?;
+    if !is_due && is_known(run, &parts)? {
         return Ok(Baseline { unchanged: true, whole: true, at: None });
     }
     run.report.summary.mode = Mode::Baseline;
     check_kept(run)?;
-    let validators = validators_of(run, &package.url)?;
-    let file = run.planner.downloads.fetch(run.requests, &package)?;
+    let mut files = Vec::new();
+    for part in &parts {
+        files.push(run.planner.downloads.fetch(run.requests, &part.package)?);
+    }
+    if parts.len() > 1 && !is_same(&parts, &parts_of(run.requests, links)?) {
+        discard(run, &parts);
+        let message = format!("the dump {name} changed while its parts were fetched");
+        return Err(Error::new("list.unstable", ExitCode::Retryable, message));
+    }
     run.planner.begin(run.report)?;
-    let planned = compare(run, &package, &file);
+    let planned = compare(run, &name, &parts, &files, has_changes);
     run.requests.diagnostics.report(run.report);
     match planned {
         Ok(baseline) => {
             if baseline.whole {
-                run.planner.mirror.set_document(&package.url, &validators)?;
+                for Part { package, answered, .. } in &parts {
+                    run.planner.mirror.set_document(&package.url, &answered.validators)?;
+                }
             }
             run.planner.commit()?;
             run.planner.mirror.clear_scratch()?;
+            let packages = parts.into_iter().map(|part| part.package).collect();
             let packaged = Packaged::Snapshot;
             run.planner.made_from =
-                Some(Dump { packages: vec![package], packaged, at: baseline.at, is_plan: true });
+                Some(Dump { packages, packaged, at: baseline.at, is_plan: true });
             Ok(baseline)
         }
         Err(error) => {
             run.planner.abandon(run.report)?;
-            run.planner.downloads.discard(&package);
+            discard(run, &parts);
             Err(error)
         }
     }
 }
 
-/// Whether the dump is the one that was read last, by what its server states.
-fn is_unchanged(run: &PlanContext<'_, '_>, url: &str) -> Result<bool, Error> {
-    let Some(known) = run.planner.mirror.document(url)? else { return Ok(false) };
-    let now = validators_of(run, url)?;
-    Ok((known.etag.is_some() || known.last_modified.is_some()) && now == known)
+fn discard(run: &PlanContext<'_, '_>, parts: &[Part]) {
+    for part in parts {
+        run.planner.downloads.discard(&part.package);
+    }
 }
 
-fn validators_of(
-    run: &PlanContext<'_, '_>,
-    url: &str,
-) -> Result<abreast_store::mirror::Document, Error> {
-    let requests = run.requests;
-    let request = Request { head: true, accept_gzip: false, ..requests.request(url) };
-    let work = abreast_net::with_retries(&requests.client, url, async |_| {
-        let response = requests.client.send(&request).await.and_then(Response::require_success)?;
-        let header = |name| response.header(name).map(str::to_owned);
-        Ok(abreast_store::mirror::Document {
-            etag: header("etag"),
-            last_modified: header("last-modified"),
-            fingerprint: 0,
-        })
-    });
-    requests.run(work)?.map_err(crate::requests::net_error)
+/// Whether the dump is the one that was read last, by what its server states.
+fn is_known(run: &PlanContext<'_, '_>, parts: &[Part]) -> Result<bool, Error> {
+    for Part { package, answered, .. } in parts {
+        let Some(known) = run.planner.mirror.document(&package.url)? else { return Ok(false) };
+        if (known.etag.is_none() && known.last_modified.is_none()) || known != answered.validators {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether no part was replaced, by what its server states.
+fn is_same(before: &[Part], now: &[Part]) -> bool {
+    let state = |part: &Part| {
+        let Answered { validators, last_modified, .. } = &part.answered;
+        (part.length, validators.etag.clone(), *last_modified)
+    };
+    before.iter().map(state).eq(now.iter().map(state))
 }
 
 fn compare(
     run: &mut PlanContext<'_, '_>,
-    package: &ListedPackage,
-    file: &File,
+    name: &str,
+    parts: &[Part],
+    files: &[File],
+    has_changes: bool,
 ) -> Result<Baseline, Error> {
-    let url = &package.url;
-    let mut comparison = run.begin_comparison(url)?;
-    comparison.begin_document();
+    let mut comparison = run.begin_comparison(name)?;
     let diagnostics = run.requests.diagnostics.clone();
-    let archive = file
-        .try_clone()
-        .map_err(|cause| Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause))
-        .and_then(Package::open)
-        .map_err(|error| unusable(package, &error))?;
-    let manifest = read_manifest(&archive, url, &diagnostics, &mut |listed| {
-        run.requests.check_cancelled()?;
-        comparison.entry(run, listed).map(drop)
-    })?;
-    run.refuse_elsewhere(url, &comparison)?;
-    let whole = !run.report.left_out(url, manifest.skipped);
+    let (mut whole, mut is_stated, mut at) = (true, true, None);
+    for (Part { package, answered, .. }, file) in parts.iter().zip(files) {
+        let url = &package.url;
+        comparison.begin_document();
+        let archive = file
+            .try_clone()
+            .map_err(|cause| {
+                Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause)
+            })
+            .and_then(Package::open)
+            .map_err(|error| unusable(package, &error))?;
+        let mut newest = None;
+        let manifest = read_manifest(&archive, url, &diagnostics, &mut |listed| {
+            run.requests.check_cancelled()?;
+            newest = newest.max(listed.modified.map(Timestamp::from_micros));
+            comparison.entry(run, listed).map(drop)
+        })?;
+        run.refuse_elsewhere(url, &comparison)?;
+        whole &= !run.report.left_out(url, manifest.skipped);
+        is_stated &= manifest.at.is_some();
+        let own = time_of(run, url, answered, manifest.at, newest);
+        at = Some(at.map_or(own, |at: Timestamp| at.min(own)));
+    }
     let mirror = run.planner.mirror;
     comparison.finish(mirror)?;
-    if let Some(at) = manifest.at {
+    if let Some(at) = at.filter(|_| is_stated || has_changes) {
         mirror.take_unseen_newer(at.as_micros())?;
     }
-    run.conclude(url, &mut comparison, whole)?;
-    let at = manifest.at.filter(|_| whole).map(|at| at.plus_micros(-MARGIN_MICROS));
-    cursor::set(mirror, at)?;
+    run.conclude(name, &mut comparison, whole)?;
+    cursor::set(mirror, at.filter(|_| whole).map(|at| at.plus_micros(-MARGIN_MICROS)))?;
     Boundary::forget(mirror, LAST)?;
-    Ok(Baseline { unchanged: false, whole, at: manifest.at })
+    Ok(Baseline { unchanged: false, whole, at })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::site;
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
+use crate::package::listing::ListedPackage;
 use crate::read::check_url;
 use crate::read::choice::HEAD_BYTES;
 use crate::requests::Requests;
@@ -16,8 +17,7 @@ use abreast_store::mirror::Mirror;
 
 const SITEMAP: &str = "rs01-sitemap";
 const CHANGES: &str = "rs01-changes";
-const DUMP_URL: &str = "rs01-dump";
-const DUMP_TYPE: &str = "rs01-dump-type";
+const DUMPS: &str = "rs01-dump";
 const OFFERS: &str = "rs01-push";
 /// Sitemaps of a site that are read to find the one of a change set.
 const SITEMAPS_MAX: usize = 10;
@@ -29,27 +29,49 @@ pub(crate) struct EntryPoints {
     pub(crate) sitemap: Option<String>,
     /// The current change set.
     pub(crate) change_set: Option<String>,
-    pub(crate) dump: Option<DumpLink>,
+    /// The parts of the dump: all that are linked in one form.
+    pub(crate) dumps: Vec<DumpLink>,
     /// Where change sets are pushed.
     pub(crate) offers: Vec<PushOffer>,
 }
 
-/// A dump as a link names it.
+/// A part of a dump, or all of it, as a link names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DumpLink {
     pub(crate) url: String,
     pub(crate) media_type: Option<String>,
 }
 
+impl DumpLink {
+    pub(super) fn package(&self) -> ListedPackage {
+        let (url, media_type) = (self.url.clone(), self.media_type.clone());
+        ListedPackage { url, media_type, ..ListedPackage::default() }
+    }
+
+    fn is_readable(&self) -> bool {
+        self.package().check_format().is_ok()
+    }
+
+    fn to_line(&self) -> String {
+        let media_type = self.media_type.iter().flat_map(|it| it.split_ascii_whitespace());
+        [self.url.as_str()].into_iter().chain(media_type).collect::<Vec<_>>().join(" ")
+    }
+
+    fn from_line(line: &str) -> Self {
+        let (url, media_type) = line.split_once(' ').map_or((line, None), |(a, b)| (a, Some(b)));
+        Self { url: url.to_owned(), media_type: media_type.map(str::to_owned) }
+    }
+}
+
 impl EntryPoints {
     /// Whether there is anything that a copy can be made from.
     pub(super) const fn has_any(&self) -> bool {
-        self.sitemap.is_some() || self.change_set.is_some() || self.dump.is_some()
+        self.sitemap.is_some() || self.change_set.is_some() || !self.dumps.is_empty()
     }
 
     /// The document that identifies the set: hosts are judged by it.
     pub(super) fn first(&self) -> Option<&str> {
-        let dump = self.dump.as_ref().map(|dump| dump.url.as_str());
+        let dump = self.dumps.first().map(|dump| dump.url.as_str());
         self.sitemap.as_deref().or(self.change_set.as_deref()).or(dump)
     }
 
@@ -57,13 +79,14 @@ impl EntryPoints {
     pub(super) fn of(read: &Read, url: &str, options: &SyncOptions) -> Self {
         let base = &read.answered.url;
         let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
-        let mut first = |rel: &str, wanted: &dyn Fn(&Link) -> bool| {
-            let links = read.head.links.iter().filter(|link| link.has_rel(rel));
-            let mut links = links.filter(|link| wanted(link));
-            links.find_map(|link| {
-                let url = target(base, link).filter(|url| admission.check(url).is_ok())?;
-                Some(DumpLink { url, media_type: link.media_type.clone() })
-            })
+        let mut admitted = |link: &Link| {
+            let url = target(base, link).filter(|url| admission.check(url).is_ok())?;
+            Some(DumpLink { url, media_type: link.media_type.clone() })
+        };
+        let with_rel = |rel: &'static str| read.head.links.iter().filter(move |it| it.has_rel(rel));
+        let dumps = of_one_form(with_rel(DUMP).filter_map(&mut admitted));
+        let mut first = |rel: &'static str, wanted: &dyn Fn(&Link) -> bool| {
+            with_rel(rel).filter(|link| wanted(link)).find_map(&mut admitted)
         };
         let current = first(CHANGE_SET, &|link| link.has_rel("current"))
             .or_else(|| first(CHANGE_SET, &|link| !link.has_rel("prev")))
@@ -76,18 +99,29 @@ impl EntryPoints {
         };
         let change_set = current.or_else(|| is_change_set.then(|| url.to_owned()));
         let offers = PushOffer::all_of(&read.head.links, base, change_set.as_deref());
-        // A Source may offer the same dump in several formats.
-        let dump = first(DUMP, &|link| !is_warc(link)).or_else(|| first(DUMP, &|_| true));
-        Self { sitemap, change_set, dump, offers }
+        Self { sitemap, change_set, dumps, offers }
     }
 
     /// Takes what another document of the set names and this does not.
     pub(super) fn add(&mut self, other: Self) {
         self.sitemap = self.sitemap.take().or(other.sitemap);
         self.change_set = self.change_set.take().or(other.change_set);
-        self.dump = self.dump.take().or(other.dump);
+        if self.dumps.is_empty() {
+            self.dumps = other.dumps;
+        }
         if self.offers.is_empty() {
             self.offers = other.offers;
+        }
+    }
+
+    /// Takes the change set that is known and where it is pushed, if this names none: a Sitemap need
+    /// not link to it.
+    pub(super) fn keep_changes_of(&mut self, known: &Self) {
+        if self.change_set.is_none() {
+            self.change_set.clone_from(&known.change_set);
+        }
+        if self.offers.is_empty() && self.change_set == known.change_set {
+            self.offers.clone_from(&known.offers);
         }
     }
 
@@ -95,11 +129,11 @@ impl EntryPoints {
     /// The folder is a copy of another set, `known`.
     pub(super) fn check_same(&self, known: &Self, url: &str) -> Result<(), Error> {
         let same = |own: Option<&str>, known: Option<&str>| own.is_some() && own == known;
-        let dump = |points: &Self| points.dump.as_ref().map(|dump| dump.url.clone());
+        let is_known = |dump: &DumpLink| known.dumps.iter().any(|known| known.url == dump.url);
         if !known.has_any()
             || same(self.sitemap.as_deref(), known.sitemap.as_deref())
             || same(self.change_set.as_deref(), known.change_set.as_deref())
-            || same(dump(self).as_deref(), dump(known).as_deref())
+            || self.dumps.iter().any(is_known)
         {
             return Ok(());
         }
@@ -113,34 +147,41 @@ impl EntryPoints {
 
     /// As kept by an earlier run.
     pub(super) fn known(mirror: &Mirror) -> Result<Self, Error> {
-        let media_type = mirror.meta(DUMP_TYPE)?;
+        let dumps = mirror.meta(DUMPS)?.unwrap_or_default();
         let offers = mirror.meta(OFFERS)?.unwrap_or_default();
         Ok(Self {
             sitemap: mirror.meta(SITEMAP)?,
             change_set: mirror.meta(CHANGES)?,
-            dump: mirror.meta(DUMP_URL)?.map(|url| DumpLink { url, media_type }),
+            dumps: dumps.lines().map(DumpLink::from_line).collect(),
             offers: offers.lines().filter_map(PushOffer::from_line).collect(),
         })
     }
 
     /// Keeps it for the next run.
     pub(super) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
-        let dump = self.dump.as_ref();
+        let lines = |lines: Vec<String>| Some(lines.join("\n")).filter(|lines| !lines.is_empty());
         mirror.set_meta(SITEMAP, self.sitemap.as_deref())?;
         mirror.set_meta(CHANGES, self.change_set.as_deref())?;
-        mirror.set_meta(DUMP_URL, dump.map(|dump| dump.url.as_str()))?;
-        mirror.set_meta(DUMP_TYPE, dump.and_then(|dump| dump.media_type.as_deref()))?;
-        let offers: Vec<String> = self.offers.iter().map(PushOffer::to_line).collect();
-        let offers = Some(offers.join("\n")).filter(|offers| !offers.is_empty());
+        let dumps = lines(self.dumps.iter().map(DumpLink::to_line).collect());
+        mirror.set_meta(DUMPS, dumps.as_deref())?;
+        let offers = lines(self.offers.iter().map(PushOffer::to_line).collect());
         Ok(mirror.set_meta(OFFERS, offers.as_deref())?)
     }
 }
 
-/// Whether a dump is in WARC, which is not read.
-fn is_warc(link: &Link) -> bool {
-    let path = link.href.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
-    link.media_type.as_ref().is_some_and(|media_type| media_type.contains("warc"))
-        || [".warc", ".warc.gz"].iter().any(|ending| path.ends_with(ending))
+/// The dumps that can be read, each once; if there is none, those that cannot, for the message. A
+/// Source may offer the same in another form.
+fn of_one_form(links: impl Iterator<Item = DumpLink>) -> Vec<DumpLink> {
+    let mut dumps: Vec<DumpLink> = Vec::new();
+    for link in links {
+        if !dumps.iter().any(|known| known.url == link.url) {
+            dumps.push(link);
+        }
+    }
+    if dumps.iter().any(DumpLink::is_readable) {
+        dumps.retain(DumpLink::is_readable);
+    }
+    dumps
 }
 
 /// Finds the documents of the set at an address.
@@ -157,8 +198,8 @@ pub(super) fn find(
         answer.is_ok_and(|begun| is_dump_begin(&begun.begin))
     })?;
     if is_dump {
-        let dump = Some(DumpLink { url: address.to_owned(), media_type: None });
-        return Ok(EntryPoints { dump, ..EntryPoints::default() });
+        let dumps = vec![DumpLink { url: address.to_owned(), media_type: None }];
+        return Ok(EntryPoints { dumps, ..EntryPoints::default() });
     }
     let read = read_head(requests, address)?;
     let mut found = EntryPoints::of(&read, address, options);

@@ -99,7 +99,7 @@ impl ResourceSync01 {
                 Ok(true)
             }
             Followed::Gap(why)
-                if self.entry_points.sitemap.is_none() && self.entry_points.dump.is_none() =>
+                if self.entry_points.sitemap.is_none() && self.entry_points.dumps.is_empty() =>
             {
                 Err(Error::new("gap", ExitCode::Gap, why)
                     .with_help("there is neither a Sitemap nor a dump to begin again from; give the address of the Sitemap"))
@@ -245,7 +245,7 @@ impl Reader for ResourceSync01 {
     fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         let (options, mirror) = (run.planner.options, run.planner.mirror);
         let changes = self.entry_points.change_set.clone();
-        let has_all = self.entry_points.sitemap.is_some() || self.entry_points.dump.is_some();
+        let has_all = self.entry_points.sitemap.is_some() || !self.entry_points.dumps.is_empty();
         let has_other_filters = run.planner.selection.has_changed();
         if has_other_filters && !has_all {
             run.planner.selection.keep(mirror)?;
@@ -275,8 +275,8 @@ impl Reader for ResourceSync01 {
         }
         let baseline = if let Some(sitemap) = self.entry_points.sitemap.clone() {
             plan_baseline(run, &sitemap, &mut self.entry_points)?
-        } else if let Some(dump) = &self.entry_points.dump {
-            dump::plan_dump(run, dump, changes.is_some())?
+        } else if !self.entry_points.dumps.is_empty() {
+            dump::plan_dump(run, &self.entry_points.dumps, changes.is_some())?
         } else if let Some(changes) = &changes {
             let message = "there is no Sitemap to begin from; only the changes that the change sets list are applied";
             run.report.notice("gap", changes, message);
@@ -302,11 +302,13 @@ impl Reader for ResourceSync01 {
         since: Option<Timestamp>,
     ) -> Result<Vec<Offered>, Error> {
         // A dump has everything: what changed since then is a small part of it.
-        let link = self.entry_points.dump.as_ref().filter(|_| since.is_none());
-        Ok(link
-            .map(|link| Offered { url: link.url.clone(), dump: dump::offered(run.requests, link) })
-            .into_iter()
-            .collect())
+        let links = &self.entry_points.dumps;
+        let first = links.first().filter(|_| since.is_none());
+        let offered = first.map(|first| Offered {
+            url: first.url.clone(),
+            dump: dump::offered(run.requests, links),
+        });
+        Ok(offered.into_iter().collect())
     }
 
     fn manifest(

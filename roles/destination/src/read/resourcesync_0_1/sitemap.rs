@@ -20,7 +20,7 @@ use abreast_webtypes::Timestamp;
 use std::collections::{HashSet, VecDeque};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Most Sitemaps of one index.
+/// Most Sitemaps of one walk, in all indexes.
 const SITEMAPS_MAX: usize = 200_000;
 
 /// A consumer of the resources of a Sitemap.
@@ -73,6 +73,8 @@ struct Walk<'a> {
     requests: &'a Requests<'a>,
     options: &'a SyncOptions,
     waiting: VecDeque<(Member, u8)>,
+    /// How many Sitemaps were named so far, in all indexes.
+    named: usize,
     newest: Option<Timestamp>,
     now: Timestamp,
 }
@@ -87,7 +89,8 @@ pub(super) fn walk(
     sitemap: &str,
     visitor: &mut dyn Visitor,
 ) -> Result<Walked, Error> {
-    let mut walk = Walk { requests, options, waiting: VecDeque::new(), newest: None, now: now() };
+    let mut walk =
+        Walk { requests, options, waiting: VecDeque::new(), named: 0, newest: None, now: now() };
     let mut admission = Admission::new(sitemap, &options.allow_hosts, options.allow_downgrade);
     let top = walk.read_one(sitemap, 0, visitor)?;
     let mut entry_points = EntryPoints::of(&top, sitemap, options);
@@ -150,13 +153,14 @@ const fn is_of_document(error: &Error) -> bool {
 
 impl Walk<'_> {
     fn read_one(&mut self, url: &str, depth: u8, visitor: &mut dyn Visitor) -> Result<Read, Error> {
-        let before = self.waiting.len();
+        let (before, named_before) = (self.waiting.len(), self.named);
         let (requests, mut others) = (self.requests, 0);
         let answer = read(requests, url, None, &mut |part| {
             match part {
                 Part::Begin(head) => {
                     check_is_sitemap(head, url)?;
                     self.waiting.truncate(before);
+                    self.named = named_before;
                     others = 0;
                     visitor.begin();
                 }
@@ -191,22 +195,28 @@ impl Walk<'_> {
             let message = format!("{index} is an index inside an index inside an index");
             return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
         }
-        if self.waiting.len() >= SITEMAPS_MAX {
-            let message = format!("{index} names more than {SITEMAPS_MAX} Sitemaps");
+        if self.named >= SITEMAPS_MAX {
+            let message = format!(
+                "{index}, with the indexes read before it, names more than {SITEMAPS_MAX} Sitemaps"
+            );
             return Err(Error::new("limit.lists", ExitCode::Limit, message));
         }
-        let own = categories(&entry.links, &entry.metas);
-        // Without any, the index does not state them.
-        let is_other = !own.is_empty()
-            && is_any(&self.options.categories, Categories::Listed(&own)) == Some(false);
+        self.named += 1;
         let member = Member {
             url: entry.loc.clone(),
             modified: entry.time.map(|time| time.instant),
-            is_other,
+            is_other: is_other(entry, self.options),
         };
         self.waiting.push_back((member, depth + 1));
         Ok(())
     }
+}
+
+/// Whether the categories that an index states for a Sitemap show that nothing wanted is in it.
+pub(super) fn is_other(entry: &Entry, options: &SyncOptions) -> bool {
+    let own = categories(&entry.links, &entry.metas);
+    // Without any, the index does not state them.
+    !own.is_empty() && is_any(&options.categories, Categories::Listed(&own)) == Some(false)
 }
 
 /// # Errors
