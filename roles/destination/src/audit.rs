@@ -306,6 +306,10 @@ impl Expecting for Listing<'_> {
         }
         Ok(())
     }
+
+    fn is_wanted(&self, uri: &str) -> Result<bool, Error> {
+        Ok(self.expected.contains(uri)?)
+    }
 }
 
 fn expected_row(item: &Pending) -> ExpectedRow {

@@ -219,4 +219,7 @@ pub(crate) trait Expecting {
 
     /// A resource changed after the list was made, at that time in microseconds.
     fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error>;
+
+    /// Whether a resource that was handed over is expected in the copy.
+    fn is_wanted(&self, uri: &str) -> Result<bool, Error>;
 }

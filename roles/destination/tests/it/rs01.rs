@@ -341,6 +341,38 @@ fn only_resources_of_a_category_are_copied() {
 }
 
 #[test]
+fn categories_that_change_sets_do_not_state_are_those_of_the_sitemap() {
+    let frogs = "<xhtml:meta name=\"DC.subject\" content=\"Frogs\"/>";
+    let mut source = OldSource::new();
+    source.more.insert("/frog".to_owned(), frogs.to_owned());
+    source.set("/frog", "a frog");
+    source.set("/fish", "a fish");
+    source.snapshot();
+    source.more.clear();
+    source.set("/frog", "a frog of no stated category");
+    let mut copy = copy_of(&source);
+    copy.options.categories = vec!["Frogs".to_owned()];
+    copy.run();
+    assert_eq!(copy.read("frog").as_deref(), Some("a frog of no stated category"));
+    assert_eq!(copy.audit(true).exit_code, 0);
+
+    // A new one may be wanted: the next Sitemap shows it.
+    source.set("/frog2", "a frog, too");
+    source.set("/fish", "still a fish");
+    let ran = copy.try_run();
+    assert!(ran.has("filter.category"), "{:?}", ran.reported);
+    assert_eq!(copy.paths(), ["frog"]);
+    assert!(!copy.try_run().has("gap"), "the Sitemap is the same");
+    for frog in ["/frog", "/frog2"] {
+        source.more.insert(frog.to_owned(), frogs.to_owned());
+    }
+    source.snapshot();
+    copy.run();
+    assert_eq!(copy.paths(), ["frog", "frog2"]);
+    assert!(!copy.try_run().has("gap"));
+}
+
+#[test]
 fn sitemaps_of_other_categories_are_not_read() {
     let source = OldSource::of(Shape { modified: false, ..Shape::default() });
     let category = |name: &str| format!("<xhtml:meta name=\"DC.subject\" content=\"{name}\"/>");
@@ -727,6 +759,27 @@ fn resources_that_expire_later_are_there_until_then() {
     let copy = copy_of(&source);
     copy.run();
     assert_eq!(copy.paths(), ["a"]);
+}
+
+#[test]
+fn deletions_to_come_are_not_applied_and_hide_no_changes() {
+    let mut source = OldSource::new();
+    some(&mut source, 2);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    let with_deletion = |source: &OldSource| {
+        let loc = source.server.url("/f00");
+        let entry = format!("<url><loc>{loc}</loc><expires>2999-01-01T00:00:00Z</expires></url>");
+        let page = String::from_utf8(source.server.page("/c.xml")).unwrap();
+        source.server.body("/c.xml", page.replace("</urlset>", &format!("{entry}</urlset>")));
+    };
+    for name in ["/f00", "/new"] {
+        source.set(name, "1");
+        with_deletion(&source);
+        let ran = run_equal(&copy, &source);
+        assert_eq!((ran.count("time.future"), ran.has("gap")), (1, false), "{:?}", ran.reported);
+        assert_eq!(copy.audit(true).exit_code, 0);
+    }
 }
 
 /// Whether a run would do something.

@@ -131,6 +131,27 @@ fn a_signed_change_set_that_continues_is_applied_at_once() {
 }
 
 #[test]
+fn a_pushed_change_without_categories_is_of_the_ones_in_the_sitemap() {
+    let mut source = calling(VERIFIED);
+    let wanted = "<xhtml:meta name=\"DC.subject\" content=\"A\"/>".to_owned();
+    source.more.insert("/d/first".to_owned(), wanted);
+    source.snapshot();
+    let copy = Follower::at(&source.server, "/s.xml", |options| {
+        listening(options);
+        options.categories = vec!["A".to_owned()];
+    });
+    let asked = confirmed(&source, &copy, 0, 3_600);
+    follows(&source, &copy);
+    let after = source.now();
+    source.set("/d/first", "second");
+    let body = pushed(&source, &after, "/d/first");
+    // Only what is pushed has it.
+    source.server.put("/c.xml", Answer::status(503));
+    assert_eq!(asked.post_signed(&asked.secret, &body), 202);
+    follows(&source, &copy);
+}
+
+#[test]
 fn what_is_not_signed_as_agreed_is_a_hint_and_nothing_else() {
     let mut source = calling(VERIFIED);
     let copy = Follower::at(&source.server, "/s.xml", listening);

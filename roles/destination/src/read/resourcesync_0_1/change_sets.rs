@@ -9,6 +9,7 @@ use super::cursor;
 use super::document::{Part, Read, from_of, is_change_set, read, read_head, target};
 use super::listed::listed;
 use super::pushed::{forget_pushed, is_pushed};
+use super::sitemap::now;
 use crate::admit::Admission;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
@@ -16,11 +17,12 @@ use crate::options::SyncOptions;
 use crate::plan::changes::{Followed, Seen, Span};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
+use crate::read::Expecting;
 use crate::read::boundary::Boundary;
 use crate::read::resourcesync::document::Go;
 use crate::requests::Requests;
-use abreast_resourcesync::v0_1::{CHANGE_SET, Entry, Head, Root};
-use abreast_store::mirror::Document;
+use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Entry, Head, Root};
+use abreast_store::mirror::{Document, Mirror, PendingAction};
 use abreast_webtypes::Timestamp;
 use std::collections::HashSet;
 
@@ -135,8 +137,9 @@ fn walk_back(
     };
     let mut reach = Reach::to(known_until.unwrap_or(cursor));
     let (mut seen, mut visited) = (Seen::default(), HashSet::new());
+    let mut unclear = Unclear::since(known_since(mirror, cursor, snapshot)?);
     let Some(current) =
-        read_one(run, change_set, known.as_ref(), cursor, &mut seen, &mut boundary)?
+        read_one(run, change_set, known.as_ref(), cursor, &mut seen, &mut boundary, &mut unclear)?
     else {
         return Ok(Followed::Unchanged);
     };
@@ -159,7 +162,7 @@ fn walk_back(
         }
         run.requests.check_cancelled()?;
         seen.earlier_list();
-        match read_one(run, &before, None, cursor, &mut seen, &mut boundary) {
+        match read_one(run, &before, None, cursor, &mut seen, &mut boundary, &mut unclear) {
             Ok(Some(read)) => one = read,
             Ok(None) => break End::Broken(format!("{before} answered 304 unasked")),
             // What is gone, or is no change set, will not come back.
@@ -178,6 +181,7 @@ fn walk_back(
         mirror.set_meta(UNSURE, (!is_sure).then_some("1"))?;
         cursor::keep_time(mirror, SNAPSHOT, Some(snapshot))?;
     }
+    unclear.report(run, change_set)?;
     forget_pushed(mirror)?;
     run.plan_coming()?;
     run.keep_common(&mut seen)?;
@@ -191,8 +195,20 @@ fn walk_back(
         let newest = run.not_after(change_set, "lastmod", newest, date);
         cursor::set(mirror, Some(newest.max(cursor)))?;
     }
+    // Deletions to come are looked at again.
+    let validators = if unclear.coming > 0 { Document::default() } else { validators };
     mirror.set_document(change_set, &validators)?;
     Ok(Followed::Planned)
+}
+
+/// Up to when all is known of a Source.
+pub(super) fn known_since(
+    mirror: &Mirror,
+    cursor: Timestamp,
+    snapshot: Option<Timestamp>,
+) -> Result<Timestamp, Error> {
+    let snapshot = snapshot.map_or_else(|| cursor::time_of(mirror, SNAPSHOT), |it| Ok(Some(it)))?;
+    Ok(snapshot.map_or(cursor, |snapshot| snapshot.max(cursor)))
 }
 
 /// Reports that changes between a snapshot and the change sets may be missing.
@@ -277,27 +293,27 @@ fn read_one(
     cursor: Timestamp,
     seen: &mut Seen,
     boundary: &mut Boundary,
+    unclear: &mut Unclear,
 ) -> Result<Option<One>, Error> {
     let mut reading = run.reading_changes(url);
     let (last_before, requests) = (seen.last, run.requests);
-    let (mut times, mut others) = (Times::default(), 0);
+    let (mut times, mut others, unclear_before) = (Times::default(), 0, *unclear);
     let answer = read(requests, url, known, &mut |part| {
         match part {
             Part::Begin(head) => {
                 check_root(head, url)?;
                 seen.begin_list(Span::default(), last_before);
-                (times, others) = (Times::default(), 0);
+                (times, others, *unclear) = (Times::default(), 0, unclear_before);
             }
             Part::Entry(_, entry) if entry.protocol.is_some() => others += 1,
             Part::Entry(head, entry) => {
                 check_entry(head, entry, url)?;
-                let mut change = listed(url, true, entry);
+                let Some(change) = change_of(run, url, entry, unclear)? else {
+                    return Ok(Go::On);
+                };
                 if let Some(time) = change.changed {
                     times.add(time);
                     boundary.note(time, change.uri);
-                }
-                if is_of_unknown_category(run, &change)? {
-                    note_unknown(run, &mut change);
                 }
                 run.note_change(&change, cursor, seen, &mut reading)?;
             }
@@ -315,20 +331,89 @@ fn read_one(
     Ok(Some(One { read, times }))
 }
 
-/// A change that states no category may be of a resource that is wanted because of those that the
-/// Sitemap states.
-fn is_of_unknown_category(run: &PlanContext<'_, '_>, change: &Listed<'_>) -> Result<bool, Error> {
-    let planner = &run.planner;
-    Ok(planner.selection.has_categories()
-        && change.categories.is_empty()
-        && !change.is_deletion()
-        && planner.mirror.row(change.uri)?.is_some()
-        && !planner.selection.is_left(planner.mirror, change.uri)?)
+/// What entries of change sets do not show.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unclear {
+    /// Up to when the Sitemap or earlier runs have shown it.
+    known: Timestamp,
+    /// Deletions to come.
+    coming: u64,
+    /// Resources that the copy does not have, of which no categories are stated.
+    uncategorised: u64,
 }
 
-/// Gives it the categories that are wanted: it stays as it was.
-fn note_unknown<'l>(run: &PlanContext<'l, '_>, change: &mut Listed<'l>) {
-    change.categories.extend(run.planner.options.categories.iter().map(String::as_str).take(1));
+impl Unclear {
+    pub(super) const fn since(known: Timestamp) -> Self {
+        Self { known, coming: 0, uncategorised: 0 }
+    }
+
+    /// Reports them. The Sitemap shows what becomes of them.
+    pub(super) fn report(
+        self,
+        run: &mut PlanContext<'_, '_>,
+        change_set: &str,
+    ) -> Result<(), Error> {
+        if self.coming > 0 {
+            let message = format!("deletions in the future are not applied: {}", self.coming);
+            run.report.notice("time.future", change_set, &message);
+        }
+        if self.uncategorised > 0 {
+            let message = format!(
+                "new resources without categories: {}; they are left out until the Sitemap states their categories",
+                self.uncategorised
+            );
+            run.report.notice("filter.category", change_set, &message);
+        }
+        if self.coming + self.uncategorised > 0 {
+            run.planner.mirror.set_meta(UNSURE, Some("1"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The change of an entry, if it has happened: what `expires` later is there until then.
+pub(super) fn happened<'e>(url: &'e str, entry: &'e Entry) -> Option<Listed<'e>> {
+    let is_coming = entry.change == Some(Change::Deleted)
+        && entry.time.is_some_and(|time| time.instant > now());
+    (!is_coming).then(|| listed(url, true, entry))
+}
+
+/// The change of an entry, if it has happened. One that states no category, of a resource that is
+/// wanted because of those that the Sitemap states, has them still.
+pub(super) fn change_of<'e>(
+    run: &PlanContext<'e, '_>,
+    url: &'e str,
+    entry: &'e Entry,
+    unclear: &mut Unclear,
+) -> Result<Option<Listed<'e>>, Error> {
+    let planner = &run.planner;
+    let Some(mut change) = happened(url, entry) else {
+        unclear.coming += 1;
+        return Ok(None);
+    };
+    if planner.selection.has_categories()
+        && change.categories.is_empty()
+        && !change.is_deletion()
+        && !planner.selection.is_left(planner.mirror, change.uri)?
+    {
+        let is_wanted = planner.mirror.row(change.uri)?.is_some()
+            || planner
+                .mirror
+                .task(change.uri)?
+                .is_some_and(|task| task.pending.action == PendingAction::Fetch);
+        if is_wanted {
+            assume_category(planner.options, &mut change);
+        } else {
+            let is_new = change.changed.is_none_or(|time| time > unclear.known);
+            unclear.uncategorised += u64::from(is_new);
+        }
+    }
+    Ok(Some(change))
+}
+
+/// Gives a change the categories that are wanted: its resource stays as it was.
+fn assume_category<'e>(options: &'e SyncOptions, change: &mut Listed<'e>) {
+    change.categories.extend(options.categories.iter().map(String::as_str).take(1));
 }
 
 /// Reports entries that are no resources [rs-0.1 §4.3.3].
@@ -362,13 +447,13 @@ fn check_entry(head: &Head, entry: &Entry, url: &str) -> Result<(), Error> {
 /// Hands over the changes since an instant with their times, microseconds.
 ///
 /// # Errors
-/// A change set cannot be read, or `each` fails.
+/// A change set cannot be read, or `to` fails.
 pub(super) fn each_change(
     requests: &Requests<'_>,
     options: &SyncOptions,
     change_set: &str,
     since: Timestamp,
-    each: &mut dyn FnMut(&Listed<'_>, i64) -> Result<(), Error>,
+    to: &mut dyn Expecting,
 ) -> Result<(), Error> {
     let mut admission = Admission::new(change_set, &options.allow_hosts, options.allow_downgrade);
     let (mut visited, mut reach) = (HashSet::new(), Reach::to(since));
@@ -385,11 +470,14 @@ pub(super) fn each_change(
                 Part::Entry(_, entry) if entry.protocol.is_some() => {}
                 Part::Entry(head, entry) => {
                     check_entry(head, entry, &url)?;
-                    let change = listed(&url, true, entry);
+                    let Some(mut change) = happened(&url, entry) else { return Ok(Go::On) };
                     let time = change.changed.unwrap_or(since);
                     times.add(time);
                     if time >= since {
-                        each(&change, time.as_micros())?;
+                        if change.categories.is_empty() && to.is_wanted(change.uri)? {
+                            assume_category(options, &mut change);
+                        }
+                        to.changed(&change, time.as_micros())?;
                     }
                 }
             }

@@ -5,14 +5,14 @@
 //! change set [rs-0.1 §6.1], or if it states the time since which it has all changes. Whenever
 //! anything is odd, the current change set is asked.
 
-use super::change_sets::LAST;
+use super::change_sets::{LAST, Unclear, change_of, known_since};
 use super::cursor;
 use super::document::{from_of, is_change_set};
-use super::listed::listed;
 use crate::alternates::Changed;
 use crate::error::Error;
 use crate::events::Mode;
 use crate::plan::changes::{Seen, Span};
+use crate::plan::listed::without_fragment;
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
 use crate::read::resourcesync::document::is_zoneless;
@@ -101,6 +101,7 @@ fn plan_in_order(
     let mirror = run.planner.mirror;
     mirror.clear_scratch()?;
     let (mut at, mut seen) = (known, Seen::default());
+    let mut unclear = Unclear::since(known_since(mirror, known, None)?);
     for one in pushed {
         let mut boundary = Boundary::read(mirror, LAST)?;
         boundary.begin();
@@ -116,7 +117,9 @@ fn plan_in_order(
         seen.next_list();
         seen.begin_list(Span::default(), seen.last);
         for entry in &one.entries {
-            run.note_change(&listed(change_set, true, entry), known, &mut seen, &mut reading)?;
+            if let Some(change) = change_of(run, change_set, entry, &mut unclear)? {
+                run.note_change(&change, known, &mut seen, &mut reading)?;
+            }
         }
         at = at.max(one.newest);
         boundary.keep(mirror, false)?;
@@ -125,6 +128,7 @@ fn plan_in_order(
         return Ok(true);
     }
     run.planner.since.get_or_insert(known);
+    unclear.report(run, change_set)?;
     run.plan_coming()?;
     run.report.summary.mode = Mode::Incremental;
     cursor::set(mirror, Some(at))?;
@@ -194,7 +198,9 @@ fn read_pushed(bytes: &[u8]) -> Result<Pushed, String> {
 impl Pushed {
     fn changes(&self) -> impl Iterator<Item = (Timestamp, &str)> {
         let of = |entry: &'_ Entry| entry.time.map(|time| time.instant);
-        self.entries.iter().filter_map(move |entry| Some((of(entry)?, entry.loc.as_str())))
+        self.entries
+            .iter()
+            .filter_map(move |entry| Some((of(entry)?, without_fragment(&entry.loc))))
     }
 }
 

@@ -235,9 +235,7 @@ impl Reader for ResourceSync01 {
         let walked = walk(requests, options, sitemap, &mut All(&mut *to))?;
         let changes = walked.entry_points.change_set.or(self.entry_points.change_set.clone());
         if let (Some(changes), Some(at)) = (changes, walked.modified) {
-            each_change(requests, options, &changes, at, &mut |listed, time| {
-                to.changed(listed, time)
-            })?;
+            each_change(requests, options, &changes, at, to)?;
         }
         Ok(())
     }
