@@ -2,6 +2,7 @@
 
 mod account;
 mod connect;
+mod depth;
 mod error;
 mod node;
 mod pubsub;

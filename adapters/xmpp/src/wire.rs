@@ -1,6 +1,7 @@
 //! The connection under a stream: what is read counts against a limit, and whole stanzas can be
 //! written beside the XML writer of the stream.
 
+use crate::depth::Depth;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,6 +13,11 @@ use tokio_rustls::client::TlsStream;
 
 /// Bytes read at once.
 const BUFFER: usize = 16 << 10;
+/// Most elements within each other, the stream included: trees of them are built and dropped by
+/// recursion.
+const DEPTH_MAX: usize = 64;
+/// Most elements of a stanza, each of which costs far more memory than its bytes.
+const ELEMENTS_MAX: usize = 100_000;
 
 /// The connection.
 #[derive(Debug)]
@@ -26,6 +32,7 @@ pub(crate) enum Connection {
 #[derive(Debug)]
 pub(crate) struct Wire {
     shared: Shared,
+    depth: Depth,
     buffer: Box<[u8]>,
     read: usize,
     filled: usize,
@@ -37,17 +44,34 @@ pub(crate) struct Shared {
     connection: Arc<Mutex<Connection>>,
     left: Arc<AtomicUsize>,
     limit: usize,
+    elements: Arc<AtomicUsize>,
 }
 
 impl Wire {
     pub(crate) fn new(connection: Connection, limit: usize) -> Self {
         let connection = Arc::new(Mutex::new(connection));
-        let shared = Shared { connection, left: Arc::new(AtomicUsize::new(limit)), limit };
-        Self { shared, buffer: vec![0; BUFFER].into(), read: 0, filled: 0 }
+        let left = Arc::new(AtomicUsize::new(limit));
+        let shared = Shared { connection, left, limit, elements: Arc::default() };
+        let depth = Depth::default();
+        Self { shared, depth, buffer: vec![0; BUFFER].into(), read: 0, filled: 0 }
     }
 
     pub(crate) fn shared(&self) -> Shared {
         self.shared.clone()
+    }
+
+    /// Checks what was read, before anything is built of it.
+    fn check(&mut self, filled: usize) -> io::Result<()> {
+        let begun = self.depth.feed(&self.buffer[..filled]);
+        let elements = self.shared.elements.fetch_add(begun, Relaxed) + begun;
+        let refused = |message: String| Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        if self.depth.deepest() > DEPTH_MAX {
+            return refused(format!("a stanza is nested deeper than {DEPTH_MAX} elements"));
+        }
+        if elements > ELEMENTS_MAX {
+            return refused(format!("a stanza has more than {ELEMENTS_MAX} elements"));
+        }
+        Ok(())
     }
 
     /// The connection, if nothing was read that nobody took and nobody else writes.
@@ -64,6 +88,7 @@ impl Shared {
     /// A stanza was read to its end: the next one may be as long.
     pub(crate) fn renew(&self) {
         self.left.store(self.limit, Relaxed);
+        self.elements.store(0, Relaxed);
     }
 
     /// Writes a whole stanza.
@@ -133,7 +158,10 @@ impl AsyncBufRead for Wire {
             }
             let mut buffer = ReadBuf::new(&mut this.buffer);
             ready!(this.shared.with(|io| io.poll_read(cx, &mut buffer)))?;
-            (this.read, this.filled) = (0, buffer.filled().len());
+            let filled = buffer.filled().len();
+            (this.read, this.filled) = (0, 0);
+            this.check(filled)?;
+            this.filled = filled;
         }
         Poll::Ready(Ok(&this.buffer[this.read..this.filled]))
     }

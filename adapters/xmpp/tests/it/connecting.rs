@@ -85,7 +85,8 @@ fn sends(answer: &'static str, repeat: usize) -> Account {
                 return;
             }
         }
-        let _ = stream.read(&mut [0; 1_000]);
+        // Open until the client closes.
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
     account
 }
@@ -129,6 +130,76 @@ async fn hostile_servers_are_errors() {
         }
         let error = failure(&account).await;
         assert!(error.to_string().contains(expected), "{answer}: {error}");
+    }
+}
+
+const HEADER: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' \
+                      xmlns:stream='http://etherx.jabber.org/streams' version='1.0' id='1'>";
+
+/// A server that lets everybody log in, or not: what it sends after each thing it is sent.
+fn scripted(is_login: bool, last: &str) -> Account {
+    let mut answers = Vec::new();
+    if is_login {
+        answers.push(format!(
+            "{HEADER}<stream:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>\
+             <mechanism>PLAIN</mechanism></mechanisms></stream:features>"
+        ));
+        answers.push("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>".to_owned());
+        answers.push(format!(
+            "{HEADER}<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>"
+        ));
+        answers.push(
+            "<iq type='result' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>\
+             <jid>source@xmpp.test/a</jid></bind></iq>"
+                .to_owned(),
+        );
+        answers.push(last.to_owned());
+    } else {
+        answers.push(format!("{HEADER}<stream:features>{last}"));
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut account = Account::new("source@xmpp.test", "hush").unwrap();
+    account.server = Some(listener.local_addr().unwrap().to_string());
+    account.connect_timeout = Duration::from_secs(5);
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        for (number, answer) in answers.into_iter().enumerate() {
+            // Nobody asks for the last one.
+            if number < 4 {
+                let _ = stream.read(&mut [0; 1_000]);
+            } else {
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+        // Open until the client closes.
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    account
+}
+
+#[tokio::test]
+async fn what_is_received_is_limited_before_and_after_the_login() {
+    let nested = "<a xmlns='urn:x'>".repeat(200_000);
+    let many = format!("<message>{}</message>", "<a/>".repeat(200_000));
+    let long = format!("<message><body>{}</body></message>", "a".repeat(200_000));
+    for (last, limit, expected) in [
+        (&nested, 4 << 20, "deeper than 64"),
+        (&many, 4 << 20, "more than 100000 elements"),
+        (&long, 100_000, "larger than 100000 bytes"),
+    ] {
+        let mut account = scripted(false, last);
+        account.max_received = limit;
+        let error = failure(&account).await;
+        assert!(error.to_string().contains(expected), "{error}");
+        let mut account = scripted(true, last);
+        account.max_received = limit;
+        let (_session, mut events) = Session::connect(&account, SERVICE).await.unwrap();
+        let error = tokio::time::timeout(Duration::from_secs(8), events.next()).await;
+        let error = error.expect("it ends").unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
