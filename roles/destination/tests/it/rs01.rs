@@ -762,6 +762,27 @@ fn resources_that_expire_later_are_there_until_then() {
 }
 
 #[test]
+fn change_sets_that_moved_are_found_in_the_sitemap() {
+    let mut source = OldSource::new();
+    some(&mut source, 4);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    source.set("/f00", "changed");
+    source.server.remove("/c.xml");
+    assert_eq!(copy.try_run().code(), "http.status", "the Sitemap still names it");
+    let moved = |text: Vec<u8>| String::from_utf8(text).unwrap().replace("/c.xml", "/moved.xml");
+    for number in 0..2 {
+        source.set("/f01", &number.to_string());
+        source.snapshot();
+        source.server.body("/moved.xml", moved(source.server.page("/c.xml")));
+        source.server.body("/s.xml", moved(source.server.page("/s.xml")));
+        source.server.remove("/c.xml");
+        let ran = run_equal(&copy, &source);
+        assert_eq!(ran.has("gap"), number == 0, "{:?}", ran.reported);
+    }
+}
+
+#[test]
 fn deletions_to_come_are_not_applied_and_hide_no_changes() {
     let mut source = OldSource::new();
     some(&mut source, 2);

@@ -4,6 +4,7 @@
 use super::baseline::{MARGIN_MICROS, plan_baseline};
 use super::change_sets::{each_change, is_newer, plan_changes};
 use super::cursor;
+use super::document::read_head;
 use super::dump;
 use super::entry_points::{EntryPoints, find};
 use super::pushed::plan_pushed;
@@ -75,6 +76,23 @@ impl ResourceSync01 {
             let message = format!("the Source has no Sitemap to {purpose}");
             Error::new("gap", ExitCode::Gap, message)
         })
+    }
+
+    /// Whether the current change set is gone, and the Sitemap does not name it any more.
+    fn has_moved(
+        &self,
+        run: &PlanContext<'_, '_>,
+        sitemap: Option<&str>,
+        error: &Error,
+    ) -> Result<bool, Error> {
+        let Some(sitemap) = sitemap.filter(|_| matches!(error.status(), Some(404 | 410))) else {
+            return Ok(false);
+        };
+        let read = read_head(run.requests, sitemap)?;
+        let found = EntryPoints::of(&read, sitemap, run.planner.options);
+        // The Sitemaps of an index may name it, too.
+        let is_known = found.change_set.is_some() || !read.is_index();
+        Ok(is_known && found.change_set != self.entry_points.change_set)
     }
 
     /// Whether the changes show all there is to do. If not, and all can be compared, that is
@@ -265,7 +283,12 @@ impl Reader for ResourceSync01 {
                     let why = "the Sitemap was older than the change sets, and there is a new one";
                     Followed::Gap(why.to_owned())
                 }
-                _ => plan_changes(run, changes, known, None)?,
+                sitemap => match plan_changes(run, changes, known, None) {
+                    Err(error) if self.has_moved(run, sitemap.as_deref(), &error)? => {
+                        Followed::Gap(format!("{error}; the Sitemap names others"))
+                    }
+                    followed => followed?,
+                },
             };
             if self.is_followed(run, followed, changes)? {
                 return Ok(());
