@@ -783,6 +783,28 @@ fn change_sets_that_moved_are_found_in_the_sitemap() {
 }
 
 #[test]
+fn a_change_set_leads_to_where_the_current_one_is_now() {
+    let mut source = OldSource::new();
+    some(&mut source, 4);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    source.set("/f00", "changed");
+    let moved = |source: &OldSource| {
+        let page = source.server.page("/c.xml");
+        String::from_utf8(page).unwrap().replace("/c.xml", "/moved.xml")
+    };
+    let last = moved(&source);
+    source.server.body("/moved.xml", last.clone());
+    for number in 0..3 {
+        source.server.body("/c.xml", last.clone());
+        let ran = run_equal(&copy, &source);
+        assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
+        source.set("/f01", &number.to_string());
+        source.server.body("/moved.xml", moved(&source));
+    }
+}
+
+#[test]
 fn deletions_to_come_are_not_applied_and_hide_no_changes() {
     let mut source = OldSource::new();
     some(&mut source, 2);

@@ -7,6 +7,7 @@
 use super::baseline::is_all_unchanged;
 use super::cursor;
 use super::document::{Part, Read, from_of, is_change_set, read, read_head, target};
+use super::entry_points::EntryPoints;
 use super::listed::listed;
 use super::pushed::{forget_pushed, is_pushed};
 use super::sitemap::now;
@@ -147,6 +148,7 @@ fn walk_back(
     visited.insert(current.read.answered.url.clone());
     let (validators, date) =
         (current.read.answered.validators.clone(), current.read.answered.stated_date);
+    let moved = moved_to(run, change_set, &current.read);
     let (mut one, mut oldest) = (current, Timestamp::MAX);
     let end = loop {
         let is_found = has_known.then(|| boundary.is_found());
@@ -195,6 +197,11 @@ fn walk_back(
         let newest = run.not_after(change_set, "lastmod", newest, date);
         cursor::set(mirror, Some(newest.max(cursor)))?;
     }
+    if let Some(moved) = moved
+        && read_head(run.requests, &moved).is_ok_and(|read| is_change_set(&read.head, &moved))
+    {
+        EntryPoints { change_set: Some(moved), ..EntryPoints::known(mirror)? }.keep(mirror)?;
+    }
     // Deletions to come are looked at again.
     let validators = if unclear.coming > 0 { Document::default() } else { validators };
     mirror.set_document(change_set, &validators)?;
@@ -209,6 +216,17 @@ pub(super) fn known_since(
 ) -> Result<Timestamp, Error> {
     let snapshot = snapshot.map_or_else(|| cursor::time_of(mirror, SNAPSHOT), |it| Ok(Some(it)))?;
     Ok(snapshot.map_or(cursor, |snapshot| snapshot.max(cursor)))
+}
+
+/// Where the current change set is now, if it states another address than its own.
+fn moved_to(run: &PlanContext<'_, '_>, change_set: &str, read: &Read) -> Option<String> {
+    let options = run.planner.options;
+    let mut admission = Admission::new(change_set, &options.allow_hosts, options.allow_downgrade);
+    let mut links = read.head.links.iter();
+    let link = links.find(|link| link.has_rel(CHANGE_SET) && link.has_rel("current"))?;
+    target(&read.answered.url, link).filter(|url| {
+        url != change_set && *url != read.answered.url && admission.check(url).is_ok()
+    })
 }
 
 /// Reports that changes between a snapshot and the change sets may be missing.
