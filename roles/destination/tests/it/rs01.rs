@@ -524,6 +524,34 @@ fn a_sitemap_that_names_no_change_set_does_not_remove_the_known_one() {
     assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
 }
 
+#[test]
+fn copies_of_dumps_can_be_audited_and_other_forms_are_named() {
+    let mut source = without_sitemap(&["/d1.zip", "/d2.zip"]);
+    for (part, path) in ["/d1.zip", "/d2.zip"].into_iter().enumerate() {
+        source.server.body(path, source.part_of_dump(&modified(&source.now()), (part, 2)));
+    }
+    let copy = copy_at(&source, source.server.url("/c.xml"));
+    run_equal(&copy, &source);
+    source.set("/f00", "changed");
+    source.delete("/f01");
+    run_equal(&copy, &source);
+    assert_eq!(copy.audit(true).exit_code, 0);
+    std::fs::write(copy.folder().join("f02"), "damaged").unwrap();
+    assert_eq!(copy.audit(true).updated, 1);
+
+    source.server.body("/dump", "WARC/1.1\r\nWARC-Type: warcinfo\r\n");
+    let ran = copy_at(&source, source.server.url("/dump")).try_run();
+    assert_eq!(ran.code(), "dump.format", "{:?}", ran.result);
+
+    // Change sets do not list all there is.
+    let mut source = OldSource::new();
+    some(&mut source, 2);
+    source.server.remove("/s.xml");
+    let copy = copy_at(&source, source.server.url("/c.xml"));
+    copy.try_run();
+    assert_eq!(Ran::audit(&copy.options, false).code(), "list.none");
+}
+
 /// Publishes a document with a validator.
 fn publish(source: &OldSource, path: &str, body: String) {
     let etag = format!("\"{}\"", abreast_testkit::digest::md5_hex(&body));

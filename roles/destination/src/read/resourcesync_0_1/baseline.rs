@@ -194,6 +194,11 @@ pub(super) fn time_of(
     if let Some(modified) = modified {
         return run.not_after(url, "DCTERMS.modified", modified, answered.stated_date);
     }
+    unstated_time(answered, newest)
+}
+
+/// The time of a Sitemap or dump that states none.
+pub(super) fn unstated_time(answered: &Answered, newest: Option<Timestamp>) -> Timestamp {
     let of_answer = answered.last_modified.unwrap_or(answered.date);
     newest.map_or(of_answer, |newest| newest.min(of_answer))
 }

@@ -1,6 +1,6 @@
 //! Dumps and their manifests [rs-0.1 §4.2], and the plan where a Source has a dump and no Sitemap.
 
-use super::baseline::{MARGIN_MICROS, time_of};
+use super::baseline::{MARGIN_MICROS, time_of, unstated_time};
 use super::change_sets::LAST;
 use super::cursor;
 use super::entry_points::DumpLink;
@@ -10,6 +10,7 @@ use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
 use crate::events::Mode;
 use crate::package::archive::{Found, Package};
+use crate::package::download::Downloads;
 use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
 use crate::package::manifest::Manifest;
 use crate::plan::comparison::Baseline;
@@ -20,6 +21,7 @@ use crate::read::pieces::Answered;
 use crate::read::resourcesync::document::{at_earliest, is_zoneless, note_findings, syntax_error};
 use crate::requests::Requests;
 use crate::sink::outcome::Failure;
+use crate::state_folder::StateFolder;
 use abreast_net::{Request, Response};
 use abreast_resourcesync::v0_1::{Change, Entry, Head, Limits, Parser, Root, Step};
 use abreast_webtypes::Timestamp;
@@ -264,6 +266,38 @@ fn compare(
     cursor::set(mirror, at.filter(|_| whole).map(|at| at.plus_micros(-MARGIN_MICROS)))?;
     Boundary::forget(mirror, LAST)?;
     Ok(Baseline { unchanged: false, whole, at })
+}
+
+/// Fetches a dump to a temporary folder and hands over each of its entries; returns the time of the
+/// dump.
+pub(super) fn each_entry(
+    requests: &Requests<'_>,
+    links: &[DumpLink],
+    each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
+) -> Result<Option<Timestamp>, Error> {
+    let folder = tempfile::tempdir().map_err(|cause| {
+        Error::new("io", ExitCode::Io, "cannot make a temporary folder for a dump")
+            .with_cause(cause)
+    })?;
+    let downloads = Downloads::new(StateFolder::at(folder.path())?);
+    let mut at = None;
+    for Part { package, length, answered } in parts_of(requests, links)? {
+        let package = ListedPackage { length, ..package };
+        let file = downloads.fetch(requests, &package)?;
+        let archive = Package::open(file).map_err(|error| unusable(&package, &error))?;
+        let mut newest = None;
+        let diagnostics = &requests.diagnostics;
+        let manifest = read_manifest(&archive, &package.url, diagnostics, &mut |listed| {
+            requests.check_cancelled()?;
+            newest = newest.max(listed.modified.map(Timestamp::from_micros));
+            each(listed)
+        })?;
+        downloads.discard(&package);
+        let own = manifest.at.unwrap_or_else(|| unstated_time(&answered, newest));
+        let own = answered.stated_date.map_or(own, |date| own.min(date));
+        at = Some(at.map_or(own, |at: Timestamp| at.min(own)));
+    }
+    Ok(at)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::document::{Read, is_change_set, read_head, target};
 use super::push::PushOffer;
-use super::recognise::is_dump_begin;
+use super::recognise::{is_dump_begin, is_warc_begin};
 use super::site;
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
@@ -194,9 +194,16 @@ pub(super) fn find(
     address: &str,
 ) -> Result<EntryPoints, Error> {
     check_url(address)?;
-    let is_dump = requests.open(address, HEAD_BYTES, |answer| {
-        answer.is_ok_and(|begun| is_dump_begin(&begun.begin))
+    let (is_dump, is_warc) = requests.open(address, HEAD_BYTES, |answer| {
+        answer.map_or((false, false), |begun| {
+            (is_dump_begin(&begun.begin), is_warc_begin(&begun.begin))
+        })
     })?;
+    if is_warc {
+        let message = format!("{address} is a dump in WARC, which is not read");
+        return Err(Error::new("dump.format", ExitCode::SourceInvalid, message)
+            .with_help("give the address of the Sitemap, or of the same dump in ZIP"));
+    }
     if is_dump {
         let dumps = vec![DumpLink { url: address.to_owned(), media_type: None }];
         return Ok(EntryPoints { dumps, ..EntryPoints::default() });

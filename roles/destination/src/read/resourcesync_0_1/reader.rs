@@ -71,11 +71,15 @@ impl ResourceSync01 {
         Ok(found)
     }
 
-    fn sitemap(&self, purpose: &str) -> Result<&str, Error> {
-        self.entry_points.sitemap.as_deref().ok_or_else(|| {
-            let message = format!("the Source has no Sitemap to {purpose}");
-            Error::new("gap", ExitCode::Gap, message)
-        })
+    /// # Errors
+    /// There is neither a Sitemap nor a dump.
+    fn check_has_all(&self) -> Result<(), Error> {
+        if self.entry_points.sitemap.is_some() || !self.entry_points.dumps.is_empty() {
+            return Ok(());
+        }
+        let message = "the Source has only change sets, which do not list all there is, so nothing can be compared with them";
+        Err(Error::new("list.none", ExitCode::Usage, message)
+            .with_help("give the address of the Sitemap, if there is one"))
     }
 
     /// Whether the current change set is gone, and the Sitemap does not name it any more.
@@ -199,7 +203,7 @@ impl Reader for ResourceSync01 {
             found.check_same(&EntryPoints::known(mirror)?, &options.url)?;
         }
         let start = self.start(found, options);
-        self.sitemap("compare with")?;
+        self.check_has_all()?;
         Ok(start)
     }
 
@@ -229,7 +233,15 @@ impl Reader for ResourceSync01 {
         options: &SyncOptions,
         each: &mut dyn FnMut(&Listed<'_>),
     ) -> Result<(), Error> {
-        sitemap::each_resource(requests, self.sitemap("test the filters with")?, options, each)
+        self.check_has_all()?;
+        if let Some(sitemap) = &self.entry_points.sitemap {
+            return sitemap::each_resource(requests, sitemap, options, each);
+        }
+        dump::each_entry(requests, &self.entry_points.dumps, &mut |listed| {
+            each(listed);
+            Ok(())
+        })
+        .map(drop)
     }
 
     fn expect(
@@ -249,10 +261,16 @@ impl Reader for ResourceSync01 {
                 Err(error)
             }
         }
-        let sitemap = self.sitemap("compare with")?;
-        let walked = walk(requests, options, sitemap, &mut All(&mut *to))?;
-        let changes = walked.entry_points.change_set.or(self.entry_points.change_set.clone());
-        if let (Some(changes), Some(at)) = (changes, walked.modified) {
+        self.check_has_all()?;
+        let (changes, at) = if let Some(sitemap) = &self.entry_points.sitemap {
+            let walked = walk(requests, options, sitemap, &mut All(&mut *to))?;
+            (walked.entry_points.change_set, walked.modified)
+        } else {
+            let dumps = &self.entry_points.dumps;
+            (None, dump::each_entry(requests, dumps, &mut |listed| to.listed(listed))?)
+        };
+        let changes = changes.or(self.entry_points.change_set.clone());
+        if let (Some(changes), Some(at)) = (changes, at) {
             each_change(requests, options, &changes, at, to)?;
         }
         Ok(())
