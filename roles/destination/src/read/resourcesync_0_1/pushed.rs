@@ -213,6 +213,7 @@ fn now() -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use abreast_resourcesync::v0_1::Change as Kind;
 
     const SECOND: i64 = 1_000_000;
 
@@ -259,6 +260,8 @@ mod tests {
         let whole = read(typed, &both).unwrap();
         assert_eq!((whole.entries.len(), whole.from), (2, None));
         assert_eq!(whole.newest.to_string(), "2026-01-01T00:00:02.500000Z");
+        let untyped = read(typed, &entry("http://h/a", "<lastmod>2026-01-01T00:00:02Z</lastmod>"));
+        assert_eq!(untyped.unwrap().entries[0].change, Some(Kind::Updated));
         let period =
             "<xhtml:meta name='DCTERMS.temporal' content='start=2026-01-01T00:00:00Z; end=2026'/>";
         let from = read(typed, &format!("{period}{both}")).unwrap().from;
@@ -267,7 +270,6 @@ mod tests {
             ("", both.clone()),
             (typed, String::new()),
             (typed, entry("/a", updated)),
-            (typed, entry("http://h/a", "<lastmod>2026-01-01T00:00:02Z</lastmod>")),
             (typed, entry("http://h/a", "")),
             (typed, entry("http://h/a", "<expires>2026-01-01T00:00:01</expires>")),
         ] {
