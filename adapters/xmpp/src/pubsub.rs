@@ -43,8 +43,14 @@ pub enum Event {
         /// The item's name.
         id: String,
     },
-    /// A node was removed, or all of its items.
+    /// All items of a node were removed.
     Emptied {
+        /// The node's name.
+        node: String,
+    },
+    /// A node was removed, or its owner ended our subscription: nothing comes any more until we
+    /// subscribe again.
+    Unsubscribed {
         /// The node's name.
         node: String,
     },
@@ -212,8 +218,12 @@ pub(crate) fn events(message: &Element) -> Vec<Event> {
                 node: node.to_owned(),
                 id: one.attr("id").unwrap_or_default().to_owned(),
             }));
-        } else if child.is("purge", EVENT) || child.is("delete", EVENT) {
+        } else if child.is("purge", EVENT) {
             events.push(Event::Emptied { node: node.to_owned() });
+        } else if child.is("delete", EVENT)
+            || child.is("subscription", EVENT) && child.attr("subscription") != Some("subscribed")
+        {
+            events.push(Event::Unsubscribed { node: node.to_owned() });
         }
     }
     events
@@ -306,6 +316,20 @@ mod tests {
         assert!(payload.is("urlset", "http://www.sitemaps.org/schemas/sitemap/0.9"), "{payload:?}");
         assert_eq!((first.id.as_str(), second.id.as_str(), &second.payload), ("7", "8", &None));
         assert_eq!((node.as_str(), id.as_str()), ("n", "3"));
+        for (inside, lost) in [
+            ("<delete node='n'/>", true),
+            ("<subscription node='n' jid='a@b' subscription='none'/>", true),
+            ("<subscription node='n' jid='a@b' subscription='subscribed'/>", false),
+            ("<purge node='n'/>", false),
+        ] {
+            let message: Element = format!(
+                "<message xmlns='jabber:client'><event xmlns='{EVENT}'>{inside}</event></message>"
+            )
+            .parse()
+            .unwrap();
+            let expected = Event::Unsubscribed { node: "n".to_owned() };
+            assert_eq!(events(&message).contains(&expected), lost, "{inside}");
+        }
         for other in [
             "<message xmlns='jabber:client'/>",
             "<message xmlns='jabber:client'><event xmlns='urn:x'/></message>",

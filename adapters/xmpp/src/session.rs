@@ -172,6 +172,10 @@ impl Events {
     /// # Errors
     /// The connection has ended, for the reason that the error states.
     pub async fn next(&mut self) -> Result<Event, Error> {
+        // Those that came before the ones that are lost come first.
+        if let Ok(event) = self.arrived.try_recv() {
+            return Ok(event);
+        }
         if self.missed.swap(false, Relaxed) {
             return Ok(Event::Missed);
         }
@@ -297,7 +301,8 @@ impl Link {
         // What others send is ignored: anybody may send a message that looks like an event.
         if stanza.is("message") && stanza.attribute("from").eq_ignore_ascii_case(&self.service) {
             for event in pubsub::events(&element) {
-                if self.events.try_send(event).is_err() {
+                // After a lost one nothing comes before its reader knows that.
+                if self.missed.load(Relaxed) || self.events.try_send(event).is_err() {
                     self.missed.store(true, Relaxed);
                 }
             }

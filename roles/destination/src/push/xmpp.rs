@@ -5,7 +5,6 @@ use super::{Ended, Subscriber};
 use crate::options::{Push, SyncOptions, XmppOptions};
 use crate::read::{Announcement, PushOffer};
 use abreast_xmpp::{Account, Error, Event, Item, Node, Session};
-use std::convert::Infallible;
 
 /// Stands for the announcement of a Source, where the user names a node.
 pub(super) fn announcement(options: &SyncOptions) -> Option<Announcement> {
@@ -38,7 +37,7 @@ impl Subscriber {
         last_id: &mut String,
     ) -> Ended {
         match self.read_node(account, node, last_id).await {
-            Ok(never) => match never {},
+            Ok(()) => Ended::Broken(format!("{node}: the subscription was ended")),
             Err(error) => {
                 let help = error.help().map(|help| format!("\n  help: {help}")).unwrap_or_default();
                 Ended::Broken(format!("{node}: {error}{help}"))
@@ -51,7 +50,7 @@ impl Subscriber {
         account: &Account,
         node: &Node,
         last_id: &mut String,
-    ) -> Result<Infallible, Error> {
+    ) -> Result<(), Error> {
         let (session, mut events) = Session::connect(account, node.service()).await?;
         self.join(&session, node, last_id).await?;
         self.inbox.set_live(true);
@@ -59,9 +58,18 @@ impl Subscriber {
         loop {
             match events.next().await? {
                 Event::Item(item) if item.node == node.name() => self.received(item, last_id),
-                Event::Item(_) => {}
-                // Which changes are missing is in the documents.
-                _ => self.inbox.pull(),
+                Event::Unsubscribed { node: of } if of == node.name() => {
+                    self.inbox.pull();
+                    return Ok(());
+                }
+                Event::Retracted { node: of, .. } | Event::Emptied { node: of }
+                    if of == node.name() =>
+                {
+                    self.inbox.pull();
+                }
+                Event::Missed => self.inbox.pull(),
+                // Of another node.
+                _ => {}
             }
         }
     }
@@ -92,19 +100,65 @@ impl Subscriber {
     }
 
     fn received(&self, item: Item, last_id: &mut String) {
-        // One that comes again, or late, brings nothing new.
-        if number(&item.id) != 0 && number(&item.id) <= number(last_id) {
-            return;
-        }
-        match item.payload {
-            Some(payload) => self.inbox.notify(payload.into_bytes().into()),
-            None => self.inbox.pull(),
+        match taken(last_id, &item.id, item.payload.as_deref()) {
+            Taken::Nothing => return,
+            Taken::Asked => self.inbox.pull(),
+            Taken::Applied => {
+                let payload = item.payload.unwrap_or_default();
+                self.inbox.notify(payload.into_bytes().into());
+            }
         }
         *last_id = item.id;
+    }
+}
+
+/// What an item leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    Nothing,
+    /// The documents are read.
+    Asked,
+    /// Its changes are applied.
+    Applied,
+}
+
+/// What an item leads to, after the last one. Whoever may publish to the node is not known to be the
+/// Source: what is new or updated is fetched from the Source, but nothing is deleted before its
+/// documents say so.
+fn taken(last_id: &str, id: &str, payload: Option<&str>) -> Taken {
+    match payload {
+        // One that comes again brings nothing new.
+        _ if number(id) != 0 && id == last_id => Taken::Nothing,
+        // It came late, or the Source counts from the beginning again.
+        _ if number(id) != 0 && number(id) < number(last_id) => Taken::Asked,
+        Some(payload) if !payload.contains("expires") => Taken::Applied,
+        _ => Taken::Asked,
     }
 }
 
 /// Items of a Source like this one are named by positions of its log; others have no order.
 fn number(id: &str) -> u64 {
     id.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_that_delete_or_go_back_are_asked_for() {
+        let updated = Some("<url><lastmod>2026-01-01T00:00:00Z</lastmod></url>");
+        let deleted = Some("<url><sm:expires>2026-01-01T00:00:00Z</sm:expires></url>");
+        for (last, id, payload, expected) in [
+            ("", "7", updated, Taken::Applied),
+            ("7", "8", updated, Taken::Applied),
+            ("7", "x", updated, Taken::Applied),
+            ("7", "7", updated, Taken::Nothing),
+            ("7", "8", deleted, Taken::Asked),
+            ("7", "8", None, Taken::Asked),
+            ("7", "3", updated, Taken::Asked),
+        ] {
+            assert_eq!(taken(last, id, payload), expected, "{last} {id} {payload:?}");
+        }
+    }
 }

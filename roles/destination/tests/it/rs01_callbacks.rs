@@ -91,7 +91,11 @@ fn pushed(source: &OldSource, after: &str, path: &str) -> String {
     };
     let period =
         format!("<xhtml:meta name=\"DCTERMS.temporal\" content=\"start={after}; end={now}\"/>\n");
-    let inside = format!("{period}<url><loc>{loc}</loc>{entry}</url>\n");
+    let current = source.server.url("/c.xml");
+    let link = format!(
+        "<xhtml:link rel=\"current http://www.openarchives.org/rs/changeset\" href=\"{current}\"/>\n"
+    );
+    let inside = format!("{link}{period}<url><loc>{loc}</loc>{entry}</url>\n");
     document("urlset", "rs:type=\"changeset\"", &inside)
 }
 
@@ -179,6 +183,28 @@ fn what_is_not_signed_as_agreed_is_a_hint_and_nothing_else() {
     source.set("/d/new", "new");
     assert_eq!(asked.post(&forged), 202);
     follows(&source, &copy);
+}
+
+#[test]
+fn change_sets_of_another_set_are_not_applied() {
+    let mut source = calling(VERIFIED);
+    let copy = Follower::at(&source.server, "/s.xml", listening);
+    let asked = confirmed(&source, &copy, 0, 3_600);
+    follows(&source, &copy);
+    let (after, before) = (source.now(), source.kept.clone());
+    source.wait(1);
+    source.kept.clear();
+    let forged = pushed(&source, &after, "/d/first");
+    source.kept.clone_from(&before);
+    for other in ["/other.xml", ""] {
+        let body = forged.replace(&source.server.url("/c.xml"), &source.server.url(other));
+        assert_ne!(body, forged);
+        let runs = copy.runs();
+        assert_eq!(asked.post_signed(&asked.secret, &body), 202);
+        eventually("the change set is asked", || copy.runs() > runs);
+        assert_eq!(files(&copy.folder), before);
+    }
+    assert!(copy.has_told("notification.unusable"));
 }
 
 #[test]

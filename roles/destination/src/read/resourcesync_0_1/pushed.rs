@@ -2,7 +2,8 @@
 //! like those of the current change set, and none is requested [rs-0.1 §5.2].
 //!
 //! A pushed change set continues what is known if it has a change that was read before, as for any
-//! change set [rs-0.1 §6.1], or if it states the time since which it has all changes. Whenever
+//! change set [rs-0.1 §6.1], or if it states the time since which it has all changes. It must name the
+//! change set of the copy as the current one: it may be one of another set. Whenever
 //! anything is odd, the current change set is asked.
 
 use super::change_sets::{LAST, Unclear, change_of, known_since};
@@ -16,7 +17,7 @@ use crate::plan::listed::without_fragment;
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
 use crate::read::resourcesync::document::is_zoneless;
-use abreast_resourcesync::v0_1::{Entry, Limits, Parser, Root, Step, Tolerance};
+use abreast_resourcesync::v0_1::{CHANGE_SET, Entry, Limits, Parser, Root, Step, Tolerance};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,6 +40,8 @@ enum Place {
 /// A pushed change set that is as it should be.
 #[derive(Debug)]
 struct Pushed {
+    /// The current change set that it names.
+    current: Option<String>,
     /// It has all changes since then, if that is stated.
     from: Option<Timestamp>,
     newest: Timestamp,
@@ -59,6 +62,12 @@ pub(super) fn plan_pushed(
     let (mut pushed, mut whole) = (Vec::new(), true);
     for bytes in std::mem::take(&mut run.planner.notifications) {
         match read_pushed(&bytes) {
+            Ok(one) if one.current.as_deref().map(str::trim) != Some(change_set) => {
+                whole = false;
+                let message =
+                    "a pushed change set does not name this one as the current one, which is asked";
+                run.report.notice("notification.unusable", change_set, message);
+            }
             // One that speaks of times to come is not waited for.
             Ok(one) if one.newest <= now() => {
                 *announced = (*announced).max(Some(one.newest));
@@ -192,7 +201,9 @@ fn read_pushed(bytes: &[u8]) -> Result<Pushed, String> {
     else {
         return odd("it contains no changes");
     };
-    Ok(Pushed { from: from_of(head), newest, entries })
+    let current = head.links.iter().find(|it| it.has_rel(CHANGE_SET) && it.has_rel("current"));
+    let current = current.map(|link| link.href.clone());
+    Ok(Pushed { current, from: from_of(head), newest, entries })
 }
 
 impl Pushed {
@@ -258,7 +269,10 @@ mod tests {
         let both = entry("http://h/a", updated) + &entry("http://h/b", deleted);
         let read = |root: &str, inside: &str| read_pushed(document(root, inside).as_bytes());
         let whole = read(typed, &both).unwrap();
-        assert_eq!((whole.entries.len(), whole.from), (2, None));
+        assert_eq!((whole.entries.len(), whole.from, whole.current), (2, None, None));
+        let link = format!("<xhtml:link rel='current {CHANGE_SET}' href='http://h/c.xml'/>");
+        let current = read(typed, &format!("{link}{both}")).unwrap().current;
+        assert_eq!(current.as_deref(), Some("http://h/c.xml"));
         assert_eq!(whole.newest.to_string(), "2026-01-01T00:00:02.500000Z");
         let untyped = read(typed, &entry("http://h/a", "<lastmod>2026-01-01T00:00:02Z</lastmod>"));
         assert_eq!(untyped.unwrap().entries[0].change, Some(Kind::Updated));
