@@ -18,6 +18,8 @@ pub(super) struct Follower {
     /// The last item that was printed; `None` before the first connection of one that wants only
     /// new items.
     last: Option<String>,
+    /// The items that were asked for last: their events may still come.
+    caught: Vec<String>,
 }
 
 impl Follower {
@@ -35,7 +37,7 @@ impl Follower {
             ));
         }
         let last = args.from.map(|from| from.to_string());
-        Ok(Self { account, node, left: args.limit.unwrap_or(u64::MAX), last })
+        Ok(Self { account, node, left: args.limit.unwrap_or(u64::MAX), last, caught: Vec::new() })
     }
 
     /// Prints items; after a connection is lost, connects again.
@@ -72,7 +74,13 @@ impl Follower {
         loop {
             let goes_on = match events.next().await? {
                 Event::Item(item) if item.node == self.node.name() => {
+                    self.note_return(&item);
                     !self.is_new(&item) || self.print(item)
+                }
+                // Without it nothing would come any more; where the node is gone, this fails.
+                Event::Unsubscribed { node } if node == self.node.name() => {
+                    session.subscribe(&self.node).await?;
+                    self.catch_up(&session).await?
                 }
                 Event::Missed => self.catch_up(&session).await?,
                 _ => true,
@@ -88,6 +96,7 @@ impl Follower {
         let mut items = session.items(&self.node, CATCH_UP).await?;
         // Services do not agree on the order.
         items.sort_by_key(|item| number(&item.id));
+        self.caught = items.iter().map(|item| item.id.clone()).collect();
         let Some(last) = self.last.clone() else {
             self.last = Some(items.pop().map_or_else(String::new, |item| item.id));
             return Ok(true);
@@ -102,6 +111,16 @@ impl Follower {
             }
         }
         Ok(true)
+    }
+
+    /// An item that comes with a lower number: the Source counts from the beginning again.
+    fn note_return(&mut self, item: &Item) {
+        let last = self.last.as_deref().unwrap_or_default();
+        let is_lower = number(&item.id) != 0 && number(&item.id) < number(last);
+        if is_lower && !self.caught.contains(&item.id) {
+            tracing::warn!("item `{}` came after `{last}`; continuing from there", item.id);
+            self.last = Some(String::new());
+        }
     }
 
     fn is_new(&self, item: &Item) -> bool {
