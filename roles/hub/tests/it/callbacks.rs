@@ -7,7 +7,7 @@ use crate::server::{Delivery as _, Got, Reply, Server, encode};
 use abreast_core::{LogError, Offset, Position, TopicLog as _};
 use abreast_hub::{Gap, HubOptions, Payloads};
 use abreast_store::hub::{Ending, Target};
-use abreast_testkit::eventually_some;
+use abreast_testkit::{eventually, eventually_some};
 use abreast_websub::MAX_FORM_LENGTH;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -392,6 +392,9 @@ fn what_is_given_up_is_reported_when_the_subscriber_is_back() {
     up.store(true, SeqCst);
     bed.say("3");
     server.wait("the third", |seen| seen.iter().any(|got| got.text() == "3"));
+    eventually("the third is taken", || {
+        bed.hub.target(target.id).unwrap().unwrap().cursor == Offset(3)
+    });
     let mut texts = texts(&server);
     texts.dedup();
     assert_eq!(texts.first(), Some(&(1, "1".to_owned())));

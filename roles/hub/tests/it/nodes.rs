@@ -297,12 +297,14 @@ fn hub_kills_lose_no_item_and_reorder_none() {
     let server = Prosody::start(&program);
     make_node(&server);
     let mut reader = Reader::subscribe(&server);
+    // Read while they are published: few events are kept for a reader that waits.
+    let reading = std::thread::spawn(move || reader.read_to(4_500));
     let mut service = Service::start(account(&server, "source", PASSWORD), 100);
     for round in 0..5 {
         service.publish(round * 900, round * 900 + 900);
         service = service.restart(account(&server, "source", PASSWORD), 100);
     }
-    let items = reader.read_to(4_500);
+    let items = reading.join().unwrap();
     let mut next = 1;
     for (id, mut positions) in items {
         // An item may come again, after a restart, but never an older one after a newer one.
