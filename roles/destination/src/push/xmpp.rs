@@ -122,9 +122,9 @@ enum Taken {
     Applied,
 }
 
-/// What an item leads to, after the last one. Whoever may publish to the node is not known to be the
-/// Source: what is new or updated is fetched from the Source, but nothing is deleted before its
-/// documents say so.
+/// What an item leads to, after the last one. Others than the Source may be able to publish to the
+/// node: what is new or updated is fetched from the Source, but nothing is deleted before its
+/// documents state so.
 fn taken(last_id: &str, id: &str, payload: Option<&str>) -> Taken {
     match payload {
         // One that comes again brings nothing new.

@@ -198,7 +198,7 @@ fn late_changes_hide_no_change_sets() {
 }
 
 #[test]
-fn changes_between_the_sitemap_and_the_change_sets_are_reported_and_found_later() {
+fn changes_between_sitemap_and_change_sets_are_found_later() {
     // After four, the current change set is empty.
     for (etags, count) in [(true, 5), (false, 5), (true, 4)] {
         let mut source = OldSource::of(Shape { etags, ..Shape::default() });
@@ -341,7 +341,7 @@ fn only_resources_of_a_category_are_copied() {
 }
 
 #[test]
-fn categories_that_change_sets_do_not_state_are_those_of_the_sitemap() {
+fn categories_not_in_change_sets_are_those_of_the_sitemap() {
     let frogs = "<xhtml:meta name=\"DC.subject\" content=\"Frogs\"/>";
     let mut source = OldSource::new();
     source.more.insert("/frog".to_owned(), frogs.to_owned());
@@ -510,7 +510,7 @@ fn the_parts_of_a_dump_are_one() {
 }
 
 #[test]
-fn a_sitemap_that_names_no_change_set_does_not_remove_the_known_one() {
+fn a_sitemap_without_a_change_set_keeps_the_known_one() {
     let mut source = OldSource::new();
     source.set_links = link("sitemap", "/s.xml");
     some(&mut source, 3);
@@ -559,7 +559,7 @@ fn publish(source: &OldSource, path: &str, body: String) {
 }
 
 #[test]
-fn sitemaps_of_other_categories_do_not_hide_that_nothing_changed() {
+fn sitemaps_of_other_categories_hide_no_unchanged_ones() {
     let mut source = OldSource::new();
     source.set("/a", "a");
     let meta = |name: &str| format!("<xhtml:meta name=\"DC.subject\" content=\"{name}\"/>");

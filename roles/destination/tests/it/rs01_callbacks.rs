@@ -135,7 +135,7 @@ fn a_signed_change_set_that_continues_is_applied_at_once() {
 }
 
 #[test]
-fn a_pushed_change_without_categories_is_of_the_ones_in_the_sitemap() {
+fn a_pushed_change_has_the_categories_of_the_sitemap() {
     let mut source = calling(VERIFIED);
     let wanted = "<xhtml:meta name=\"DC.subject\" content=\"A\"/>".to_owned();
     source.more.insert("/d/first".to_owned(), wanted);

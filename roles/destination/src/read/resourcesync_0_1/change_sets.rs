@@ -202,7 +202,7 @@ fn walk_back(
     {
         EntryPoints { change_set: Some(moved), ..EntryPoints::known(mirror)? }.keep(mirror)?;
     }
-    // Deletions to come are looked at again.
+    // Deletions to come are checked again.
     let validators = if unclear.coming > 0 { Document::default() } else { validators };
     mirror.set_document(change_set, &validators)?;
     Ok(Followed::Planned)
