@@ -1,4 +1,4 @@
-//! The way from an address to the documents of a set: all links hang on its Sitemap
+//! Finds the documents of a set from an address: all links are in its Sitemap
 //! [rs-0.1 §4.2, §5.1].
 
 use super::document::{Read, is_change_set, read_head, target};

@@ -4,9 +4,9 @@
 //! | file | what it reads |
 //! |---|---|
 //! | `reader.rs` | all of it, in the order of a run |
-//! | `recognise.rs` | whether the begin of an answer is of this version |
+//! | `recognise.rs` | whether a response begins as a document of this version |
 //! | `document.rs` | one document, entry by entry, within limits |
-//! | `entry_points.rs` | the way from an address to the documents of a set |
+//! | `entry_points.rs` | finds the documents of a set from an address |
 //! | `site.rs` | links to them in pages, headers, host-meta and robots.txt |
 //! | `listed.rs` | an entry as a listed resource |
 //! | `sitemap.rs` | Sitemaps and their indexes |

@@ -4,7 +4,7 @@
 //! A pushed change set continues what is known if it has a change that was read before, as for any
 //! change set [rs-0.1 §6.1], or if it states the time since which it has all changes. It must name the
 //! change set of the copy as the current one: it may be one of another set. Whenever
-//! anything is odd, the current change set is asked.
+//! anything is odd, the current change set is requested.
 
 use super::change_sets::{LAST, Unclear, change_of, known_since};
 use super::cursor;
@@ -68,7 +68,7 @@ pub(super) fn plan_pushed(
                     "a pushed change set does not name this one as the current one, which is asked";
                 run.report.notice("notification.unusable", change_set, message);
             }
-            // One that speaks of times to come is not waited for.
+            // One with times in the future is not used.
             Ok(one) if one.newest <= now() => {
                 *announced = (*announced).max(Some(one.newest));
                 pushed.push(one);
@@ -76,7 +76,7 @@ pub(super) fn plan_pushed(
             Ok(_) => whole = false,
             Err(why) => {
                 whole = false;
-                let message = format!("{why}; the current change set is asked");
+                let message = format!("{why}; the current change set is requested");
                 run.report.notice("notification.unusable", change_set, &message);
             }
         }
@@ -167,7 +167,7 @@ fn place(from: Option<Timestamp>, newest: Timestamp, cursor: Timestamp, is_joine
     if newest > cursor && (goes_on || is_joined && is_fine) { Place::Next } else { Place::Apart }
 }
 
-/// Reads one, strictly: what is odd is better asked for.
+/// Reads one, strictly: for anything odd the current change set is requested.
 fn read_pushed(bytes: &[u8]) -> Result<Pushed, String> {
     let mut parser = Parser::with_tolerance(Limits::default(), Tolerance::Usual);
     parser.feed(bytes);
