@@ -233,6 +233,8 @@ pub struct ChangeRecord {
     pub state: Option<State>,
     /// The last state of a removed resource, if known; otherwise it is in the state.
     pub removed: Option<Box<Description>>,
+    /// The types before, if this change of a resource that stayed in the set altered them.
+    pub former_types: Option<Vec<String>>,
     /// URIs to use instead of a deprecated resource, the best first.
     pub replaced_by: Vec<String>,
     /// A sentence for people about this change.

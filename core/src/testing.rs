@@ -91,6 +91,7 @@ const PROMISES: &[(&str, Check)] = &[
     ("each action is recorded as what it was", actions::actions_are_recorded_as_kinds),
     ("a deprecation lasts until another state", actions::deprecation_ends_with_another_state),
     ("what a writer adds is kept with the change", actions::notes_and_descriptions_are_kept),
+    ("changes of types keep the former ones", actions::changes_of_types_keep_the_former_ones),
     ("a set that begins in its log has no base", actions::history_may_begin_in_the_log),
     ("sets are listed and found", actions::sets_are_listed_and_found),
     ("the latest change of each resource is found", latest::latest_changes_leave_out_superseded),

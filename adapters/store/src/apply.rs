@@ -90,7 +90,7 @@ pub(crate) struct LogRow<'e> {
     pub(crate) new: Option<&'e Encoded<'e>>,
     /// The description of the removed resource.
     pub(crate) removed: Option<String>,
-    /// Description added by the writer.
+    /// See [`descriptions::Note`].
     pub(crate) note: Option<String>,
 }
 
@@ -274,11 +274,8 @@ fn record<T: Tables>(
 ) -> Result<(), T::Error> {
     let (mut changes, mut closed) = (Vec::with_capacity(decided.recorded as usize), Vec::new());
     for (step, encoded) in decided.steps.iter().zip(encoded) {
-        let Step::Record(Entry { position, time, kind, row, old, replaced_by, summary, .. }) =
-            *step
-        else {
-            continue;
-        };
+        let Step::Record(entry) = *step else { continue };
+        let Entry { position, time, kind, row, old, replaced_by, summary, .. } = entry;
         if position == Position(0) {
             continue; // the base has no changes
         }
@@ -291,7 +288,7 @@ fn record<T: Tables>(
             key: decided.rows[row].key,
             new: encoded.as_ref(),
             removed: removed.and_then(|old| descriptions::write(old.state.description.as_deref())),
-            note: descriptions::write_note(summary, replaced_by),
+            note: descriptions::write_note(summary, replaced_by, former_types(&entry)),
         });
         closed.extend(set_state.recorded(position, time));
     }
@@ -299,6 +296,15 @@ fn record<T: Tables>(
         tables.record(&changes)?;
     }
     if closed.is_empty() { Ok(()) } else { tables.close_pages(&closed, &set_state.page.page()) }
+}
+
+/// The types before, if a resource that stays has others now.
+fn former_types<'b>(entry: &Entry<'b>) -> Option<&'b [String]> {
+    fn types(held: Held<'_>) -> &[String] {
+        held.state.description.as_deref().map_or(&[], |description| &description.types)
+    }
+    let (old, new) = (types(entry.old?), types(entry.new?));
+    (old != new).then_some(old)
 }
 
 /// Counts resources, and follows the steps with shards and versions. Returns the shards that may

@@ -25,15 +25,38 @@ pub(crate) fn read_replacements(stored: &str) -> Result<Vec<String>, serde_json:
     serde_json::from_str(stored)
 }
 
-/// Description that a writer adds to a change, `[summary, [URI, …]]`; `None` if empty.
-pub(crate) fn write_note(summary: Option<&str>, replaced_by: &[String]) -> Option<String> {
-    (summary.is_some() || !replaced_by.is_empty())
-        .then(|| json!([summary, replaced_by]).to_string())
+/// What a change has beyond the state that it leaves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// A sentence for people.
+    pub(crate) summary: Option<String>,
+    /// URIs to use instead.
+    pub(crate) replaced_by: Vec<String>,
+    /// The types before, if they were others.
+    pub(crate) former_types: Option<Vec<String>>,
 }
 
-/// Reads what [`write_note`] wrote: the summary, and the URIs.
-pub(crate) fn read_note(stored: &str) -> Result<(Option<String>, Vec<String>), serde_json::Error> {
-    serde_json::from_str(stored)
+/// Note of a change, `[summary, [URI, …]]`, with `[type, …]` behind if it altered the types; `None`
+/// if empty.
+pub(crate) fn write_note(
+    summary: Option<&str>,
+    replaced_by: &[String],
+    former_types: Option<&[String]>,
+) -> Option<String> {
+    match former_types {
+        Some(types) => Some(json!([summary, replaced_by, types]).to_string()),
+        None => (summary.is_some() || !replaced_by.is_empty())
+            .then(|| json!([summary, replaced_by]).to_string()),
+    }
+}
+
+/// Reads what [`write_note`] wrote.
+pub(crate) fn read_note(stored: &str) -> Result<Note, serde_json::Error> {
+    if let Ok((summary, replaced_by)) = serde_json::from_str(stored) {
+        return Ok(Note { summary, replaced_by, former_types: None });
+    }
+    let (summary, replaced_by, types) = serde_json::from_str(stored)?;
+    Ok(Note { summary, replaced_by, former_types: Some(types) })
 }
 
 #[cfg(test)]
@@ -52,10 +75,16 @@ mod tests {
         assert_eq!(write(None), None);
         let replaced_by = vec!["urn:c".to_owned()];
         assert_eq!(read_replacements(&write_replacements(&replaced_by)).unwrap(), replaced_by);
-        assert_eq!(write_note(None, &[]), None);
-        for (summary, replaced_by) in [(Some("gone"), &[][..]), (None, &replaced_by)] {
-            let note = read_note(&write_note(summary, replaced_by).unwrap()).unwrap();
-            assert_eq!(note, (summary.map(str::to_owned), replaced_by.to_vec()));
+        assert_eq!(write_note(None, &[], None), None);
+        let types = [Vec::new(), vec!["urn:a".to_owned()]];
+        for former_types in types.iter().map(Some).chain([None]) {
+            for (summary, replaced_by) in [(Some("gone"), &[][..]), (None, &replaced_by)] {
+                let former = former_types.map(Vec::as_slice);
+                let note = read_note(&write_note(summary, replaced_by, former).unwrap()).unwrap();
+                let (summary, replaced_by) = (summary.map(str::to_owned), replaced_by.to_vec());
+                let former_types = former_types.cloned();
+                assert_eq!(note, Note { summary, replaced_by, former_types });
+            }
         }
     }
 }

@@ -100,7 +100,7 @@ impl Tables for MemoryTables {
             });
             let note =
                 change.note.as_deref().map(|note| descriptions::read_note(note).expect(stored));
-            let (summary, replaced_by) = note.unwrap_or_default();
+            let note = note.unwrap_or_default();
             self.changes.push(Arc::new(ChangeRecord {
                 position: change.position,
                 time: change.time,
@@ -111,8 +111,9 @@ impl Tables for MemoryTables {
                     .removed
                     .as_deref()
                     .map(|removed| descriptions::read(removed).expect(stored)),
-                replaced_by,
-                summary,
+                former_types: note.former_types,
+                replaced_by: note.replaced_by,
+                summary: note.summary,
             }));
         }
         Ok(())

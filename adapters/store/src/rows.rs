@@ -82,7 +82,9 @@ pub(crate) fn read_change(row: &Row<'_>, to: &mut ChangeRecord) -> rusqlite::Res
     to.time = Timestamp::from_micros(row.get(9)?);
     to.position = Position(row.get::<_, i64>(10)? as u64);
     let description = json(row, 12, descriptions::read)?;
-    (to.summary, to.replaced_by) = json(row, 13, descriptions::read_note)?.unwrap_or_default();
+    let note = json(row, 13, descriptions::read_note)?.unwrap_or_default();
+    (to.summary, to.replaced_by, to.former_types) =
+        (note.summary, note.replaced_by, note.former_types);
     if to.kind.keeps_resource() {
         let state = to.state.get_or_insert_default();
         read_state(row, state)?;
@@ -117,6 +119,7 @@ pub(crate) fn empty_change() -> ChangeRecord {
         key: String::new(),
         state: None,
         removed: None,
+        former_types: None,
         replaced_by: Vec::new(),
         summary: None,
     }

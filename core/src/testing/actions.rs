@@ -68,28 +68,23 @@ pub(super) fn actions_are_recorded_as_kinds(stores: &mut dyn Stores) {
 
 pub(super) fn deprecation_ends_with_another_state(stores: &mut dyn Stores) {
     let fixture = Fixture::plain(stores);
-    let instead = |uris: &[&str]| uris.iter().map(|uri| (*uri).to_owned()).collect::<Vec<_>>();
     let (log, set) = (&*fixture.log, fixture.set);
     let deprecated = || log.resource(set, "a").expect("read").expect("there").deprecated;
-    let deprecate = |uris: &[&str]| Change::deprecate("a", instead(uris));
+    let deprecate = |uris: &[&str]| Change::deprecate("a", texts(uris));
     let with_state = |number, uris: &[&str]| {
         Change::new(
             "a",
-            Action::Deprecate { state: Some((state(number), vec![9])), replaced_by: instead(uris) },
+            Action::Deprecate { state: Some((state(number), vec![9])), replaced_by: texts(uris) },
         )
     };
     let steps = [
         (Change::put("a", state(1)).with_witness(vec![1]), Some(Kind::Create), None),
-        (deprecate(&["urn:b"]), Some(Kind::Deprecate), Some(instead(&["urn:b"]))),
-        (deprecate(&["urn:b"]), None, Some(instead(&["urn:b"]))),
-        (deprecate(&["urn:c", "urn:b"]), Some(Kind::Deprecate), Some(instead(&["urn:c", "urn:b"]))),
-        (Change::put("a", state(1)), None, Some(instead(&["urn:c", "urn:b"]))),
-        (
-            with_state(2, &["urn:c", "urn:b"]),
-            Some(Kind::Update),
-            Some(instead(&["urn:c", "urn:b"])),
-        ),
-        (with_state(2, &["urn:c", "urn:b"]), None, Some(instead(&["urn:c", "urn:b"]))),
+        (deprecate(&["urn:b"]), Some(Kind::Deprecate), Some(texts(&["urn:b"]))),
+        (deprecate(&["urn:b"]), None, Some(texts(&["urn:b"]))),
+        (deprecate(&["urn:c", "urn:b"]), Some(Kind::Deprecate), Some(texts(&["urn:c", "urn:b"]))),
+        (Change::put("a", state(1)), None, Some(texts(&["urn:c", "urn:b"]))),
+        (with_state(2, &["urn:c", "urn:b"]), Some(Kind::Update), Some(texts(&["urn:c", "urn:b"]))),
+        (with_state(2, &["urn:c", "urn:b"]), None, Some(texts(&["urn:c", "urn:b"]))),
         (deprecate(&[]), Some(Kind::Deprecate), Some(Vec::new())),
         (Change::put("a", state(3)), Some(Kind::Update), None),
     ];
@@ -109,7 +104,7 @@ pub(super) fn deprecation_ends_with_another_state(stores: &mut dyn Stores) {
     let found = &records(&fixture)[2];
     assert_eq!(
         (&found.replaced_by, &found.state),
-        (&instead(&["urn:c", "urn:b"]), &Some(state(1))),
+        (&texts(&["urn:c", "urn:b"]), &Some(state(1))),
         "state kept"
     );
     fixture.check();
@@ -160,6 +155,40 @@ pub(super) fn notes_and_descriptions_are_kept(stores: &mut dyn Stores) {
         let error = append(&*fixture.log, fixture.set, vec![refused]).expect_err("too long");
         assert_eq!(error.kind(), ErrorKind::Refused);
     }
+}
+
+/// Texts of their own.
+fn texts(uris: &[&str]) -> Vec<String> {
+    uris.iter().map(|uri| (*uri).to_owned()).collect()
+}
+
+pub(super) fn changes_of_types_keep_the_former_ones(stores: &mut dyn Stores) {
+    let fixture = Fixture::plain(stores);
+    let put = |number, types: &[&str]| {
+        let types = types.iter().map(|class| (*class).to_owned()).collect();
+        let description = Some(Box::new(Description { types, label: None }));
+        Change::put("a", State { description, ..state(number) })
+    };
+    fixture.append(vec![
+        put(1, &["urn:t"]),
+        put(2, &["urn:t"]),
+        put(3, &["urn:t", "urn:u"]),
+        put(4, &[]).with_summary("none"),
+    ]);
+    fixture.append(vec![put(5, &["urn:u"])]);
+    fixture.append(vec![Change::deprecate("a", Vec::new()), Change::delete("a")]);
+    fixture.append(vec![put(6, &["urn:t"]), Change::put("a", state(7))]);
+    let fixture = fixture.reopen(stores);
+    let found = records(&fixture);
+    let former: Vec<_> = found.iter().map(|change| change.former_types.clone()).collect();
+    let both = texts(&["urn:t", "urn:u"]);
+    let one = |class| Some(texts(&[class]));
+    assert_eq!(
+        former,
+        [None, None, one("urn:t"), Some(both), Some(vec![]), None, None, None, one("urn:t")]
+    );
+    assert_eq!(found[3].summary.as_deref(), Some("none"));
+    fixture.check();
 }
 
 pub(super) fn history_may_begin_in_the_log(stores: &mut dyn Stores) {

@@ -92,6 +92,37 @@ fn follow_entities(feed: &str) {
 }
 
 #[test]
+fn a_feed_of_a_type_is_followed() {
+    let person = |name: &str, label: &str| {
+        format!(
+            "<http://e.org/{name}> a <http://e.org/Person> ; <http://e.org/label> \"{label}\" .\n"
+        )
+    };
+    let place = |name: &str| format!("<http://e.org/{name}> a <http://e.org/Place> .\n");
+    let at = Place::new();
+    at.write(
+        "one.ttl",
+        &[person("a", "a"), person("b", "b"), place("c"), person("d", "d")].concat(),
+    );
+    let feed = "set/emm/1.0/type/Person";
+    let source = serve(&at, 0, feed);
+    let copy = at.path("copy");
+    let target = format!("nquads:{}", copy.display());
+    let assert_copy_of = |expected: &[String]| {
+        let expected = descriptions(Syntax::Turtle, &expected.concat());
+        eventually("the copy has the entities of the type", || {
+            run(&mut sync(&source, feed, &target)).status.success() && copied(&copy) == expected
+        });
+    };
+    assert_copy_of(&[person("a", "a"), person("b", "b"), person("d", "d")]);
+    // One leaves the type, one joins it, one is gone.
+    at.write("one.ttl", &[place("a"), person("b", "B"), person("c", "c")].concat());
+    assert_copy_of(&[person("b", "B"), person("c", "c")]);
+    at.write("one.ttl", &[person("a", "again"), person("b", "B"), place("c")].concat());
+    assert_copy_of(&[person("a", "again"), person("b", "B")]);
+}
+
+#[test]
 fn a_set_of_files_is_followed() {
     let place = Place::new();
     let original = place.path("files");

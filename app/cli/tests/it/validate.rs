@@ -200,14 +200,15 @@ fn invalid_access_options_are_wrong_usage() {
 
 const TURTLE: &str = "@prefix : <http://id.example/> .\n\
     :a a :Ship ; :name 'Aurora'@en ; :built [ :at 'Bremen' ; :in [ :name 'x' ] ] .\n\
-    :b a :Ship ; :knows :a ; :\u{e9} 'caf\u{e9}' .\n:c :name 'c' .\n";
+    :b a :Ship ; :knows :a ; :\u{e9} 'caf\u{e9}' .\n:c :name 'c' .\n:d a :Ship .\n";
 
-/// A set of entities with a change and a deletion.
+/// A set of entities with a change, another type of one, and a deletion.
 fn ships(folder: &Path, data: &Path, more: &[&str]) -> Source {
     fs::write(folder.join("ships.ttl"), TURTLE).unwrap();
     let data = data.to_str().unwrap();
     let source = Source::start(folder, 0, &[&["--origin", "rdf", "--data", data], more].concat());
     let changed = TURTLE.replace("Bremen", "Kiel").replace(":c :name 'c' .", "");
+    let changed = changed.replace(":d a :Ship", ":d a :Wreck");
     fs::write(folder.join(".part"), changed).unwrap();
     fs::rename(folder.join(".part"), folder.join("ships.ttl")).unwrap();
     eventually("the deletion is published", || {
@@ -267,7 +268,7 @@ fn explore_shows_the_feeds_of_sdshare() {
         "\n   │  └─ SDShare snapshot http",
         "\n   │     └─ SDShare chunked snapshot feed http",
         "\n   └─ SDShare fragments feed http",
-        "3 entries, 1 page, ",
+        "4 entries, 1 page, ",
         "newest entry 20",
         ", hub http",
     ] {
@@ -309,6 +310,7 @@ fn change_feeds_of_serve_break_no_rule() {
             &source,
             &["emm/1.0/type/Ship", "emm/0.1/type/Ship", "emm/1.0/page/1", "iiif/activity/1"],
         );
+        check(&source, &["emm/1.0/type/Wreck", "emm/0.1/type/Wreck"]);
         if !versions.is_empty() {
             check(
                 &source,

@@ -505,3 +505,94 @@ fn a_page_of_a_type_leads_to_one_that_comes_later() {
     let entry = read(&publisher, &url("emm/1.0/type/Concept"));
     assert_eq!(entry["url"]["mediaType"], "text/html");
 }
+
+/// Puts an entity with some types.
+fn put_as(place: &Place, name: &str, note: &str, types: &[&str]) {
+    let mut state = place.state(&iri(name), name, note, CONCEPT);
+    let description = state.description.as_mut().unwrap();
+    description.types = types.iter().map(|class| (*class).to_owned()).collect();
+    place.append(Change::put(iri(name), state));
+}
+
+#[test]
+fn entities_join_and_leave_the_feeds_of_types() {
+    let place = Place::new();
+    put_as(&place, "a", "1", &[CONCEPT]);
+    put_as(&place, "b", "2", &[PERSON]);
+    put_as(&place, "a", "3", &[PERSON]);
+    put_as(&place, "b", "4", &[CONCEPT, PERSON]);
+    put_as(&place, "b", "5", &[CONCEPT, PERSON]);
+    place.append(Change::remove(iri("b")));
+    put_as(&place, "a", "7", &[]);
+    put_as(&place, "a", "8", &[CONCEPT]);
+    place.append(Change::delete(iri("a")));
+    for per_page in [1, 2, 100] {
+        let publisher = place.publisher(per_page);
+        let feed = |path: &str| {
+            let pages = walk(&publisher, &url(path), "first", "next");
+            let kinds = pages.iter().flat_map(items).map(|item| item["type"].clone());
+            numbers(&pages).into_iter().zip(kinds).collect::<Vec<(u64, Value)>>()
+        };
+        let expected = |kinds: &[(u64, &str)]| -> Vec<(u64, Value)> {
+            kinds.iter().map(|(at, kind)| (*at, Value::from(*kind))).collect()
+        };
+        for profile in ["emm/0.1", "emm/1.0"] {
+            let concepts = [
+                (1, "Create"),
+                (3, "Remove"),
+                (4, "Add"),
+                (5, "Update"),
+                (6, "Remove"),
+                (8, "Add"),
+                (9, "Delete"),
+            ];
+            assert_eq!(feed(&format!("{profile}/type/Concept")), expected(&concepts));
+            let persons = [
+                (2, "Create"),
+                (3, "Add"),
+                (4, "Update"),
+                (5, "Update"),
+                (6, "Remove"),
+                (7, "Remove"),
+            ];
+            assert_eq!(feed(&format!("{profile}/type/Person")), expected(&persons));
+        }
+    }
+}
+
+#[test]
+fn what_leaves_a_type_has_an_activity_of_its_own() {
+    let place = Place::new();
+    put_as(&place, "a", "1", &[CONCEPT]);
+    put_as(&place, "a", "2", &[PERSON]);
+    let publisher = place.publisher(100);
+    for profile in ["emm/0.1", "emm/1.0"] {
+        let (all, feed) = (url(profile), url(&format!("{profile}/type/Concept")));
+        let page = read(&publisher, &format!("{feed}/page/1"));
+        let [created, removed] = &items(&page)[..] else { panic!("{page}") };
+        assert_eq!(created["id"], format!("{all}/activity/1"));
+        assert_eq!(removed["id"], format!("{feed}/activity/2"));
+        assert_eq!(removed["origin"]["id"], feed);
+        assert_eq!(removed["object"]["type"], CONCEPT, "what it was in this feed");
+        assert_eq!(removed["object"].get("url"), None);
+        assert_eq!(removed.get("instrument"), None, "the patch is that of the update");
+        let mut alone = read(&publisher, &format!("{feed}/activity/2"));
+        let alone = alone.as_object_mut().unwrap();
+        assert!(alone.remove("@context").is_some());
+        assert_eq!(alone.remove("partOf"), Some(format!("{feed}/page/1").into()));
+        assert_eq!(Some(&*alone), removed.as_object());
+        // The same change is an update elsewhere.
+        let update = read(&publisher, &format!("{all}/activity/2"));
+        assert_eq!(
+            (&update["type"], &update["object"]["type"]),
+            (&"Update".into(), &PERSON.into())
+        );
+        let persons = read(&publisher, &url(&format!("{profile}/type/Person/page/1")));
+        assert_eq!(items(&persons)[0]["target"]["id"], url(&format!("{profile}/type/Person")));
+        for other in ["type/Concept/activity/1", "type/Concept/activity/3", "latest/activity/2"] {
+            let path = format!("set/{profile}/{other}");
+            assert!(matches!(publisher.document(&path), Err(PublishError::NotFound)), "{path}");
+        }
+    }
+    assert!(publisher.document("set/iiif/type/Concept/activity/2").is_err());
+}

@@ -21,6 +21,8 @@ pub(super) struct Activities<'f> {
     url: String,
     /// What the addresses of activities begin with.
     base: String,
+    /// The same for those of this feed alone.
+    own_base: String,
     id: String,
     instrument: String,
     summary: String,
@@ -36,6 +38,7 @@ impl<'f> Activities<'f> {
             naming: feed.set.urls.naming(),
             url: feed.url(),
             base: feed.activities(),
+            own_base: format!("{}/activity/", feed.url()),
             id: String::new(),
             instrument: String::new(),
             summary: String::new(),
@@ -65,7 +68,10 @@ impl<'f> Activities<'f> {
         take: impl FnOnce(&Activity<'_>) -> T,
     ) -> T {
         let profile = self.feed.profile;
-        let kind = match record.kind {
+        let kind = self.feed.view.kind_of(record).unwrap_or(record.kind);
+        let is_own = kind != record.kind;
+        let leaves_type = is_own && kind == Kind::Remove;
+        let kind = match kind {
             Kind::Create => ActivityType::Create,
             Kind::Add => ActivityType::Add,
             Kind::Deprecate => ActivityType::Deprecate,
@@ -74,14 +80,14 @@ impl<'f> Activities<'f> {
             _ => ActivityType::Update,
         };
         self.id.clear();
-        self.id.push_str(&self.base);
+        self.id.push_str(if is_own { &self.own_base } else { &self.base });
         let _ = write!(self.id, "{}", record.position);
         let is_entity = self.naming.names_entities();
         if is_entity {
             self.object.clone_from(&record.key);
             self.instrument.clone_from(&self.id);
             self.instrument.push_str("/instrument/1");
-            self.address_links(record);
+            self.address_links(record, leaves_type);
         } else {
             self.naming.write_uri(&record.key, &mut self.object);
         }
@@ -97,15 +103,19 @@ impl<'f> Activities<'f> {
             self.summary.push_str(label.unwrap_or(&self.object));
         }
         let state = record.state.as_ref();
-        let types: Vec<&str> = match description {
-            Some(description) if !description.types.is_empty() => {
-                description.types.iter().map(String::as_str).collect()
-            }
+        // What is removed has the types for which it was in the feed.
+        let types = match &record.former_types {
+            Some(former) if leaves_type => Some(former.as_slice()),
+            _ => description.map(|description| description.types.as_slice()),
+        };
+        let types: Vec<&str> = match types {
+            Some(types @ [_, ..]) => types.iter().map(String::as_str).collect(),
             _ if is_entity => vec![RESOURCE],
             _ => vec![self.type_of_file(state.and_then(|state| state.media_type.as_deref()))],
         };
-        // Patches are of version 0.1 [emm-0.1 §4.2]; in others where they are asked for.
-        let has_versions = is_entity && self.feed.set.versions.is_some();
+        // Patches are of version 0.1 [emm-0.1 §4.2]; in others where they are asked for. They are
+        // those of the activities in the feed of all changes.
+        let has_versions = is_entity && self.feed.set.versions.is_some() && !is_own;
         let has_instrument = has_versions && (profile == Profile::Emm01 || patch.is_some());
         let instrument =
             has_instrument.then(|| Instrument { id: &self.instrument, content: patch });
@@ -130,8 +140,8 @@ impl<'f> Activities<'f> {
     }
 
     /// Links to the description at its address here, which is not the IRI of the entity.
-    fn address_links(&mut self, record: &ChangeRecord) {
-        if record.state.is_none() {
+    fn address_links(&mut self, record: &ChangeRecord, leaves_type: bool) {
+        if record.state.is_none() || leaves_type {
             self.links.clear();
             return;
         }

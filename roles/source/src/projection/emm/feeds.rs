@@ -7,7 +7,7 @@ use super::paths::{Feed, FeedPath, View};
 use crate::projection::sdshare::newest_snapshot;
 use crate::projection::{HeadReader, LogState, Output, Rendered, ResolvedDocument, Version};
 use crate::publish::{PublishError, PublishedSet, Publisher};
-use abreast_core::{ChangeLog, Position};
+use abreast_core::{ChangeLog, ChangeRecord, Position};
 use abreast_emm::{
     EntryPoint, LinkTo, Page, PageWriter, Profile, write_activity, write_entry_point,
 };
@@ -97,7 +97,10 @@ impl ResolvedDocument for FeedDocument<'_> {
                 return Err(PublishError::Elsewhere(feed.page(pages.at(time)?)));
             }
             FeedPath::Activity(_, position) => {
-                let change = pages.change(*position)?.ok_or(PublishError::NotFound)?;
+                let has = |change: &ChangeRecord| {
+                    !matches!(feed.view, View::Type(_)) || feed.view.is_other(change)
+                };
+                let change = pages.change(*position)?.filter(has).ok_or(PublishError::NotFound)?;
                 let page = feed.page(feed.page_of(*position));
                 Activities::new(feed).with(&change, Some(&page), None, |activity| {
                     write_activity(feed.profile, activity)

@@ -7,6 +7,7 @@
 //! | `feeds.rs` | Entry Points, Change Sets and single activities |
 //! | `pages.rs` | which pages a feed has, and their changes |
 //! | `activity.rs` | a change of the log as an activity |
+//! | `types.rs` | what a change is in the feed of a type |
 //! | `patches.rs` | Entity Patches, and the log of them |
 //!
 //! A page is a range of positions, so it never changes once a change behind it is recorded, and
@@ -18,6 +19,7 @@ mod feeds;
 mod pages;
 mod patches;
 mod paths;
+mod types;
 
 use super::{Projection, ResolvedDocument, SiteDocument, Topic, TopicContent, site_link};
 use crate::publish::{PublishError, PublishedSet, Publisher};

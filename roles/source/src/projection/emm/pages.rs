@@ -67,7 +67,7 @@ impl<'f, 'p> Pages<'f, 'p> {
         let mut found = None;
         let most = position.0 + MAX_SCANNED;
         let mut visit = |record: &ChangeRecord| {
-            if !self.is_of_type(record) && record.position.0 < most {
+            if self.feed.view.kind_of(record).is_none() && record.position.0 < most {
                 return ControlFlow::Continue(());
             }
             found = Some(self.feed.page_of(record.position));
@@ -156,7 +156,7 @@ impl<'f, 'p> Pages<'f, 'p> {
             if record.position > last {
                 return ControlFlow::Break(());
             }
-            if self.is_of_type(record) {
+            if self.feed.view.kind_of(record).is_some() {
                 visit(record);
             }
             ControlFlow::Continue(())
@@ -182,12 +182,6 @@ impl<'f, 'p> Pages<'f, 'p> {
         Ok(found)
     }
 
-    fn is_of_type(&self, record: &ChangeRecord) -> bool {
-        let View::Type(name) = &self.feed.view else { return true };
-        let types = record.description().map(|description| &description.types);
-        types.into_iter().flatten().any(|iri| last_part(iri) == name)
-    }
-
     /// Whether a change adds, removes or alters a label; true as well where the description before
     /// it is no longer kept.
     fn changes_labels(&self, record: &ChangeRecord) -> Result<bool, PublishError> {
@@ -201,11 +195,6 @@ impl<'f, 'p> Pages<'f, 'p> {
         let predicates = &set.feeds.label_predicates;
         Ok(labels(&before, &record.key, predicates) != labels(&after, &record.key, predicates))
     }
-}
-
-/// The last part of an IRI, behind `#`, `/` or `:`.
-fn last_part(iri: &str) -> &str {
-    iri.rsplit(['#', '/', ':']).find(|part| !part.is_empty()).unwrap_or(iri)
 }
 
 /// The descriptions before and after a change, empty where there was none.

@@ -11,6 +11,7 @@
 //! | `…/page/{number}` | a page of any of these |
 //! | `…/skip-to?datetime=` | the page on which the first change at or after a time is |
 //! | `/activity/{position}` | one change |
+//! | `/type/{name}/activity/{position}` | one that is another activity in the feed of a type |
 //! | `/activity/{position}/instrument/1` | the Entity Patch of it, with `.rdfp` as it is |
 //!
 //! The log of patches is at `/{set}/patch/{position or UUID}`, `/{set}/current` and `/{set}/init`,
@@ -187,6 +188,15 @@ impl<'p> FeedPath<'p> {
         let Some(rest) = rest.strip_prefix('/') else {
             return feed(View::History).map(Self::EntryPoint);
         };
+        if let Some((view, number)) = rest.rsplit_once("/activity/")
+            && let Some(view @ View::Type(_)) = View::parse(view)
+        {
+            let (feed, position) = (feed(view)?, Position(plain_number(number)?));
+            return feed
+                .view
+                .is_offered(feed.set, profile)
+                .then_some(Self::Activity(feed, position));
+        }
         if let Some(activity) = rest.strip_prefix("activity/") {
             let (number, raw) = match activity.split_once('/') {
                 None => (activity, None),

@@ -1,0 +1,2 @@
+-- `note` of a change may have a third part, the types before, if the change of a resource that stays altered them:
+-- [summary or null, [URI to use instead, …], [type, …]]. Rows of older schemas have none.
