@@ -29,6 +29,11 @@ impl Freshness {
         }
     }
 
+    /// The list polled was closed meanwhile: another one is polled from now on.
+    pub(crate) fn forget(&self) {
+        self.0.set(None);
+    }
+
     pub(crate) fn get(&self) -> Duration {
         self.0.get().unwrap_or_default()
     }

@@ -402,3 +402,50 @@ fn a_list_that_is_fresh_is_not_polled_before_its_time() {
     assert_eq!(polls("max-age=600", Duration::from_millis(700)), 1);
     assert!(polls("no-cache", Duration::from_secs(20)) >= 3);
 }
+
+#[test]
+fn a_list_that_was_closed_does_not_delay_the_next_poll() {
+    let mut source = collection();
+    source.set("/d/e.txt", "e");
+    let copy = copy_of(&source);
+    copy.try_run();
+    copy.try_run();
+    let server = source.server.clone();
+    let list = |md: &str, entries: &str| {
+        document("urlset", &format!("capability=\"changelist\" {md}"), entries)
+    };
+    let (closed, next) = ("2026-01-01T00:30:00Z", "2026-01-01T00:40:00Z");
+    let change = |path: &str, at: &str| {
+        server.body(path, path);
+        let change = format!(" change=\"created\" datetime=\"{at}\"");
+        source.entry(path, path.as_bytes(), &change)
+    };
+    // Its server states that it never changes.
+    let link = format!("<rs:ln rel=\"index\" href=\"{}\"/>", server.url("/changes.xml"));
+    let one = list(&format!("from=\"{BEGIN}\" until=\"{closed}\""), &source.changes)
+        .replace("<rs:md cap", &format!("{link}<rs:md cap"));
+    let one = Answer::ok(one).header("cache-control", "public, max-age=31536000, immutable");
+    server.put("/changelist.xml", one);
+    let index = format!(
+        "<sitemap><loc>{0}/changelist.xml</loc><rs:md from=\"{BEGIN}\" until=\"{closed}\"/></sitemap>\
+         <sitemap><loc>{0}/changes-2.xml</loc><rs:md from=\"{closed}\"/></sitemap>",
+        server.base
+    );
+    let index =
+        document("sitemapindex", &format!("capability=\"changelist\" from=\"{BEGIN}\""), &index);
+    server.body("/changes.xml", index);
+    let mut entries = change("/d/next.txt", next);
+    server.body("/changes-2.xml", list(&format!("from=\"{closed}\""), &entries));
+    let mut options = copy.options.clone();
+    options.interval = Duration::from_millis(20);
+    let cancel = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let following = scope.spawn(|| follow(&options, &Silent, &cancel));
+        eventually("the next list is read", || copy.paths().contains(&"next.txt".to_owned()));
+        entries += &change("/d/later.txt", "2026-01-01T00:50:00Z");
+        server.body("/changes-2.xml", list(&format!("from=\"{closed}\""), &entries));
+        eventually("it is polled again", || copy.paths().contains(&"later.txt".to_owned()));
+        cancel.store(true, SeqCst);
+        following.join().unwrap().unwrap();
+    });
+}

@@ -258,6 +258,8 @@ fn follow_lists(
     let is_open = !is_index && read.head.until.is_none();
     if is_open {
         reach.open = Some((start.clone(), read.validators.clone()));
+    } else if !is_index {
+        run.requests.fresh.forget();
     }
     if !is_index && (!is_open || reach.is_late(cursor)) {
         // Closed, or begun after the cursor: the index knows the others.
