@@ -175,6 +175,7 @@ impl Callbacks {
             Standing::Leaving => return received(),
             Standing::Asked | Standing::Ended | Standing::Denied(_) => return gone(),
         }
+        tracing::debug!(topic = one.topic, bytes = body.len(), "a callback delivered");
         let Some(secret) = &one.secret else {
             self.inbox.pull();
             return received();

@@ -100,6 +100,7 @@ impl Subscriber {
     }
 
     fn received(&self, item: Item, last_id: &mut String) {
+        tracing::debug!(node = item.node, id = item.id, "an item was pushed over XMPP");
         match taken(last_id, &item.id, item.payload.as_deref()) {
             Taken::Nothing => return,
             Taken::Asked => self.inbox.pull(),

@@ -140,6 +140,7 @@ fn plan_in_order(
     unclear.report(run, change_set)?;
     run.plan_coming()?;
     run.report.summary.mode = Mode::Incremental;
+    tracing::debug!(change_set, "pushed changes are applied");
     cursor::set(mirror, Some(at))?;
     cursor::keep_time(mirror, PUSHED, Some(at))?;
     Ok(true)
