@@ -1,5 +1,7 @@
 //! An XMPP server for tests: Prosody with a service of nodes, on a free port of this machine.
 
+pub mod scripted;
+
 use crate::tls::{Authority, Certificate};
 use crate::{Running, eventually};
 use std::fs;

@@ -5,6 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio_xmpp::jid::BareJid;
 
+/// Most bytes of a stanza that is received, by default.
+const RECEIVED_MAX: usize = 4 << 20;
+/// Most bytes of a stanza that is sent, whatever [`Account::max_sent`] allows: services declare prefixes
+/// again at each element, and receivers like ours take no more than 4 MiB.
+pub const SENT_MAX: usize = 2_000_000;
+
 /// An account on an XMPP server. Every limit has a default; none can be switched off.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -23,7 +29,7 @@ pub struct Account {
     /// connection counts as lost. Default 60 s.
     pub silence: Duration,
     /// Most bytes of a stanza that is sent: servers end connections that send more than their
-    /// limit, often 256 KiB. Default 200,000.
+    /// limit, often 256 KiB. Default 200,000; at most [`SENT_MAX`].
     pub max_sent: usize,
     /// Most bytes of a stanza that is received. Default 4 MiB.
     pub max_received: usize,
@@ -55,7 +61,7 @@ impl Account {
             request_timeout: Duration::from_secs(30),
             silence: Duration::from_secs(60),
             max_sent: 200_000,
-            max_received: 4 << 20,
+            max_received: RECEIVED_MAX,
         })
     }
 

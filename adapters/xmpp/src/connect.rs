@@ -9,6 +9,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use sasl::common::{ChannelBinding, Credentials};
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_xmpp::error::AuthError;
 use tokio_xmpp::minidom::Element;
@@ -18,6 +19,9 @@ use tokio_xmpp::xmlstream::{
     FallibleStreamElement, PendingFeaturesRecv, StreamHeader, Timeouts, XmppStream,
     XmppStreamElement, initiate_stream,
 };
+
+/// Addresses of a server that are tried.
+const ADDRESSES: usize = 8;
 
 /// A stream that is logged in.
 pub(crate) struct Stream {
@@ -42,7 +46,7 @@ pub(crate) async fn connect(account: &Account) -> Result<Stream, Error> {
 
 async fn connect_now(account: &Account) -> Result<Stream, Error> {
     let server = account.server();
-    let (stream, address) = dial(&server).await?;
+    let (stream, address) = dial(account, &server).await?;
     let wire = Wire::new(Connection::Plain(stream), account.max_received);
     let pending = open(wire, account).await?;
     let (features, stream) =
@@ -74,7 +78,8 @@ async fn connect_now(account: &Account) -> Result<Stream, Error> {
     bind(elements, account).await
 }
 
-async fn dial(server: &str) -> Result<(TcpStream, SocketAddr), Error> {
+/// Connects to the first address of the server that takes the connection.
+async fn dial(account: &Account, server: &str) -> Result<(TcpStream, SocketAddr), Error> {
     let failed = |error: std::io::Error| {
         Error::new(
             ErrorKind::Connection,
@@ -82,17 +87,34 @@ async fn dial(server: &str) -> Result<(TcpStream, SocketAddr), Error> {
         )
         .with_help("check that it runs and can be reached; `server` names another host and port")
     };
-    let mut last = None;
-    for address in tokio::net::lookup_host(server).await.map_err(failed)? {
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
-                stream.set_nodelay(true).map_err(failed)?;
-                return Ok((stream, address));
+    let found = tokio::net::lookup_host(server).await.map_err(failed)?;
+    let addresses: Vec<_> = found.take(ADDRESSES).collect();
+    let (stream, address) = first(&addresses, account.connect_timeout).await.map_err(failed)?;
+    stream.set_nodelay(true).map_err(failed)?;
+    Ok((stream, address))
+}
+
+/// The first address that takes a connection. Each has its share of three quarters of the time: one that
+/// does not answer leaves time for the others, and to log in.
+async fn first(
+    addresses: &[SocketAddr],
+    time: Duration,
+) -> std::io::Result<(TcpStream, SocketAddr)> {
+    let share = time * 3 / 4 / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+    let mut last = std::io::Error::other("it has no address");
+    for address in addresses {
+        match tokio::time::timeout(share, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok((stream, *address)),
+            Ok(Err(error)) => last = error,
+            Err(_) => {
+                last = std::io::Error::new(
+                    std::io::ErrorKind::TimedOut,
+                    format!("{address} did not answer within {} s", share.as_secs_f32()),
+                );
             }
-            Err(error) => last = Some(error),
         }
     }
-    Err(failed(last.unwrap_or_else(|| std::io::Error::other("it has no address"))))
+    Err(last)
 }
 
 fn header(account: &Account) -> StreamHeader<'_> {
@@ -182,4 +204,31 @@ fn broken(account: &Account, error: &dyn std::fmt::Display) -> Error {
         ErrorKind::Connection,
         format!("the connection to the XMPP server {} failed: {error}", account.server()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpSocket;
+
+    #[tokio::test]
+    async fn an_address_that_does_not_answer_leaves_time_for_the_next() {
+        let full = TcpSocket::new_v4().unwrap();
+        full.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let full = full.listen(1).unwrap();
+        let silent = full.local_addr().unwrap();
+        // Once its queue is full, further connections are not answered.
+        let mut queue = Vec::new();
+        let wait = Duration::from_millis(200);
+        while let Ok(stream) = tokio::time::timeout(wait, TcpStream::connect(silent)).await {
+            queue.push(stream.unwrap());
+        }
+        let good = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let good = good.local_addr().map(|address| (good, address)).unwrap();
+        let found = first(&[silent, good.1], Duration::from_millis(800)).await.unwrap();
+        assert_eq!(found.1, good.1);
+        let error = first(&[silent], Duration::from_millis(200)).await.unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{error}");
+        assert!(first(&[], Duration::from_secs(1)).await.is_err());
+    }
 }

@@ -11,7 +11,7 @@ mod stanza;
 mod tls;
 mod wire;
 
-pub use account::Account;
+pub use account::{Account, SENT_MAX};
 pub use error::{Error, ErrorKind};
 pub use node::Node;
 pub use pubsub::{Event, Item};

@@ -11,6 +11,8 @@ use tokio_xmpp::minidom::Element;
 const PUBSUB: &str = "http://jabber.org/protocol/pubsub";
 const EVENT: &str = "http://jabber.org/protocol/pubsub#event";
 const CONFIG: &str = "http://jabber.org/protocol/pubsub#node_config";
+const OWNER: &str = "http://jabber.org/protocol/pubsub#owner";
+const DISCO_ITEMS: &str = "http://jabber.org/protocol/disco#items";
 const DISCO: &str = "http://jabber.org/protocol/disco#info";
 const PING: &[u8] = b"<ping xmlns=\"urn:xmpp:ping\"/>";
 const FORM: &str = "jabber:x:data";
@@ -26,7 +28,7 @@ pub struct Item {
     pub node: String,
     /// Its name in the node.
     pub id: String,
-    /// The payload, a document of its own; `None` where the service sends none.
+    /// The payload, a document of its own; `None` where the service sends none, or more than one.
     pub payload: Option<String>,
 }
 
@@ -58,6 +60,20 @@ pub enum Event {
     Missed,
 }
 
+impl Event {
+    /// The bytes of what it holds.
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Self::Item(Item { node, id, payload }) => {
+                node.len() + id.len() + payload.as_ref().map_or(0, String::len)
+            }
+            Self::Retracted { node, id } => node.len() + id.len(),
+            Self::Emptied { node } | Self::Unsubscribed { node } => node.len(),
+            Self::Missed => 0,
+        }
+    }
+}
+
 impl Session {
     /// Publishes an item. An item of that name is replaced. The payload is a document with one root
     /// element; it is sent as it is, without its XML declaration.
@@ -80,10 +96,11 @@ impl Session {
 
     /// Creates a node that everybody may subscribe to and only publishers publish to, which keeps
     /// the last 100 items of `payload_type`, the namespace of their root elements. `false` when it
-    /// exists, or creating it is not allowed.
+    /// exists, and is checked: see [`check_node`](Self::check_node).
     ///
     /// # Errors
-    /// The service refuses for another reason, or the connection ended.
+    /// Creating it is not allowed, a node of that name is not ours, the service refuses for another
+    /// reason, or the connection ended.
     pub async fn create(
         &self,
         node: &Node,
@@ -116,18 +133,121 @@ impl Session {
         let configured =
             format!("<pubsub xmlns=\"{PUBSUB}\">{create}<configure>{form}</configure></pubsub>");
         let plain = format!("<pubsub xmlns=\"{PUBSUB}\">{create}</pubsub>");
-        // A service that does not know one of the settings may still have nodes.
-        for request in [configured, plain] {
-            match self.request(node.service(), "set", request.as_bytes()).await {
-                Ok(_) => return Ok(true),
-                Err(error) => match error.kind() {
-                    ErrorKind::Conflict | ErrorKind::Forbidden => return Ok(false),
-                    ErrorKind::Refused => tracing::debug!(%node, %error, "a node was not created"),
-                    _ => return Err(error),
-                },
+        match self.request(node.service(), "set", configured.as_bytes()).await {
+            Ok(_) => return Ok(true),
+            Err(error) => match error.kind() {
+                ErrorKind::Conflict => return self.check_node(node).await.map(|()| false),
+                ErrorKind::Forbidden => return self.check_forbidden(node, error).await,
+                ErrorKind::Refused => tracing::debug!(%node, %error, "a node was not created"),
+                _ => return Err(error),
+            },
+        }
+        // A service that does not know one of the settings may still have nodes; its own settings count.
+        let created = match self.request(node.service(), "set", plain.as_bytes()).await {
+            Ok(_) => true,
+            Err(error) if error.kind() == ErrorKind::Conflict => false,
+            Err(error) if error.kind() == ErrorKind::Forbidden => {
+                return self.check_forbidden(node, error).await;
+            }
+            Err(error) => return Err(error),
+        };
+        self.check_node(node).await.map(|()| created)
+    }
+
+    /// Checks a node that we may not create: where there is none, that is why.
+    async fn check_forbidden(&self, node: &Node, forbidden: Error) -> Result<bool, Error> {
+        match self.check_node(node).await {
+            Ok(()) => Ok(false),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let message = format!("{node} does not exist and cannot be created: {forbidden}");
+                Err(Error::new(ErrorKind::NotFound, message))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that a node which somebody else may have created is ours to publish to: only
+    /// publishers publish there, and our account is one of them, or an owner.
+    ///
+    /// # Errors
+    /// It is not, there is no such node, or the connection ended.
+    pub async fn check_node(&self, node: &Node) -> Result<(), Error> {
+        let refused = |why: String| {
+            Error::new(ErrorKind::Conflict, format!("{node} is not used: {why}")).with_help(
+                "name another node, or ask its owner to let this account, and no others, publish there",
+            )
+        };
+        let (model, is_configuration) = self.publish_model(node).await?;
+        match model.as_deref() {
+            Some("publishers" | "whitelist") => {}
+            Some(model) => {
+                let model = abreast_webtypes::excerpt(model);
+                return Err(refused(format!("others may publish there (publish model `{model}`)")));
+            }
+            // Where nothing is stated, only publishers publish [xep-0060 §16.4.4].
+            None if is_configuration => {}
+            None => {
+                return Err(refused("the service does not state who may publish there".to_owned()));
             }
         }
-        Ok(false)
+        match self.affiliation(node).await? {
+            Some(own) if !matches!(own.as_str(), "owner" | "publisher" | "publish-only") => {
+                let owner = format!("it belongs to others, and {} is not a publisher", self.bare());
+                Err(refused(owner))
+            }
+            // Where it is not stated, the service allows publishing, or does not.
+            _ => Ok(()),
+        }
+    }
+
+    /// Who may publish, by the node's configuration, or by what the service tells everybody, and
+    /// whether it was the configuration.
+    async fn publish_model(&self, node: &Node) -> Result<(Option<String>, bool), Error> {
+        let name = escaped(node.name());
+        let configure = format!("<pubsub xmlns=\"{OWNER}\"><configure node=\"{name}\"/></pubsub>");
+        match self.request(node.service(), "get", configure.as_bytes()).await {
+            Ok(answer) => {
+                let form = answer
+                    .get_child("pubsub", OWNER)
+                    .and_then(|pubsub| pubsub.get_child("configure", OWNER));
+                return Ok((form.and_then(publish_model_of), true));
+            }
+            Err(error) if is_not_told(&error, self) => {}
+            Err(error) => return Err(error),
+        }
+        let query = format!("<query xmlns=\"{DISCO}\" node=\"{name}\"/>");
+        let answer = self.request(node.service(), "get", query.as_bytes()).await?;
+        Ok((answer.get_child("query", DISCO).and_then(publish_model_of), false))
+    }
+
+    /// What our account is to a node, where the service states that; `none` if it is nothing.
+    async fn affiliation(&self, node: &Node) -> Result<Option<String>, Error> {
+        let name = escaped(node.name());
+        // First as an owner, who sees everybody's; then our own.
+        for namespace in [OWNER, PUBSUB] {
+            let request =
+                format!("<pubsub xmlns=\"{namespace}\"><affiliations node=\"{name}\"/></pubsub>");
+            let answer = match self.request(node.service(), "get", request.as_bytes()).await {
+                Ok(answer) => answer,
+                Err(error) if is_not_told(&error, self) => continue,
+                Err(error) => return Err(error),
+            };
+            let all = answer
+                .get_child("pubsub", namespace)
+                .and_then(|pubsub| pubsub.get_child("affiliations", namespace));
+            let own = all.into_iter().flat_map(Element::children).find(|one| {
+                let is_own = |jid: &str| {
+                    jid.split('/').next().unwrap_or_default().eq_ignore_ascii_case(self.bare())
+                };
+                match namespace {
+                    OWNER => one.attr("jid").is_some_and(is_own),
+                    _ => one.attr("node").is_none_or(|of| of == node.name()),
+                }
+            });
+            let own = own.and_then(|own| own.attr("affiliation")).unwrap_or("none");
+            return Ok(Some(own.to_owned()));
+        }
+        Ok(None)
     }
 
     /// Subscribes our account to a node, for all its connections and until it unsubscribes.
@@ -184,6 +304,46 @@ impl Session {
         Ok(items.map_or_else(Vec::new, |items| items_of(items, node.name(), PUBSUB).collect()))
     }
 
+    /// The names of a node's items, the oldest first where the service keeps their order.
+    ///
+    /// # Errors
+    /// The service refuses, or the connection ended.
+    pub async fn item_ids(&self, node: &Node) -> Result<Vec<String>, Error> {
+        let name = escaped(node.name());
+        let query = format!("<query xmlns=\"{DISCO_ITEMS}\" node=\"{name}\"/>");
+        let answer = self.request(node.service(), "get", query.as_bytes()).await?;
+        let query = answer.get_child("query", DISCO_ITEMS);
+        let items = query.into_iter().flat_map(Element::children);
+        let mut ids: Vec<String> =
+            items.filter_map(|item| item.attr("name")).map(str::to_owned).collect();
+        // Services list the newest first, or last.
+        if ids.len() > 1 && self.items(node, 1).await?.first().is_some_and(|item| item.id == ids[0])
+        {
+            ids.reverse();
+        }
+        Ok(ids)
+    }
+
+    /// One item of a node, if it is there.
+    ///
+    /// # Errors
+    /// The service refuses, or the connection ended.
+    pub async fn item(&self, node: &Node, id: &str) -> Result<Option<Item>, Error> {
+        let request = format!(
+            "<pubsub xmlns=\"{PUBSUB}\"><items node=\"{}\"><item id=\"{}\"/></items></pubsub>",
+            escaped(node.name()),
+            escaped(id)
+        );
+        let answer = match self.request(node.service(), "get", request.as_bytes()).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            answer => answer?,
+        };
+        let items =
+            answer.get_child("pubsub", PUBSUB).and_then(|pubsub| pubsub.get_child("items", PUBSUB));
+        let mut items = items.into_iter().flat_map(|items| items_of(items, node.name(), PUBSUB));
+        Ok(items.find(|item| item.id == id))
+    }
+
     /// Checks that an address is a service of nodes.
     ///
     /// # Errors
@@ -237,8 +397,32 @@ fn items_of<'a>(
     items.children().filter(move |child| child.is("item", namespace)).map(move |item| Item {
         node: node.to_owned(),
         id: item.attr("id").unwrap_or_default().to_owned(),
-        payload: item.children().next().map(String::from),
+        payload: payload_of(item),
     })
+}
+
+/// The payload of an item, which has one at most [xep-0060 §7.1.3.5].
+fn payload_of(item: &Element) -> Option<String> {
+    let mut payloads = item.children();
+    payloads.next().filter(|_| payloads.next().is_none()).map(String::from)
+}
+
+/// Whether a service does not answer a question: only owners may put it, or it does not know it
+/// [xep-0060 §8.9.1.3]. What may work later is another failure.
+fn is_not_told(error: &Error, session: &Session) -> bool {
+    let is_answer = match error.kind() {
+        ErrorKind::Forbidden | ErrorKind::Refused => true,
+        ErrorKind::Unavailable => error.to_string().contains("service-unavailable"),
+        _ => false,
+    };
+    is_answer && !session.is_closed()
+}
+
+/// The publish model in a form within an element.
+fn publish_model_of(around: &Element) -> Option<String> {
+    let form = around.get_child("x", FORM)?;
+    let field = form.children().find(|field| field.attr("var") == Some("pubsub#publish_model"))?;
+    field.get_child("value", FORM).map(Element::text).filter(|model| !model.is_empty())
 }
 
 /// The root element of a document, without what may not be sent: a declaration, comments,

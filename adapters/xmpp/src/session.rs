@@ -1,13 +1,13 @@
 //! A session: one connection, the requests that wait for answers, the events that come.
 
-use crate::account::Account;
+use crate::account::{Account, SENT_MAX};
 use crate::connect::{Stream, connect};
 use crate::error::{Error, ErrorKind};
 use crate::pubsub::{self, Event};
 use crate::stanza::{Stanza, escaped};
 use futures_util::StreamExt as _;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -18,6 +18,8 @@ use tokio_xmpp::xmlstream::ReadError;
 const REQUESTS: usize = 16;
 /// Events that wait for their reader; further ones are dropped, which the reader is notified of.
 const EVENTS: usize = 32;
+/// Most bytes of these; one event is not larger than a stanza.
+const EVENT_BYTES: usize = 8 << 20;
 /// How long a stanza may take to be written.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How long the end of the stream may take to be written.
@@ -38,6 +40,8 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Events {
     arrived: mpsc::Receiver<Event>,
+    /// Bytes of those that wait.
+    bytes: Arc<AtomicUsize>,
     missed: Arc<AtomicBool>,
     ended: Arc<OnceLock<Error>>,
 }
@@ -53,6 +57,8 @@ struct Request {
 #[derive(Debug)]
 struct Waiting {
     from: String,
+    /// The length of the request.
+    length: usize,
     answer: oneshot::Sender<Result<Element, Error>>,
 }
 
@@ -67,12 +73,13 @@ impl Session {
         let (requests, to_do) = mpsc::channel(REQUESTS);
         let (sender, arrived) = mpsc::channel(EVENTS);
         let (ended, missed) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
+        let bytes = Arc::new(AtomicUsize::new(0));
         let session = Self {
             requests,
             ended: Arc::clone(&ended),
             jid: stream.jid.clone(),
             request_timeout: account.request_timeout,
-            max_sent: account.max_sent,
+            max_sent: account.max_sent.min(SENT_MAX),
             number: AtomicU64::new(0),
         };
         let link = Link {
@@ -81,6 +88,7 @@ impl Session {
             service: service.to_owned(),
             waiting: HashMap::new(),
             events: sender,
+            bytes: Arc::clone(&bytes),
             missed: Arc::clone(&missed),
             asked: false,
         };
@@ -88,14 +96,16 @@ impl Session {
         tokio::spawn(async move {
             let mut link = link;
             let error = link.run(to_do).await;
-            let _ = why.set(error.clone());
-            for (_, waiting) in link.waiting.drain() {
-                let _ = waiting.answer.send(Err(error.clone()));
-            }
+            // What is still to be written was not refused.
+            let _ = why.set(match error.kind() {
+                ErrorKind::TooLarge => Error::new(ErrorKind::Connection, error.to_string()),
+                _ => error.clone(),
+            });
+            link.give_up(&error);
             let close = link.stream.wire.write(b"</stream:stream>");
             let _ = tokio::time::timeout(CLOSE_TIME, close).await;
         });
-        Ok((session, Events { arrived, missed, ended }))
+        Ok((session, Events { arrived, bytes, missed, ended }))
     }
 
     /// Our own address, without the resource.
@@ -127,7 +137,7 @@ impl Session {
         stanza.extend_from_slice(b"</iq>");
         self.check_size(stanza.len())?;
         let (answer, answered) = oneshot::channel();
-        let waiting = Waiting { from: to.to_owned(), answer };
+        let waiting = Waiting { from: to.to_owned(), length: stanza.len(), answer };
         let exchange = async {
             self.send(stanza, Some((id, waiting))).await?;
             answered.await.unwrap_or_else(|_| Err(self.why()))
@@ -174,12 +184,19 @@ impl Events {
     pub async fn next(&mut self) -> Result<Event, Error> {
         // Those that came before the ones that are lost come first.
         if let Ok(event) = self.arrived.try_recv() {
-            return Ok(event);
+            return Ok(self.taken(event));
         }
         if self.missed.swap(false, Relaxed) {
             return Ok(Event::Missed);
         }
-        self.arrived.recv().await.ok_or_else(|| why(&self.ended))
+        let event = self.arrived.recv().await.ok_or_else(|| why(&self.ended))?;
+        Ok(self.taken(event))
+    }
+
+    /// Makes room for others.
+    fn taken(&self, event: Event) -> Event {
+        self.bytes.fetch_sub(event.length(), Relaxed);
+        event
     }
 }
 
@@ -197,6 +214,7 @@ struct Link {
     service: String,
     waiting: HashMap<String, Waiting>,
     events: mpsc::Sender<Event>,
+    bytes: Arc<AtomicUsize>,
     missed: Arc<AtomicBool>,
     /// The server was asked whether it is there.
     asked: bool,
@@ -229,7 +247,37 @@ impl Link {
             }
             self.waiting.insert(id, waiting);
         }
-        self.write(&request.stanza).await
+        let failed = match self.write(&request.stanza).await {
+            Ok(()) => return Ok(()),
+            Err(failed) => failed,
+        };
+        // A server that refuses a stanza reports that before it closes: what it sent is still there.
+        let reported = async {
+            loop {
+                match self.stream.elements.next().await {
+                    Some(Ok(element)) => self.stanza(element).await?,
+                    Some(Err(ReadError::ParseError(_))) => {}
+                    _ => return Ok(()),
+                }
+            }
+        };
+        let reported = tokio::time::timeout(CLOSE_TIME, reported).await;
+        Err(reported.ok().and_then(Result::err).unwrap_or(failed))
+    }
+
+    /// Notifies all who wait for an answer that none comes. Where the server refused a stanza, that is the
+    /// largest of those without an answer: whatever is not smaller than the one it refused is too large, too.
+    fn give_up(&mut self, error: &Error) {
+        let largest = self.waiting.values().map(|waiting| waiting.length).max();
+        for (_, waiting) in self.waiting.drain() {
+            let is_refused = error.kind() == ErrorKind::TooLarge;
+            let error = if is_refused && Some(waiting.length) != largest {
+                Error::new(ErrorKind::Connection, format!("{error}, because of another request"))
+            } else {
+                error.clone()
+            };
+            let _ = waiting.answer.send(Err(error));
+        }
     }
 
     async fn write(&mut self, stanza: &[u8]) -> Result<(), Error> {
@@ -302,9 +350,16 @@ impl Link {
         if stanza.is("message") && stanza.attribute("from").eq_ignore_ascii_case(&self.service) {
             for event in pubsub::events(&element) {
                 // After a lost one nothing comes before its reader knows that.
-                if self.missed.load(Relaxed) || self.events.try_send(event).is_err() {
-                    self.missed.store(true, Relaxed);
+                let length = event.length();
+                let has_room = self.bytes.load(Relaxed).saturating_add(length) <= EVENT_BYTES;
+                if has_room && !self.missed.load(Relaxed) {
+                    self.bytes.fetch_add(length, Relaxed);
+                    if self.events.try_send(event).is_ok() {
+                        continue;
+                    }
+                    self.bytes.fetch_sub(length, Relaxed);
                 }
+                self.missed.store(true, Relaxed);
             }
         }
         Ok(())

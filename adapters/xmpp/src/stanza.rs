@@ -49,7 +49,10 @@ impl<'a> Stanza<'a> {
         let more = error.into_iter().flat_map(Element::children);
         let more = more.filter(|child| child.ns() == PUBSUB_ERRORS).map(Element::name);
         let conditions: Vec<&str> = std::iter::once(defined.as_str()).chain(more).collect();
+        let waits = error.is_some_and(|error| error.attr("type") == Some("wait"));
         let kind = match defined.as_str() {
+            // The service itself asks for another attempt [rfc6120 §8.3.2].
+            _ if waits => ErrorKind::Unavailable,
             _ if conditions.contains(&"payload-too-big") => ErrorKind::TooLarge,
             "policy-violation" => ErrorKind::TooLarge,
             "forbidden"
@@ -60,6 +63,7 @@ impl<'a> Stanza<'a> {
             "item-not-found" | "remote-server-not-found" => ErrorKind::NotFound,
             "conflict" => ErrorKind::Conflict,
             "remote-server-timeout"
+            | "service-unavailable"
             | "internal-server-error"
             | "resource-constraint"
             | "recipient-unavailable" => ErrorKind::Unavailable,
@@ -90,4 +94,34 @@ pub(crate) fn escaped(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     abreast_webtypes::xml::write_escaped(&mut out, text);
     String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_work_later_is_not_a_refusal() {
+        for (kind, condition, expected) in [
+            ("wait", "resource-constraint", ErrorKind::Unavailable),
+            ("wait", "policy-violation", ErrorKind::Unavailable),
+            ("wait", "not-acceptable", ErrorKind::Unavailable),
+            ("cancel", "service-unavailable", ErrorKind::Unavailable),
+            ("cancel", "remote-server-timeout", ErrorKind::Unavailable),
+            ("modify", "policy-violation", ErrorKind::TooLarge),
+            ("modify", "not-acceptable", ErrorKind::Refused),
+            ("auth", "forbidden", ErrorKind::Forbidden),
+            ("cancel", "item-not-found", ErrorKind::NotFound),
+        ] {
+            let answer: Element = format!(
+                "<iq xmlns='jabber:client' type='error'><error type='{kind}'>\
+                 <{condition} xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+            )
+            .parse()
+            .unwrap();
+            let error = Stanza::of(&answer).result("s").unwrap_err();
+            assert_eq!(error.kind(), expected, "{kind} {condition}");
+            assert_eq!(error.is_transient(), expected == ErrorKind::Unavailable);
+        }
+    }
 }

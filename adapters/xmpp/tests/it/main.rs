@@ -3,7 +3,10 @@
 
 mod connecting;
 mod nodes;
+mod owners;
+mod refusals;
 
+use abreast_testkit::xmpp::scripted::Scripted;
 use abreast_testkit::xmpp::{DOMAIN, PASSWORD, Prosody, SERVICE};
 use abreast_xmpp::{Account, Events, Node, Session};
 use std::path::PathBuf;
@@ -28,6 +31,13 @@ async fn session(server: &Prosody, user: &str) -> (Session, Events) {
 
 fn node(name: &str) -> Node {
     Node::new(SERVICE, name).unwrap()
+}
+
+/// An account of a server that follows a script.
+fn scripted(server: &Scripted) -> Account {
+    let mut account = Account::new(&format!("source@{DOMAIN}"), PASSWORD).unwrap();
+    account.server = Some(server.address());
+    account
 }
 
 /// The next event, soon.

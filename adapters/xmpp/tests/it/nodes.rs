@@ -63,6 +63,9 @@ async fn items_are_delivered_with_their_namespaces() {
     assert!(["1200", "1201", "1202"].iter().all(|id| kept.contains(&(*id).to_owned())), "{kept:?}");
     let newest = reader.items(&node, 1).await.unwrap();
     assert_eq!(newest[0].id, "1202");
+    assert_eq!(reader.item_ids(&node).await.unwrap(), ["1200", "1201", "1202"]);
+    assert!(reader.item(&node, "1201").await.unwrap().unwrap().payload.is_some());
+    assert_eq!(reader.item(&node, "1").await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -88,7 +91,10 @@ async fn strangers_publish_and_create_nothing() {
     let (stranger, mut events) = session(&server, "stranger").await;
     let (known, other) = (node("n"), node("other"));
     source.create(&known, "", SITEMAP).await.unwrap();
-    assert!(!stranger.create(&other, "", SITEMAP).await.unwrap());
+    let error = stranger.create(&other, "", SITEMAP).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(error.to_string().contains("cannot be created"), "{error}");
+    assert!(!stranger.create(&known, "", SITEMAP).await.unwrap(), "it exists");
     let error = stranger.publish(&known, "1", change_set(1).as_bytes()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Forbidden, "{error}");
     assert!(error.to_string().contains("forbidden"), "{error}");
