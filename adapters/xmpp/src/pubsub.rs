@@ -32,6 +32,13 @@ pub struct Item {
     pub payload: Option<String>,
 }
 
+impl Item {
+    /// An item of a node.
+    pub fn new(node: &str, id: &str, payload: Option<String>) -> Self {
+        Self { node: node.to_owned(), id: id.to_owned(), payload }
+    }
+}
+
 /// What a service notifies its subscribers of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -184,7 +191,7 @@ impl Session {
                 let model = abreast_webtypes::excerpt(model);
                 return Err(refused(format!("others may publish there (publish model `{model}`)")));
             }
-            // Where nothing is stated, only publishers publish [xep-0060 §16.4.4].
+            // Where nothing is stated, only publishers publish [xep-0060].
             None if is_configuration => {}
             None => {
                 return Err(refused("the service does not state who may publish there".to_owned()));
@@ -200,7 +207,7 @@ impl Session {
         }
     }
 
-    /// Who may publish, by the node's configuration, or by what the service tells everybody, and
+    /// Who may publish, by the node's configuration, or by what the service lists for everybody, and
     /// whether it was the configuration.
     async fn publish_model(&self, node: &Node) -> Result<(Option<String>, bool), Error> {
         let name = escaped(node.name());
@@ -401,14 +408,14 @@ fn items_of<'a>(
     })
 }
 
-/// The payload of an item, which has one at most [xep-0060 §7.1.3.5].
+/// The payload of an item, which has one at most [xep-0060 §7.1.3].
 fn payload_of(item: &Element) -> Option<String> {
     let mut payloads = item.children();
     payloads.next().filter(|_| payloads.next().is_none()).map(String::from)
 }
 
 /// Whether a service does not answer a question: only owners may put it, or it does not know it
-/// [xep-0060 §8.9.1.3]. What may work later is another failure.
+/// [xep-0060]. What may work later is another failure.
 fn is_not_told(error: &Error, session: &Session) -> bool {
     let is_answer = match error.kind() {
         ErrorKind::Forbidden | ErrorKind::Refused => true,

@@ -9,8 +9,8 @@ use clap::Args;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Notifications (with --follow)")]
 pub(crate) struct FollowArgs {
-    /// Method: auto (callback if configured, else events), callback (a hub delivers), events (an
-    /// event stream), off
+    /// Method: auto (XMPP if --xmpp-jid is given and there is a node, else callback if configured,
+    /// else events), callback (a hub delivers), events (an event stream), off
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) push: Push,
     /// Base URL of callbacks, as hubs reach it through a proxy
@@ -19,8 +19,8 @@ pub(crate) struct FollowArgs {
     /// Listen for hubs on this address; one port for each copy that follows
     #[arg(long, value_name = "HOST:PORT", requires = "callback_url", conflicts_with = "all_sets")]
     pub(crate) callback_listen: Option<String>,
-    /// Receive change sets from this node of an XMPP service, xmpp:SERVICE?;node=NAME [default: the
-    /// node that the Source offers, if --xmpp-jid is given]
+    /// Receive change sets from this node of an XMPP service, xmpp:SERVICE?;node=NAME; for one job
+    /// [default: the node that the Source offers, if --xmpp-jid is given]
     #[arg(long, value_name = "NODE", requires = "xmpp_jid", conflicts_with = "all_sets")]
     pub(crate) xmpp: Option<String>,
     #[command(flatten)]

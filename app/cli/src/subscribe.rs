@@ -36,10 +36,10 @@ Examples:
   abreast subscribe https://papers.example.org/ --limit 1 --max-time 10m && make rebuild
   abreast subscribe 'xmpp:pubsub.example.org?;node=papers' --xmpp-jid me@example.org --xmpp-password-file password
 
-Each line is one notification: topic, offset, received, media_type, and the content: for ResourceSync from, until and
-changes, otherwise text, or base64. An interrupted stream is resumed; no notification is printed twice. To continue
-an earlier run, give the last `offset` as --from. Of a node of an XMPP service the newest items are printed that come
-after --from, then new ones; the offset is the item's name. The command reads the topic's event stream (docs/push.md), so
+Each line is one notification: topic, offset, received, media_type, and the content: for ResourceSync, 1.1 and 0.1, from,
+until and changes, otherwise text, or base64. An interrupted stream is resumed; no notification is printed twice. To continue
+an earlier run, give the last `offset` as --from. Of a node of an XMPP service the items after --from are printed that it
+keeps, at most 1,000, then new ones; the offset is the item's name. The command reads the topic's event stream (docs/push.md), so
 no port has to be reachable from outside.
 
 Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 5 try again later, 6 no secure connection,

@@ -10,6 +10,7 @@ use abreast_destination::{
     SparqlOptions, Summary, SyncOptions,
 };
 use anyhow::{Result, bail};
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -62,8 +63,7 @@ fn wanted<A: Args + FromArgMatches + Clone>(
     given: &ArgMatches,
 ) -> Result<Vec<(Option<String>, A)>> {
     // A file that the environment names is not meant where a URL and a folder are given.
-    let by_environment =
-        given.value_source("config") == Some(clap::parser::ValueSource::EnvVariable);
+    let by_environment = given.value_source("config") == Some(ValueSource::EnvVariable);
     let is_place = |text: &String| text.contains("://");
     let file = mirror
         .config
@@ -83,6 +83,17 @@ fn wanted<A: Args + FromArgMatches + Clone>(
 /// Runs `sync`.
 pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<ExitCode> {
     let jobs = wanted(args, &args.mirror, given)?;
+    let has_node = matches!(
+        given.value_source("xmpp"),
+        Some(ValueSource::CommandLine | ValueSource::EnvVariable)
+    );
+    if has_node && jobs.len() > 1 {
+        bail!(UsageError(format!(
+            "`--xmpp` names the node of one copy, and {} jobs are to run (help: name one job, or set `xmpp` in each \
+             `[[mirror]]`)",
+            jobs.len()
+        )));
+    }
     let jobs: Vec<_> = jobs
         .into_iter()
         .map(|(name, args_of)| {

@@ -33,15 +33,17 @@ pub(crate) struct XmppFile {
     pub(crate) server: Option<String>,
     /// A PEM file with certificates to trust as well. Default: none.
     pub(crate) ca_file: Option<PathBuf>,
-    /// Most bytes of a stanza, 10000 to 10000000; default 200000.
+    /// Most bytes of a stanza, 10000 to 2000000; default 200000.
     pub(crate) max_stanza: Option<u64>,
 }
 
 pub(crate) const XMPP_KEYS: &[&str] =
     &["jid", "password_file", "password_command", "service", "server", "ca_file", "max_stanza"];
 
-/// Most bytes of a stanza that is sent.
+/// Most bytes of a stanza that is sent, by default.
 const MAX_STANZA: u64 = 200_000;
+/// The most that can be configured: receivers like ours take twice as much.
+const MAX_STANZA_MOST: u64 = 2_000_000;
 
 /// Defaults of `[xmpp]`.
 pub(crate) fn default_of(key: &str, jid: Option<&str>) -> Option<toml::Value> {
@@ -92,9 +94,9 @@ pub(crate) fn check(file: Option<XmppFile>, problems: &mut Vec<String>) -> Optio
         }
     };
     let max_stanza = file.max_stanza.unwrap_or(MAX_STANZA);
-    if !(10_000..=10_000_000).contains(&max_stanza) {
+    if !(10_000..=MAX_STANZA_MOST).contains(&max_stanza) {
         problems.push(format!(
-            "`xmpp.max_stanza`: {max_stanza} is out of range (help: 10000 to 10000000, below the limit of the XMPP server)"
+            "`xmpp.max_stanza`: {max_stanza} is out of range (help: 10000 to {MAX_STANZA_MOST}, below the limit of the XMPP server)"
         ));
     }
     let domain = jid.rsplit('@').next().unwrap_or_default();
@@ -199,12 +201,15 @@ mod tests {
     fn an_account_needs_an_address_and_a_password() {
         let right = "jid = \"source@example.org\"\npassword_file = \"p\"\n";
         assert_eq!(problems(right), [""; 0]);
+        assert_eq!(problems(&format!("{right}max_stanza = 2000000")), [""; 0]);
+        assert_eq!(abreast_xmpp::SENT_MAX as u64, MAX_STANZA_MOST);
         for (text, key) in [
             ("password_file = \"p\"".to_owned(), "`xmpp.jid`"),
             ("jid = \"example.org\"\npassword_file = \"p\"".to_owned(), "`xmpp.jid`"),
             ("jid = \"a@example.org\"".to_owned(), "password_file"),
             (format!("{right}password_command = \"c\""), "password_file"),
             (format!("{right}max_stanza = 9999"), "`xmpp.max_stanza`"),
+            (format!("{right}max_stanza = 2000001"), "`xmpp.max_stanza`"),
             (format!("{right}ca_file = \"/nowhere\""), "`xmpp.ca_file`"),
             (format!("{right}service = \"a@b@c\""), "`xmpp.service`"),
         ] {

@@ -161,7 +161,7 @@ fn each_submission(
 
 impl Hub {
     /// Submits everything that is published in a topic from now on to another hub or a node, over
-    /// restarts too. Blocks.
+    /// restarts too. A node is created, or checked, at once. Blocks.
     ///
     /// # Errors
     /// When the store fails.
@@ -187,6 +187,12 @@ impl Hub {
         };
         let id = target.id;
         engine.put(target);
+        #[cfg(feature = "xmpp")]
+        if kind == TargetKind::Node {
+            let engine = std::sync::Arc::clone(engine);
+            let preparing = engine.prepare_node(id, address.to_owned(), topic_url.to_owned());
+            self.inner().runtime.spawn(preparing);
+        }
         Ok(id)
     }
 

@@ -18,7 +18,8 @@ pub(super) fn line(topic: &str, event: &Event) -> Value {
     }
     print_line("received", json!(SystemClock.now().to_string()));
     print_line("media_type", json!(event.media_type));
-    if let Some(content) = NotificationContent::read(&event.data) {
+    let content = NotificationContent::read(&event.data);
+    if let Some(content) = content.or_else(|| NotificationContent::read_change_set(&event.data)) {
         print_line("capability", json!(content.capability));
         for (name, time) in [("from", content.from), ("until", content.until)] {
             if let Some(time) = time {
@@ -97,6 +98,30 @@ mod tests {
         assert_eq!(told["changes"][0]["uri"], "http://x/a");
         assert_eq!(told["changes"][0]["change"], "updated");
         assert!(told.get("text").is_none());
+    }
+
+    #[test]
+    fn change_sets_of_0_1_are_printed_like_other_notifications() {
+        let printed = line(
+            "t",
+            &event(
+                br#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:r="http://www.openarchives.org/rs/terms/"
+                    xmlns:x="http://www.w3.org/1999/xhtml" r:type="changeset">
+                    <url><loc>http://x/a</loc><lastmod r:type="updated">2026-01-02T00:00:00Z</lastmod></url>
+                    <url><loc>http://x/b</loc><expires r:type="deleted">2026-01-03T00:00:00Z</expires></url>
+                    </urlset>"#,
+            ),
+        );
+        assert_eq!(printed["capability"], "changeset", "{printed}");
+        let changes = printed["changes"].as_array().unwrap();
+        let found: Vec<_> =
+            changes.iter().map(|change| (&change["uri"], &change["change"])).collect();
+        assert_eq!(
+            found,
+            [(&json!("http://x/a"), &json!("updated")), (&json!("http://x/b"), &json!("deleted"))]
+        );
+        assert_eq!(changes[0]["datetime"], "2026-01-02T00:00:00Z");
+        assert!(printed.get("text").is_none());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use abreast_testkit::xmpp::{DOMAIN, PASSWORD, Prosody, SERVICE};
 use abreast_testkit::{Running, eventually, eventually_some, provided, run};
 use abreast_xmpp::{Account, Node, Session};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -97,10 +98,21 @@ fn subscribe_prints_what_a_node_has_and_gets() {
     let offsets: Vec<_> = printed.iter().map(|line| line["offset"].as_u64().unwrap()).collect();
     assert_eq!(offsets, [10, 11]);
     assert_eq!(printed[0]["topic"], "xmpp:pubsub.xmpp.test?;node=papers");
-    assert!(printed[0].to_string().contains("http://example.org/b"), "{}", printed[0]);
+    assert_eq!(printed[0]["changes"][0]["uri"], "http://example.org/b", "{}", printed[0]);
+    assert_eq!(printed[0]["changes"][0]["change"], "created");
+    // All that it keeps, also more than a service sends at once.
+    let more: Vec<(String, String)> =
+        (1..=20).map(|id| (format!("{id}"), change_set(&format!("n{id}")))).collect();
+    let more: Vec<(&str, String)> =
+        more.iter().map(|(id, set)| (id.as_str(), set.clone())).collect();
+    publish(&server, &more);
+    let output = run(&mut subscribe(&server, place.path(), &["--from", "0", "--limit", "20"]));
+    let offsets: Vec<_> =
+        lines(&output.stdout).iter().map(|line| line["offset"].as_u64().unwrap()).collect();
+    assert_eq!(offsets, (1..=20).collect::<Vec<_>>());
     // What it gets, also over a restart of the server.
     let mut child = Running(
-        subscribe(&server, place.path(), &["--from", "11"])
+        subscribe(&server, place.path(), &["--from", "20"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -109,13 +121,16 @@ fn subscribe_prints_what_a_node_has_and_gets() {
     let mut out = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let mut next = || {
         let line: Value = serde_json::from_str(&out.next().unwrap().unwrap()).unwrap();
-        line["offset"].as_u64().unwrap()
+        line["offset"].to_string()
     };
-    publish(&server, &[("12", change_set("d"))]);
-    assert_eq!(next(), 12);
+    publish(&server, &[("21", change_set("d"))]);
+    assert_eq!(next(), "21");
+    publish(&server, &[("name", change_set("x"))]);
+    assert_eq!(next(), "\"name\"");
     server.restart();
-    publish(&server, &[("13", change_set("e")), ("14", change_set("f"))]);
-    assert_eq!([next(), next()], [13, 14]);
+    publish(&server, &[("22", change_set("e")), ("23", change_set("f"))]);
+    // Nothing again, with a number or without.
+    assert_eq!([next(), next()], ["22", "23"]);
     assert_eq!(stop(child), Some(130));
 }
 
@@ -303,18 +318,28 @@ fn each_change_of_a_source_is_in_the_node_once() {
         child.0.try_wait().unwrap().is_none().then_some(child)
     });
     let mut out = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let mut items: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let mut names = Vec::new();
-    let mut last = 0;
+    // Items may come again after a restart of the Source, as they were; new ones come in order.
     let mut read_to = |wanted: &str, names: &mut Vec<String>| {
         while names.last().is_none_or(|name| name != wanted) {
             let line: Value = serde_json::from_str(&out.next().unwrap().unwrap()).unwrap();
             let offset = line["offset"].as_u64().unwrap();
-            assert!(offset > last, "{offset} after {last}");
-            last = offset;
-            let text = line.to_string();
-            for part in text.split("/papers/r/").skip(1) {
-                names.push(part.chars().take_while(|c| c.is_alphanumeric() || *c == '-').collect());
+            let changes = line["changes"].as_array().unwrap().iter();
+            let of: Vec<String> = changes
+                .map(|change| {
+                    change["uri"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
+                })
+                .collect();
+            if let Some(before) = items.get(&offset) {
+                assert_eq!(*before, of, "{offset} came again as another one");
+                continue;
             }
+            let last = items.last_key_value().map_or(0, |(last, _)| *last);
+            assert!(offset > last, "{offset} after {last}");
+            assert_eq!(offset - last, of.len() as u64, "each change is in one item");
+            names.extend(of.clone());
+            items.insert(offset, of);
         }
     };
     read_to("first", &mut names);
@@ -339,9 +364,6 @@ fn each_change_of_a_source_is_in_the_node_once() {
     put(&folder, "last");
     read_to("last", &mut names);
     expected.push("last".to_owned());
-    names.sort();
-    expected.sort();
-    names.dedup();
     assert_eq!(names, expected);
     drop(child);
     // Another node: the first one gets no more.
@@ -417,6 +439,100 @@ fn copies_follow_a_node_over_restarts_of_each_side() {
     arrives("six");
     drop(following);
     assert_eq!(source.stop(), Some(0));
+}
+
+/// A copy that follows the node, and polls after this time only.
+fn following(server: &Prosody, place: &Path, port: u16, interval: &str, address: &str) -> Running {
+    let mut command = abreast();
+    command.arg("sync").arg(format!("{}papers/v0.1/sitemap.xml", source_url(port)));
+    command.arg(place.join("copy")).args(["--follow", "--interval", interval, "--json"]);
+    command.args(account_of(server, "reader", PASSWORD, place));
+    let at = command.get_args().position(|arg| arg == "--xmpp-server").unwrap();
+    let mut args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    args[at + 1] = address.into();
+    let mut command = abreast();
+    command.args(args);
+    Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+/// The names and contents of a folder's files.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
+    let files = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path()));
+    let visible = files.filter(|(name, path)| !name.starts_with('.') && path.is_file());
+    visible.map(|(name, path)| (name, fs::read_to_string(path).unwrap_or_default())).collect()
+}
+
+#[test]
+fn what_changes_while_the_service_is_away_arrives_after() {
+    let test = "what_changes_while_the_service_is_away_arrives_after";
+    let Some(program) = program(test) else { return };
+    let mut server = Prosody::start(&program);
+    let place = TempDir::new().unwrap();
+    let config = publishing(&server, place.path(), "papers");
+    let (folder, copy) = (place.path().join("folder"), place.path().join("copy"));
+    let source = Source::start_config(&config);
+    let address = server.address();
+    let _following = following(&server, place.path(), source.port(), "1h", &address);
+    let is_equal = || files(&copy) == files(&folder);
+    put(&folder, "first");
+    eventually("the first file arrives", is_equal);
+    put(&folder, "second");
+    eventually("the second file arrives", is_equal);
+    for round in 0..2 {
+        server.kill();
+        for number in 0..5 {
+            put(&folder, &format!("r{round}-{number}"));
+        }
+        fs::write(folder.join("second"), format!("new in round {round}")).unwrap();
+        if round == 1 {
+            fs::remove_file(folder.join("first")).unwrap();
+        }
+        server.restart();
+        eventually("what changed arrives", is_equal);
+        // Pushed again.
+        put(&folder, &format!("after-{round}"));
+        eventually("what changes now arrives", is_equal);
+    }
+    assert!(!files(&copy).contains_key("first"));
+    assert_eq!(source.stop(), Some(0));
+}
+
+#[test]
+fn a_copy_polls_while_its_node_fails() {
+    let Some(program) = program("a_copy_polls_while_its_node_fails") else { return };
+    let server = Prosody::start(&program);
+    let place = TempDir::new().unwrap();
+    let config = publishing(&server, place.path(), "papers");
+    let (folder, copy) = (place.path().join("folder"), place.path().join("copy"));
+    let source = Source::start_config(&config);
+    // Nothing listens there.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let _following = following(&server, place.path(), source.port(), "1s", &closed.to_string());
+    for name in ["one", "two", "three"] {
+        put(&folder, name);
+        eventually("it is polled", || files(&copy) == files(&folder));
+    }
+    assert_eq!(source.stop(), Some(0));
+}
+
+#[test]
+fn one_node_is_not_for_several_jobs() {
+    let place = TempDir::new().unwrap();
+    let config = place.path().join("abreast.toml");
+    let job = |name: &str| {
+        format!(
+            "[[mirror]]\nname = \"{name}\"\nurl = \"http://127.0.0.1:1/{name}\"\nfolder = \"{name}\"\n"
+        )
+    };
+    fs::write(&config, job("a") + &job("b")).unwrap();
+    let mut command = abreast();
+    command.args(["sync", "--all", "--follow", "--config"]).arg(&config);
+    command.args(["--xmpp", &node().to_string(), "--xmpp-jid", "a@xmpp.test"]);
+    let output = run(command.args(["--xmpp-password-command", "echo hush"]));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("2 jobs") && error.contains("help"), "{error}");
 }
 
 fn source_url(port: u16) -> String {

@@ -132,7 +132,9 @@ fn taken(last_id: &str, id: &str, payload: Option<&str>) -> Taken {
         _ if number(id) != 0 && id == last_id => Taken::Nothing,
         // It came late, or the Source counts from the beginning again.
         _ if number(id) != 0 && number(id) < number(last_id) => Taken::Asked,
-        Some(payload) if !payload.contains("expires") => Taken::Applied,
+        Some(payload) if !["expires", "deleted"].iter().any(|sign| payload.contains(sign)) => {
+            Taken::Applied
+        }
         _ => Taken::Asked,
     }
 }
@@ -150,7 +152,9 @@ mod tests {
     fn items_that_delete_or_go_back_are_asked_for() {
         let updated = Some("<url><lastmod>2026-01-01T00:00:00Z</lastmod></url>");
         let deleted = Some("<url><sm:expires>2026-01-01T00:00:00Z</sm:expires></url>");
+        let odd = Some("<url><lastmod rs:type='deleted'>2026-01-01T00:00:00Z</lastmod></url>");
         for (last, id, payload, expected) in [
+            ("7", "8", odd, Taken::Asked),
             ("", "7", updated, Taken::Applied),
             ("7", "8", updated, Taken::Applied),
             ("7", "x", updated, Taken::Applied),

@@ -1,9 +1,12 @@
 //! Nodes of XMPP services as targets [rs-0.1 §5.2.1]: one session for all of them, one item for
 //! each notification, or several where it is larger than a stanza may be.
 
+use super::Engine;
 use super::lanes::ExchangeEnd;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, backoff};
 use super::payloads::{PayloadCache, Ready};
+use super::run::NODE_PAUSE_MAX;
+use crate::submissions;
 use abreast_core::{LogError, Offset, Position};
 use abreast_store::hub::TargetId;
 use abreast_xmpp::{Account, Error, ErrorKind, Node, Session};
@@ -18,7 +21,8 @@ const PAYLOAD_TYPE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// A server that ends connections over smaller stanzas than this does so for another reason.
+/// The least limit of items that is learned: a server that ends connections over less does so for
+/// another reason.
 const STANZA_MIN: usize = 8 << 10;
 
 /// A notification for a node.
@@ -44,8 +48,11 @@ struct Link {
     session: Option<Arc<Session>>,
     /// Nodes that exist, as far as this session knows.
     prepared: HashSet<Node>,
-    /// The largest stanza, where the server takes less than is configured.
-    max_sent: Option<usize>,
+    /// The largest item, where the server or the service takes less than is configured: until the
+    /// next start.
+    largest: Option<usize>,
+    /// The last connection that failed, or ended before an item was published. Only an item that is
+    /// published ends it.
     failure: Option<Failure>,
 }
 
@@ -56,12 +63,30 @@ struct Failure {
     pause: Duration,
 }
 
+impl Link {
+    /// Whether this is its session.
+    fn has(&self, session: &Arc<Session>) -> bool {
+        self.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session))
+    }
+
+    /// Begins a pause, twice as long as the last one.
+    fn failed(&mut self, error: Error) -> Trouble {
+        let before = self.failure.as_ref().map(|failure| failure.pause * 2);
+        let pause = before.unwrap_or(PAUSE).min(PAUSE_MAX);
+        self.session = None;
+        self.failure = Some(Failure { error: error.clone(), until: Instant::now() + pause, pause });
+        Trouble::NotConnected(error, pause)
+    }
+}
+
 /// Why an item was not published.
 enum Trouble {
     /// There is no connection, and the next attempt to connect is after this pause.
     NotConnected(Error, Duration),
     /// The service refuses, or the connection ended.
     Service(Error),
+    /// An item of so many bytes is above the limit.
+    TooLarge(usize),
     /// The bytes cannot be made.
     Ours(LogError),
 }
@@ -69,7 +94,30 @@ enum Trouble {
 impl Trouble {
     /// Whether a smaller item may be accepted.
     fn is_size(&self) -> bool {
-        matches!(self, Self::Service(error) if error.kind() == ErrorKind::TooLarge)
+        match self {
+            Self::Service(error) => error.kind() == ErrorKind::TooLarge,
+            Self::TooLarge(_) => true,
+            Self::NotConnected(..) | Self::Ours(_) => false,
+        }
+    }
+
+    /// In the terms of the engine.
+    fn outcome(&self) -> Outcome {
+        let ours = |status, error| Outcome::Failed {
+            status,
+            error,
+            pause: None,
+            contact: ExchangeEnd::Answered,
+        };
+        match self {
+            Self::Ours(error) => ours(None, format!("the notification cannot be made: {error}")),
+            Self::TooLarge(bytes) => ours(
+                Some(413),
+                format!("an item of {bytes} bytes is above the limit of the server"),
+            ),
+            Self::Service(error) => failed(error, None),
+            Self::NotConnected(error, pause) => failed(error, Some(*pause)),
+        }
     }
 }
 
@@ -87,15 +135,18 @@ impl Nodes {
     pub(super) async fn publish(&self, item: &NodeItem<'_>, cache: &Arc<PayloadCache>) -> Outcome {
         match self.publish_all(item, cache).await {
             Ok(()) => Outcome::Taken(200),
-            Err(Trouble::Ours(error)) => Outcome::Failed {
-                status: None,
-                error: format!("the notification cannot be made: {error}"),
-                pause: None,
-                contact: ExchangeEnd::Answered,
-            },
-            Err(Trouble::Service(error)) => failed(&error, None),
-            Err(Trouble::NotConnected(error, pause)) => failed(&error, Some(pause)),
+            Err(trouble) => trouble.outcome(),
         }
+    }
+
+    /// Creates a node, or checks the one that exists, so that others can subscribe before the first
+    /// change. An error has its status, a text and the pause before the next attempt.
+    pub(super) async fn prepare(&self, address: &str, topic_url: &str) -> Result<(), Outcome> {
+        let prepared = async {
+            let node: Node = address.parse()?;
+            self.prepared(&node, topic_url).await.map(drop)
+        };
+        prepared.await.map_err(|trouble: Trouble| trouble.outcome())
     }
 
     /// Publishes what the node does not have yet, in order.
@@ -161,29 +212,55 @@ impl Nodes {
         id: &str,
         body: &[u8],
     ) -> Result<(), Trouble> {
+        let session = self.prepared(node, topic_url).await?;
+        let largest = self.link.lock().await.largest.unwrap_or(self.account.max_sent);
+        if body.len() > largest {
+            return Err(Trouble::TooLarge(body.len()));
+        }
+        let Err(error) = session.publish(node, id, body).await else {
+            let mut link = self.link.lock().await;
+            if link.has(&session) {
+                link.failure = None;
+            }
+            return Ok(());
+        };
+        if error.kind() == ErrorKind::NotFound {
+            // It was deleted: the next attempt makes it again.
+            self.link.lock().await.prepared.remove(node);
+        }
+        if error.kind() == ErrorKind::TooLarge && body.len() > STANZA_MIN {
+            tracing::warn!(%node, %error, bytes = body.len(), "an item was too large for the XMPP server");
+            let mut link = self.link.lock().await;
+            let half = (body.len() / 2).max(STANZA_MIN);
+            link.largest = Some(half.min(link.largest.unwrap_or(half)));
+            return Err(error.into());
+        }
+        Err(self.lost(&session, error).await)
+    }
+
+    /// The session, with the node created or checked.
+    async fn prepared(&self, node: &Node, topic_url: &str) -> Result<Arc<Session>, Trouble> {
         let (session, is_prepared) = self.session(node).await?;
         if !is_prepared {
-            session.create(node, topic_url, PAYLOAD_TYPE).await?;
-            self.link.lock().await.prepared.insert(node.clone());
-        }
-        let published = session.publish(node, id, body).await;
-        match &published {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                // It was deleted: the next attempt makes it again.
-                self.link.lock().await.prepared.remove(node);
+            match session.create(node, topic_url, PAYLOAD_TYPE).await {
+                Ok(_) => {}
+                Err(error) => return Err(self.lost(&session, error).await),
             }
-            Err(error) if error.kind() == ErrorKind::TooLarge && session.is_closed() => {
-                let mut link = self.link.lock().await;
-                let half = body.len().min(link.max_sent.unwrap_or(self.account.max_sent)) / 2;
-                link.max_sent = Some(half).filter(|half| *half >= STANZA_MIN);
-                tracing::warn!(%node, %error, bytes = body.len(), "an item was too large for the XMPP server");
-                if link.max_sent.is_none() {
-                    return Err(error.clone().into());
-                }
+            let mut link = self.link.lock().await;
+            if link.has(&session) {
+                link.prepared.insert(node.clone());
             }
-            _ => {}
         }
-        Ok(published?)
+        Ok(session)
+    }
+
+    /// What a failed request means: a connection that ended is made again after a pause.
+    async fn lost(&self, session: &Arc<Session>, error: Error) -> Trouble {
+        let mut link = self.link.lock().await;
+        if session.is_closed() && link.has(session) {
+            return link.failed(error);
+        }
+        Trouble::Service(error)
     }
 
     /// The session, and whether the node is known to be there.
@@ -198,24 +275,61 @@ impl Nodes {
         }
         link.session = None;
         link.prepared.clear();
-        let mut account = self.account.clone();
-        account.max_sent = link.max_sent.unwrap_or(account.max_sent);
         // Nobody subscribes with this account: its events are not read.
-        match Session::connect(&account, node.service()).await {
+        match Session::connect(&self.account, node.service()).await {
             Ok((session, _)) => {
                 let session = Arc::new(session);
                 link.session = Some(Arc::clone(&session));
-                link.failure = None;
-                tracing::info!(server = account.server(), "connected to the XMPP server");
+                tracing::info!(server = self.account.server(), "connected to the XMPP server");
                 Ok((session, false))
             }
-            Err(error) => {
-                let before = link.failure.as_ref().map(|failure| failure.pause * 2);
-                let pause = before.unwrap_or(PAUSE).min(PAUSE_MAX);
-                link.failure =
-                    Some(Failure { error: error.clone(), until: Instant::now() + pause, pause });
-                Err(Trouble::NotConnected(error, pause))
+            Err(error) => Err(link.failed(error)),
+        }
+    }
+}
+
+impl Engine {
+    /// Creates or checks a node when delivery begins, until that succeeds or the target ends.
+    pub(crate) async fn prepare_node(
+        self: Arc<Self>,
+        id: TargetId,
+        address: String,
+        topic_url: String,
+    ) {
+        let Some(nodes) = &self.nodes else { return };
+        let mut failures = 0;
+        while !self.is_stopping() && self.cursor(id).is_some() {
+            let Err(outcome) = nodes.prepare(&address, &topic_url).await else {
+                return self.note_preparation(id, Ok(()));
+            };
+            let Outcome::Failed { status, error, pause, .. } = outcome else { return };
+            failures += 1;
+            self.note_preparation(id, Err(status));
+            if u32::is_power_of_two(failures) {
+                let help = submissions::help(true, status);
+                tracing::warn!(hub = address, error, failures, help, "a node is not ready");
             }
+            let pause = pause.unwrap_or_else(|| backoff(&self.options.retries, failures));
+            tokio::time::sleep(pause.min(NODE_PAUSE_MAX)).await;
+        }
+    }
+
+    /// Shows that a node is not ready, or no longer. Notifications are not given up for that: their
+    /// own attempts count.
+    fn note_preparation(&self, id: TargetId, prepared: Result<(), Option<u16>>) {
+        let mut state = self.lock();
+        let Some(place) = state.table.place(id) else { return };
+        let Some(entry) = state.table.get_mut(place) else { return };
+        match prepared {
+            Err(status) => {
+                let trouble = entry.trouble.get_or_insert_default();
+                trouble.failures = trouble.failures.saturating_add(1);
+                trouble.status = status;
+            }
+            Ok(()) if entry.trouble.as_ref().is_some_and(|trouble| trouble.attempts == 0) => {
+                entry.trouble = None;
+            }
+            Ok(()) => {}
         }
     }
 }

@@ -25,7 +25,7 @@ const SIGNED_HERE: usize = 64 << 10;
 const OUR_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause before the next attempt to publish to a node.
-const NODE_PAUSE_MAX: Duration = Duration::from_secs(60);
+pub(super) const NODE_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// One attempt.
 struct Job {

@@ -6,6 +6,8 @@ mod callbacks;
 mod delivery;
 mod fairness;
 #[cfg(feature = "xmpp")]
+mod node_failures;
+#[cfg(feature = "xmpp")]
 mod nodes;
 mod publishing;
 mod restart;

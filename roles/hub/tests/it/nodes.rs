@@ -16,26 +16,26 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-const TOPIC: &str = "http://example.org/papers/v0.1/notify/changeset";
+pub(crate) const TOPIC: &str = "http://example.org/papers/v0.1/notify/changeset";
 
-fn program(test: &str) -> Option<PathBuf> {
+pub(crate) fn program(test: &str) -> Option<PathBuf> {
     abreast_testkit::provided(test, "ABREAST_TEST_PROSODY")
 }
 
-fn account(server: &Prosody, user: &str, password: &str) -> Account {
+pub(crate) fn account(server: &Prosody, user: &str, password: &str) -> Account {
     let mut account = Account::new(&format!("{user}@{DOMAIN}"), password).unwrap();
     account.server = Some(server.address());
     account.ca_file = Some(server.ca_file());
     account
 }
 
-fn node() -> Node {
+pub(crate) fn node() -> Node {
     Node::new(SERVICE, "papers").unwrap()
 }
 
 /// Change sets with an entry of about that many bytes for each position; what is divided by 1,000 is
 /// larger than any stanza.
-struct ChangeSets(usize);
+pub(crate) struct ChangeSets(usize);
 
 impl Payloads for ChangeSets {
     fn render(&self, _: &str, after: Position, last: Position) -> Result<Bytes, LogError> {
@@ -54,13 +54,13 @@ impl Payloads for ChangeSets {
 }
 
 /// A hub with its store, which may be started again.
-struct Service {
-    hub: Hub,
+pub(crate) struct Service {
+    pub(crate) hub: Hub,
     folder: TempDir,
 }
 
 impl Service {
-    fn start(account: Account, entry: usize) -> Self {
+    pub(crate) fn start(account: Account, entry: usize) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), account, entry)
     }
 
@@ -76,7 +76,7 @@ impl Service {
         Self { hub, folder }
     }
 
-    fn restart(self, account: Account, entry: usize) -> Self {
+    pub(crate) fn restart(self, account: Account, entry: usize) -> Self {
         let Self { hub, folder } = self;
         hub.stop();
         hub.store().close();
@@ -85,7 +85,7 @@ impl Service {
     }
 
     /// Publishes changes, in notifications of a thousand at most.
-    fn publish(&self, mut after: u64, last: u64) {
+    pub(crate) fn publish(&self, mut after: u64, last: u64) {
         let topic = self.hub.own_topic(TOPIC).unwrap();
         while after < last {
             let end = (after + 1_000).min(last);
@@ -100,7 +100,7 @@ impl Service {
         self.hub.published(topic);
     }
 
-    fn wait_until_delivered(&self) {
+    pub(crate) fn wait_until_delivered(&self) {
         eventually("everything is delivered", || {
             let target = self.hub.targets(None, TargetId(0), 1).unwrap().remove(0);
             target.cursor == self.hub.store().head(target.topic).unwrap()
@@ -109,7 +109,7 @@ impl Service {
 }
 
 /// A subscriber, which keeps what it receives.
-struct Reader {
+pub(crate) struct Reader {
     runtime: Runtime,
     _session: Session,
     events: Events,
@@ -268,6 +268,18 @@ fn refusals_are_shown_until_they_end() {
         attempts.attempts(shown.target).unwrap().pop().and_then(|attempt| attempt.error)
     });
     assert!(why.contains("does not accept source@xmpp.test") && !why.contains("guessed"), "{why}");
+    // A certificate of an authority that is not trusted.
+    let mut untrusting = account(&server, "source", PASSWORD);
+    let other = service.folder.path().join("other.pem");
+    std::fs::write(&other, tls::Authority::default().pem()).unwrap();
+    untrusting.ca_file = Some(other);
+    let service = service.restart(untrusting, 10);
+    let attempts = service.hub.store();
+    let why = eventually_some("an attempt", || {
+        let attempts = attempts.attempts(shown.target).unwrap();
+        attempts.into_iter().filter_map(|attempt| attempt.error).find(|why| why.contains("secure"))
+    });
+    assert!(why.contains("its certificate is not signed by"), "{why}");
     // Not a publisher.
     let service = service.restart(account(&server, "stranger", PASSWORD), 10);
     let shown = failing(&service, 403);

@@ -120,7 +120,7 @@ impl NotificationContent {
 }
 
 impl NotifiedChange {
-    fn of(entry: Entry) -> Self {
+    pub(crate) fn of(entry: Entry) -> Self {
         Self {
             uri: entry.loc,
             change: entry.change.map(Change::token),

@@ -17,7 +17,10 @@ use crate::plan::listed::without_fragment;
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
 use crate::read::resourcesync::document::is_zoneless;
-use abreast_resourcesync::v0_1::{CHANGE_SET, Entry, Limits, Parser, Root, Step, Tolerance};
+use crate::read::resourcesync::subscriber::{NotificationContent, NotifiedChange};
+use abreast_resourcesync::v0_1::{
+    CHANGE_SET, Document, Entry, Limits, Parser, Root, Step, Tolerance,
+};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -155,6 +158,18 @@ pub(super) fn is_pushed(run: &PlanContext<'_, '_>, at: Timestamp) -> Result<bool
 /// The current change set has what was pushed.
 pub(super) fn forget_pushed(mirror: &Mirror) -> Result<(), Error> {
     cursor::keep_time(mirror, PUSHED, None)
+}
+
+impl NotificationContent {
+    /// Reads a change set, for subscribers that keep no copy; `None` for other content.
+    pub fn read_change_set(body: &[u8]) -> Option<Self> {
+        let document = Document::from_slice(body).ok().filter(|it| it.head.change_set)?;
+        let from = from_of(&document.head);
+        let until = document.head.modified.map(|time| time.instant);
+        let entries = document.to_1_1().entries.into_iter();
+        let changes = entries.map(NotifiedChange::of).collect();
+        Some(Self { capability: "changeset", from, until, changes })
+    }
 }
 
 /// Where a change set stands beside a copy; `is_joined` when it has the change that was read last.
