@@ -94,7 +94,6 @@ pub(crate) fn sync_with(
     check_url(&options.url)?;
     let State { mirror, folder, own_folder, lock, lost, mut made } =
         State::open(options, wake.is_held)?;
-    let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
     let mut requests = Requests::new(options, cancel, shared)?;
     requests.robots = (!options.ignore_robots).then(|| Arc::clone(robots));
     let mut planner = Planner::new(options, &mirror, own_folder.clone())?;
@@ -105,7 +104,6 @@ pub(crate) fn sync_with(
         options,
         state: &own_folder,
         folder: &folder,
-        epoch,
         shared,
         requests: &requests,
         planner,
@@ -182,7 +180,6 @@ struct Run<'a> {
     options: &'a SyncOptions,
     state: &'a StateFolder,
     folder: &'a Folder,
-    epoch: i64,
     shared: &'a Arc<Shared>,
     requests: &'a Requests<'a>,
     planner: Planner<'a>,
@@ -200,7 +197,13 @@ impl<'a> Run<'a> {
 
     fn opening(&self) -> Opening<'a> {
         let (options, mirror) = (self.options, self.planner.mirror);
-        Opening { options, mirror, state: self.state, folder: self.folder, epoch: self.epoch }
+        Opening {
+            options,
+            mirror,
+            state: self.state,
+            folder: self.folder,
+            epoch: self.planner.epoch,
+        }
     }
 
     fn run(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
@@ -220,7 +223,7 @@ impl<'a> Run<'a> {
             bodies: Arc::clone(&self.planner.bodies),
             patches: PatchCounts::default(),
             deprecations: Arc::clone(&self.planner.deprecations),
-            epoch: self.epoch,
+            epoch: self.planner.epoch,
         });
         let is_known = mirror.meta(key::BASE)?.is_some() || self.planner.sink.is_some();
         if is_known || options.base.is_some() || start.uri_space.is_some() {
@@ -259,7 +262,7 @@ impl<'a> Run<'a> {
 
     /// Carries the plan out, and notes in the state how far that went.
     fn carry_out(&mut self, reader: &mut dyn Reader, rules: &Arc<Rules>) -> Result<(), Error> {
-        let (mirror, epoch) = (self.planner.mirror, self.epoch.to_string());
+        let (mirror, epoch) = (self.planner.mirror, self.planner.epoch.to_string());
         let sink =
             self.planner.sink.clone().expect("the base is known before anything is carried out");
         let mut transfer = Transfer::new(

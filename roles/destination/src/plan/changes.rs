@@ -299,9 +299,16 @@ impl PlanContext<'_, '_> {
         // Of several changes within one second of a coarse clock only the first may have been
         // applied.
         let fine = |changed: i64| changed % 1_000_000 != 0;
-        let applied = row
+        let mut applied = row
             .as_ref()
             .is_some_and(|row| row.changed.is_some_and(fine) && row.changed == pending.changed);
+        // What is here may be of a change that the Source does not have any more.
+        if let Some(from) = self.planner.uncertain_from {
+            applied &= row.as_ref().is_none_or(|row| row.epoch < from);
+        }
+        if applied && let Some(planned) = self.planner.mirror.task(&pending.uri)? {
+            applied = planned.pending.changed == pending.changed;
+        }
         let action = if pending.action.is_deletion() {
             row.as_ref().map(|_| pending.action)
         } else {

@@ -16,6 +16,7 @@ use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::select::Selection;
 use crate::sink::Sink;
+use crate::state::key;
 use crate::state_folder::StateFolder;
 use crate::transaction;
 use abreast_store::mirror::Mirror;
@@ -50,6 +51,10 @@ pub(crate) struct Planner<'a> {
     pub(crate) coming_bodies: Option<NewBodies>,
     /// The plan is what changed since then; else it is a comparison with all.
     pub(crate) since: Option<Timestamp>,
+    /// The number of this run, if it writes anything.
+    pub(crate) epoch: i64,
+    /// What this run and later ones wrote may be newer than the changes that the Source lists now.
+    pub(crate) uncertain_from: Option<i64>,
     /// How much has changed since then.
     pub(crate) changes: Changes,
     /// The packages from whose manifests the plan was made.
@@ -114,6 +119,8 @@ impl<'a> Planner<'a> {
             coming_bodies: None,
             downloads: Downloads::new(state),
             since: None,
+            epoch: mirror.meta(key::EPOCH)?.and_then(|text| text.parse().ok()).unwrap_or(0) + 1,
+            uncertain_from: None,
             changes: Changes::default(),
             made_from: None,
             notifications: Vec::new(),

@@ -7,6 +7,7 @@
 //! | `document.rs` | one Entry Point or page, within limits |
 //! | `find.rs` | the way from an address to its Entry Point |
 //! | `walk.rs` | the pages of a feed, from the newest change back |
+//! | `repeat.rs` | walks again, when the pages changed meanwhile |
 //! | `entity.rs` | an activity as a change of a resource |
 //! | `wanted.rs` | the entities of a list of URIs |
 
@@ -14,6 +15,7 @@ mod document;
 mod entity;
 mod find;
 mod reader;
+mod repeat;
 #[cfg(test)]
 mod simulation;
 mod walk;

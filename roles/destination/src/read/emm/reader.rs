@@ -3,7 +3,8 @@
 use super::document::Read;
 use super::entity::{cost, each_change, may_have_patch, syntax_of};
 use super::find::{check_host, find};
-use super::walk::{Seen as Walked, Since, way};
+use super::repeat::{self, Step};
+use super::walk::{Cut, Since, newest_of, way};
 use super::wanted::{each_wanted, forget_planned, is_planned};
 use crate::error::{Error, ExitCode};
 use crate::events::{Mode, Observer};
@@ -33,10 +34,11 @@ const SEEN: &str = "emm-seen";
 /// The time of the newest activity of the feed when it was read last, microseconds. A full download
 /// may be of a later time.
 const NEWEST: &str = "emm-newest";
+/// The run that last planned from the feed. What it wrote, or later ones, may be newer than the
+/// changes that were seen.
+const RUN: &str = "emm-run";
 /// The changes that were seen last.
 const LAST: &str = "emm-last";
-/// Most walks, until the newest page does not change.
-const WALKS_MAX: usize = 5;
 
 /// A change feed.
 #[derive(Debug, Default)]
@@ -95,11 +97,13 @@ impl Emm {
         since: Option<Timestamp>,
     ) -> Result<Followed, Error> {
         let (requests, options) = (run.requests, run.planner.options);
-        let (mut way, mut is_sure) = way(requests, options, &self.entry)?;
         let name = self.entry.url.clone();
         let report_all = !std::mem::replace(&mut self.has_reported, true);
         let own = names_of(&self.entry);
-        run.plan_noted(&mut |run| {
+        let found = way(requests, options, &self.entry)?;
+        let mut glimpsed = newest_of(&found.0.begin().document);
+        note_newest(run.planner.mirror, glimpsed)?;
+        let planned = run.plan_noted(&mut |run| {
             let (mut seen, mut reading) = (Seen::default(), run.reading_changes(&name));
             let cursor = since.unwrap_or(Timestamp::MIN);
             let mut boundary = Boundary::read(run.planner.mirror, LAST)?;
@@ -108,55 +112,63 @@ impl Emm {
                 && run.planner.mirror.pending_counts()? == PendingCounts::default();
             let everything = (!is_new).then_some(Since::time(Timestamp::MIN));
             let (mut useless, mut of_others) = (0, 0);
-            let mut walked = Walked::default();
-            for walk in 1.. {
-                let known = boundary.begin();
-                let begin = since.map(|cursor| Since {
-                    cursor,
-                    known: known.map_or(cursor, |known| known.min(cursor)),
-                });
-                let begin = begin.or(everything);
-                walked = way.walk(requests, options, begin, &mut |page| {
-                    for item in &page.document.items {
-                        if let (Some(time), Some(object)) = (item.time, item.objects.first()) {
-                            boundary.note(time, &object.id);
-                        }
+            let known = boundary.begin();
+            let whole = since.map(|cursor| Since {
+                cursor,
+                known: known.map_or(cursor, |known| known.min(cursor)),
+            });
+            let whole = whole.or(everything);
+            let walked = repeat::walk(requests, options, &self.entry, found.clone(), whole, &mut |step| {
+                let (page, is_sure) = match step {
+                    Step::Page(page, is_sure) => (page, is_sure),
+                    Step::Again => {
+                        boundary.begin();
+                        seen.read_again();
+                        return Ok(());
                     }
-                    if page.is_back {
-                        seen.earlier_list();
-                    } else {
-                        seen.next_list();
+                    Step::Newer => {
+                        seen.read_again();
+                        return Ok(());
                     }
-                    for item in &page.items {
-                        if is_of_other_feed(item, &own) {
-                            of_others += 1;
-                            continue;
-                        }
-                        useless += u64::from(item.objects.is_empty() && is_change(item));
-                        // In another order, patches would lead to an earlier version.
-                        let patch = if is_sure { kept_patch(run, item, cursor)? } else { None };
-                        each_change(page.document, page.url, item, patch, &mut |listed| {
-                            run.note_change(listed, cursor, &mut seen, &mut reading)
-                        })?;
+                };
+                glimpsed = glimpsed.max(newest_of(page.document));
+                for item in &page.document.items {
+                    if let (Some(time), Some(object)) = (item.time, item.objects.first()) {
+                        boundary.note(time, &object.id);
                     }
-                    Ok(())
-                })?;
-                match way.renewed(requests, options, &self.entry, &walked)? {
-                    Some(renewed) if walk < WALKS_MAX => (way, is_sure) = renewed,
-                    _ => break,
                 }
-                seen.read_again();
-            }
+                if page.is_back {
+                    seen.earlier_list();
+                } else {
+                    seen.next_list();
+                }
+                for item in &page.items {
+                    if is_of_other_feed(item, &own) {
+                        of_others += 1;
+                        continue;
+                    }
+                    useless += u64::from(item.objects.is_empty() && is_change(item));
+                    // In another order, patches would lead to an earlier version.
+                    let patch = if is_sure { kept_patch(run, item, cursor)? } else { None };
+                    each_change(page.document, page.url, item, patch, &mut |listed| {
+                        run.note_change(listed, cursor, &mut seen, &mut reading)
+                    })?;
+                }
+                Ok(())
+            })?;
             // A full comparison does not need the former end.
             let before = since.map_or(Ok(None), |_| time_of(run.planner.mirror, NEWEST))?;
+            // Behind a loop there may be newer changes.
+            let is_whole = walked.cut != Some(Cut::Newer);
             if let (Some(before), Some(newest)) = (before, walked.newest)
                 && newest < before
+                && is_whole
             {
                 return Ok(Followed::Gap(format!(
                     "the feed ends at {newest}, and changes of {before} were seen already"
                 )));
             }
-            if since.is_some() && boundary.is_broken(walked.end) {
+            if since.is_some() && is_whole && boundary.is_broken(walked.end) {
                 let why = "the feed does not have the changes any more that were seen last";
                 return Ok(Followed::Gap(why.to_owned()));
             }
@@ -169,21 +181,26 @@ impl Emm {
                 let message = format!("activities without the IRI of an entity: {useless}");
                 run.report.list_failed("emm.object", &name, &message);
             }
-            if walked.is_cut {
+            if walked.cut == Some(Cut::Older) {
                 let message = "its pages do not lead to the changes that are known: those between may be missing\n  \
                                help: they are read again by every run; `--baseline` compares with all";
                 run.report.list_failed("emm.paging-loop", &name, message);
             }
             run.plan_coming()?;
             run.keep_common(&mut seen)?;
-            let newest = walked.newest.filter(|_| !walked.is_cut);
+            let newest = walked.newest.filter(|_| walked.cut != Some(Cut::Older));
             let newest =
                 newest.map(|newest| run.not_after(&name, "published", newest, walked.began));
             keep_time(run.planner.mirror, SEEN, since.max(newest))?;
-            keep_time(run.planner.mirror, NEWEST, walked.newest)?;
-            boundary.keep(run.planner.mirror, walked.is_cut)?;
+            keep_time(run.planner.mirror, NEWEST, walked.newest.max(before.filter(|_| !is_whole)))?;
+            boundary.keep(run.planner.mirror, walked.cut.is_some())?;
+            run.planner.mirror.set_meta(RUN, Some(&run.planner.epoch.to_string()))?;
             Ok(if seen.entries == 0 { Followed::Unchanged } else { Followed::Planned })
-        })
+        });
+        if planned.as_ref().is_err_and(|error| error.exit_code() != ExitCode::Cancelled) {
+            note_newest(run.planner.mirror, glimpsed)?;
+        }
+        planned
     }
 
     fn each_changed(
@@ -275,6 +292,15 @@ fn time_of(mirror: &Mirror, key: &str) -> Result<Option<Timestamp>, Error> {
 /// Keeps a time, in the transaction of the plan up to then.
 fn keep_time(mirror: &Mirror, key: &str, time: Option<Timestamp>) -> Result<(), Error> {
     Ok(mirror.set_meta(key, time.map(|time| time.as_micros().to_string()).as_deref())?)
+}
+
+/// Notes what a feed has, before it is planned: should a server be restored meanwhile, what was
+/// fetched may be newer than the feed.
+fn note_newest(mirror: &Mirror, newest: Option<Timestamp>) -> Result<(), Error> {
+    match time_of(mirror, NEWEST)? {
+        Some(known) if newest > Some(known) => keep_time(mirror, NEWEST, newest),
+        _ => Ok(()),
+    }
 }
 
 /// What the feed ended with counts no longer: all is compared.
@@ -398,6 +424,8 @@ impl Reader for Emm {
             run.report.notice("gap", &self.entry.url, &message);
             known = None;
         }
+        let last_run = run.planner.mirror.meta(RUN)?;
+        run.planner.uncertain_from = last_run.and_then(|text| text.parse().ok());
         if let Some(list) = self.short_list(run.requests, options)? {
             let all = options.baseline || known.is_none();
             return self.plan_short_list(run, list, known, all);

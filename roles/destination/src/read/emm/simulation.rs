@@ -16,6 +16,7 @@ use crate::read::pieces::{Answered, Pieces};
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::sink::row_as_planned;
+use crate::state::key;
 use crate::state_folder::StateFolder;
 use crate::{NQuadsOptions, SinkOptions};
 use abreast_net::Shared;
@@ -174,10 +175,12 @@ impl<'b> Copy<'b> {
         run.planner.selection.prepare(mirror, options, (&reader, requests), &start)?;
         reader.plan(&mut run)?;
         mirror.renew_pending()?;
+        let epoch = run.planner.epoch;
+        mirror.set_meta(key::EPOCH, Some(&epoch.to_string()))?;
         let mut standing = Vec::new();
         for _ in 0..4 {
             *committed = Some(kept.clone());
-            let failed = fetch(mirror, kept)?;
+            let failed = fetch(mirror, kept, epoch)?;
             *committed = None;
             let is_done = failed.is_empty();
             standing.extend(failed);
@@ -210,7 +213,11 @@ impl<'b> Copy<'b> {
 }
 
 /// Fetches what is planned; the URIs of those that failed for the first time.
-fn fetch(mirror: &Mirror, kept: &mut BTreeMap<String, String>) -> Result<Vec<String>, Error> {
+fn fetch(
+    mirror: &Mirror,
+    kept: &mut BTreeMap<String, String>,
+    epoch: i64,
+) -> Result<Vec<String>, Error> {
     let (mut tasks, mut failed) = (Vec::new(), Vec::new());
     mirror.fetches_after("", usize::MAX >> 1, &mut tasks)?;
     mirror.begin()?;
@@ -220,7 +227,7 @@ fn fetch(mirror: &Mirror, kept: &mut BTreeMap<String, String>) -> Result<Vec<Str
         if reply.status == 200 {
             let version = reply.body.split('"').nth(1).expect("a version");
             kept.insert(uri.clone(), version.to_owned());
-            mirror.put_row(&row_as_planned(&task, reply.body.len() as u64, 1))?;
+            mirror.put_row(&row_as_planned(&task, reply.body.len() as u64, epoch))?;
             mirror.forget_pending(uri)?;
         } else {
             mirror.set_pending_state(uri, PendingState::Failed, true)?;

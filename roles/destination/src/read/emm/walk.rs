@@ -41,7 +41,7 @@ pub(super) enum PageLink {
 }
 
 impl PageLink {
-    fn of(self, page: &Document) -> Option<&String> {
+    pub(super) fn of(self, page: &Document) -> Option<&String> {
         match self {
             Self::Next => page.next.as_ref(),
             Self::Prev => page.prev.as_ref(),
@@ -80,13 +80,24 @@ pub(super) struct Seen {
     /// The server's clock when the first page was asked for.
     pub(super) began: Option<Timestamp>,
     /// The pages led back to one that was read before: the pages behind it are not known.
-    pub(super) is_cut: bool,
+    pub(super) cut: Option<Cut>,
     /// The page with activities that was read first.
     pub(super) first: Option<Read>,
+    /// The page with activities that was read last, if that is another one.
+    pub(super) last: Option<Read>,
     /// Pages read.
     pub(super) pages: usize,
     /// Where the walk ended, if that is before all that it searched for was found.
     pub(super) end: Option<Timestamp>,
+}
+
+/// What is behind the page that a walk ended with, if it is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Older changes.
+    Older,
+    /// Newer ones.
+    Newer,
 }
 
 /// The activities of a page that count, the oldest first.
@@ -147,6 +158,8 @@ pub(super) fn way(
         };
         is_single = other.is_none();
         order = match other {
+            // Entry Points that name a last page are in the order of the specifications.
+            None if last.is_some() => Some(Ordering::Less),
             None => Some(Ordering::Greater),
             Some(other) => newest_of(&first.document)
                 .zip(newest_of(&other.document))
@@ -182,7 +195,7 @@ fn with_items(mut page: Read, fetch: &dyn Fn(&str) -> Result<Read, Error>) -> Re
 
 /// The newest page. An Entry Point may be older than the pages: that which it names leads to newer
 /// ones then, which lead back to it.
-fn newest_from(
+pub(super) fn newest_from(
     mut page: Read,
     link: PageLink,
     fetch: &dyn Fn(&str) -> Result<Read, Error>,
@@ -217,8 +230,19 @@ fn order_of(page: &Document) -> Option<Ordering> {
     Some(first.cmp(&last))
 }
 
-fn newest_of(page: &Document) -> Option<Timestamp> {
+pub(super) fn newest_of(page: &Document) -> Option<Timestamp> {
     page.items.iter().filter_map(|item| item.time).max()
+}
+
+impl Seen {
+    /// Notes a page after it was read.
+    fn note_end(&mut self, page: Read) {
+        if page.document.items.is_empty() {
+            return;
+        }
+        let end = if self.first.is_none() { &mut self.first } else { &mut self.last };
+        *end = Some(page);
+    }
 }
 
 impl Way {
@@ -247,85 +271,61 @@ impl Way {
         // Hashes: there may be very many pages.
         let (hasher, mut visited) = (RandomState::new(), HashSet::new());
         let (mut page, mut only_deletions, mut more) = (begin.clone(), false, 0);
+        let mut largest = 0;
         loop {
             visited.insert(hasher.hash_one(&page.url));
             seen.newest = seen.newest.max(newest_of(&page.document));
             seen.pages = visited.len();
-            if seen.first.is_none() && !page.document.items.is_empty() {
-                seen.first = Some(page.clone());
-            }
             let is_back = link.is_some();
             let (items, refreshed) = counted(&page.document, link, &mut only_deletions);
             let (url, document) = (page.url.as_str(), &page.document);
             each(&PageOfItems { url, document, items, is_back })?;
             // Before a refresh there is nothing for those who begin.
             if refreshed && since.is_none() && is_back {
-                return Ok(seen);
+                break;
             }
             if let Some(Since { cursor, known }) = since
                 && let Some(end) = link.and_then(|link| end_of(&page.document, link))
             {
                 if end < known {
-                    return Ok(seen);
+                    break;
                 }
                 more += usize::from(end < cursor);
                 if more > MORE_PAGES_MAX {
                     seen.end = Some(end);
-                    return Ok(seen);
+                    break;
                 }
             }
             let next = link.unwrap_or(PageLink::Next).of(&page.document);
             // Some last pages lead to themselves.
-            let Some(next) = next.filter(|next| **next != page.url).cloned() else {
-                return Ok(seen);
-            };
+            let Some(next) = next.filter(|next| **next != page.url).cloned() else { break };
             if visited.contains(&hasher.hash_one(&next)) {
                 let message = "its pages lead back to one that was read already".to_owned();
                 let (code, line) = ("emm.paging-loop", 1);
                 requests.diagnostics.note(&page.url, Remark { code, line, message, count: 1 });
                 // There may be changes that nothing leads to.
-                seen.is_cut = is_back;
-                return Ok(seen);
+                seen.cut = Some(if is_back { Cut::Older } else { Cut::Newer });
+                break;
             }
             if visited.len() == PAGES_MAX {
                 let message = format!("{} has more than {PAGES_MAX} pages", begin.url);
                 return Err(Error::new("limit.pages", ExitCode::Limit, message));
             }
             check_host(options, &page.url, &next)?;
-            page = read(requests, &next)?;
+            let following = read(requests, &next)?;
+            let (size, is_last) = (page.document.items.len(), following.document.items.is_empty());
+            if !is_back && size < largest && !is_last {
+                // It was the newest one when it was read, and may have grown since then.
+                let page = read(requests, &page.url)?;
+                let (items, _) = counted(&page.document, link, &mut only_deletions);
+                let (url, document) = (page.url.as_str(), &page.document);
+                each(&PageOfItems { url, document, items, is_back })?;
+            }
+            largest = largest.max(size);
+            seen.note_end(std::mem::replace(&mut page, following));
         }
-    }
-
-    /// The way through the pages as they are now, if they moved while they were read: the first page
-    /// with activities has others then.
-    pub(super) fn renewed(
-        &self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        entry: &Read,
-        seen: &Seen,
-    ) -> Result<Option<(Self, bool)>, Error> {
-        let moves = matches!(self, Self::Back { link: PageLink::Next, .. });
-        // A single page that grows does not move.
-        let Some(first) = seen.first.as_ref().filter(|_| moves || seen.pages > 1) else {
-            return Ok(None);
-        };
-        let now = read(requests, &first.url)?;
-        let (before, after) = (&first.document.items, &now.document.items);
-        let may_grow = matches!(self, Self::Back { link: PageLink::Prev, .. });
-        let is_same = (after.len() == before.len() || may_grow && after.len() > before.len())
-            && after.iter().zip(before).all(|(now, before)| {
-                now.time == before.time
-                    && now
-                        .objects
-                        .iter()
-                        .map(|object| &object.id)
-                        .eq(before.objects.iter().map(|object| &object.id))
-            });
-        if is_same {
-            return Ok(None);
-        }
-        way(requests, options, &read(requests, &entry.url)?).map(Some)
+        seen.note_end(page);
+        Ok(seen)
     }
 }
 

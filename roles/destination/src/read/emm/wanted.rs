@@ -3,7 +3,7 @@
 
 use super::entity::{ACCEPT, by_iri, each_change};
 use super::reader::{Emm, forget_end};
-use super::walk::{Since, Way, way};
+use super::walk::{Cut, Since, Way, way};
 use crate::admit::Admission;
 use crate::error::Error;
 use crate::events::Mode;
@@ -87,7 +87,7 @@ impl Emm {
             let (way, _) = way(requests, options, &self.entry)?;
             let newest = Some(Since::time(Timestamp::MAX));
             let end = way.walk(requests, options, newest, &mut |_| Ok(()))?;
-            let newest = end.newest.filter(|_| !end.is_cut);
+            let newest = end.newest.filter(|_| end.cut != Some(Cut::Older));
             now =
                 newest.map(|newest| run.not_after(&self.entry.url, "published", newest, end.began));
         }
