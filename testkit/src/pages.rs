@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// One answer. Without `raw`, status, headers and body are put together, and conditional requests
 /// are answered.
@@ -73,6 +74,8 @@ struct Inner {
     by_accept: Mutex<HashMap<(String, String), Answer>>,
     log: Mutex<Vec<String>>,
     handler: Mutex<Option<Handler>>,
+    /// How long each answer takes.
+    delay: Mutex<Duration>,
     /// Path and body of what was posted.
     posted: Mutex<Vec<(String, String)>>,
     /// Path, `Last-Event-ID` and connection of streams that stay open.
@@ -144,6 +147,11 @@ impl Server {
         *self.inner.handler.lock().unwrap() = Some(Box::new(handler));
     }
 
+    /// Sets how long each answer takes at least.
+    pub fn delay(&self, each: Duration) {
+        *self.inner.delay.lock().unwrap() = each;
+    }
+
     /// The paths asked for since the last call.
     pub fn take_log(&self) -> Vec<String> {
         std::mem::take(&mut *self.inner.log.lock().unwrap())
@@ -191,6 +199,8 @@ fn answer(inner: &Inner, request: &Request, stream: &mut TcpStream) -> bool {
         log.push(if is_head { format!("HEAD {path}") } else { path.to_owned() });
         log.len() - 1
     };
+    let delay = *inner.delay.lock().unwrap();
+    std::thread::sleep(delay);
     let made = inner.handler.lock().unwrap().as_ref().and_then(|handler| handler(path, number));
     let fresh = request
         .header("cache-control")

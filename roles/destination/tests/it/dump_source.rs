@@ -7,6 +7,7 @@ use abreast_testkit::documents::{self, BEGIN, capability_list, document};
 use abreast_testkit::pages::Server;
 use abreast_testkit::zip::Zip;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 
 /// A run that is stopped after that many items.
 pub(crate) fn run_until(copy: &Copy, items: usize) -> Ran {
@@ -37,7 +38,10 @@ pub(crate) struct DumpSource {
 
 impl DumpSource {
     pub(crate) fn new() -> Self {
-        Self { server: Server::start(), offered: Vec::new(), links: String::new() }
+        let server = Server::start();
+        // A package is worth it where requests take time, whatever else this machine does.
+        server.delay(Duration::from_millis(10));
+        Self { server, offered: Vec::new(), links: String::new() }
     }
 
     pub(crate) fn url(&self) -> String {
