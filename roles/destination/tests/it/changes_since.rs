@@ -7,7 +7,6 @@ use abreast_testkit::documents::{BEGIN, document};
 use abreast_testkit::pages::Answer;
 use abreast_testkit::zip::Zip;
 use std::sync::Mutex;
-use std::time::Duration;
 
 /// A Source of which everything changed since it was copied, and that makes packages of changes
 /// when it is asked to.
