@@ -55,7 +55,7 @@ impl ChangeTopic {
         let (id, set) = (topics.open_topic(&topic.url)?, &topic.set);
         let notified = match last_notified(topics, id)? {
             Some(position) => position,
-            None => state.begun(&topic.record, log.head(set.id)?.position),
+            None => state.begun(&topic.record, &topic.url, log.head(set.id)?.position),
         };
         Ok(Self {
             set: set.id,

@@ -19,6 +19,8 @@ pub(super) struct TopicState {
     /// The position of the log when the topic of changes was new: earlier changes are never
     /// notified.
     pub(super) begun: Option<u64>,
+    /// The URL of that topic; another one is a new topic.
+    pub(super) topic: Option<String>,
     /// When the last notification of documents was made, in microseconds; 0 for never.
     pub(super) until: i64,
     /// The documents notified, in the words of their projection.
@@ -75,9 +77,14 @@ impl StateFile {
     }
 
     /// The position at which a topic of changes began: this one, if it is new.
-    pub(super) fn begun(&mut self, record: &str, head: Position) -> Position {
+    pub(super) fn begun(&mut self, record: &str, url: &str, head: Position) -> Position {
         let state = self.topics.entry(record.to_owned()).or_default();
-        self.changed |= state.begun.is_none();
+        // A record without an address is of an earlier version.
+        if state.topic.as_deref().is_some_and(|topic| topic != url) {
+            state.begun = None;
+        }
+        self.changed |= state.begun.is_none() || state.topic.is_none();
+        state.topic = Some(url.to_owned());
         Position(*state.begun.get_or_insert(head.0))
     }
 
@@ -124,13 +131,14 @@ mod tests {
         fs::remove_file(&path).unwrap();
         file.save().unwrap();
         assert!(!path.exists(), "nothing is different");
-        assert_eq!(file.begun("set", Position(4)), Position(4));
+        assert_eq!(file.begun("set", "http://a/", Position(4)), Position(4));
         file.save().unwrap();
-        let state = TopicState { begun: Some(4), until: -1, documents };
-        assert_eq!(
-            StateFile::read(path.clone()).unwrap().topics,
-            BTreeMap::from([("set".to_owned(), state)])
-        );
+        let topic = Some("http://a/".to_owned());
+        let state = TopicState { begun: Some(4), topic, until: -1, documents };
+        let mut read = StateFile::read(path.clone()).unwrap();
+        assert_eq!(read.topics, BTreeMap::from([("set".to_owned(), state)]));
+        assert_eq!(read.begun("set", "http://a/", Position(6)), Position(4));
+        assert_eq!(read.begun("set", "http://b/", Position(6)), Position(6), "another topic");
         // Documents are read by their projection; keys beside the sets are ignored.
         fs::write(&path, r#"{"sets":{"a":{"begun":null,"until":0,"position":5}},"more":2}"#)
             .unwrap();

@@ -110,8 +110,8 @@ pub(super) fn is_topic(path: &str, channel: Channel) -> bool {
 /// The Change Notification of a range of a set's log. Reads the store; the same range is the same
 /// bytes.
 ///
-/// A range whose changes are no longer in the log, since the log was recreated, names none: its
-/// `from` is later than `until` of the one before, and that leads readers to the Change List.
+/// Of a range that began before the log was recreated, only the changes since are named: `from` is
+/// later than `until` of the one before, and that leads readers to the Change List.
 ///
 /// # Errors
 /// When the log fails.
@@ -122,6 +122,7 @@ pub(super) fn of_changes(
     last: Position,
 ) -> Result<Vec<u8>, PublishError> {
     let before = time_of(log, set.id, after)?;
+    let created = log.head(set.id)?.created;
     let mut until = None;
     let (mut entries, mut writer) = (Vec::new(), ChangeWriter::new(set));
     if after < last {
@@ -129,12 +130,15 @@ pub(super) fn of_changes(
             if record.position > last {
                 return ControlFlow::Break(());
             }
+            // `from` is the beginning of the log: earlier changes are outside the interval.
+            if record.time > created && until.is_some_and(|until| until <= created) {
+                entries.clear();
+            }
             until = Some(record.time);
             writer.write(&mut entries, record);
             if record.position == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
     }
-    let created = log.head(set.id)?.created;
     let (from, until) = match until {
         // Notified before the log was recreated: these changes are no longer in it.
         Some(until) if until <= created => (before.min(until), until),
