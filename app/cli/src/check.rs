@@ -93,6 +93,9 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         b"dumps.unfinished" | b"dumps.record" | b"dumps.package" => {
             "stop the server and run `abreast repair`: the dump is dropped, and made again when it is due"
         }
+        b"dumps.derived" => {
+            "stop the server and run `abreast repair --read-data`: the file is dropped, and made again when it is asked for"
+        }
         b"snapshots.record" | b"snapshots.digest" => {
             "stop the server and run `abreast repair --read-data`: the snapshot is dropped, and made again when it is asked for"
         }

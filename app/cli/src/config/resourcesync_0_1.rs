@@ -37,12 +37,8 @@ pub(crate) const CATEGORY_KEYS: &[&str] = &["match", "uri", "title", "word"];
 pub(super) fn check(file: Option<OptionsFile>, problems: &mut Vec<String>) -> Options {
     let file = file.unwrap_or_default();
     if let Some(base) = &file.oai_pmh {
-        let reason = match absolute_uri(base) {
-            Err(reason) => Some(reason),
-            Ok(()) if !base.starts_with("http") => Some("it is not a web address".to_owned()),
-            Ok(()) => None,
-        };
-        if let Some(reason) = reason {
+        let checked = crate::address::http_url(base).and_then(|url| absolute_uri(&url));
+        if let Err(reason) = checked {
             problems.push(format!(
                 "`resourcesync_0_1.oai_pmh`: `{base}`: {reason} (help: for example \
                  `https://example.org/oai`)"
@@ -143,7 +139,17 @@ mod tests {
             problems.join("\n")
         };
         assert_eq!(told("https://example.org/oai"), "");
-        for base in ["example.org/oai", "ftp://example.org/oai", "https://example.org/a b"] {
+        for base in [
+            "example.org/oai",
+            "ftp://example.org/oai",
+            "https://example.org/a b",
+            "https://example.org/<a>",
+            "https://example.org/oai#part",
+            "http:example.org",
+            "httpx://example.org/oai",
+            "https://example.org:99999/oai",
+            "https://",
+        ] {
             assert!(told(base).contains("help: "), "{base}");
         }
     }

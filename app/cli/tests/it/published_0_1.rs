@@ -133,6 +133,29 @@ fn other_programs_read_our_0_1_dumps() {
     replay(&python, &warc, &source, &original);
 }
 
+/// Starts pywb at a free port. Where another program took the port meanwhile, pywb ends, and is
+/// started at another.
+fn pywb(python: &Path, place: &Path) -> (Running, String) {
+    let script = "import sys; from pywb.apps.cli import wayback; wayback(sys.argv[1:])";
+    for _ in 0..10 {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("127.0.0.1:{port}");
+        let mut command = Command::new(python);
+        command.current_dir(place).args(["-c", script, "-p", &port.to_string(), "-b", "127.0.0.1"]);
+        let mut server =
+            Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let mut ended = false;
+        eventually("pywb answers, or ends", || {
+            ended = server.0.try_wait().unwrap().is_some();
+            ended || get(&address, "/").is_some()
+        });
+        if !ended {
+            return (server, address);
+        }
+    }
+    panic!("pywb ends at each start");
+}
+
 /// Lets pywb index the dump, and replay what it has.
 fn replay(python: &Path, warc: &Path, source: &Source, original: &Path) {
     let place = warc.parent().unwrap().join("pywb");
@@ -145,13 +168,7 @@ fn replay(python: &Path, warc: &Path, source: &Source, original: &Path) {
     };
     manage(&["init", "dump"]);
     manage(&["add", "dump", warc.to_str().unwrap()]);
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let address = format!("127.0.0.1:{port}");
-    let script = "import sys; from pywb.apps.cli import wayback; wayback(sys.argv[1:])";
-    let mut command = Command::new(python);
-    command.current_dir(&place).args(["-c", script, "-p", &port.to_string(), "-b", "127.0.0.1"]);
-    let _server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    eventually("pywb answers", || get(&address, "/").is_some());
+    let (_server, address) = pywb(python, &place);
     for (name, path) in [("a%20b.html", "a b.html"), ("d/%C3%A9&.txt", "d/é&.txt")] {
         let url = format!("/dump/2026id_/{}set/r/{name}", source.url());
         // It leads to the exact time first.

@@ -11,6 +11,8 @@ use crate::site::Site;
 use abreast_folder::Stat;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
 use abreast_source::publish::Freshness;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LOCATION, CONTENT_SECURITY_POLICY, LINK, VARY,
 };
@@ -57,6 +59,14 @@ fn represent(
     mut more: Vec<(HeaderName, HeaderValue)>,
 ) -> io::Result<Representation> {
     let PublishedFile { content, content_type, set, location, freshness, negotiated, .. } = file;
+    // Of the bytes without content coding [rfc9530 §3].
+    if let Some(digest) =
+        file.digest.filter(|_| !more.iter().any(|(name, _)| name == CONTENT_ENCODING))
+    {
+        let digest = format!("sha-256=:{}:", BASE64.encode(digest));
+        let digest = HeaderValue::from_str(&digest).map_err(io::Error::other)?;
+        more.push((HeaderName::from_static("repr-digest"), digest));
+    }
     let changing = freshness == Freshness::Revalidate;
     let kept = if changing { "no-cache" } else { "public, max-age=31536000, immutable" };
     more.push((CACHE_CONTROL, HeaderValue::from_static(kept)));

@@ -1,9 +1,14 @@
 //! Packages are answered as resources are, and what cannot be had is refused with the way out.
 
 use crate::world::{BASE, Served, World};
+use abreast_server::ServerOptions;
 use abreast_source::dump::{DumpOptions, DumpSet, Dumper, Dumps};
+use abreast_source::projection::resourcesync_0_1::ResourceSync01;
 use abreast_source::publish::SourceUrls;
 use abreast_testkit::eventually;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,6 +104,25 @@ fn a_package_is_sent_whole_in_part_and_not_twice() {
         assert_eq!(served.get(absent).status, 404, "{absent}");
     }
     drop(making);
+}
+
+#[test]
+fn a_dump_of_0_1_has_its_digest_in_the_answer() {
+    let (world, dumps) = world(DumpOptions::default());
+    world.write("a.txt", "some text");
+    world.publish();
+    let served = world.serve_publisher(ServerOptions::default(), |publisher| {
+        publisher.with_projection(ResourceSync01::default())
+    });
+    let _making = make(&world, &dumps);
+    for path in ["/set/v0.1/dump.zip", "/set/v0.1/dump.warc.gz"] {
+        eventually("the dump is complete", || served.get(path).status == 200);
+        let reply = served.get(path);
+        let digest = BASE64.encode(Sha256::digest(&reply.body));
+        assert_eq!(reply.header("repr-digest"), format!("sha-256=:{digest}:"));
+        let part = served.ask("GET", path, &[("Range", "bytes=2-9")]);
+        assert_eq!(part.header("repr-digest"), reply.header("repr-digest"));
+    }
 }
 
 #[test]

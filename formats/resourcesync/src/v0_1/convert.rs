@@ -126,22 +126,27 @@ impl Link {
     /// The same link in 0.1; `None` for a patch outside of change sets or in no known format
     /// [rs-0.1 §4.3.2].
     pub fn from_1_1(link: &Ln, of_change_set: bool) -> Option<Self> {
-        let mut protocol = None;
-        let rel = if link.has_rel(PATCH) {
-            let media_type = link.media_type.as_ref().filter(|_| of_change_set)?;
-            protocol = Some(format!("{MEDIA_TYPES}{media_type}"));
-            PARTIAL.to_owned()
-        } else if link.has_rel(DUPLICATE) {
-            format!("alternate {MIRROR}")
-        } else if link.has_rel(COLLECTION) {
-            format!("{SUBJECT} {COLLECTION}")
-        } else if link.has_rel(SUBJECT_URI) {
-            SUBJECT.to_owned()
-        } else {
-            link.rel.clone()
-        };
-        let (href, media_type) = (link.href.clone(), link.media_type.clone());
-        Some(Self { rel, href, media_type, protocol, ..Self::default() })
+        let (rel, href, media_type) =
+            (link.rel.clone(), link.href.clone(), link.media_type.clone());
+        Self { rel, href, media_type, ..Self::default() }.with_own_relations(of_change_set)
+    }
+
+    /// A link whose relations are those of 1.1, with those of 0.1; `None` for a patch outside of
+    /// change sets or in no known format.
+    #[must_use]
+    pub fn with_own_relations(mut self, of_change_set: bool) -> Option<Self> {
+        if self.has_rel(PATCH) {
+            let media_type = self.media_type.as_ref().filter(|_| of_change_set)?;
+            self.protocol = Some(format!("{MEDIA_TYPES}{media_type}"));
+            (self.rel, self.title) = (PARTIAL.to_owned(), None);
+        } else if self.has_rel(DUPLICATE) {
+            (self.rel, self.title) = (format!("alternate {MIRROR}"), None);
+        } else if self.has_rel(COLLECTION) {
+            self.rel = format!("{SUBJECT} {COLLECTION}");
+        } else if self.has_rel(SUBJECT_URI) {
+            SUBJECT.clone_into(&mut self.rel);
+        }
+        Some(self)
     }
 
     /// The same link in 1.1.

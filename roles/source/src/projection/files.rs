@@ -24,6 +24,8 @@ pub struct PublishedFile {
     pub freshness: Freshness,
     /// Whether a client that does not accept its Content-Type is refused.
     pub negotiated: bool,
+    /// SHA-256 of its bytes, if it is known.
+    pub digest: Option<[u8; 32]>,
 }
 
 /// The bytes of a file that is published.

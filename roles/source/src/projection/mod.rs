@@ -238,6 +238,9 @@ pub trait Output {
 
     /// Takes bytes of a long document, so that it is never in memory as a whole.
     fn drain(&mut self, bytes: &mut Vec<u8>);
+
+    /// Forgets the bytes that it took: another document is written instead.
+    fn restart(&mut self);
 }
 
 /// Keeps a document in memory as a whole, and never waits.
@@ -247,6 +250,8 @@ impl Output for Whole {
     fn expect(&mut self, _: u64) {}
 
     fn drain(&mut self, _: &mut Vec<u8>) {}
+
+    fn restart(&mut self) {}
 }
 
 /// A freshly rendered document.

@@ -370,6 +370,12 @@ impl Output for Spill<'_> {
         }
         bytes.clear();
     }
+
+    fn restart(&mut self) {
+        self.file = None;
+        self.failure = None;
+        self.tag.restart();
+    }
 }
 
 impl<'c> Spill<'c> {
@@ -463,6 +469,8 @@ impl Slots {
 /// only the configuration decides it.
 struct TagHash {
     hash: blake3::Hasher,
+    /// The same before the first bytes.
+    fresh: blake3::Hasher,
     version: Option<[u64; 2]>,
     begun: bool,
 }
@@ -471,7 +479,14 @@ impl TagHash {
     fn new(path: &str, version: &Version) -> Self {
         let mut hash = blake3::Hasher::new();
         hash.update(path.as_bytes());
-        Self { hash, version: (!version.immutable).then_some(version.of), begun: false }
+        let fresh = hash.clone();
+        Self { hash, fresh, version: (!version.immutable).then_some(version.of), begun: false }
+    }
+
+    /// Forgets the bytes.
+    fn restart(&mut self) {
+        self.hash.clone_from(&self.fresh);
+        self.begun = false;
     }
 
     /// All bytes of a short document.

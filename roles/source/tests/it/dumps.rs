@@ -8,6 +8,7 @@ use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry, Root};
 use abreast_source::OpenKept;
 use abreast_source::dump::{
     Compression, DumpOptions, Dumper, Dumps, SetDumps, Since, SinceError, Which, check_dumps,
+    remove_damaged_dumps,
 };
 use abreast_source::projection::resourcesync_0_1::ResourceSync01;
 use abreast_source::projection::{FileContent, FileError, PublishedFile};
@@ -883,11 +884,13 @@ fn dumps_of_0_1_hold_the_same_resources() {
         let zip = of_0_1(&publisher, &links[0]).unwrap();
         assert_eq!(zip.freshness, Freshness::Revalidate);
         let constant = zip.location.clone().unwrap();
+        let digest = zip.digest;
         let zip = read_file(zip);
+        assert_eq!(digest, Some(sha2::Sha256::digest(&zip).into()));
         let same = of_0_1(&publisher, constant.strip_prefix(BASE).unwrap()).unwrap();
         assert_eq!(same.freshness, Freshness::Immutable);
         assert!(read_file(same) == zip);
-        let (manifest, found) = unpack_0_1(zip);
+        let (manifest, found) = unpack_0_1(zip.clone());
         assert_eq!(found, expected);
         assert_eq!(manifest.head.modified.unwrap().instant, at);
         let warc = read_file(of_0_1(&publisher, &links[1]).unwrap());
@@ -902,8 +905,35 @@ fn dumps_of_0_1_hold_the_same_resources() {
         let dumps = world.temporary.path().join("dumps");
         check_dumps(&dumps, true, &mut |finding| findings.push(finding)).unwrap();
         assert!(findings.is_empty(), "{findings:?}");
+        // One that is damaged is found, and made again.
+        let name = names.iter().find(|name| name.ends_with("v0.1-1.zip")).unwrap();
+        let damaged = folder.with_file_name(name);
+        fs::write(&damaged, &zip[1..]).unwrap();
+        check_dumps(&dumps, true, &mut |finding| findings.push(finding)).unwrap();
+        assert_eq!(findings[0].rule, "dumps.derived");
+        let removed = remove_damaged_dumps(&dumps, true, false).unwrap();
+        assert_eq!((removed, findings.len()), (vec![damaged], 1));
+        assert!(read_file(of_0_1(&publisher, &links[0]).unwrap()) == zip);
         fs::remove_dir_all(dumps).unwrap();
     }
+}
+
+#[test]
+fn the_parts_of_a_dump_of_0_1_are_known_without_reading() {
+    let world = World::begun();
+    for number in 0..5 {
+        world.write(&format!("f{number}"), "content");
+    }
+    world.scan();
+    let made = start(&world, options(), None);
+    made.resource_dump();
+    drop(made);
+    let made = open(&world, options(), None);
+    let publisher = with_0_1(&made, &world, (9_500_000, 49_999));
+    let package = made.dumps.newest_resources().unwrap().packages[0].clone();
+    assert_eq!(package.parts, Some(1));
+    fs::remove_file(made.dumps.file(&format!("{}.xml", package.stem)).unwrap()).unwrap();
+    assert_eq!(dump_links(&publisher), ["set/v0.1/dump.zip", "set/v0.1/dump.warc.gz"]);
 }
 
 #[test]
@@ -968,8 +998,11 @@ fn a_dump_of_0_1_is_made_on_demand_and_goes_with_its_package() {
     let package = made.dumps.newest_resources().unwrap().packages[0].stem.clone();
     let zip = made.dumps.file(&format!("{package}.zip")).unwrap();
     fs::write(zip.with_file_name(format!("making-{package}.v0.1-1.warc.gz")), "torn").unwrap();
+    let other = zip.with_file_name(format!("making-{package}.v0.1-2.zip"));
+    fs::write(&other, "torn").unwrap();
     let warc = read_file(of_0_1(&publisher, "set/v0.1/dump.warc.gz").unwrap());
     assert_eq!(unwrap_warc(&warc).1.len(), 1);
+    assert!(!other.exists());
 
     // A package that cannot be read is an error, not a shorter dump.
     for ending in ["zip", "warc.gz"] {

@@ -504,6 +504,57 @@ fn the_index_states_the_categories_of_each_sitemap() {
 }
 
 #[test]
+fn the_index_states_few_bytes_of_categories() {
+    for (length, stated) in [(1_000, true), (8_000, false)] {
+        let world = World::with(PageRule::default(), 4);
+        world.log.complete_import(world.set).unwrap();
+        for number in 0..12_u64 {
+            let name = format!("{number:02}{}", "x".repeat(length));
+            let category = format!(
+                r#"[{{"rel":"http://purl.org/dc/terms/subject","href":"http://id.example/{name}"}}]"#
+            );
+            put(&world, &format!("k{number:02}"), linked(&category));
+        }
+        let index = read(&publisher(&world), "set/v0.1/sitemap.xml");
+        assert!(index.entries.len() > 2);
+        let largest = index
+            .entries
+            .iter()
+            .max_by_key(|sitemap| read(&publisher(&world), &sitemap.loc).entries.len());
+        assert_eq!(!largest.unwrap().links.is_empty(), stated, "{length} bytes each");
+    }
+}
+
+#[test]
+fn one_sitemap_is_rendered_once_and_a_longer_set_has_an_index() {
+    let world = World::begun();
+    for number in 0..30 {
+        put(&world, &format!("k{number:02}"), state(1));
+    }
+    let log = Arc::new(HeldLog::new(Arc::clone(&world.log)));
+    let of = |entries| {
+        let counted: Arc<dyn ChangeLog> = Arc::clone(&log) as Arc<dyn ChangeLog>;
+        let folder = world.temporary.path().join(format!("documents-{entries}"));
+        Publisher::new(counted, SourceUrls::new(BASE), [world.published()], folder)
+            .unwrap()
+            .with_projection(ResourceSync01::default().with_limits(9_500_000, entries))
+    };
+    let one = of(49_999);
+    for changes in 0..3 {
+        let scans = log.scans();
+        let sitemap = read(&one, "set/v0.1/sitemap.xml");
+        assert_eq!((sitemap.head.root, sitemap.entries.len()), (Root::UrlSet, 30));
+        assert_eq!(log.scans() - scans, 1);
+        put(&world, "k05", state(10 + changes));
+    }
+    // Too many entries, and too many bytes.
+    assert_eq!(listed(&of(20)).len(), 30);
+    let bytes = limited(&world, 5_000, 49_999);
+    assert_eq!(read(&bytes, "set/v0.1/sitemap.xml").head.root, Root::SitemapIndex);
+    assert_eq!(listed(&bytes).len(), 30);
+}
+
+#[test]
 fn hostile_names_and_texts_are_written_as_text() {
     let world = World::begun();
     let state = linked(

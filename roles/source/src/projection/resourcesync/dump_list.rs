@@ -157,6 +157,7 @@ mod tests {
             digests: Digests::default(),
             begin: at(first + number),
             end: at(first + number + 1),
+            parts: None,
         };
         let packages: Vec<_> = (0..packages).map(package).collect();
         let end = packages.last().unwrap().end;

@@ -1,12 +1,10 @@
 //! The links of resources as `xhtml:link`, and their categories [rs-0.1 §3.1.7, §4.3, §6.2].
 
-use crate::links::{PATCH, SUBJECT, href_of};
+use crate::links::href_of;
 use crate::publish::PublishedSet;
 use crate::versions::VersionUrls;
 use abreast_core::{Description, State};
-use abreast_resourcesync::v0_1::{
-    Entry, Link, MEDIA_TYPES, MIRROR, Meta, PARTIAL, SUBJECT as CATEGORY, SUBJECT_NAME,
-};
+use abreast_resourcesync::v0_1::{Entry, Link, Meta, SUBJECT as CATEGORY, SUBJECT_NAME};
 use abreast_webtypes::{Timestamp, decode_segment};
 
 /// What the target of a link of a category begins with when it is a word [rfc2397 §2].
@@ -22,18 +20,24 @@ pub(super) enum Category {
 }
 
 impl Category {
-    /// That of a link with a URI.
-    fn of(href: String, title: Option<&str>) -> Self {
-        let word = href.strip_prefix(WORD).map(|word| decode_segment(word.as_bytes()));
-        match word.map(String::from_utf8) {
-            Some(Ok(word)) => Self::Word(word),
-            _ => Self::Uri(href, title.map(str::to_owned)),
+    /// That of a link; `None` for other links.
+    fn of_link(link: &Link) -> Option<Self> {
+        if !link.has_rel(CATEGORY) {
+            return None;
         }
+        let word = link.href.strip_prefix(WORD).map(|word| decode_segment(word.as_bytes()));
+        Some(match word.map(String::from_utf8) {
+            Some(Ok(word)) => Self::Word(word),
+            _ => Self::Uri(link.href.clone(), link.title.clone()),
+        })
     }
 
-    /// That of a link of an entry; `None` for other links.
-    pub(super) fn of_link(link: &Link) -> Option<Self> {
-        link.has_rel(CATEGORY).then(|| Self::of(link.href.clone(), link.title.as_deref()))
+    /// Bytes of its texts.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Uri(href, title) => href.len() + title.as_ref().map_or(0, String::len),
+            Self::Word(word) => word.len(),
+        }
     }
 
     /// Adds it to an entry.
@@ -65,24 +69,24 @@ pub(super) fn add_links(entry: &mut Entry, resources: &str, state: &State, of_ch
     let pri = |link: &abreast_webtypes::Link| link.param("pri")?.parse::<u32>().ok();
     links.sort_by_key(|link| pri(link).unwrap_or(u32::MAX));
     for link in links {
-        let href = href_of(resources, &link.target);
         // The attributes of what they lead to mean nothing for a TimeGate.
         let media_type = link.param("type").filter(|_| !link.has_rel("timegate"));
-        let typed = Link { href, media_type: media_type.map(str::to_owned), ..Link::default() };
-        let title = link.param("title");
-        if link.has_rel(PATCH) {
-            if let Some(media_type) = media_type.filter(|_| of_change) {
-                let protocol = Some(format!("{MEDIA_TYPES}{media_type}"));
-                entry.links.push(Link { rel: PARTIAL.to_owned(), protocol, ..typed });
-            }
-        } else if link.has_rel("duplicate") {
-            entry.links.push(Link { rel: format!("alternate {MIRROR}"), ..typed });
-        } else if link.has_rel(SUBJECT) || link.has_rel("collection") {
-            Category::of(typed.href, title).add_to(entry);
-        } else {
-            let title = title.map(str::to_owned);
-            entry.links.push(Link { rel: link.rel.clone(), title, ..typed });
-        }
+        let link = Link {
+            rel: link.rel.clone(),
+            href: href_of(resources, &link.target),
+            media_type: media_type.map(str::to_owned),
+            title: link.param("title").map(str::to_owned),
+            ..Link::default()
+        };
+        add_link(entry, link.with_own_relations(of_change));
+    }
+}
+
+/// Adds a link to an entry, as a category if it is one.
+pub(super) fn add_link(entry: &mut Entry, link: Option<Link>) {
+    match link.as_ref().and_then(Category::of_link) {
+        Some(category) => category.add_to(entry),
+        None => entry.links.extend(link),
     }
 }
 

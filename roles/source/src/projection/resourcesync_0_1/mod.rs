@@ -20,6 +20,7 @@ mod options;
 mod paths;
 mod sitemap;
 
+pub(crate) use dump::PartCounter;
 pub use options::{Options, PushLink};
 
 use super::{
@@ -301,10 +302,20 @@ fn exactly(instant: Timestamp) -> W3cDatetime {
 }
 
 /// What a Sitemap or a manifest may have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {
     bytes: usize,
     entries: u64,
+}
+
+impl Limits {
+    /// None: of a document that is as long as it is.
+    const NONE: Self = Self { bytes: usize::MAX, entries: u64::MAX };
+
+    /// Whether so many bytes of entries and so many entries are within them, and one more is too.
+    const fn have_room(&self, bytes: usize, entries: u64) -> bool {
+        bytes <= self.bytes && entries < self.entries
+    }
 }
 
 impl Default for Limits {

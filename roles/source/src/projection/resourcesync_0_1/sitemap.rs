@@ -22,8 +22,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most categories that the index states of one Sitemap; of one with more it states none.
+/// The most categories that the index states of one Sitemap, and the most bytes of them; of one with
+/// more it states none.
 const MAX_CATEGORIES: usize = 100;
+const MAX_CATEGORY_BYTES: usize = 20_000;
 /// Bytes of an entry, about.
 const ENTRY_BYTES: u64 = 400;
 /// Bytes of an entry of the index without categories, about.
@@ -73,11 +75,21 @@ impl Sitemaps<'_> {
         let unread = shards.iter().filter(|shard| single || self.known(shard, &head).is_none());
         let resources: u64 = unread.map(|shard| shard.resources).sum();
         output.expect(resources * ENTRY_BYTES + shards.len() as u64 * INDEX_ENTRY_BYTES as u64);
+        if let [only] = shards.as_slice()
+            && self.may_be_whole(only)
+        {
+            let (rendered, fits) =
+                self.list((only, Part::WHOLE), self.limits, more.clone(), output)?;
+            if fits {
+                return Ok(rendered);
+            }
+            output.restart();
+        }
         let outlines = self.outlines_of(&shards, &head)?;
         if let ([only], [outline]) = (shards.as_slice(), outlines.as_slice())
             && outline.parts.len() == 1
         {
-            return self.list(only, Part::WHOLE, more, output);
+            return Ok(self.list((only, Part::WHOLE), Limits::NONE, more, output)?.0);
         }
         let all = shards.iter().zip(&outlines);
         let mut sitemaps = Vec::new();
@@ -122,8 +134,15 @@ impl Sitemaps<'_> {
         if shard.resources > self.limits.entries.saturating_mul(part.of) {
             return Err(PublishError::Gone);
         }
-        output.expect(shard.resources / part.of * ENTRY_BYTES);
-        self.list(&shard, part, Vec::new(), output)
+        // A part is found by reading the whole shard.
+        output.expect(shard.resources * ENTRY_BYTES);
+        Ok(self.list((&shard, part), Limits::NONE, Vec::new(), output)?.0)
+    }
+
+    /// Whether one Sitemap may be enough for a shard: it was, or it is not known.
+    fn may_be_whole(&self, shard: &Shard) -> bool {
+        let known = self.outlines.lock().get(&(self.set.id, shard.id)).cloned();
+        shard.resources < self.limits.entries && known.is_none_or(|known| known.parts.len() == 1)
     }
 
     /// The Sitemaps of the index; none while there is none.
@@ -146,13 +165,14 @@ impl Sitemaps<'_> {
         write_head(out, &Head { root, modified, links, ..Head::default() });
     }
 
+    /// The Sitemap of a part of a shard up to these limits, and whether it is within them.
     fn list(
         &self,
-        shard: &Shard,
-        part: Part,
+        (shard, part): (&Shard, Part),
+        limits: Limits,
         more: Vec<Link>,
         output: &mut dyn Output,
-    ) -> Result<Rendered, PublishError> {
+    ) -> Result<(Rendered, bool), PublishError> {
         let length = 2_048 + shard.resources / part.of * ENTRY_BYTES;
         let mut bytes = Vec::with_capacity((length as usize).min(MAX_IN_MEMORY));
         self.write_head(&mut bytes, Root::UrlSet, shard.time, more);
@@ -160,15 +180,25 @@ impl Sitemaps<'_> {
             self.write_oai_pmh(&mut bytes, shard.time);
         }
         let mut writer = EntryWriter::new(self.set);
+        let (mut length, mut entries) = (0, 0);
         self.log.scan(self.set.id, &shard.range, &mut |resource| {
-            if part.has(&resource.key) {
-                writer.resource(&mut bytes, resource);
-                output.drain(&mut bytes);
+            if !part.has(&resource.key) {
+                return ControlFlow::Continue(());
             }
-            ControlFlow::Continue(())
+            let before = bytes.len();
+            writer.resource(&mut bytes, resource);
+            length += bytes.len() - before;
+            entries += 1;
+            output.drain(&mut bytes);
+            if limits.have_room(length, entries) {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         })?;
         write_end(&mut bytes, Root::UrlSet);
-        Ok(Rendered { bytes, modified: Some(shard.time), content_type: XML })
+        let rendered = Rendered { bytes, modified: Some(shard.time), content_type: XML };
+        Ok((rendered, limits.have_room(length, entries)))
     }
 
     /// The base URL at which the set is offered over OAI-PMH too [rs-0.1 §4.3.3].
@@ -220,13 +250,7 @@ impl Sitemaps<'_> {
             let bucket = &mut buckets[Part::bucket(&resource.key) as usize];
             bucket.entries += 1;
             bucket.bytes += bytes.len();
-            for category in Category::all_of(writer.last()) {
-                bucket.categories.insert(category);
-                if bucket.categories.len() > MAX_CATEGORIES {
-                    bucket.categories.clear();
-                    bucket.too_many = true;
-                }
-            }
+            Category::all_of(writer.last()).for_each(|category| bucket.categories.add(category));
             ControlFlow::Continue(())
         })?;
         let mut of = 1;
@@ -235,15 +259,13 @@ impl Sitemaps<'_> {
             for (number, bucket) in buckets.iter().enumerate() {
                 parts[number % of].add(bucket);
             }
-            let fits = |part: &Bucket| {
-                part.bytes <= self.limits.bytes && part.entries < self.limits.entries
-            };
+            let fits = |part: &Bucket| self.limits.have_room(part.bytes, part.entries);
             if of as u64 == MAX_PARTS || parts.iter().all(fits) {
                 break parts;
             }
             of *= 2;
         };
-        let parts = parts.into_iter().map(|part| part.categories).collect();
+        let parts = parts.into_iter().map(|part| part.categories.all).collect();
         Ok(Outline { version: shard.version, created, parts })
     }
 }
@@ -253,20 +275,43 @@ impl Sitemaps<'_> {
 struct Bucket {
     entries: u64,
     bytes: usize,
-    categories: BTreeSet<Category>,
-    /// More categories than the index states.
-    too_many: bool,
+    categories: Categories,
 }
 
 impl Bucket {
     fn add(&mut self, other: &Self) {
         self.entries += other.entries;
         self.bytes += other.bytes;
-        self.too_many |= other.too_many;
-        self.categories.extend(other.categories.iter().cloned());
-        if self.too_many || self.categories.len() > MAX_CATEGORIES {
-            self.categories.clear();
-            self.too_many = true;
+        self.categories.add_all(&other.categories);
+    }
+}
+
+/// The categories of some resources, none if they are more than the index states.
+#[derive(Clone, Debug, Default)]
+struct Categories {
+    all: BTreeSet<Category>,
+    bytes: usize,
+    too_many: bool,
+}
+
+impl Categories {
+    fn add(&mut self, category: Category) {
+        if self.too_many {
+            return;
         }
+        let bytes = category.bytes();
+        if self.all.insert(category) {
+            self.bytes += bytes;
+        }
+        if self.all.len() > MAX_CATEGORIES || self.bytes > MAX_CATEGORY_BYTES {
+            *self = Self { too_many: true, ..Self::default() };
+        }
+    }
+
+    fn add_all(&mut self, other: &Self) {
+        if other.too_many {
+            *self = other.clone();
+        }
+        other.all.iter().cloned().for_each(|category| self.add(category));
     }
 }

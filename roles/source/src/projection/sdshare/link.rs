@@ -160,6 +160,7 @@ fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<Publishe
             location: None,
             freshness: Freshness::Revalidate,
             negotiated: false,
+            digest: None,
         });
     };
     let uri = set.urls.naming().uri(&resource.key);
@@ -185,6 +186,7 @@ fn bytes_of(set: &Arc<PublishedSet>, found: Option<Resource>) -> Result<Publishe
         location: Some(uri),
         freshness: Freshness::Revalidate,
         negotiated: true,
+        digest: None,
     })
 }
 
@@ -214,6 +216,7 @@ fn description_in(
         location: None,
         freshness: Freshness::Revalidate,
         negotiated: true,
+        digest: None,
     })
 }
 

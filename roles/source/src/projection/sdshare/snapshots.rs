@@ -493,6 +493,7 @@ pub(super) fn open(path: &SnapshotPath<&Arc<PublishedSet>>) -> Result<PublishedF
         location: None,
         freshness: Freshness::Immutable,
         negotiated: true,
+        digest: None,
     })
 }
 

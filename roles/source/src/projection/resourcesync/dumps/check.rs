@@ -1,6 +1,7 @@
 //! The check of complete dumps for damage. Reads the folder of dumps only; a server may have it
 //! open.
 
+use super::derived;
 use crate::DigestPolicy;
 use abreast_core::{Finding, Severity};
 use abreast_resourcesync::v1_1::Document;
@@ -22,7 +23,7 @@ pub fn check_dumps(
     for set in folders(folder)? {
         for kind in folders(&set)? {
             for dump in folders(&kind)? {
-                packages += check_dump(&dump, read_data, report);
+                packages += check_all(&dump, read_data, report)?;
             }
         }
     }
@@ -45,6 +46,12 @@ pub fn remove_damaged_dumps(
                 let mut intact = true;
                 check_dump(&dump, read_data, &mut |_| intact = false);
                 if intact {
+                    // These are made again when they are asked for.
+                    let damaged = if read_data { derived::damaged(&dump)? } else { Vec::new() };
+                    if !dry_run {
+                        damaged.iter().try_for_each(|file| derived::remove(file))?;
+                    }
+                    removed.extend(damaged);
                     continue;
                 }
                 if !dry_run {
@@ -73,6 +80,23 @@ fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Checks the packages of a dump, and what was made of them.
+fn check_all(dump: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> io::Result<u64> {
+    let packages = check_dump(dump, read_data, report);
+    if packages > 0 && read_data {
+        for file in derived::damaged(dump)? {
+            report(Finding {
+                severity: Severity::Error,
+                rule: "dumps.derived",
+                location: file.display().to_string(),
+                message: "the file made of a package has another digest than when it was made"
+                    .to_owned(),
+            });
+        }
+    }
+    Ok(packages)
 }
 
 fn check_dump(dump: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> u64 {

@@ -47,7 +47,10 @@ impl DumpFolder {
                 continue;
             };
             match dump_folder.read(name) {
-                Some(dump) => dump_folder.dumps.push(Arc::new(dump)),
+                Some(dump) => {
+                    remove_unfinished(&dump_folder.root.join(name), |_| false)?;
+                    dump_folder.dumps.push(Arc::new(dump));
+                }
                 None => remove_folder(&dump_folder.root.join(name))?,
             }
         }
@@ -129,6 +132,22 @@ fn remove_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes what a crash left of files that are made of packages, but for those that are made now.
+pub(super) fn remove_unfinished(folder: &Path, is_made: impl Fn(&Path) -> bool) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_unfinished = entry.file_name().to_string_lossy().starts_with(MAKING);
+        if is_unfinished && !is_made(&entry.path()) {
+            match fs::remove_file(entry.path()) {
+                // It was completed meanwhile.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A dump in the making; removed again unless it is announced.
 pub(super) struct Making {
     path: PathBuf,
@@ -190,7 +209,8 @@ mod tests {
             "nothing is shown before it is complete"
         );
         let (begin, end) = (Timestamp::from_seconds(seconds), Timestamp::from_seconds(seconds + 1));
-        let packages = vec![Package { stem, length: 3, digests: Digests::default(), begin, end }];
+        let packages =
+            vec![Package { stem, length: 3, digests: Digests::default(), begin, end, parts: None }];
         dump_folder.announce(making, Dump { name, begin, end, packages }).unwrap()
     }
 
@@ -207,6 +227,8 @@ mod tests {
         let recordless = put(&mut dump_folder, 30);
         fs::remove_file(root.join(&recordless.name).join(RECORD)).unwrap();
         fs::create_dir(root.join("making-resources-x")).unwrap();
+        let left = root.join(&one.name).join(format!("making-{}-1.v0.1-1.zip", one.name));
+        fs::write(&left, "half").unwrap();
         fs::write(root.join("letter.txt"), "mine").unwrap();
         drop(dump_folder);
         let mut dump_folder = open(&root);
@@ -217,6 +239,7 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(names.len(), 3, "{names:?}");
+        assert!(!left.exists(), "a file of a whole dump that a crash left");
         assert!(dump_folder.file(&format!("{}-1.zip", one.name)).unwrap().is_file());
         assert!(dump_folder.file(&format!("{}-1.xml", one.name)).unwrap().is_file());
         for name in

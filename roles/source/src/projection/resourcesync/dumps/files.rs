@@ -63,6 +63,7 @@ fn package(set: &Arc<PublishedSet>, name: &str) -> Result<PublishedFile, FileErr
         location: None,
         freshness: Freshness::Immutable,
         negotiated: false,
+        digest: None,
     })
 }
 
@@ -90,6 +91,7 @@ fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileErro
         location,
         freshness: Freshness::Revalidate,
         negotiated: false,
+        digest: None,
     })
 }
 

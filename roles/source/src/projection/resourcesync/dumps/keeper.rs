@@ -2,12 +2,11 @@
 //! removes old ones.
 
 use super::changes::{self, Range, Which};
-use super::dump_folder::MAKING;
+use super::derived::Permit;
 use super::dump_folder::{DumpFolder, Making};
-use super::package::check_free;
 use super::record::{Dump, DumpKind};
 use super::since::{self, Since};
-use super::{DumpError, DumpOptions, Job, SinceError, now, resources, sync_folder};
+use super::{DumpError, DumpOptions, Job, SinceError, now, resources};
 use crate::Representations;
 use crate::publish::SetUrls;
 use abreast_core::{ChangeLog, Position, SetId};
@@ -15,7 +14,6 @@ use abreast_webtypes::Timestamp;
 use abreast_webtypes::count_of;
 use std::collections::HashSet;
 use std::fmt;
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,8 +30,6 @@ const LONG_PAUSE: Duration = Duration::from_secs(3_600);
 /// Replaced dumps that remain until downloads end, besides those to be kept: each is as large as
 /// the set.
 const MOST_REPLACED: usize = 4;
-/// Packages made on demand at a time.
-const MOST_SINCE: usize = 2;
 /// A package made on demand is kept so long.
 const SINCE_AGE: Duration = Duration::from_secs(3_600);
 /// Longest wait of a request for a file that is being changed.
@@ -59,18 +55,18 @@ pub struct Dumps {
     folder: PathBuf,
     cancel: AtomicBool,
     wake: (Mutex<bool>, Condvar),
-    making_since: AtomicUsize,
+    pub(super) making_since: AtomicUsize,
 }
 
 /// The dumps of one set.
 pub struct SetDumps {
-    shared: Arc<Dumps>,
+    pub(super) shared: Arc<Dumps>,
     set: DumpSet,
     resources: Mutex<DumpFolder>,
     changes: Mutex<DumpFolder>,
     since: Mutex<DumpFolder>,
     /// Files that are made of packages now.
-    deriving: Mutex<HashSet<PathBuf>>,
+    pub(super) deriving: Mutex<HashSet<PathBuf>>,
     /// A Resource Dump was requested.
     wanted: AtomicBool,
     plan: Mutex<Plan>,
@@ -231,45 +227,6 @@ impl SetDumps {
         };
         let path = since::package(&self.job(&options), &self.since, &range, limit)?;
         metrics::counter!("abreast_dump_since_total", "set" => self.set.slug.clone()).increment(1);
-        Ok(path)
-    }
-
-    /// A file made of a package when it is first asked for, and kept beside it as long as it is
-    /// there: `make` gets the path of the package, with the manifest beside it, and the file.
-    /// Blocks while it is made.
-    ///
-    /// # Errors
-    /// See [`Derived`].
-    pub(crate) fn derived(
-        &self,
-        stem: &str,
-        ending: &str,
-        make: &dyn Fn(&Path, &mut File) -> io::Result<()>,
-    ) -> Result<PathBuf, Derived> {
-        let package = self.file(&format!("{stem}.zip")).ok_or(Derived::None)?;
-        let path = package.with_file_name(format!("{stem}.{ending}"));
-        if path.is_file() {
-            return Ok(path);
-        }
-        let _place = Permit::take(&self.shared.making_since).ok_or(Derived::Busy)?;
-        let making = path.with_file_name(format!("{MAKING}{stem}.{ending}"));
-        let _once = Once::take(&self.deriving, &making).ok_or(Derived::Busy)?;
-        if path.is_file() {
-            return Ok(path);
-        }
-        let write = || -> io::Result<()> {
-            let mut file = File::create(&making)?;
-            check_free(&file, package.metadata()?.len())?;
-            make(&package, &mut file)?;
-            // Whole when it has its name, also after a crash.
-            file.sync_all()?;
-            fs::rename(&making, &path)?;
-            path.parent().map_or(Ok(()), sync_folder)
-        };
-        write().map_err(|error| {
-            let _ = fs::remove_file(&making);
-            Derived::Failed(error)
-        })?;
         Ok(path)
     }
 
@@ -508,53 +465,8 @@ fn age(time: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(now().as_micros() - time.as_micros()).unwrap_or(0))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A permit to make a package on demand.
-struct Permit<'a>(&'a AtomicUsize);
-
-impl<'a> Permit<'a> {
-    fn take(places: &'a AtomicUsize) -> Option<Self> {
-        let free = |taken| (taken < MOST_SINCE).then_some(taken + 1);
-        places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).ok().map(|_| Self(places))
-    }
-}
-
-impl Drop for Permit<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The reason why there is no file made of a package.
-#[derive(Debug)]
-pub(crate) enum Derived {
-    /// There is no such package.
-    None,
-    /// It is being made, or too many others are.
-    Busy,
-    /// It cannot be made.
-    Failed(io::Error),
-}
-
-/// The right to make a file that nobody else makes.
-struct Once<'a> {
-    all: &'a Mutex<HashSet<PathBuf>>,
-    path: PathBuf,
-}
-
-impl<'a> Once<'a> {
-    fn take(all: &'a Mutex<HashSet<PathBuf>>, path: &Path) -> Option<Self> {
-        lock(all).insert(path.to_owned()).then(|| Self { all, path: path.to_owned() })
-    }
-}
-
-impl Drop for Once<'_> {
-    fn drop(&mut self) {
-        lock(self.all).remove(&self.path);
-    }
 }
 
 /// The thread that makes dumps.
@@ -569,19 +481,5 @@ impl Dumper {
         self.dumps.cancel.store(true, Ordering::Relaxed);
         self.dumps.wake();
         let _ = self.thread.join();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_packages_are_made_on_demand_at_a_time() {
-        let places = AtomicUsize::new(0);
-        let (one, two) = (Permit::take(&places), Permit::take(&places));
-        assert!(one.is_some() && two.is_some() && Permit::take(&places).is_none());
-        drop(one);
-        assert!(Permit::take(&places).is_some());
     }
 }

@@ -7,6 +7,7 @@
 //! | `resources.rs`, `changes.rs`, `since.rs` | the contents of each kind |
 //! | `copy.rs` | verified bytes on their way into a package |
 //! | `parts.rs`, `package.rs` | writing a package, and the beginning of the next |
+//! | `derived.rs` | files made of packages when they are asked for |
 //! | `dump_folder.rs`, `record.rs` | complete dumps on the disk, over crashes |
 //! | `files.rs` | the paths of packages |
 //! | `check.rs` | checking complete dumps for damage |
@@ -14,6 +15,7 @@
 mod changes;
 mod check;
 mod copy;
+mod derived;
 mod dump_folder;
 mod error;
 mod files;
@@ -27,9 +29,9 @@ mod since;
 
 pub use changes::Which;
 pub use check::{check_dumps, remove_damaged_dumps};
+pub(crate) use derived::{Derived, DerivedFile};
 pub use error::SinceError;
 pub(super) use files::FilePath;
-pub(crate) use keeper::Derived;
 pub use keeper::{DumpSet, Dumper, Dumps, SetDumps};
 pub use options::{Compression, DumpOptions};
 pub(crate) use package::is_packed;

@@ -4,6 +4,7 @@
 //! of members that a ZIP ends with. Members and archives of 4 GiB and more use ZIP64.
 
 use super::Compression;
+use crate::projection::resourcesync_0_1::PartCounter;
 use abreast_core::State;
 use abreast_resourcesync::package::{MANIFEST, member_name};
 use abreast_resourcesync::v1_1::{
@@ -23,7 +24,7 @@ const BUFFER: usize = 1024 * 1024;
 /// Bytes left free on the disk, for the store.
 const RESERVE: u64 = 256 * 1024 * 1024;
 /// Bytes written between two checks of the free space.
-const CHECK: u64 = 64 * 1024 * 1024;
+pub(super) const CHECK: u64 = 64 * 1024 * 1024;
 /// Names of further types of compressed bytes.
 const PACKED: &[&str] = &[
     "gzip",
@@ -56,6 +57,8 @@ pub(super) struct PackageWriter {
     /// The entries of the manifest.
     entries: Vec<u8>,
     count: u64,
+    /// Divides it into dumps of ResourceSync 0.1.
+    parts: PartCounter,
     /// Of all bitstreams, before compression.
     bytes: u64,
     /// Bytes written since the last check of the free space.
@@ -70,7 +73,8 @@ impl PackageWriter {
             Compression::Deflate => CompressionMethod::Deflated,
         };
         let zip = ZipWriter::new(BufWriter::with_capacity(BUFFER, file.try_clone()?));
-        Ok(Self { zip, file, method, entries: Vec::new(), count: 0, bytes: 0, unchecked: CHECK })
+        let (entries, parts) = (Vec::new(), PartCounter::default());
+        Ok(Self { zip, file, method, entries, count: 0, parts, bytes: 0, unchecked: CHECK })
     }
 
     pub(super) const fn is_empty(&self) -> bool {
@@ -138,14 +142,16 @@ impl PackageWriter {
     /// Adds an entry without a bitstream.
     pub(super) fn list(&mut self, entry: &Entry, bytes: u64) {
         write_entry(&mut self.entries, Root::UrlSet, entry);
+        self.parts.add(entry);
         self.count += 1;
         self.bytes +=
             bytes + MEMBER_OVERHEAD + 2 * entry.path.as_ref().map_or(0, String::len) as u64;
     }
 
     /// Adds the manifest and ends the package, and writes the same manifest to a file beside it.
-    /// When this returns, both are durable.
-    pub(super) fn finish(mut self, head: &Head, copy: &Path) -> io::Result<()> {
+    /// When this returns, both are durable. Returns the number of dumps of ResourceSync 0.1 that it
+    /// becomes.
+    pub(super) fn finish(mut self, head: &Head, copy: &Path) -> io::Result<u64> {
         let (mut begin, mut end) = (Vec::new(), Vec::new());
         write_head(&mut begin, head);
         write_end(&mut end, Root::UrlSet);
@@ -159,7 +165,8 @@ impl PackageWriter {
         }
         copy.sync_all()?;
         self.zip.finish()?.flush()?;
-        self.file.sync_all()
+        self.file.sync_all()?;
+        Ok(self.parts.parts())
     }
 
     fn options(&self, state: &State, length: u64) -> io::Result<FullFileOptions<'static, 'static>> {

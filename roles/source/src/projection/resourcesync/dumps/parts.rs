@@ -103,10 +103,10 @@ impl<'a> Parts<'a> {
             Span::Changes { .. } => (self.from, until),
         };
         let copy = self.folder.join(format!("{stem}.xml"));
-        package.finish(&self.head(begin, end), &copy).map_err(DumpError::Write)?;
+        let parts = package.finish(&self.head(begin, end), &copy).map_err(DumpError::Write)?;
         let path = self.folder.join(format!("{stem}.zip"));
         let (length, digests) = digest_of(&path, self.options.digests).map_err(DumpError::Write)?;
-        self.done.push(Package { stem, length, digests, begin, end });
+        self.done.push(Package { stem, length, digests, begin, end, parts: Some(parts) });
         self.from = until;
         Ok(())
     }

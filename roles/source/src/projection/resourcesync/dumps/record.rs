@@ -6,6 +6,9 @@ use abreast_resourcesync::package::ZIP;
 use abreast_resourcesync::v1_1::{Capability, Document, Entry, Head, Ln, Root};
 use abreast_webtypes::{Digests, Precision, Timestamp, W3cDatetime};
 
+/// What the record calls a link to a dump of ResourceSync 0.1 that a package becomes.
+const PART: &str = "part";
+
 /// One ZIP file of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
@@ -19,6 +22,8 @@ pub struct Package {
     pub begin: Timestamp,
     /// `completed` of resources, `until` of changes.
     pub end: Timestamp,
+    /// The dumps of ResourceSync 0.1 that it becomes; `None` if an earlier version described it.
+    pub parts: Option<u64>,
 }
 
 /// A complete dump.
@@ -76,7 +81,7 @@ impl Dump {
         }
         Document {
             head,
-            entries: self.packages.iter().map(|package| package.to_entry(kind, urls)).collect(),
+            entries: self.packages.iter().map(|package| package.to_record(kind, urls)).collect(),
         }
     }
 
@@ -105,12 +110,13 @@ impl Dump {
                     DumpKind::Resources => (entry.at?, entry.completed?),
                     DumpKind::Changes => (entry.from?, entry.until?),
                 };
-                let digests = entry.digests;
+                let parts = entry.links.iter().filter(|link| link.rel == PART).count() as u64;
                 let package = Package {
                     length: entry.length?,
-                    digests,
+                    digests: entry.digests,
                     begin: begin.instant,
                     end: end.instant,
+                    parts: Some(parts).filter(|parts| *parts > 0),
                     stem,
                 };
                 (entry.loc == urls.package(&package.stem)).then_some(package)
@@ -126,6 +132,16 @@ impl Dump {
 }
 
 impl Package {
+    /// Its entry in the record: beside that of the dump, a link for each of its parts.
+    fn to_record(&self, kind: DumpKind, urls: &SetUrls) -> Entry {
+        let mut entry = self.to_entry(kind, urls);
+        for part in 1..=self.parts.unwrap_or_default() {
+            let href = format!("{}#{part}", entry.loc);
+            entry.links.push(Ln { rel: PART.to_owned(), href, ..Ln::default() });
+        }
+        entry
+    }
+
     /// The entry of a Resource Dump or a Change Dump [rs-core §11.1, §13.1].
     pub(crate) fn to_entry(&self, kind: DumpKind, urls: &SetUrls) -> Entry {
         let mut entry = Entry {
@@ -173,6 +189,7 @@ mod tests {
             digests: digests.clone(),
             begin: at(1),
             end: at(1_500_000),
+            parts: Some(number as u64).filter(|_| number > 1),
         };
         let dump = Dump {
             name: "resources-x".into(),

@@ -1,7 +1,7 @@
 //! The manifest of a package: that of version 1.1, entry by entry in this version [rs-0.1 §4.2.1].
 
 use super::super::Limits;
-use super::super::links::Category;
+use super::super::links::add_link;
 use abreast_resourcesync::v0_1::{self, Root, write_end, write_entry, write_head};
 use abreast_resourcesync::v1_1;
 use std::fs::File;
@@ -17,6 +17,8 @@ type VisitAll<'v> = &'v mut dyn FnMut(u64, &v0_1::Entry, &[u8]) -> io::Result<()
 pub(super) struct Manifest<'a> {
     pub(super) path: &'a Path,
     pub(super) limits: Limits,
+    /// Parts of it; the largest number if they are not known.
+    pub(super) parts: u64,
 }
 
 impl Manifest<'_> {
@@ -62,22 +64,56 @@ impl Manifest<'_> {
 
     fn each(&self, visit: VisitAll<'_>) -> io::Result<()> {
         let mut reader = self.reader()?;
-        let (mut entry, mut bytes) = (v1_1::Entry::default(), Vec::new());
-        let (mut part, mut count, mut length) = (1, 0, 0);
+        let (mut entry, mut counter) = (v1_1::Entry::default(), PartCounter::new(self.limits));
         while reader.next(&mut entry).map_err(io::Error::other)? {
-            let entry = converted(&entry);
-            bytes.clear();
-            write_entry(&mut bytes, Root::UrlSet, &entry);
-            let full = length + bytes.len() > self.limits.bytes || count == self.limits.entries;
-            if full && count > 0 {
-                part += 1;
-                (count, length) = (0, 0);
-            }
-            count += 1;
-            length += bytes.len();
-            visit(part, &entry, &bytes)?;
+            let entry = counter.add(&entry);
+            // The parts are as many as the dump was described to have.
+            visit(counter.part.min(self.parts), &entry, &counter.written)?;
         }
         Ok(())
+    }
+}
+
+/// Divides the entries of a package into parts.
+pub(crate) struct PartCounter {
+    limits: Limits,
+    part: u64,
+    entries: u64,
+    length: usize,
+    /// The entry that was added last, as it is written.
+    written: Vec<u8>,
+}
+
+impl Default for PartCounter {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl PartCounter {
+    fn new(limits: Limits) -> Self {
+        Self { limits, part: 1, entries: 0, length: 0, written: Vec::new() }
+    }
+
+    /// Adds the next entry, and returns it in this version.
+    pub(crate) fn add(&mut self, entry: &v1_1::Entry) -> v0_1::Entry {
+        let entry = converted(entry);
+        self.written.clear();
+        write_entry(&mut self.written, Root::UrlSet, &entry);
+        let full = self.length + self.written.len() > self.limits.bytes
+            || self.entries == self.limits.entries;
+        if full && self.entries > 0 {
+            self.part += 1;
+            (self.entries, self.length) = (0, 0);
+        }
+        self.entries += 1;
+        self.length += self.written.len();
+        entry
+    }
+
+    /// The parts so far, at least one.
+    pub(crate) const fn parts(&self) -> u64 {
+        self.part
     }
 }
 
@@ -85,10 +121,7 @@ impl Manifest<'_> {
 fn converted(entry: &v1_1::Entry) -> v0_1::Entry {
     let mut out = v0_1::Entry::from_1_1(entry, false);
     for link in std::mem::take(&mut out.links) {
-        match Category::of_link(&link) {
-            Some(category) => category.add_to(&mut out),
-            None => out.links.push(link),
-        }
+        add_link(&mut out, Some(link));
     }
     out
 }

@@ -17,11 +17,12 @@ mod zip;
 
 use super::Limits;
 use super::site_link;
-use crate::projection::resourcesync::dumps::{Derived, Dump, Package, SetDumps};
+use crate::projection::resourcesync::dumps::{Derived, DerivedFile, Dump, Package, SetDumps};
 use crate::projection::{FileContent, FileError, PublishedFile, plain_number};
 use crate::publish::{Freshness, PublishedSet, SetUrls};
 use abreast_resourcesync::v0_1::{DUMP, Link};
 use manifest::Manifest;
+pub(crate) use manifest::PartCounter;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
@@ -172,21 +173,26 @@ impl SetDump<'_> {
     /// The parts of all packages of a dump.
     fn all_parts(&self, dumps: &SetDumps, dump: &Dump) -> std::io::Result<Vec<(String, u64)>> {
         let mut all = Vec::new();
-        for Package { stem, .. } in &dump.packages {
-            let parts = self.parts(dumps, stem)?;
-            all.extend((1..=parts).map(|part| (stem.clone(), part)));
+        for package in &dump.packages {
+            let parts = self.parts(dumps, package)?;
+            all.extend((1..=parts).map(|part| (package.stem.clone(), part)));
         }
         Ok(all)
     }
 
-    /// The number of parts of a package.
-    fn parts(&self, dumps: &SetDumps, stem: &str) -> std::io::Result<u64> {
+    /// The number of parts of a package: as its dump is described; of those that an earlier version
+    /// described, by its manifest.
+    fn parts(&self, dumps: &SetDumps, package: &Package) -> std::io::Result<u64> {
+        let stem = package.stem.as_str();
+        if let Some(parts) = package.parts.filter(|_| self.limits == Limits::default()) {
+            return Ok(parts);
+        }
         let known = || self.known.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(parts) = known().get(stem) {
             return Ok(*parts);
         }
         let path = dumps.file(&format!("{stem}.xml")).ok_or(std::io::ErrorKind::NotFound)?;
-        let parts = Manifest { path: &path, limits: self.limits }.parts()?;
+        let parts = Manifest { path: &path, limits: self.limits, parts: u64::MAX }.parts()?;
         let mut known = known();
         if known.len() >= MAX_KNOWN {
             known.clear();
@@ -229,18 +235,17 @@ impl SetDump<'_> {
                 (package.clone(), *part, Freshness::Revalidate)
             }
         };
-        let of_resources = dumps
+        let described = dumps
             .resources()
-            .iter()
-            .any(|dump| dump.packages.iter().any(|known| known.stem == package));
-        if !of_resources || !self.parts(dumps, &package).is_ok_and(|parts| part <= parts) {
-            return Err(none());
-        }
+            .into_iter()
+            .find_map(|dump| dump.packages.iter().find(|known| known.stem == package).cloned());
+        let parts = described.and_then(|described| self.parts(dumps, &described).ok());
+        let parts = parts.filter(|parts| part <= *parts).ok_or_else(none)?;
         let url = self.url(&package, part, path.format);
         let limits = self.limits;
-        let make = |zip: &Path, out: &mut File| {
+        let make = |zip: &Path, out: &mut DerivedFile| {
             let copy = zip.with_extension("xml");
-            let manifest = Manifest { path: &copy, limits };
+            let manifest = Manifest { path: &copy, limits, parts };
             match path.format {
                 Format::Zip => zip::write(zip, &manifest, part, out),
                 Format::Warc => warc::write(zip, &manifest, part, &url, out),
@@ -248,7 +253,7 @@ impl SetDump<'_> {
         };
         let ending = format!("v0.1-{part}.{}", path.format.ending());
         let made = dumps.derived(&package, &ending, &make);
-        let made = made.map_err(|error| match error {
+        let (made, digest) = made.map_err(|error| match error {
             Derived::None => none(),
             Derived::Busy => FileError::Later {
                 detail: "this dump is being made, or others are".to_owned(),
@@ -268,6 +273,7 @@ impl SetDump<'_> {
             location,
             freshness,
             negotiated: false,
+            digest,
         })
     }
 }

@@ -1,0 +1,249 @@
+//! Files made of packages when they are first asked for, and kept beside them with their digests.
+
+use super::dump_folder::{MAKING, remove_unfinished};
+use super::keeper::{SetDumps, lock};
+use super::package::{CHECK, check_free};
+use super::{digest_of, sync_folder};
+use crate::DigestPolicy;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Files made on demand at a time.
+const MOST_AT_A_TIME: usize = 2;
+/// What the name of the digest of a file ends with: a line as `sha256sum` writes it.
+const DIGEST: &str = "sha256";
+
+/// Makes a file of a package, with the manifest beside it.
+type Make<'m> = &'m dyn Fn(&Path, &mut DerivedFile) -> io::Result<()>;
+
+impl SetDumps {
+    /// A file made of a package when it is first asked for, and kept beside it as long as it is
+    /// there, and its SHA-256. Blocks while it is made.
+    ///
+    /// # Errors
+    /// See [`Derived`].
+    pub(crate) fn derived(
+        &self,
+        stem: &str,
+        ending: &str,
+        make: Make<'_>,
+    ) -> Result<(PathBuf, Option<[u8; 32]>), Derived> {
+        let package = self.file(&format!("{stem}.zip")).ok_or(Derived::None)?;
+        let path = package.with_file_name(format!("{stem}.{ending}"));
+        let made = |path: PathBuf| {
+            let digest = stated_digest(&path);
+            (path, digest)
+        };
+        if path.is_file() {
+            return Ok(made(path));
+        }
+        let _place = Permit::take(&self.shared.making_since).ok_or(Derived::Busy)?;
+        let making = path.with_file_name(format!("{MAKING}{stem}.{ending}"));
+        let _once = Once::take(&self.deriving, &making).ok_or(Derived::Busy)?;
+        if path.is_file() {
+            return Ok(made(path));
+        }
+        let write = || -> io::Result<()> {
+            let folder = path.parent().unwrap_or(&path);
+            remove_unfinished(folder, |path| lock(&self.deriving).contains(path))?;
+            let mut file = DerivedFile::create(&making)?;
+            check_free(&file.file, package.metadata()?.len())?;
+            make(&package, &mut file)?;
+            // Whole when it has its name, also after a crash.
+            file.file.sync_all()?;
+            write_digest(&making, &path)?;
+            fs::rename(&making, &path)?;
+            sync_folder(folder)
+        };
+        write().map_err(|error| {
+            let _ = fs::remove_file(&making);
+            Derived::Failed(error)
+        })?;
+        Ok(made(path))
+    }
+}
+
+fn digest_path(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(DIGEST);
+    file.with_file_name(name)
+}
+
+/// Writes the digest of a file beside the name that it gets.
+fn write_digest(file: &Path, path: &Path) -> io::Result<()> {
+    let (_, digests) = digest_of(file, DigestPolicy::Sha256)?;
+    let mut line = String::new();
+    for byte in digests.sha256.unwrap_or_default() {
+        let _ = write!(line, "{byte:02x}");
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut out = File::create(digest_path(path))?;
+    out.write_all(format!("{line}  {name}\n").as_bytes())?;
+    out.sync_all()
+}
+
+/// The digest that was written when a file was made.
+fn stated_digest(file: &Path) -> Option<[u8; 32]> {
+    let line = fs::read_to_string(digest_path(file)).ok()?;
+    let hex = line.split_ascii_whitespace().next().filter(|hex| hex.len() == 64)?;
+    let mut digest = [0; 32];
+    for (place, byte) in digest.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * place..2 * place + 2)?, 16).ok()?;
+    }
+    Some(digest)
+}
+
+/// The files in the folder of a dump that are not as they were made. A file without a digest was
+/// made by an earlier version.
+pub(super) fn damaged(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let digest = entry?.path();
+        let file = digest.with_extension("");
+        if digest.extension().is_none_or(|end| end != DIGEST) || !file.is_file() {
+            continue;
+        }
+        let read = digest_of(&file, DigestPolicy::Sha256).map(|(_, digests)| digests.sha256);
+        if !read.is_ok_and(|read| read.is_some() && read == stated_digest(&file)) {
+            found.push(file);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Removes a file that is made again when it is asked for.
+pub(super) fn remove(file: &Path) -> io::Result<()> {
+    fs::remove_file(file)?;
+    fs::remove_file(digest_path(file))
+}
+
+/// A file in the making, which never fills the disk.
+pub(crate) struct DerivedFile {
+    file: File,
+    /// Bytes written since the last check of the free space.
+    unchecked: u64,
+    check: fn(&File, u64) -> io::Result<()>,
+}
+
+impl DerivedFile {
+    fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::create(path)?, unchecked: 0, check: check_free })
+    }
+}
+
+impl Write for DerivedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.unchecked >= CHECK {
+            (self.check)(&self.file, 0)?;
+            self.unchecked = 0;
+        }
+        let written = self.file.write(bytes)?;
+        self.unchecked += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for DerivedFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// A permit to make a file on demand.
+pub(super) struct Permit<'a>(&'a AtomicUsize);
+
+impl<'a> Permit<'a> {
+    pub(super) fn take(places: &'a AtomicUsize) -> Option<Self> {
+        let free = |taken| (taken < MOST_AT_A_TIME).then_some(taken + 1);
+        places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).ok().map(|_| Self(places))
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The reason why there is no file made of a package.
+#[derive(Debug)]
+pub(crate) enum Derived {
+    /// There is no such package.
+    None,
+    /// It is being made, or too many others are.
+    Busy,
+    /// It cannot be made.
+    Failed(io::Error),
+}
+
+/// The right to make a file that nobody else makes.
+struct Once<'a> {
+    all: &'a Mutex<HashSet<PathBuf>>,
+    path: PathBuf,
+}
+
+impl<'a> Once<'a> {
+    fn take(all: &'a Mutex<HashSet<PathBuf>>, path: &Path) -> Option<Self> {
+        lock(all).insert(path.to_owned()).then(|| Self { all, path: path.to_owned() })
+    }
+}
+
+impl Drop for Once<'_> {
+    fn drop(&mut self) {
+        lock(self.all).remove(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_packages_are_made_on_demand_at_a_time() {
+        let places = AtomicUsize::new(0);
+        let (one, two) = (Permit::take(&places), Permit::take(&places));
+        assert!(one.is_some() && two.is_some() && Permit::take(&places).is_none());
+        drop(one);
+        assert!(Permit::take(&places).is_some());
+    }
+
+    #[test]
+    fn the_free_space_is_checked_while_a_file_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = DerivedFile::create(&folder.path().join("a")).unwrap();
+        file.check = |_, _| Err(io::ErrorKind::StorageFull.into());
+        file.write_all(b"few").unwrap();
+        file.unchecked = CHECK;
+        assert_eq!(file.write_all(b"more").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        file.check = |_, _| Ok(());
+        file.write_all(b"more").unwrap();
+        assert_eq!(file.unchecked, 4);
+    }
+
+    #[test]
+    fn a_file_that_is_not_as_it_was_made_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, old] = ["a-1.v0.1-1.zip", "a-1.v0.1-2.zip"].map(|name| folder.path().join(name));
+        fs::write(&file, "as made").unwrap();
+        fs::write(&old, "without a digest").unwrap();
+        write_digest(&file, &file).unwrap();
+        assert!(stated_digest(&file).is_some() && stated_digest(&old).is_none());
+        assert_eq!(damaged(folder.path()).unwrap(), Vec::<PathBuf>::new());
+        fs::write(&file, "as lost").unwrap();
+        assert_eq!(damaged(folder.path()).unwrap(), std::slice::from_ref(&file));
+        remove(&file).unwrap();
+        assert_eq!(damaged(folder.path()).unwrap(), Vec::<PathBuf>::new());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
