@@ -2,6 +2,6 @@
 
 pub mod package;
 pub mod plain_sitemap;
-mod sitemap;
+pub mod sitemap;
 pub mod v0_1;
 pub mod v1_1;

@@ -6,6 +6,7 @@ mod alternates;
 mod audit;
 mod bodies;
 pub mod check;
+mod clock;
 mod damage;
 mod deprecation;
 mod diagnostics;

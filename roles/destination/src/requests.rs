@@ -6,6 +6,7 @@ use crate::error::{Error, ExitCode};
 use crate::freshness::Freshness;
 use crate::limits::Allowance;
 use crate::options::SyncOptions;
+use crate::read::pieces::{Documents, Network};
 use crate::robots::Robots;
 use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
 use std::cell::RefCell;
@@ -40,6 +41,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) diagnostics: Diagnostics,
     /// The rules of hosts, for requests of resources; `None` where they are ignored.
     pub(crate) robots: Option<Arc<Robots>>,
+    /// Where documents are read from.
+    pub(crate) documents: Rc<dyn Documents>,
     /// An answer that is not read to its end yet.
     opened: Rc<RefCell<Option<Opened>>>,
 }
@@ -78,6 +81,7 @@ impl<'a> Requests<'a> {
             retries: options.net.retries,
             diagnostics: Diagnostics::new(options.tolerance),
             robots: (!options.ignore_robots).then(Arc::default),
+            documents: Rc::new(Network),
             opened: Rc::default(),
         })
     }

@@ -1,6 +1,7 @@
 //! Durability of what the last run wrote: files are made durable by a later run, or read again
 //! after a crash of the machine.
 
+use crate::clock::now_seconds;
 use crate::error::Error;
 use crate::plan::planner::PlanContext;
 use crate::sink::folder::FolderKept;
@@ -8,7 +9,7 @@ use crate::sink::kept::{ReadBack as _, plan_again};
 use crate::state::key;
 use crate::transaction;
 use abreast_folder::Folder;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// After this long, files written by an earlier run are made durable by the next one.
 const SETTLE_AFTER: Duration = Duration::from_secs(60);
@@ -72,10 +73,6 @@ fn recheck(run: &mut PlanContext<'_, '_>, folder: &Folder, epoch: &str) -> Resul
     }
     mirror.set_meta(key::SETTLED, Some(epoch))?;
     Ok(())
-}
-
-fn now_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Changes with each start of the machine; empty where the system does not provide it.

@@ -1,6 +1,6 @@
 //! What the documents of all versions share: they are Sitemaps, a head and then entries.
 //!
-//! [`parser`] goes through the elements; a [`Version`] reads those that are its own.
+//! [`Parser`] goes through the elements; a [`Version`] reads those that are its own.
 
 mod kinds;
 mod limits;
@@ -12,7 +12,8 @@ mod write;
 
 pub use kinds::{Change, Root};
 pub use limits::{Limits, SPEC_MAX_ENTRIES, Step};
-pub(crate) use parser::{Child, Parser, SM, Version, read_all};
+pub(crate) use parser::{Child, SM, read_all};
+pub use parser::{Parser, Version};
 pub use reader::ReadError;
 pub(crate) use reader::Reader;
 pub(crate) use tolerance::Notes;

@@ -19,10 +19,10 @@ pub use relations::{
     CALLBACK_PROTOCOL, CHANGE_SET, DUMP, MIRROR, OAI_PMH_PROTOCOL, PARTIAL, SITEMAP, SUBJECT,
     SUBJECT_NAME, XMPP_PROTOCOL,
 };
-pub use version::SPEC_MAX_BYTES;
+pub use version::{SPEC_MAX_BYTES, V0_1};
 pub use write::{write_entry, write_head};
 
 /// Reads a document of this version from chunks of any size.
-pub type Parser = crate::sitemap::Parser<version::V0_1>;
+pub type Parser = crate::sitemap::Parser<V0_1>;
 /// Reads a document of this version from a file or a pipe.
-pub type Reader<R> = crate::sitemap::Reader<R, version::V0_1>;
+pub type Reader<R> = crate::sitemap::Reader<R, V0_1>;

@@ -16,9 +16,10 @@ pub use abreast_webtypes::SyntaxError as Error;
 pub use capability::Capability;
 pub use document::{Document, Entry, Head, Ln};
 pub use notification::NotificationFault;
+pub use version::V1_1;
 pub use write::{write_entry, write_head, write_plain_entry, write_plain_head};
 
 /// Reads a document of this version from chunks of any size.
-pub type Parser = crate::sitemap::Parser<version::V1_1>;
+pub type Parser = crate::sitemap::Parser<V1_1>;
 /// Reads a document of this version from a file or a pipe.
-pub type Reader<R> = crate::sitemap::Reader<R, version::V1_1>;
+pub type Reader<R> = crate::sitemap::Reader<R, V1_1>;

@@ -15,9 +15,9 @@ pub(crate) mod resourcesync;
 mod resourcesync_0_1;
 mod sdshare;
 pub(crate) mod sets;
+mod sitemap;
 #[cfg(test)]
 pub(crate) mod text;
-mod unchanged;
 
 use self::choice::Choice;
 use crate::error::{Error, ExitCode};

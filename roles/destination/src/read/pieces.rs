@@ -36,6 +36,15 @@ pub(crate) struct Answered {
     pub(crate) media_type: Option<String>,
 }
 
+/// Whether reading continues after an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Go {
+    /// Read on.
+    On,
+    /// Enough was read.
+    Enough,
+}
+
 /// Takes a document in pieces.
 pub(crate) trait Pieces {
     /// The document begins; again when a transfer broke off and is repeated: what came before does
@@ -55,6 +64,63 @@ pub(crate) trait Pieces {
     fn end(&mut self) -> Result<(), Error>;
 }
 
+/// Where [`read_pieces`] reads documents from: the network, or a model of a provider in a
+/// simulation.
+pub(crate) trait Documents {
+    fn read_pieces(
+        &self,
+        requests: &Requests<'_>,
+        url: &str,
+        accept: &str,
+        bytes_max: u64,
+        to: &mut dyn Pieces,
+    ) -> Result<Answered, Error>;
+}
+
+/// Documents of servers.
+pub(crate) struct Network;
+
+impl Documents for Network {
+    fn read_pieces(
+        &self,
+        requests: &Requests<'_>,
+        url: &str,
+        accept: &str,
+        bytes_max: u64,
+        to: &mut dyn Pieces,
+    ) -> Result<Answered, Error> {
+        let request = Request { accept: Some(accept), ..requests.request(url) };
+        let work = abreast_net::with_retries(&requests.client, url, async |_| {
+            let Begun { mut response, begin } = requests.begin(&request).await?;
+            if response.status() != StatusCode::OK {
+                let message =
+                    format!("cannot read {url}: the server answered {}", response.status());
+                return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
+            }
+            response.set_limit(bytes_max);
+            let answered = Answered::of(&response);
+            if let Err(error) = to.begin(&answered) {
+                return Ok(Err(error));
+            }
+            let mut more = to.piece(&begin);
+            while let Ok(true) = more
+                && let Some(chunk) = response.chunk().await?
+            {
+                more = to.piece(&chunk);
+            }
+            Ok(match more {
+                Ok(true) => to.end().map(|()| answered),
+                Ok(false) => Ok(answered),
+                Err(error) => Err(error),
+            })
+        });
+        match requests.run(work)? {
+            Ok(answered) => answered,
+            Err(error) => Err(net_error(error)),
+        }
+    }
+}
+
 /// Requests a document and hands it over in pieces, unpacked, at most so many bytes. While the
 /// server answers that it is being made, it is asked again.
 pub(crate) fn read_pieces(
@@ -64,34 +130,7 @@ pub(crate) fn read_pieces(
     bytes_max: u64,
     to: &mut dyn Pieces,
 ) -> Result<Answered, Error> {
-    let request = Request { accept: Some(accept), ..requests.request(url) };
-    let work = abreast_net::with_retries(&requests.client, url, async |_| {
-        let Begun { mut response, begin } = requests.begin(&request).await?;
-        if response.status() != StatusCode::OK {
-            let message = format!("cannot read {url}: the server answered {}", response.status());
-            return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
-        }
-        response.set_limit(bytes_max);
-        let answered = Answered::of(&response);
-        if let Err(error) = to.begin(&answered) {
-            return Ok(Err(error));
-        }
-        let mut more = to.piece(&begin);
-        while let Ok(true) = more
-            && let Some(chunk) = response.chunk().await?
-        {
-            more = to.piece(&chunk);
-        }
-        Ok(match more {
-            Ok(true) => to.end().map(|()| answered),
-            Ok(false) => Ok(answered),
-            Err(error) => Err(error),
-        })
-    });
-    match requests.run(work)? {
-        Ok(answered) => answered,
-        Err(error) => Err(net_error(error)),
-    }
+    requests.documents.read_pieces(requests, url, accept, bytes_max, to)
 }
 
 /// Requests a document and hands it over in pieces, unpacked where its publisher packed it with

@@ -32,7 +32,6 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where the resources of a run go.
 pub(crate) trait Sink: Debug + Send + Sync {
@@ -259,11 +258,6 @@ impl Body<'_> {
             epoch,
         }
     }
-}
-
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(since.as_micros() as i64)
 }
 
 /// The result of a deletion.

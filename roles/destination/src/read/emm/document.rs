@@ -1,12 +1,8 @@
 //! One Entry Point or page, read whole, within limits.
 
-#[cfg(test)]
-use super::simulation::read_pieces;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
-#[cfg(not(test))]
-use crate::read::pieces::read_pieces;
-use crate::read::pieces::{Answered, Pieces};
+use crate::read::pieces::{Answered, Pieces, read_pieces};
 use crate::requests::Requests;
 use abreast_emm::Document;
 

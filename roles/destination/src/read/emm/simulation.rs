@@ -12,7 +12,7 @@ use crate::events::Event;
 use crate::options::SyncOptions;
 use crate::plan::planner::{PlanContext, Planner};
 use crate::read::Reader as _;
-use crate::read::pieces::{Answered, Pieces};
+use crate::read::pieces::{Answered, Documents, Pieces};
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::sink::row_as_planned;
@@ -26,6 +26,7 @@ use abreast_testkit::{Random, number, seeds};
 use abreast_webtypes::Timestamp;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -50,34 +51,37 @@ struct World {
     gaps: usize,
 }
 
-/// In place of [`crate::read::pieces::read_pieces`].
-pub(super) fn read_pieces(
-    requests: &Requests<'_>,
-    url: &str,
-    accept: &str,
-    bytes_max: u64,
-    to: &mut dyn Pieces,
-) -> Result<Answered, Error> {
-    if WORLD.with_borrow(Option::is_none) {
-        return crate::read::pieces::read_pieces(requests, url, accept, bytes_max, to);
+/// Documents of the provider of this thread.
+struct Simulated;
+
+impl Documents for Simulated {
+    fn read_pieces(
+        &self,
+        _: &Requests<'_>,
+        url: &str,
+        _: &str,
+        _: u64,
+        to: &mut dyn Pieces,
+    ) -> Result<Answered, Error> {
+        let reply = ask(url)?;
+        let failed =
+            |exit| Err(Error::new("http.status", exit, format!("{} for {url}", reply.status)));
+        match reply.status {
+            200 => {}
+            404 | 410 => return failed(ExitCode::SourceInvalid),
+            403 => return failed(ExitCode::Auth),
+            _ => return failed(ExitCode::Retryable),
+        }
+        let answered = Answered {
+            url: url.to_owned(),
+            date: Timestamp::from_micros(reply.date),
+            ..Answered::default()
+        };
+        to.begin(&answered)?;
+        to.piece(reply.body.as_bytes())?;
+        to.end()?;
+        Ok(answered)
     }
-    let reply = ask(url)?;
-    let failed = |exit| Err(Error::new("http.status", exit, format!("{} for {url}", reply.status)));
-    match reply.status {
-        200 => {}
-        404 | 410 => return failed(ExitCode::SourceInvalid),
-        403 => return failed(ExitCode::Auth),
-        _ => return failed(ExitCode::Retryable),
-    }
-    let answered = Answered {
-        url: url.to_owned(),
-        date: Timestamp::from_micros(reply.date),
-        ..Answered::default()
-    };
-    to.begin(&answered)?;
-    to.piece(reply.body.as_bytes())?;
-    to.end()?;
-    Ok(answered)
 }
 
 fn ask(url: &str) -> Result<Reply, Error> {
@@ -128,7 +132,9 @@ impl Bench {
     }
 
     fn requests(&self) -> Requests<'_> {
-        Requests::new(&self.options, &self.cancel, &self.shared).unwrap()
+        let mut requests = Requests::new(&self.options, &self.cancel, &self.shared).unwrap();
+        requests.documents = Rc::new(Simulated);
+        requests
     }
 }
 

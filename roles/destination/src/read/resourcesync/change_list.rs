@@ -2,7 +2,7 @@
 //! [rs-core §12].
 
 use super::cursor;
-use super::document::{Answer, Go, Kind, Member, Part, Read, read_page, read_parts};
+use super::document::{Kind, Member, Part, Read, read_page, read_parts};
 use super::keys;
 use super::listed::listed;
 use super::pushed::{LISTS_LATE, PUSHED, is_pushed};
@@ -13,6 +13,8 @@ use crate::options::SyncOptions;
 use crate::plan::changes::{Followed, Seen, Span};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
+use crate::read::pieces::Go;
+use crate::read::sitemap::document as sitemap;
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::Head;
 use abreast_store::mirror::Document;
@@ -59,7 +61,7 @@ impl Reach {
     /// Takes a list, or an index, into account.
     fn note(&mut self, read: &Read) {
         self.archives.extend(links_of(read, "archives"));
-        if read.is_index() {
+        if read.is_index {
             return;
         }
         let Some(from) = read.head.from.map(|from| read.at_earliest(from.instant)) else { return };
@@ -87,7 +89,7 @@ fn sort_by_span(lists: &mut [Named]) {
 
 /// Where the links of a relation lead, from the top of a document.
 fn links_of(read: &Read, rel: &str) -> Vec<String> {
-    let base = url::Url::parse(&read.url).ok();
+    let base = url::Url::parse(&read.answered.url).ok();
     let links = read.head.links.iter().filter(|link| link.has_rel(rel));
     links.filter_map(|link| base.as_ref()?.join(&link.href).ok()).map(String::from).collect()
 }
@@ -108,7 +110,7 @@ fn is_index(head: &Head) -> bool {
 /// Reads what an archive of Change Lists names [rs-archives §5]; `true` when it is an index of
 /// archives.
 fn read_archive(requests: &Requests<'_>, url: &str, lists: &mut Vec<Named>) -> Result<bool, Error> {
-    let answer = read_parts(requests, url, Kind::ChangesArchive, None, &mut |part| {
+    let read = read_parts(requests, url, Kind::ChangesArchive, None, &mut |part| {
         let member = match part {
             Part::Begin(_) => {
                 lists.clear();
@@ -123,7 +125,7 @@ fn read_archive(requests: &Requests<'_>, url: &str, lists: &mut Vec<Named>) -> R
         lists.push(Named::by(url, member));
         Ok(Go::On)
     })?;
-    Ok(matches!(answer, Answer::Read(read) if read.is_index()))
+    Ok(read.is_some_and(|read| read.is_index))
 }
 
 /// Hands over the changes since an instant with their times, microseconds, in their order.
@@ -251,13 +253,13 @@ fn follow_lists(
             }
             Err(error) => return Err(error),
         };
-    let mut reach = Reach { date: read.date, ..Reach::default() };
+    let mut reach = Reach { date: read.answered.stated_date, ..Reach::default() };
     reach.read_urls.insert(start.clone());
     reach.note(&read);
-    let is_index = read.is_index();
+    let is_index = read.is_index;
     let is_open = !is_index && read.head.until.is_none();
     if is_open {
-        reach.open = Some((start.clone(), read.validators.clone()));
+        reach.open = Some((start.clone(), read.answered.validators.clone()));
     } else if !is_index {
         run.requests.fresh.forget();
     }
@@ -271,7 +273,7 @@ fn follow_lists(
             let mut listed = Vec::new();
             let read = read_changes(run, &index, None, cursor, &mut own, &mut listed)?;
             if let Some(read) = read
-                && read.is_index()
+                && read.is_index
             {
                 reach.archives.extend(links_of(&read, "archives"));
                 index_entries = listed;
@@ -334,9 +336,10 @@ fn follow_lists(
     } else {
         run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
         // No list is open: the first document asked is the one that will name the next.
-        run.planner
-            .mirror
-            .set_document(&start, &if is_index { read.validators } else { Document::default() })?;
+        run.planner.mirror.set_document(
+            &start,
+            &if is_index { read.answered.validators } else { Document::default() },
+        )?;
     }
     Ok(Followed::Planned)
 }
@@ -380,8 +383,8 @@ fn read_listed(
         let Some(read) = read_changes(run, &list.url, None, cursor, seen, &mut inner)? else {
             continue;
         };
-        reach.date = read.date.or(reach.date);
-        if read.is_index() {
+        reach.date = read.answered.stated_date.or(reach.date);
+        if read.is_index {
             if nested {
                 let message = format!("{} is an index inside an index inside an index", list.url);
                 return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
@@ -404,7 +407,7 @@ fn read_listed(
         }
         reach.note(&read);
         if read.head.until.is_none() {
-            reach.open = Some((list.url, read.validators));
+            reach.open = Some((list.url, read.answered.validators));
         }
     }
     Ok(())
@@ -462,7 +465,7 @@ fn walk_back(
             break;
         }
         match read_changes(run, &before, None, cursor, seen, &mut Vec::new()) {
-            Ok(Some(read)) if !read.is_index() => reach.note(&read),
+            Ok(Some(read)) if !read.is_index => reach.note(&read),
             Ok(_) => break,
             Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
             Err(error) => {
@@ -500,7 +503,7 @@ fn read_changes(
     cursor: Timestamp,
     seen: &mut Seen,
     lists: &mut Vec<Named>,
-) -> Result<Option<Box<Read>>, Error> {
+) -> Result<Option<Read>, Error> {
     let known = known.filter(|known| known.etag.is_some() || known.last_modified.is_some());
     let mut reading = run.reading_changes(url);
     let lists_before = lists.len();
@@ -523,7 +526,7 @@ fn read_changes(
         }
         Ok(Go::On)
     })?;
-    let Answer::Read(read) = answer else { return Ok(None) };
+    let Some(read) = answer else { return Ok(None) };
     seen.newest = seen.newest.max(reading.newest.map(|newest| read.at_earliest(newest)));
     if read.zoneless {
         for list in &mut lists[lists_before..] {
@@ -538,8 +541,12 @@ fn read_changes(
 /// need not compare everything again.
 pub(crate) fn skip_gap(run: &mut PlanContext<'_, '_>, changes: &str) -> Result<(), Error> {
     let mut from = None;
-    read_page(run.requests, changes, &mut Vec::new(), &mut |head, entry| {
-        if let Some(stated) = head.from.or(entry.from) {
+    read_page(run.requests, changes, &mut Vec::new(), &mut |part| {
+        let stated = match part {
+            sitemap::Part::Begin(head) => head.from,
+            sitemap::Part::Entry(head, entry) => head.from.or(entry.from),
+        };
+        if let Some(stated) = stated {
             from = Some(from.map_or(stated.instant, |known: Timestamp| known.min(stated.instant)));
         }
         Ok(Go::On)

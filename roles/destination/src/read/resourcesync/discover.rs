@@ -4,16 +4,18 @@
 //! The address that the user gives must answer. Only a page or the root of a site leads to other
 //! documents of the site, and the way there is reported.
 
-use super::document::{Go, Page, read_page};
+use super::document::{Page, read_page};
 use super::keys;
 use super::links;
 use super::sets::{Candidate, add};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
+use crate::read::pieces::Go;
+use crate::read::sitemap::document::Part;
 use crate::read::{check_url, sets};
 use crate::requests::Requests;
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
+use abreast_resourcesync::v1_1::{Capability, Entry};
 use abreast_store::mirror::Mirror;
 use url::Url;
 
@@ -502,19 +504,21 @@ pub(crate) fn discover_again(
 fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<Seen, Error> {
     let mut linked = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
-    let page = read_page(requests, url, &mut linked, &mut |head: &Head, entry: &Entry| {
-        if !matches!(head.capability, Some(Capability::Description | Capability::CapabilityList)) {
+    let page = read_page(requests, url, &mut linked, &mut |part| {
+        if !matches!(
+            part.head().capability,
+            Some(Capability::Description | Capability::CapabilityList)
+        ) {
             return Ok(Go::Enough);
         }
-        if entry.loc.is_empty() {
-            // The head comes first, and again when a transfer broke off and is repeated.
-            entries.clear();
-        } else if entries.len() >= SETS_MAX {
-            let message = format!("{url} names more than {SETS_MAX} documents");
-            return Err(Error::new("discover.sets", ExitCode::Limit, message)
-                .with_help("give the URL of the Capability List of the set that you want"));
-        } else {
-            entries.push(entry.clone());
+        match part {
+            Part::Begin(_) => entries.clear(),
+            Part::Entry(..) if entries.len() >= SETS_MAX => {
+                let message = format!("{url} names more than {SETS_MAX} documents");
+                return Err(Error::new("discover.sets", ExitCode::Limit, message)
+                    .with_help("give the URL of the Capability List of the set that you want"));
+            }
+            Part::Entry(_, entry) => entries.push(entry.clone()),
         }
         Ok(Go::On)
     })?;
@@ -565,15 +569,13 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
     };
     let uri_space = links_with(URI_SPACE).into_iter().next();
     match read.head.capability {
-        Some(Capability::Description) if read.head.root == Root::SitemapIndex => {
-            Ok(Seen::Descriptions(resolve(
-                &read.url,
-                entries.into_iter().map(|entry| entry.loc).collect(),
-            )))
-        }
+        Some(Capability::Description) if read.is_index => Ok(Seen::Descriptions(resolve(
+            &read.answered.url,
+            entries.into_iter().map(|entry| entry.loc).collect(),
+        ))),
         Some(Capability::Description) => {
             let mut found = Vec::new();
-            let sets = entries.iter().filter_map(|entry| absolute(&read.url, &entry.loc));
+            let sets = entries.iter().filter_map(|entry| absolute(&read.answered.url, &entry.loc));
             let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
             add(
                 &mut found,
@@ -592,7 +594,9 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
         Some(Capability::CapabilityList) => {
             let mut first = |capability| {
                 let of = entries.iter().filter(|entry| entry.capability == Some(capability));
-                resolve(&read.url, of.map(|entry| entry.loc.clone()).collect()).into_iter().next()
+                resolve(&read.answered.url, of.map(|entry| entry.loc.clone()).collect())
+                    .into_iter()
+                    .next()
             };
             let entry_points = EntryPoints {
                 capability_list: Some(url.to_owned()),
@@ -602,7 +606,9 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
                 change_dump: first(Capability::ChangeDump),
                 change_list_archive: first(Capability::ChangeListArchive),
                 uri_space,
-                changes_since: resolve(&read.url, links_with(CHANGES_SINCE)).into_iter().next(),
+                changes_since: resolve(&read.answered.url, links_with(CHANGES_SINCE))
+                    .into_iter()
+                    .next(),
             };
             if !entry_points.has_any() {
                 let message =
@@ -612,7 +618,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
                         "if they are on another host that you trust, name it with `--allow-host`",
                     ));
             }
-            let up = resolve(&read.url, links_with("up")).into_iter().next();
+            let up = resolve(&read.answered.url, links_with("up")).into_iter().next();
             Ok(Seen::Sets(vec![Candidate {
                 up,
                 entry_points: Some(Box::new(entry_points)),
@@ -627,12 +633,12 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
         )
         | None) => {
             // The Capability List knows both; a document without one stands for itself.
-            for up in resolve(&read.url, links_with("up")) {
+            for up in resolve(&read.answered.url, links_with("up")) {
                 if let Some(set) = set_above(requests, options, &up)? {
                     return Ok(Seen::Sets(vec![set]));
                 }
             }
-            let whole = resolve(&read.url, links_with("index"))
+            let whole = resolve(&read.answered.url, links_with("index"))
                 .into_iter()
                 .next()
                 .unwrap_or_else(|| url.to_owned());
@@ -668,8 +674,8 @@ fn set_above(
 ) -> Result<Option<Candidate>, Error> {
     let stops = |error: &Error| error.is_transient() || error.exit_code() == ExitCode::Cancelled;
     let mut capability = None;
-    let read = read_page(requests, up, &mut Vec::new(), &mut |head: &Head, _: &Entry| {
-        capability = head.capability;
+    let read = read_page(requests, up, &mut Vec::new(), &mut |part| {
+        capability = part.head().capability;
         Ok(Go::Enough)
     });
     match read {

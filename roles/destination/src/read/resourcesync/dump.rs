@@ -1,10 +1,11 @@
 //! Resource Dumps, Change Dumps, and their indexes [rs-core §11.1, §13.1].
 
-use super::document::{Answer, Go, Kind, Part, read_parts};
+use super::document::{Kind, Part, read_parts};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::package::listing::{Dump, ListedPackage, Packaged};
 use crate::plan::planner::PlanContext;
+use crate::read::pieces::Go;
 use abreast_resourcesync::v1_1::Entry;
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
@@ -133,7 +134,7 @@ fn read_dump_document(
         }
         Ok(Go::On)
     })?;
-    let Answer::Read(read) = answer else { return Ok(false) };
+    let Some(read) = answer else { return Ok(false) };
     if let Some((url, refusal)) = refused.first() {
         // Without one of its packages a dump does not show what is not in it.
         let message = format!("{url}: {}", refusal.message());
@@ -142,9 +143,9 @@ fn read_dump_document(
     let begins = read.head.at.or(read.head.from).map(|at| read.at_earliest(at.instant));
     dump.begins = dump.begins.into_iter().chain(begins).min();
     dump.until = dump.until.max(read.head.until.map(|until| read.at_earliest(until.instant)));
-    dump.date = dump.date.or(read.date);
+    dump.date = dump.date.or(read.answered.stated_date);
     if before == 0 {
-        dump.validators = read.validators;
+        dump.validators = read.answered.validators;
     }
     Ok(true)
 }

@@ -2,7 +2,6 @@
 //! §11, §13].
 
 use super::cursor;
-use super::document::at_earliest;
 use super::dump::{DumpDocument, read_dump};
 use super::keys;
 use super::manifest::read_manifest;
@@ -15,6 +14,7 @@ use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
 use crate::plan::changes::{Followed, Seen};
 use crate::plan::comparison::Baseline;
 use crate::plan::planner::PlanContext;
+use crate::read::sitemap::document::at_earliest;
 use abreast_webtypes::Timestamp;
 use std::fs::File;
 

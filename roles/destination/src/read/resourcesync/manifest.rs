@@ -3,7 +3,6 @@
 pub(crate) mod fuzz_property;
 
 use super::change_list::span_of;
-use super::document::{at_earliest, is_zoneless, note_findings, syntax_error};
 use super::listed::listed;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
@@ -12,6 +11,7 @@ use crate::package::listing::Packaged;
 use crate::package::manifest::Manifest;
 use crate::plan::changes::Span;
 use crate::plan::listed::Listed;
+use crate::read::sitemap::document::{at_earliest, is_zoneless, note_findings, syntax_error};
 use crate::sink::outcome::Failure;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, Step};
 use std::io::Read as _;

@@ -1,12 +1,14 @@
 //! ResourceSync 1.1: the only place of this crate that knows its documents.
 //!
+//! What version 0.1 shares is in the folder `sitemap`.
+//!
 //! | file | what it reads |
 //! |---|---|
 //! | `reader.rs` | all of it, in the order of a run |
 //! | `keys.rs` | under which keys the state keeps what was found |
 //! | `cursor.rs` | how far changes were read |
 //! | `discover.rs`, `links.rs`, `sets.rs` | the way from an address to the documents of one set |
-//! | `document.rs` | one document, part by part, within limits |
+//! | `document.rs` | one document, part by part; what its entries show together |
 //! | `listed.rs` | an entry as a listed resource |
 //! | `resource_list.rs` | Resource Lists, Sitemaps and their indexes |
 //! | `change_list.rs` | Change Lists, their indexes and archives |

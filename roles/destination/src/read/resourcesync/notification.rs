@@ -1,9 +1,9 @@
 //! Change Notifications [rs-change-notification §3].
 
-use super::document::is_zoneless;
 use super::listed::listed;
 use crate::plan::listed::Listed;
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, Step, Tolerance};
+use crate::read::sitemap::pushed::{odd, read_strictly};
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, V1_1};
 use abreast_webtypes::Timestamp;
 
 /// A notification that is as it should be.
@@ -26,27 +26,11 @@ impl Notification {
 
 /// Reads one, strictly: what is odd is better asked for.
 pub(crate) fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
-    let mut parser = Parser::with_tolerance(Limits::default(), Tolerance::Usual);
-    parser.feed(bytes);
-    parser.finish();
-    let (mut entry, mut entries) = (Entry::default(), Vec::<Entry>::new());
-    loop {
-        match parser
-            .next(&mut entry)
-            .map_err(|fault| format!("a notification cannot be read: {fault}"))?
-        {
-            Step::NeedInput | Step::End => break,
-            Step::Head => {}
-            Step::Entry => entries.push(entry.clone()),
-        }
-    }
-    let odd = |what: &str| Err(format!("a notification is not as it should be: {what}"));
-    let Some(head) = parser.head() else { return odd("it is empty") };
+    const NAME: &str = "a notification";
+    let (head, entries) = read_strictly::<V1_1>(bytes, NAME)?;
+    let odd = |what: &str| Err(odd(NAME, what));
     if head.root != Root::UrlSet || head.capability != Some(Capability::ChangeNotification) {
         return odd("it is no Change Notification");
-    }
-    if parser.skipped() > 0 || is_zoneless(parser.findings()) {
-        return odd("it has entries that cannot be understood, or times without a zone");
     }
     let Some(from) = head.from.map(|from| from.instant) else {
         return odd("it does not state `from`");

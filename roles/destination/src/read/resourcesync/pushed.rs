@@ -7,13 +7,12 @@
 
 use super::cursor as kept;
 use super::notification::{Notification, read_notification};
-use crate::alternates::Changed;
 use crate::error::Error;
 use crate::events::Mode;
 use crate::plan::changes::Seen;
 use crate::plan::planner::PlanContext;
+use crate::read::sitemap::pushed::{Place, plan_pushed};
 use abreast_webtypes::Timestamp;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The cursor, when a notification moved it and no list has confirmed it yet, microseconds.
 pub(crate) const PUSHED: &str = "pushed";
@@ -21,19 +20,6 @@ pub(crate) const PUSHED: &str = "pushed";
 pub(crate) const LISTS_LATE: &str = "lists-late";
 /// Up to when the last notification that was applied knew all changes, microseconds.
 const ANNOUNCED_UNTIL: &str = "told-until";
-/// A notification may speak of times that our own clock has not reached by this, microseconds.
-const CLOCK_MICROS: i64 = 60_000_000;
-
-/// Where a notification stands beside the copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// All of it is known.
-    Old,
-    /// It continues from the cursor.
-    Next,
-    /// Others are missing before it, or that cannot be decided.
-    Apart,
-}
 
 /// Plans what was announced; `false` when the lists have to be requested. `announced` is the time
 /// up to which changes are known to be missing.
@@ -43,46 +29,12 @@ pub(crate) fn plan_announced(
     cursor: Timestamp,
     announced: &mut Option<Timestamp>,
 ) -> Result<bool, Error> {
-    if run.planner.notifications.is_empty() {
-        return Ok(false);
-    }
-    let (mut read, mut whole) = (Vec::new(), true);
-    for bytes in std::mem::take(&mut run.planner.notifications) {
-        match read_notification(&bytes) {
-            Ok(notification) => {
-                // One that speaks of times to come is not waited for.
-                if notification.until <= now() {
-                    *announced = (*announced).max(Some(notification.until));
-                } else {
-                    whole = false;
-                }
-                read.push(notification);
-            }
-            Err(why) => {
-                whole = false;
-                let message = format!("{why}; the Change List is asked");
-                run.report.notice("notification.unusable", change_list, &message);
-            }
-        }
-    }
-    if !whole {
-        return Ok(false);
-    }
-    // Whatever order they came in.
-    read.sort_by_key(|notification| (notification.from, notification.until));
-    run.report.begin_phase("reading");
-    run.planner.changed = Changed::default();
-    run.planner.begin(run.report)?;
-    let planned = plan_notifications(run, change_list, cursor, &read);
-    match &planned {
-        Ok(true) => {
-            run.planner.commit()?;
-            *announced = None;
-        }
-        _ => run.planner.abandon(run.report)?,
-    }
-    run.planner.mirror.clear_scratch()?;
-    planned
+    let read = |bytes: &[u8]| read_notification(bytes).map(|one| (one.until, one));
+    plan_pushed(run, change_list, announced, &read, &|run, mut read| {
+        // Whatever order they came in.
+        read.sort_by_key(|notification| (notification.from, notification.until));
+        plan_notifications(run, change_list, cursor, &read)
+    })
 }
 
 fn plan_notifications(
@@ -91,7 +43,6 @@ fn plan_notifications(
     known: Timestamp,
     notifications: &[Notification],
 ) -> Result<bool, Error> {
-    run.planner.mirror.clear_scratch()?;
     let time =
         |text: Option<String>| text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros);
     let mut announced = time(run.planner.mirror.meta(ANNOUNCED_UNTIL)?);
@@ -154,12 +105,6 @@ fn place(
     } else {
         Place::Apart
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
-        .plus_micros(CLOCK_MICROS)
 }
 
 #[cfg(test)]

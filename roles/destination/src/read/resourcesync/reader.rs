@@ -12,7 +12,7 @@ use super::dump_plan::{plan_change_dump, plan_resource_dump};
 use super::keys;
 use super::manifest::read_manifest;
 use super::pushed::{LISTS_LATE, plan_announced};
-use super::resource_list::{self, Visitor, plan_baseline, walk};
+use super::resource_list::{ResourceLists, plan_baseline};
 use super::topic::topic_in;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Problem};
@@ -25,15 +25,17 @@ use crate::plan::comparison::Baseline;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::read::sets::name_of;
+use crate::read::sitemap::follow::is_followed;
+use crate::read::sitemap::walk::{self, expect_all};
 use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
 use crate::requests::Requests;
 use crate::state::key;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
-use std::time::Duration;
 
-/// How long lists may lack what a notification announced.
-const LISTS_LATE_MAX: Duration = Duration::from_secs(15 * 60);
+/// The help where there is nothing to compare with.
+const ONLY_CHANGES: &str =
+    "there is neither a Resource List nor a Resource Dump to begin again from";
 
 /// A Source of ResourceSync documents.
 #[derive(Debug, Default)]
@@ -165,7 +167,8 @@ impl Reader for ResourceSync {
         options: &SyncOptions,
         each: &mut dyn FnMut(&Listed<'_>),
     ) -> Result<(), Error> {
-        resource_list::each_resource(requests, self.list("test the filters with")?, options, each)
+        let (list, mut lists) = (self.list("test the filters with")?, ResourceLists::default());
+        walk::each_resource(requests, options, list, &mut lists, each)
     }
 
     fn expect(
@@ -174,19 +177,9 @@ impl Reader for ResourceSync {
         options: &SyncOptions,
         to: &mut dyn Expecting,
     ) -> Result<(), Error> {
-        struct All<'a>(&'a mut dyn Expecting);
-        impl Visitor for All<'_> {
-            fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
-                self.0.listed(listed)
-            }
-
-            fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
-                // Without one of the lists, a resource that is not listed may be in it.
-                Err(error)
-            }
-        }
-        let walked = walk(requests, options, self.list("compare with")?, &mut All(&mut *to))?;
-        if let (Some(changes), Some(at)) = (&self.entry_points.change_list, walked.at) {
+        let mut lists = ResourceLists::default();
+        expect_all(requests, options, self.list("compare with")?, &mut lists, to)?;
+        if let (Some(changes), Some(at)) = (&self.entry_points.change_list, lists.at) {
             each_change(requests, options, changes, at.as_micros(), &mut |listed, time| {
                 to.changed(listed, time)
             })?;
@@ -308,6 +301,7 @@ impl ResourceSync {
         let entry_points = &self.entry_points.clone();
         let changes = entry_points.change_list.as_deref();
         let has_all = entry_points.resource_list.is_some() || entry_points.resource_dump.is_some();
+        let only_changes = (!has_all).then_some(ONLY_CHANGES);
         let is_compared =
             run.planner.options.baseline || run.planner.selection.has_changed() && has_all;
         if run.planner.selection.has_changed() && !has_all {
@@ -327,7 +321,7 @@ impl ResourceSync {
             && let (Some(changes), Some(cursor)) = (changes, cursor::get(run.planner.mirror)?)
         {
             let followed = plan_changes(run, changes, cursor, true)?;
-            if is_followed(run, followed, changes, entry_points)? {
+            if is_followed(run, followed, changes, LISTS_LATE, only_changes)? {
                 return Ok(());
             }
         } else if !is_compared
@@ -335,7 +329,7 @@ impl ResourceSync {
                 (changes, entry_points.change_dump.as_deref(), cursor::get(run.planner.mirror)?)
         {
             let followed = plan_change_dump(run, dump, cursor, false)?;
-            if is_followed(run, followed, dump, entry_points)? {
+            if is_followed(run, followed, dump, LISTS_LATE, only_changes)? {
                 return Ok(());
             }
         }
@@ -392,62 +386,6 @@ impl ResourceSync {
     }
 }
 
-/// Whether the changes show all there is to do. If not, and all can be compared, that is reported.
-fn is_followed(
-    run: &mut PlanContext<'_, '_>,
-    followed: Followed,
-    changes: &str,
-    entry_points: &EntryPoints,
-) -> Result<bool, Error> {
-    let followed = match followed {
-        Followed::Late(why) => wait_for_lists(run, why)?,
-        other => other,
-    };
-    match followed {
-        Followed::Unchanged | Followed::Late(_) => Ok(true),
-        Followed::Planned => {
-            run.report.summary.mode = Mode::Incremental;
-            Ok(true)
-        }
-        Followed::Gap(why)
-            if entry_points.resource_list.is_none() && entry_points.resource_dump.is_none() =>
-        {
-            Err(Error::new("gap", ExitCode::Gap, why).with_help(
-                "there is neither a Resource List nor a Resource Dump to begin again from",
-            ))
-        }
-        Followed::Gap(why) => {
-            run.report.notice(
-                "gap",
-                changes,
-                &format!("{why}; comparing with all that the Source has now"),
-            );
-            Ok(false)
-        }
-    }
-}
-
-/// Lists may come later than notifications, through caches for example. When they take too long,
-/// the Source went back.
-fn wait_for_lists(run: &mut PlanContext<'_, '_>, why: String) -> Result<Followed, Error> {
-    let now = now_seconds();
-    let since = run
-        .planner
-        .mirror
-        .meta(LISTS_LATE)?
-        .and_then(|text| text.parse::<u64>().ok())
-        .filter(|since| *since <= now);
-    let Some(since) = since else {
-        run.planner.mirror.set_meta(LISTS_LATE, Some(&now.to_string()))?;
-        return Ok(Followed::Unchanged);
-    };
-    if now - since < LISTS_LATE_MAX.as_secs() {
-        return Ok(Followed::Unchanged);
-    }
-    run.planner.mirror.set_meta(LISTS_LATE, None)?;
-    Ok(Followed::Gap(why))
-}
-
 /// Plans what changed since a snapshot, or while it was made.
 fn plan_since(
     run: &mut PlanContext<'_, '_>,
@@ -480,10 +418,4 @@ fn plan_since(
         }
     }
     Ok(())
-}
-
-pub(super) fn now_seconds() -> u64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }

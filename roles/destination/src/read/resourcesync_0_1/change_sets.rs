@@ -6,12 +6,12 @@
 
 use super::baseline::is_all_unchanged;
 use super::cursor;
-use super::document::{Part, Read, from_of, is_change_set, read, read_head, target};
+use super::document::{Read, from_of, is_change_set, read_head, target};
 use super::entry_points::EntryPoints;
 use super::listed::listed;
 use super::pushed::{forget_pushed, is_pushed};
-use super::sitemap::now;
 use crate::admit::Admission;
+use crate::clock::now;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -20,9 +20,10 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::read::Expecting;
 use crate::read::boundary::Boundary;
-use crate::read::resourcesync::document::Go;
+use crate::read::pieces::Go;
+use crate::read::sitemap::document::{Part, read};
 use crate::requests::Requests;
-use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Entry, Head, Root};
+use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Entry, Head, Root, V0_1};
 use abreast_store::mirror::{Document, Mirror, PendingAction};
 use abreast_webtypes::Timestamp;
 use std::collections::HashSet;
@@ -316,7 +317,7 @@ fn read_one(
     let mut reading = run.reading_changes(url);
     let (last_before, requests) = (seen.last, run.requests);
     let (mut times, mut others, unclear_before) = (Times::default(), 0, *unclear);
-    let answer = read(requests, url, known, &mut |part| {
+    let answer = read::<V0_1>(requests, url, known, &mut |part| {
         match part {
             Part::Begin(head) => {
                 check_root(head, url)?;
@@ -479,7 +480,7 @@ pub(super) fn each_change(
     while let Some(url) = next.take() {
         requests.check_cancelled()?;
         let mut times = Times::default();
-        let answer = read(requests, &url, None, &mut |part| {
+        let answer = read::<V0_1>(requests, &url, None, &mut |part| {
             match part {
                 Part::Begin(head) => {
                     check_root(head, &url)?;

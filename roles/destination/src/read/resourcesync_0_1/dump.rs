@@ -18,7 +18,7 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
 use crate::read::pieces::Answered;
-use crate::read::resourcesync::document::{at_earliest, is_zoneless, note_findings, syntax_error};
+use crate::read::sitemap::document::{at_earliest, is_zoneless, note_findings, syntax_error};
 use crate::requests::Requests;
 use crate::sink::outcome::Failure;
 use crate::state_folder::StateFolder;

@@ -1,11 +1,13 @@
 //! ResourceSync 0.1 (alpha draft of August 2012): the only place of this crate that knows its
 //! documents.
 //!
+//! What version 1.1 shares is in the folder `sitemap`.
+//!
 //! | file | what it reads |
 //! |---|---|
 //! | `reader.rs` | all of it, in the order of a run |
 //! | `recognise.rs` | whether a response begins as a document of this version |
-//! | `document.rs` | one document, entry by entry, within limits |
+//! | `document.rs` | what documents state about themselves |
 //! | `entry_points.rs` | finds the documents of a set from an address |
 //! | `site.rs` | links to them in pages, headers, host-meta and robots.txt |
 //! | `listed.rs` | an entry as a listed resource |

@@ -9,36 +9,22 @@
 use super::change_sets::{LAST, Unclear, change_of, known_since};
 use super::cursor;
 use super::document::{from_of, is_change_set};
-use crate::alternates::Changed;
 use crate::error::Error;
 use crate::events::Mode;
 use crate::plan::changes::{Seen, Span};
 use crate::plan::listed::without_fragment;
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
-use crate::read::resourcesync::document::is_zoneless;
 use crate::read::resourcesync::subscriber::{NotificationContent, NotifiedChange};
-use abreast_resourcesync::v0_1::{
-    CHANGE_SET, Document, Entry, Limits, Parser, Root, Step, Tolerance,
-};
+use crate::read::sitemap::pushed::{self, Place, odd, read_strictly};
+use abreast_resourcesync::v0_1::{CHANGE_SET, Document, Entry, Root, V0_1};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The cursor, when a pushed change set moved it and no document has confirmed it yet, microseconds.
 const PUSHED: &str = "rs01-pushed";
-/// A change set may speak of times that our own clock has not reached by this, microseconds.
-const CLOCK_MICROS: i64 = 60_000_000;
-/// Where a pushed change set stands beside the copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// All of it is known.
-    Old,
-    /// It continues from the cursor.
-    Next,
-    /// Others are missing before it, or that cannot be decided.
-    Apart,
-}
+/// What it is called in messages.
+const NAME: &str = "a pushed change set";
 
 /// A pushed change set that is as it should be.
 #[derive(Debug)]
@@ -59,49 +45,18 @@ pub(super) fn plan_pushed(
     cursor: Timestamp,
     announced: &mut Option<Timestamp>,
 ) -> Result<bool, Error> {
-    if run.planner.notifications.is_empty() {
-        return Ok(false);
-    }
-    let (mut pushed, mut whole) = (Vec::new(), true);
-    for bytes in std::mem::take(&mut run.planner.notifications) {
-        match read_pushed(&bytes) {
-            Ok(one) if one.current.as_deref().map(str::trim) != Some(change_set) => {
-                whole = false;
-                let message =
-                    "a pushed change set does not name this one as the current one, which is asked";
-                run.report.notice("notification.unusable", change_set, message);
-            }
-            // One with times in the future is not used.
-            Ok(one) if one.newest <= now() => {
-                *announced = (*announced).max(Some(one.newest));
-                pushed.push(one);
-            }
-            Ok(_) => whole = false,
-            Err(why) => {
-                whole = false;
-                let message = format!("{why}; the current change set is requested");
-                run.report.notice("notification.unusable", change_set, &message);
-            }
+    let read = |bytes: &[u8]| {
+        let one = read_pushed(bytes)?;
+        if one.current.as_deref().map(str::trim) != Some(change_set) {
+            return Err(format!("{NAME} does not name this one as the current one"));
         }
-    }
-    if !whole {
-        return Ok(false);
-    }
-    // Whatever order they came in.
-    pushed.sort_by_key(|one| (one.newest, one.from));
-    run.report.begin_phase("reading");
-    run.planner.changed = Changed::default();
-    run.planner.begin(run.report)?;
-    let planned = plan_in_order(run, change_set, cursor, &pushed);
-    match &planned {
-        Ok(true) => {
-            run.planner.commit()?;
-            *announced = None;
-        }
-        _ => run.planner.abandon(run.report)?,
-    }
-    run.planner.mirror.clear_scratch()?;
-    planned
+        Ok((one.newest, one))
+    };
+    pushed::plan_pushed(run, change_set, announced, &read, &|run, mut pushed| {
+        // Whatever order they came in.
+        pushed.sort_by_key(|one| (one.newest, one.from));
+        plan_in_order(run, change_set, cursor, &pushed)
+    })
 }
 
 fn plan_in_order(
@@ -111,7 +66,6 @@ fn plan_in_order(
     pushed: &[Pushed],
 ) -> Result<bool, Error> {
     let mirror = run.planner.mirror;
-    mirror.clear_scratch()?;
     let (mut at, mut seen) = (known, Seen::default());
     let mut unclear = Unclear::since(known_since(mirror, known, None)?);
     for one in pushed {
@@ -185,27 +139,10 @@ fn place(from: Option<Timestamp>, newest: Timestamp, cursor: Timestamp, is_joine
 
 /// Reads one, strictly: for anything odd the current change set is requested.
 fn read_pushed(bytes: &[u8]) -> Result<Pushed, String> {
-    let mut parser = Parser::with_tolerance(Limits::default(), Tolerance::Usual);
-    parser.feed(bytes);
-    parser.finish();
-    let (mut entry, mut entries) = (Entry::default(), Vec::<Entry>::new());
-    loop {
-        match parser
-            .next(&mut entry)
-            .map_err(|fault| format!("a pushed change set cannot be read: {fault}"))?
-        {
-            Step::NeedInput | Step::End => break,
-            Step::Head => {}
-            Step::Entry => entries.push(entry.clone()),
-        }
-    }
-    let odd = |what: &str| Err(format!("a pushed change set is not as it should be: {what}"));
-    let Some(head) = parser.head() else { return odd("it is empty") };
-    if head.root != Root::UrlSet || !is_change_set(head, "") {
+    let (head, entries) = read_strictly::<V0_1>(bytes, NAME)?;
+    let odd = |what: &str| Err(odd(NAME, what));
+    if head.root != Root::UrlSet || !is_change_set(&head, "") {
         return odd("it is no change set");
-    }
-    if parser.skipped() > 0 || is_zoneless(parser.findings()) {
-        return odd("it has entries that cannot be understood, or times without a zone");
     }
     for entry in &entries {
         let is_change = entry.change.is_some() && entry.time.is_some() && entry.protocol.is_none();
@@ -219,7 +156,7 @@ fn read_pushed(bytes: &[u8]) -> Result<Pushed, String> {
     };
     let current = head.links.iter().find(|it| it.has_rel(CHANGE_SET) && it.has_rel("current"));
     let current = current.map(|link| link.href.clone());
-    Ok(Pushed { current, from: from_of(head), newest, entries })
+    Ok(Pushed { current, from: from_of(&head), newest, entries })
 }
 
 impl Pushed {
@@ -229,12 +166,6 @@ impl Pushed {
             .iter()
             .filter_map(move |entry| Some((of(entry)?, without_fragment(&entry.loc))))
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
-        .plus_micros(CLOCK_MICROS)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::document::read_head;
 use super::dump;
 use super::entry_points::{EntryPoints, find};
 use super::pushed::plan_pushed;
-use super::sitemap::{self, Visitor, walk};
+use super::sitemap::Sitemaps;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Problem};
 use crate::options::SyncOptions;
@@ -20,17 +20,19 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::push::Topic;
 use crate::read::sets::{choose, name_of};
+use crate::read::sitemap::follow::is_followed;
+use crate::read::sitemap::walk::{self, expect_all};
 use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
 use crate::requests::Requests;
 use crate::state::key;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{SyntaxError, Timestamp};
-use std::time::Duration;
 
-/// Since when the current change set lacks what was pushed, microseconds.
+/// Since when the current change set lacks what was pushed, seconds.
 const LATE: &str = "rs01-late";
-/// How long it may.
-const LATE_MAX: Duration = Duration::from_secs(15 * 60);
+/// The help where there is nothing to compare with.
+const ONLY_CHANGES: &str =
+    "there is neither a Sitemap nor a dump to begin again from; give the address of the Sitemap";
 
 /// A Source of documents of ResourceSync 0.1.
 #[derive(Clone, Debug, Default)]
@@ -95,60 +97,9 @@ impl ResourceSync01 {
         let read = read_head(run.requests, sitemap)?;
         let found = EntryPoints::of(&read, sitemap, run.planner.options);
         // The Sitemaps of an index may name it, too.
-        let is_known = found.change_set.is_some() || !read.is_index();
+        let is_known = found.change_set.is_some() || !read.is_index;
         Ok(is_known && found.change_set != self.entry_points.change_set)
     }
-
-    /// Whether the changes show all there is to do. If not, and all can be compared, that is
-    /// reported.
-    fn is_followed(
-        &self,
-        run: &mut PlanContext<'_, '_>,
-        followed: Followed,
-        changes: &str,
-    ) -> Result<bool, Error> {
-        let followed = match followed {
-            Followed::Late(why) => wait_for_documents(run, why)?,
-            other => {
-                run.planner.mirror.set_meta(LATE, None)?;
-                other
-            }
-        };
-        match followed {
-            Followed::Unchanged | Followed::Late(_) => Ok(true),
-            Followed::Planned => {
-                run.report.summary.mode = Mode::Incremental;
-                Ok(true)
-            }
-            Followed::Gap(why)
-                if self.entry_points.sitemap.is_none() && self.entry_points.dumps.is_empty() =>
-            {
-                Err(Error::new("gap", ExitCode::Gap, why)
-                    .with_help("there is neither a Sitemap nor a dump to begin again from; give the address of the Sitemap"))
-            }
-            Followed::Gap(why) => {
-                let message = format!("{why}; comparing with all that the Source has now");
-                run.report.notice("gap", changes, &message);
-                Ok(false)
-            }
-        }
-    }
-}
-
-/// Documents may come later than what is pushed, through caches for example. When they take too
-/// long, the Source went back.
-fn wait_for_documents(run: &mut PlanContext<'_, '_>, why: String) -> Result<Followed, Error> {
-    let mirror = run.planner.mirror;
-    let now = super::sitemap::now();
-    let Some(since) = cursor::time_of(mirror, LATE)?.filter(|since| *since <= now) else {
-        cursor::keep_time(mirror, LATE, Some(now))?;
-        return Ok(Followed::Unchanged);
-    };
-    if now.as_micros() - since.as_micros() < LATE_MAX.as_micros() as i64 {
-        return Ok(Followed::Unchanged);
-    }
-    mirror.set_meta(LATE, None)?;
-    Ok(Followed::Gap(why))
 }
 
 fn check_set(found: &EntryPoints, options: &SyncOptions) -> Result<(), Error> {
@@ -235,7 +186,8 @@ impl Reader for ResourceSync01 {
     ) -> Result<(), Error> {
         self.check_has_all()?;
         if let Some(sitemap) = &self.entry_points.sitemap {
-            return sitemap::each_resource(requests, sitemap, options, each);
+            let mut sitemaps = Sitemaps::new(options);
+            return walk::each_resource(requests, options, sitemap, &mut sitemaps, each);
         }
         dump::each_entry(requests, &self.entry_points.dumps, &mut |listed| {
             each(listed);
@@ -250,21 +202,11 @@ impl Reader for ResourceSync01 {
         options: &SyncOptions,
         to: &mut dyn Expecting,
     ) -> Result<(), Error> {
-        struct All<'a>(&'a mut dyn Expecting);
-        impl Visitor for All<'_> {
-            fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
-                self.0.listed(listed)
-            }
-
-            fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
-                // Without one of the Sitemaps, a resource that is not listed may be in it.
-                Err(error)
-            }
-        }
         self.check_has_all()?;
         let (changes, at) = if let Some(sitemap) = &self.entry_points.sitemap {
-            let walked = walk(requests, options, sitemap, &mut All(&mut *to))?;
-            (walked.entry_points.change_set, walked.modified)
+            let mut sitemaps = Sitemaps::new(options);
+            expect_all(requests, options, sitemap, &mut sitemaps, to)?;
+            (sitemaps.entry_points.change_set, sitemaps.modified)
         } else {
             let dumps = &self.entry_points.dumps;
             (None, dump::each_entry(requests, dumps, &mut |listed| to.listed(listed))?)
@@ -280,6 +222,7 @@ impl Reader for ResourceSync01 {
         let (options, mirror) = (run.planner.options, run.planner.mirror);
         let changes = self.entry_points.change_set.clone();
         let has_all = self.entry_points.sitemap.is_some() || !self.entry_points.dumps.is_empty();
+        let only_changes = (!has_all).then_some(ONLY_CHANGES);
         let has_other_filters = run.planner.selection.has_changed();
         if has_other_filters && !has_all {
             run.planner.selection.keep(mirror)?;
@@ -308,7 +251,7 @@ impl Reader for ResourceSync01 {
                     followed => followed?,
                 },
             };
-            if self.is_followed(run, followed, changes)? {
+            if is_followed(run, followed, changes, LATE, only_changes)? {
                 return Ok(());
             }
         }

@@ -3,7 +3,7 @@
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::read::Tolerance;
-use crate::read::pieces::{Answered, Pieces, read_pieces};
+use crate::read::pieces::{Answered, Go, Pieces, read_pieces};
 use crate::requests::Requests;
 use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, Feed, Limits, Parser, Step};
 
@@ -12,13 +12,6 @@ use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, Feed, Limits, Parser, Step};
 pub(super) struct Read {
     pub(super) feed: Feed,
     pub(super) answered: Answered,
-}
-
-/// Whether reading continues after an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Go {
-    On,
-    Enough,
 }
 
 type Each<'e> = &'e mut dyn FnMut(&Feed, &Entry) -> Result<Go, Error>;

@@ -1,10 +1,11 @@
 //! The way from an address to the feeds of one collection [sdshare §Server Role].
 
-use super::feed::{Go, read_feed};
+use super::feed::read_feed;
 use crate::admit::Admission;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
+use crate::read::pieces::Go;
 use crate::read::sets::{choose, name_of};
 use crate::read::{SourceSet, check_url};
 use crate::requests::Requests;

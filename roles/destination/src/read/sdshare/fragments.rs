@@ -1,7 +1,7 @@
 //! The fragments feed: what changed since the last update that was seen [sdshare §Fragments Feed,
 //! §Fragment Processing].
 
-use super::feed::{Go, Read, read_feed};
+use super::feed::{Read, read_feed};
 use crate::admit::Admission;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
@@ -9,6 +9,7 @@ use crate::options::SyncOptions;
 use crate::plan::changes::{Followed, ReadingChanges, Seen};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
+use crate::read::pieces::Go;
 use crate::requests::Requests;
 use abreast_core::Kind;
 use abreast_rdf::Syntax;

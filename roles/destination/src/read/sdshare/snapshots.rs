@@ -1,13 +1,14 @@
 //! The newest snapshot of a collection, and the descriptions in it [sdshare §Snapshots Feed,
 //! §Chunked Snapshot Feed, §Snapshot Processing].
 
-use super::feed::{Go, read_feed};
+use super::feed::read_feed;
 use super::fragments::cost;
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::package::download::Downloads;
 use crate::read::descriptions::{DescriptionFile, fetch_sorted};
+use crate::read::pieces::Go;
 use crate::requests::Requests;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Link, Relation};

@@ -13,7 +13,8 @@ mod segments;
 pub(crate) use kept::{WarcKept, whole_length};
 
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, now};
+use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
+use crate::clock::now;
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::state_folder::StateFolder;

@@ -5,8 +5,8 @@
 //! get a segment of their own.
 
 use super::WarcOptions;
+use crate::clock::now;
 use crate::error::{Error, ExitCode};
-use crate::sink::now;
 use crate::state_folder::open_own;
 use abreast_store::mirror::{Location, Mirror, Packed, Segment};
 use abreast_warc::{Capture, END, Kind, Member, Packing, Record, timestamp14};

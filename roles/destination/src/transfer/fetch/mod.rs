@@ -404,7 +404,7 @@ impl Part {
         let etag = response.header("etag").map(str::to_owned);
         let media_type =
             with_type.then(|| response.header("content-type")).flatten().map(str::to_owned);
-        let received = with_type.then(crate::sink::now);
+        let received = with_type.then(crate::clock::now);
         Self {
             incoming: Incoming::new(listed),
             facts: Facts { etag, last_modified, media_type, received },

@@ -1,8 +1,9 @@
 //! Whether a snapshot is as it was read, by asking for each of its documents.
 
+use super::document::is_unchanged;
+use super::walk::{Found, Lists};
 use crate::error::Error;
 use crate::plan::planner::PlanContext;
-use abreast_store::mirror::Document;
 use std::collections::{HashSet, VecDeque};
 
 /// Most indexes that are kept. A snapshot of more is compared each time.
@@ -20,33 +21,33 @@ pub(crate) fn kept_indexes(indexes: &[String]) -> Option<String> {
 }
 
 /// Whether each document is as it was read: without changes the way to find that nothing has
-/// changed. Each index is asked for its members, which those of [`kept_indexes`] are.
-pub(crate) fn is_all_unchanged(
+/// changed. The indexes were kept under `key`; each is read for its members.
+pub(crate) fn is_all_unchanged<L: Lists>(
     run: &PlanContext<'_, '_>,
     top: &str,
-    indexes: Option<&str>,
-    is_unchanged: &dyn Fn(&str, &Document) -> Result<bool, Error>,
-    members: &dyn Fn(&str) -> Result<Vec<String>, Error>,
+    key: &str,
+    lists: &mut L,
 ) -> Result<bool, Error> {
-    let mirror = run.planner.mirror;
+    let (requests, mirror) = (run.requests, run.planner.mirror);
     let Some(known) = mirror.document(top)? else { return Ok(false) };
-    if !is_unchanged(top, &known)? {
+    if !is_unchanged::<L::Version>(requests, top, &known)? {
         return Ok(false);
     }
-    let Some(indexes) = indexes else { return Ok(true) };
+    let Some(indexes) = mirror.meta(key)? else { return Ok(true) };
     let indexes: HashSet<&str> = indexes.lines().collect();
     if !indexes.contains(top) {
         return Ok(false);
     }
-    let (mut waiting, mut asked) = (VecDeque::from(members(top)?), HashSet::new());
+    let (mut waiting, mut asked) = (VecDeque::new(), HashSet::new());
+    add_members(run, top, lists, &mut waiting)?;
     while let Some(url) = waiting.pop_front() {
-        run.requests.check_cancelled()?;
+        requests.check_cancelled()?;
         let Some(known) = mirror.document(&url)? else { return Ok(false) };
-        if !is_unchanged(&url, &known).unwrap_or(false) {
+        if !is_unchanged::<L::Version>(requests, &url, &known).unwrap_or(false) {
             return Ok(false);
         }
         if indexes.contains(url.as_str()) {
-            waiting.extend(members(&url)?);
+            add_members(run, &url, lists, &mut waiting)?;
         }
         // Named twice, it is not as it was.
         if !asked.insert(url) {
@@ -54,4 +55,23 @@ pub(crate) fn is_all_unchanged(
         }
     }
     Ok(true)
+}
+
+/// Adds the lists that an index names, if anything wanted may be in them.
+fn add_members<L: Lists>(
+    run: &PlanContext<'_, '_>,
+    index: &str,
+    lists: &mut L,
+    to: &mut VecDeque<String>,
+) -> Result<(), Error> {
+    let before = to.len();
+    let each = &mut |found: Found<'_>| {
+        match found {
+            Found::Begin => to.truncate(before),
+            Found::Member(member) if !member.is_other => to.push_back(member.url),
+            Found::Member(_) | Found::Resource(_) | Found::Deleted => {}
+        }
+        Ok(())
+    };
+    lists.read(run.requests, index, each).map(drop)
 }

@@ -1,0 +1,252 @@
+//! One document, fetched and read entry by entry, within limits [rs-core §7, rs-0.1 §3.1].
+
+use crate::diagnostics::{Diagnostics, Remark};
+use crate::error::{Error, ExitCode};
+use crate::read::pieces::{Answered, Go, Pieces, read_document};
+use crate::requests::Requests;
+use abreast_resourcesync::sitemap::{Finding, Limits, Parser, Root, Step, Tolerance, Version};
+use abreast_store::mirror::Document;
+use abreast_webtypes::{SyntaxError, Timestamp, excerpt, resolve};
+
+/// Largest document read, unpacked; ten times what the specification allows.
+pub(crate) const DOCUMENT_BYTES_MAX: u64 = 512 << 20;
+/// The largest difference between a time without a zone, as it was meant, and the same time in UTC,
+/// microseconds.
+const ZONE_MICROS: i64 = 26 * 3_600_000_000;
+
+/// A document that was read, with the metadata of the answer.
+#[derive(Debug)]
+pub(crate) struct Read<V: Version> {
+    /// The document's own head.
+    pub(crate) head: V::Head,
+    /// The head of the answer.
+    pub(crate) answered: Answered,
+    /// It is an index of documents.
+    pub(crate) is_index: bool,
+    /// How many entries were left out because they could not be understood.
+    pub(crate) skipped: u64,
+    /// Times were written without a zone: they may be off by most of a day.
+    pub(crate) zoneless: bool,
+}
+
+impl<V: Version> Read<V> {
+    /// The earliest instant that may be meant by a time of this document.
+    pub(crate) fn at_earliest(&self, stated: Timestamp) -> Timestamp {
+        at_earliest(self.zoneless, stated)
+    }
+
+    /// The latest one.
+    pub(crate) fn at_latest(&self, stated: Timestamp) -> Timestamp {
+        if self.zoneless { stated.plus_micros(ZONE_MICROS) } else { stated }
+    }
+}
+
+/// The earliest instant that may be meant by a time, which may have been written without a zone.
+pub(crate) const fn at_earliest(zoneless: bool, stated: Timestamp) -> Timestamp {
+    if zoneless { stated.plus_micros(-ZONE_MICROS) } else { stated }
+}
+
+/// Whether a document has times without a zone.
+pub(crate) fn is_zoneless(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.code == "rs.zone")
+}
+
+/// A part of a document, as it is read.
+pub(crate) enum Part<'a, V: Version> {
+    /// The head. It comes first, and again when a transfer broke off and is repeated: what came
+    /// before does not count then.
+    Begin(&'a V::Head),
+    /// An entry; its `loc` is absolute.
+    Entry(&'a V::Head, &'a V::Entry),
+}
+
+impl<'a, V: Version> Part<'a, V> {
+    /// The head of the document.
+    pub(crate) const fn head(&self) -> &'a V::Head {
+        match self {
+            Self::Begin(head) | Self::Entry(head, _) => head,
+        }
+    }
+}
+
+pub(crate) type Each<'a, V> = &'a mut dyn FnMut(Part<'_, V>) -> Result<Go, Error>;
+
+/// Reads a document part by part; `None` when it has not changed since it was known.
+pub(crate) fn read<V: Version>(
+    requests: &Requests<'_>,
+    url: &str,
+    known: Option<&Document>,
+    each: Each<'_, V>,
+) -> Result<Option<Read<V>>, Error> {
+    let mut reading = Reading::new(url, &requests.diagnostics, each);
+    let answered = read_document(requests, url, known, DOCUMENT_BYTES_MAX, &mut reading)?;
+    Ok(answered.map(|answered| reading.into_read(answered)))
+}
+
+/// Whether the server answers that a document has not changed.
+pub(crate) fn is_unchanged<V: Version>(
+    requests: &Requests<'_>,
+    url: &str,
+    known: &Document,
+) -> Result<bool, Error> {
+    if known.etag.is_none() && known.last_modified.is_none() {
+        return Ok(false);
+    }
+    Ok(read::<V>(requests, url, Some(known), &mut |_| Ok(Go::Enough))?.is_none())
+}
+
+/// Whether a document has changed since it was read.
+pub(crate) fn has_changed<V: Version>(
+    requests: &Requests<'_>,
+    url: &str,
+    known: &Document,
+) -> Result<bool, Error> {
+    let read = read::<V>(requests, url, Some(known), &mut |_| Ok(Go::On))?;
+    Ok(read.is_some_and(|read| read.answered.validators.fingerprint != known.fingerprint))
+}
+
+/// A server answered an unconditional request with "not modified".
+pub(crate) fn unasked(url: &str) -> Error {
+    Error::new("http.status", ExitCode::SourceInvalid, format!("{url} answered 304 unasked"))
+}
+
+/// Notes a deviation from the specification.
+///
+/// # Errors
+/// The user wants none.
+pub(crate) fn note(
+    diagnostics: &Diagnostics,
+    url: &str,
+    code: &'static str,
+    line: u64,
+    message: String,
+) -> Result<(), Error> {
+    if diagnostics.tolerance == Tolerance::Strict {
+        return Err(
+            refusal(url, code, &message).with_help("`--strict` refuses what is read otherwise")
+        );
+    }
+    diagnostics.note(url, Remark { code, line, message, count: 1 });
+    Ok(())
+}
+
+/// Notes the deviations that a parser found.
+pub(crate) fn note_findings(diagnostics: &Diagnostics, url: &str, findings: &[Finding]) {
+    for finding in findings {
+        let (code, line, count) = (finding.code, finding.line, finding.count);
+        diagnostics.note(url, Remark { code, line, count, message: finding.message.clone() });
+    }
+}
+
+/// Why a document cannot be read.
+pub(crate) fn refusal(url: &str, code: &'static str, message: &str) -> Error {
+    Error::new(code, ExitCode::SourceInvalid, format!("cannot read {url}\n  {message}"))
+}
+
+pub(crate) fn syntax_error(url: &str, fault: &SyntaxError) -> Error {
+    let exit = match fault.code() {
+        "rs.entries" | "rs.links" | "xml.size" => ExitCode::Limit,
+        _ => ExitCode::SourceInvalid,
+    };
+    Error::new(fault.code(), exit, format!("cannot read {url}\n  {fault}"))
+}
+
+/// One document while it is read.
+pub(crate) struct Reading<'a, V: Version> {
+    url: &'a str,
+    diagnostics: &'a Diagnostics,
+    each: Each<'a, V>,
+    parser: Parser<V>,
+    /// The URL that answered.
+    base: String,
+    entry: V::Entry,
+}
+
+impl<V: Version> Pieces for Reading<'_, V> {
+    fn begin(&mut self, answered: &Answered) -> Result<(), Error> {
+        self.parser = new_parser(self.diagnostics);
+        self.base.clone_from(&answered.url);
+        Ok(())
+    }
+
+    /// Packed by the publisher and not for the transfer, which its name should show.
+    fn is_packed(&mut self, answered: &Answered) -> Result<(), Error> {
+        if answered.names_gzip() {
+            return Ok(());
+        }
+        let message = "packed with gzip, which neither its name nor its headers state".to_owned();
+        note(self.diagnostics, self.url, "rs.gzip", 1, message)
+    }
+
+    fn piece(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        self.parser.feed(bytes);
+        Ok(self.drain()? == Go::On)
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.parser.finish();
+        self.drain().map(drop)
+    }
+}
+
+fn new_parser<V: Version>(diagnostics: &Diagnostics) -> Parser<V> {
+    Parser::with_tolerance(Limits::default(), diagnostics.tolerance)
+}
+
+impl<'a, V: Version> Reading<'a, V> {
+    pub(crate) fn new(url: &'a str, diagnostics: &'a Diagnostics, each: Each<'a, V>) -> Self {
+        let (parser, entry) = (new_parser(diagnostics), V::Entry::default());
+        Self { url, diagnostics, each, parser, base: String::new(), entry }
+    }
+
+    /// The document, after the end was reached, or enough of it was read.
+    pub(crate) fn into_read(self, answered: Answered) -> Read<V> {
+        note_findings(self.diagnostics, self.url, self.parser.findings());
+        let mut head = self.parser.head().cloned().unwrap_or_default();
+        Read {
+            is_index: *V::root(&mut head) == Root::SitemapIndex,
+            head,
+            answered,
+            skipped: self.parser.skipped(),
+            zoneless: is_zoneless(self.parser.findings()),
+        }
+    }
+
+    fn drain(&mut self) -> Result<Go, Error> {
+        loop {
+            let step = self.parser.next(&mut self.entry);
+            let go = match step.map_err(|fault| syntax_error(self.url, &fault))? {
+                Step::NeedInput | Step::End => return Ok(Go::On),
+                Step::Head => {
+                    let Some(head) = self.parser.head() else { continue };
+                    (self.each)(Part::Begin(head))?
+                }
+                Step::Entry => {
+                    let mut entry = std::mem::take(&mut self.entry);
+                    self.make_absolute(&mut entry)?;
+                    let Some(head) = self.parser.head() else { continue };
+                    let go = (self.each)(Part::Entry(head, &entry))?;
+                    self.entry = entry;
+                    go
+                }
+            };
+            if go == Go::Enough {
+                return Ok(Go::Enough);
+            }
+        }
+    }
+
+    fn make_absolute(&self, entry: &mut V::Entry) -> Result<(), Error> {
+        let line = *V::line(entry);
+        let loc = V::loc(entry);
+        if !loc.starts_with("http")
+            && let Ok(absolute) = resolve(&self.base, loc)
+            && absolute != *loc
+        {
+            let message = format!("`loc` is \"{}\", which is relative", excerpt(loc));
+            note(self.diagnostics, self.url, "rs.relative", line, message)?;
+            *loc = absolute;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,19 @@
+//! What reading ResourceSync 0.1 and 1.1 has in common: their documents are Sitemaps.
+//!
+//! The folders `resourcesync` and `resourcesync_0_1` know what the documents of one version mean.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `document.rs` | reads one document, entry by entry, within limits |
+//! | `walk.rs` | the only way through an index and its lists |
+//! | `compare.rs` | compares a copy with the lists |
+//! | `unchanged.rs` | asks whether the lists are as they were read |
+//! | `follow.rs` | what results from the changes that were read |
+//! | `pushed.rs` | plans changes that were pushed |
+
+pub(super) mod compare;
+pub(super) mod document;
+pub(super) mod follow;
+pub(super) mod pushed;
+pub(super) mod unchanged;
+pub(super) mod walk;
