@@ -30,6 +30,7 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::push::Topic;
 use crate::requests::Requests;
+use crate::state::key;
 use abreast_net::Shared;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{SyntaxError, Timestamp};
@@ -210,6 +211,19 @@ pub(crate) trait Reader {
     fn explain(&self, _requests: &Requests<'_>, _options: &SyncOptions, error: Error) -> Error {
         error
     }
+}
+
+/// Keeps what the address of the options led to.
+fn keep_found(
+    run: &mut PlanContext<'_, '_>,
+    keep: &dyn Fn(&Mirror) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (options, mirror) = (run.planner.options, run.planner.mirror);
+    run.planner.begin(run.report)?;
+    mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
+    mirror.set_meta(key::SET, options.set.as_deref())?;
+    keep(mirror)?;
+    run.planner.commit()
 }
 
 /// Takes what a Source lists, to compare a copy with it.

@@ -27,7 +27,7 @@ use crate::plan::planner::PlanContext;
 use crate::read::sets::name_of;
 use crate::read::sitemap::follow::is_followed;
 use crate::read::sitemap::walk::{self, expect_all};
-use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
+use crate::read::{Announcement, Expecting, Reader, SourceSet, Start, keep_found};
 use crate::requests::Requests;
 use crate::state::key;
 use abreast_store::mirror::Mirror;
@@ -288,11 +288,7 @@ impl ResourceSync {
         if let Some(route) = route {
             run.report.notice("discover.found", &run.planner.options.url, &route);
         }
-        run.planner.begin(run.report)?;
-        run.planner.mirror.set_meta(key::SOURCE_URL, Some(&run.planner.options.url))?;
-        run.planner.mirror.set_meta(key::SET, run.planner.options.set.as_deref())?;
-        found.keep(run.planner.mirror)?;
-        run.planner.commit()?;
+        keep_found(run, &|mirror| found.keep(mirror))?;
         Ok(found)
     }
 

@@ -22,7 +22,7 @@ use crate::push::Topic;
 use crate::read::sets::{choose, name_of};
 use crate::read::sitemap::follow::is_followed;
 use crate::read::sitemap::walk::{self, expect_all};
-use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
+use crate::read::{Announcement, Expecting, Reader, SourceSet, Start, keep_found};
 use crate::requests::Requests;
 use crate::state::key;
 use abreast_store::mirror::Mirror;
@@ -128,11 +128,7 @@ impl Reader for ResourceSync01 {
         })?;
         requests.diagnostics.report(run.report);
         found.check_same(&known, &options.url)?;
-        run.planner.begin(run.report)?;
-        mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
-        mirror.set_meta(key::SET, options.set.as_deref())?;
-        found.keep(mirror)?;
-        run.planner.commit()?;
+        keep_found(run, &|mirror| found.keep(mirror))?;
         Ok(self.start(found, options))
     }
 

@@ -12,7 +12,7 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::push::Topic;
 use crate::read::descriptions::{each_description, no_temporary, plan_descriptions};
-use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
+use crate::read::{Announcement, Expecting, Reader, SourceSet, Start, keep_found};
 use crate::requests::Requests;
 use crate::state::key;
 use crate::state_folder::StateFolder;
@@ -111,11 +111,7 @@ impl Reader for SdShare {
         let found = find::find(run.requests, options)?;
         run.requests.diagnostics.report(run.report);
         found.check_same(&known)?;
-        run.planner.begin(run.report)?;
-        mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
-        mirror.set_meta(key::SET, options.set.as_deref())?;
-        found.keep(mirror)?;
-        run.planner.commit()?;
+        keep_found(run, &|mirror| found.keep(mirror))?;
         Ok(self.start(found, options))
     }
 

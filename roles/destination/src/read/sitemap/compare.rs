@@ -102,7 +102,7 @@ impl<V: Version> Visitor<V> for Comparing<'_, '_, '_> {
     }
 
     fn end(&mut self, url: &str, read: &Read<V>) -> Result<(), Error> {
-        self.run.refuse_elsewhere(url, &mut self.comparison)?;
+        self.run.refuse_elsewhere(url, &self.comparison)?;
         self.partial |= self.run.report.left_out(url, read.skipped);
         self.indexes.extend(read.is_index.then(|| url.to_owned()));
         if self.read.len() <= RECHECKED_MAX || self.keeps_all {

@@ -23,17 +23,20 @@ pub(crate) enum Place {
     Apart,
 }
 
+/// Reads a pushed document, and the time until which it has changes; or why it cannot be used.
+type Read<'a, T> = &'a dyn Fn(&[u8]) -> Result<(Timestamp, T), String>;
+
+/// Plans all of them; `false` when that cannot be.
+type Plan<'a, T> = &'a dyn Fn(&mut PlanContext<'_, '_>, Vec<T>) -> Result<bool, Error>;
+
 /// Plans what was pushed; `false` when `document`, which lists the changes, has to be requested.
-///
-/// `read` returns each pushed document with the time until which it has changes, or why it cannot be
-/// used. `plan` plans all of them, or returns `false`. `announced` is the time up to which changes
-/// are known to be missing.
+/// `announced` is the time up to which changes are known to be missing.
 pub(crate) fn plan_pushed<T>(
     run: &mut PlanContext<'_, '_>,
     document: &str,
     announced: &mut Option<Timestamp>,
-    read: &dyn Fn(&[u8]) -> Result<(Timestamp, T), String>,
-    plan: &dyn Fn(&mut PlanContext<'_, '_>, Vec<T>) -> Result<bool, Error>,
+    read: Read<'_, T>,
+    plan: Plan<'_, T>,
 ) -> Result<bool, Error> {
     if run.planner.notifications.is_empty() {
         return Ok(false);
