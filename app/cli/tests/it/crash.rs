@@ -173,7 +173,7 @@ fn hasher(copy: PathBuf, hashed: Arc<AtomicU64>) -> impl FnMut() + Send {
     }
 }
 
-fn assert_whole(copy: &Path) -> u64 {
+pub(crate) fn assert_whole(copy: &Path) -> u64 {
     let files = files(copy);
     for (path, bytes) in &files {
         let text = String::from_utf8_lossy(bytes);
@@ -186,7 +186,7 @@ fn assert_whole(copy: &Path) -> u64 {
     files.len() as u64
 }
 
-fn path_of(folder: &Path, number: u64) -> PathBuf {
+pub(crate) fn path_of(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("f{number:03}.txt"))
 }
 

@@ -16,6 +16,8 @@ mod faults;
 mod feeds;
 mod feeds_interop;
 mod follow;
+#[cfg(feature = "xmpp")]
+mod four_copies;
 mod from_dumps;
 mod hostile_text;
 mod hub_interop;

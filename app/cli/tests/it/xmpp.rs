@@ -48,7 +48,12 @@ fn publish(server: &Prosody, items: &[(&str, String)]) {
 }
 
 /// Options of an account, with a password in a file.
-fn account_of(server: &Prosody, user: &str, password: &str, place: &Path) -> Vec<String> {
+pub(crate) fn account_of(
+    server: &Prosody,
+    user: &str,
+    password: &str,
+    place: &Path,
+) -> Vec<String> {
     use std::os::unix::fs::PermissionsExt as _;
     let file = place.join(format!("password-{user}-{}", password.len()));
     fs::write(&file, format!("{password}\n")).unwrap();
@@ -267,7 +272,7 @@ fn what_slixmpp_publishes_is_printed() {
 }
 
 /// A Source that publishes a folder to the node.
-fn publishing(server: &Prosody, place: &Path, node: &str) -> String {
+pub(crate) fn publishing(server: &Prosody, place: &Path, node: &str) -> String {
     let account = account_of(server, "source", PASSWORD, place);
     let config = place.join("abreast.toml");
     let text = format!(

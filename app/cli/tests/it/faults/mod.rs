@@ -6,7 +6,7 @@
 
 mod changing;
 mod network;
-mod proxy;
+pub(crate) mod proxy;
 mod resume;
 mod same_second;
 mod since;

@@ -10,12 +10,13 @@ use abreast_testkit::http::Server;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The faults. Of a hundred requests so many meet each: 30 together.
+/// Of a hundred requests so many meet each fault, unless a test chooses another number.
 const SHARE: u64 = 3;
-const FAULTS: [Fault; 10] = [
+const FAULTS: [Fault; 11] = [
     Fault::Refuse,
     Fault::Reset,
     Fault::Cut,
@@ -26,13 +27,14 @@ const FAULTS: [Fault; 10] = [
     Fault::HalfClose,
     Fault::LostAck,
     Fault::Delay,
+    Fault::Unavailable,
 ];
 
 /// How long a stalled answer stays open: longer than those who wait for it do.
-pub(super) const STALL: Duration = Duration::from_millis(2_500);
+pub(crate) const STALL: Duration = Duration::from_millis(2_500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     None,
     /// The connection is reset before an answer.
     Refuse,
@@ -54,49 +56,70 @@ pub(super) enum Fault {
     LostAck,
     /// 300 ms late.
     Delay,
+    /// An answer with 500, 502, 503 or 504; the request does not arrive.
+    Unavailable,
 }
 
-#[derive(Default)]
 struct Inner {
     target: Mutex<String>,
     /// `None` breaks nothing.
     seed: Mutex<Option<u64>>,
+    /// Of a hundred requests so many meet each fault.
+    share: u64,
     asked: Mutex<BTreeMap<String, u64>>,
     met: Mutex<BTreeMap<Fault, u64>>,
+    accepted: AtomicU64,
 }
 
-pub(super) struct FaultProxy {
+pub(crate) struct FaultProxy {
     inner: Arc<Inner>,
     server: Server,
 }
 
 impl FaultProxy {
-    pub(super) fn start() -> Self {
-        let inner = Arc::<Inner>::default();
+    pub(crate) fn start() -> Self {
+        Self::with_share(SHARE)
+    }
+
+    /// Of a hundred requests so many meet each fault.
+    pub(crate) fn with_share(share: u64) -> Self {
+        let inner = Arc::new(Inner {
+            target: Mutex::default(),
+            seed: Mutex::default(),
+            share,
+            asked: Mutex::default(),
+            met: Mutex::default(),
+            accepted: AtomicU64::new(0),
+        });
         let own = Arc::clone(&inner);
         let server = Server::raw(move |stream| while carry(&own, &stream).unwrap_or(false) {});
         Self { inner, server }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.server.url("/")
     }
 
     /// Where requests go.
-    pub(super) fn target(&self, address: &str) {
+    pub(crate) fn target(&self, address: &str) {
         address.clone_into(&mut self.inner.target.lock().unwrap());
     }
 
     /// From now on faults are drawn from this seed, or there are none.
-    pub(super) fn seed(&self, seed: Option<u64>) {
+    pub(crate) fn seed(&self, seed: Option<u64>) {
         self.inner.asked.lock().unwrap().clear();
         self.inner.met.lock().unwrap().clear();
         *self.inner.seed.lock().unwrap() = seed;
     }
 
     /// How often each fault was met since the seed was set.
-    pub(super) fn met(&self) -> BTreeMap<Fault, u64> {
+    pub(crate) fn met(&self) -> BTreeMap<Fault, u64> {
         self.inner.met.lock().unwrap().clone()
+    }
+
+    /// How many requests of POST were answered with 2xx.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.inner.accepted.load(Ordering::Relaxed)
     }
 }
 
@@ -111,7 +134,7 @@ fn draw(inner: &Inner, path: &str) -> (Fault, Random) {
     let digest = md5_hex(format!("{seed} {path} {count}").as_bytes());
     let mut random = Random::new(u64::from_str_radix(&digest[..15], 16).unwrap());
     let mut found =
-        FAULTS.get((random.below(100) / SHARE) as usize).copied().unwrap_or(Fault::None);
+        FAULTS.get((random.below(100) / inner.share) as usize).copied().unwrap_or(Fault::None);
     // A digest is listed for what is a resource or a package; nobody can tell a bit of a list from
     // another.
     if found == Fault::Flip && !path.contains("/r/") && !path.contains("/dump/") {
@@ -126,12 +149,44 @@ fn head_end(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// Carries one exchange. Tells whether the connection is good for another.
+/// The value of a header in a head.
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let lines = head.lines().filter_map(|line| line.split_once(':'));
+    lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
+}
+
+/// Passes so many bytes of an answer without an end, until one of both sides leaves.
+fn pass(upstream: &mut TcpStream, mut client: &TcpStream, mut most: u64) -> io::Result<()> {
+    upstream.set_read_timeout(Some(Duration::from_millis(100)))?;
+    client.set_read_timeout(Some(Duration::from_millis(1)))?;
+    let waits = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+    };
+    let mut piece = [0; 4_096];
+    while most > 0 {
+        match upstream.read(&mut piece[..most.min(4_096) as usize]) {
+            Ok(0) => break,
+            Ok(length) => {
+                client.write_all(&piece[..length])?;
+                most -= length as u64;
+            }
+            Err(error) if waits(&error) => {}
+            Err(error) => return Err(error),
+        }
+        if matches!(client.peek(&mut [0]), Ok(0)) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Carries one exchange. Returns whether the connection is good for another.
 fn carry(inner: &Inner, client: &TcpStream) -> io::Result<bool> {
     let mut seen = vec![0; 16_384];
     let end = loop {
         let length = client.peek(&mut seen)?;
-        if length == 0 {
+        // Also what is not HTTP, such as the begin of TLS.
+        if length == 0 || !seen[0].is_ascii_uppercase() {
             return Ok(false);
         }
         if let Some(end) = head_end(&seen[..length]) {
@@ -152,7 +207,16 @@ fn carry(inner: &Inner, client: &TcpStream) -> io::Result<bool> {
     if fault != Fault::Reset {
         client_in.read_exact(&mut [0])?;
     }
-    let request = head.replacen("\r\n", "\r\nConnection: close\r\n", 1);
+    let length = header(&head, "content-length").and_then(|length| length.parse().ok());
+    let mut request = head.replacen("\r\n", "\r\nConnection: close\r\n", 1).into_bytes();
+    if fault != Fault::Reset {
+        client_in.take(length.unwrap_or(0)).read_to_end(&mut request)?;
+    }
+    if fault == Fault::Unavailable {
+        let status = [500, 502, 503, 504][random.below(4) as usize];
+        write!(client_out, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")?;
+        return Ok(true);
+    }
     let target = inner.target.lock().unwrap().clone();
     let send = |bytes: &[u8]| -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(&target)?;
@@ -160,16 +224,29 @@ fn carry(inner: &Inner, client: &TcpStream) -> io::Result<bool> {
         Ok(stream)
     };
     if fault == Fault::HalfClose {
-        send(&request.as_bytes()[..request.len() / 2])?;
+        send(&request[..request.len() / 2])?;
         return Ok(false);
     }
+    if fault == Fault::Reset && length.is_some() {
+        // Its body was not read.
+        client_out.write_all(b"H")?;
+        return Ok(false);
+    }
+    let mut upstream = send(&request)?;
+    if header(&head, "accept") == Some("text/event-stream") {
+        let most = if fault == Fault::None { u64::MAX } else { random.below(4_096) };
+        return pass(&mut upstream, client, most).map(|()| false);
+    }
     let mut answer = Vec::new();
-    send(request.as_bytes())?.read_to_end(&mut answer)?;
+    upstream.read_to_end(&mut answer)?;
     let Some(split) = head_end(&answer) else { return Ok(false) };
     let printed: String = String::from_utf8_lossy(&answer[..split])
         .split_inclusive("\r\n")
         .filter(|line| !line.to_ascii_lowercase().starts_with("connection:"))
         .collect();
+    if head.starts_with("POST ") && printed.starts_with("HTTP/1.1 2") {
+        inner.accepted.fetch_add(1, Ordering::Relaxed);
+    }
     let body = split..answer.len();
     let mut reply = printed.into_bytes();
     let begin = reply.len();
@@ -194,7 +271,7 @@ fn carry(inner: &Inner, client: &TcpStream) -> io::Result<bool> {
             let at = begin + random.below((reply.len() - begin) as u64) as usize;
             reply[at] ^= 1 << random.below(8);
         }
-        Fault::Duplicate => drop(send(request.as_bytes())?.read_to_end(&mut Vec::new())?),
+        Fault::Duplicate => drop(send(&request)?.read_to_end(&mut Vec::new())?),
         Fault::Delay => std::thread::sleep(Duration::from_millis(300)),
         Fault::Drip => {
             for byte in reply.drain(..200.min(reply.len())) {
