@@ -41,6 +41,7 @@ impl Walk<'_> {
             let (findings, found) = self.package(client, number, url).await;
             return Inspection { found, findings, ..Inspection::default() };
         }
+        let is_package = std::cell::Cell::new(false);
         let new_checker = || {
             let collector = Collector::new(&self.context, number as u32, url, origin.clone());
             let found = Findings::new(url, self.options.mode, self.most_each());
@@ -57,6 +58,14 @@ impl Walk<'_> {
             }
             let mut checker = checker.borrow_mut();
             if found_by == FoundBy::Start && checker.bytes == 0 {
+                if bytes.starts_with(package::ZIP) {
+                    is_package.set(true);
+                    return Go::Enough;
+                }
+                if bytes.starts_with(b"WARC/") {
+                    feed.set(Some(Inspected::AlphaDump));
+                    return Go::Enough;
+                }
                 if sdshare::is_feed(bytes) {
                     feed.set(Some(Inspected::Feed));
                     return Go::Enough;
@@ -108,6 +117,10 @@ impl Walk<'_> {
                 return Inspection { found: Inspected::Cancelled, ..Inspection::default() };
             }
         };
+        if is_package.get() {
+            let (findings, found) = self.package(client, number, url).await;
+            return Inspection { found, findings, ..Inspection::default() };
+        }
         if let Some(found) = feed.into_inner() {
             return Inspection { found, ..Inspection::default() };
         }
@@ -193,6 +206,10 @@ impl Walk<'_> {
             Err(Failure::Limit(limit)) => return (Vec::new(), Inspected::Limit(limit)),
             Err(Failure::Cancelled) => return (Vec::new(), Inspected::Cancelled),
         };
+        // Which version a package is of that nothing leads to, its manifest shows.
+        if entry.is_none() && resourcesync_0_1::is_dump(&file) {
+            return (Vec::new(), Inspected::AlphaDump);
+        }
         let of_manifest = package::PackageOrigin {
             url,
             number: number as u32,
@@ -261,6 +278,8 @@ pub(crate) enum Inspected {
     ChangeFeed,
     /// A document of ResourceSync 0.1, read later.
     Alpha,
+    /// A dump of ResourceSync 0.1, read later.
+    AlphaDump,
     Nothing(String),
     Left(&'static str),
     Limit(&'static str),

@@ -23,7 +23,9 @@ use zip::ZipArchive;
 const MEMBERS_MAX: usize = 1_000_000;
 /// Bytes of a manifest, unpacked.
 const MANIFEST_BYTES_MAX: u64 = 512 << 20;
-const MANIFEST: &str = "manifest.xml";
+pub(crate) const MANIFEST: &str = "manifest.xml";
+/// Beginning of a ZIP file.
+pub(crate) const ZIP: &[u8] = b"PK\x03\x04";
 const CHUNK: usize = 64 << 10;
 
 /// Why a package that is made on demand was not checked.

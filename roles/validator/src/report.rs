@@ -5,6 +5,7 @@ use crate::kind;
 use crate::node::{Node, Outcome, Walked};
 use crate::options::Options;
 use crate::rule::Mode;
+use crate::rules as r;
 use abreast_core::Severity;
 use abreast_resourcesync::v1_1::Capability;
 use abreast_webtypes::Timestamp;
@@ -190,6 +191,12 @@ impl Report {
     /// Whether nothing at all could be read.
     pub fn saw_nothing(&self) -> bool {
         self.read() == 0
+    }
+
+    /// Links that lead in a circle or up instead of down: no tree shows them.
+    pub fn circles(&self) -> impl Iterator<Item = &Finding> {
+        let rules = [r::A_INDEX.id, r::A_PREV.id, r::CF_LOOP.id];
+        self.findings.iter().filter(move |found| rules.contains(&found.rule.id))
     }
 
     /// Whether there is anything of ResourceSync or SDShare, a change feed, or a Sitemap.

@@ -23,6 +23,7 @@ use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root};
 use abreast_webtypes::{Timestamp, excerpt, resolve};
 pub(crate) use document::is_document;
 use document::{Checker, Facts};
+pub(crate) use dump::is_dump;
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Instant;
@@ -38,6 +39,8 @@ pub(crate) struct Alpha {
     pub(crate) bytes: u64,
     pub(crate) modified: Option<Timestamp>,
     pub(crate) is_change_set: bool,
+    /// It is a dump that was given, and not read yet.
+    pub(crate) is_dump: bool,
     pub(crate) children: Vec<String>,
     pub(crate) facts: fetch::ResponseFacts,
 }
@@ -55,6 +58,7 @@ impl Alpha {
             bytes: facts.bytes,
             modified: facts.head.modified.map(|time| time.instant),
             is_change_set: facts.head.change_set,
+            is_dump: false,
             children: Vec::new(),
             facts: answer.unwrap_or_default(),
         }
@@ -74,6 +78,9 @@ pub(crate) fn check_document(bytes: &[u8], piece: usize, mut found: Findings) ->
 impl Feeds<'_> {
     /// Reads the document that was given, and what it links to.
     pub(crate) async fn alpha(&mut self, number: usize) -> Result<(), Failure> {
+        if matches!(&self.walked.nodes[number].outcome, Outcome::Alpha(dump) if dump.is_dump) {
+            return self.dump(number, (number, 0)).await;
+        }
         let Some(facts) = self.read_alpha(number, None).await? else { return Ok(()) };
         if !self.walks(number) {
             return Ok(());

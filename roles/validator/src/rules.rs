@@ -647,7 +647,7 @@ rules! {
     A_EXPIRES: "RS01-3.1.2-expires", Must, Error / Warning, "rs-0.1 §3.1", "`expires` is in the past",
         "state deletions after they happened";
     A_FIXITY: "RS01-3.1.3-fixity", Must, Error / Warning, "rs-0.1 §3.1.3", "`rs:fixity` has a `type` of md5, sha-1 or sha-256 and a digest in base64",
-        "encode the bytes of the digest, not its hex digits; write `=` up to a multiple of four characters";
+        "write for example <rs:fixity type=\"md5\">1B2M2Y8AsgTpgAmY7PhCfg==</rs:fixity>: the type in lower case, the bytes of the digest in base64";
     A_SIZE: "RS01-3.1.4-size", Must, Error / Warning, "rs-0.1 §3.1.4", "`rs:size` is a number of bytes",
         "write the value of Content-Length, in digits only";
     A_MIMETYPE: "RS01-3.1.5-mimetype", Must, Error / Warning, "rs-0.1 §3.1.5", "`rs:mimetype` is a media type",

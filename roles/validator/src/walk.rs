@@ -8,6 +8,7 @@ use crate::kind;
 use crate::node::{Doc, FoundBy, Node, Outcome, SetData, Walked, in_archive, is_url};
 use crate::options::{Options, Share};
 use crate::package::{self, Package};
+use crate::resourcesync_0_1::Alpha;
 use crate::sketch::{Changes, Listed, Seen, Sketch};
 use abreast_net::{Client, Shared};
 use abreast_resourcesync::v1_1::{Capability, Root};
@@ -315,6 +316,13 @@ impl<'a> Walk<'a> {
                 self.add(state, url.as_str(), found_by, None, 0, 0, Origin::default());
             }
         }
+        // A Source below a path, whose address ends as that of a folder.
+        if url.path().ends_with('/')
+            && let Ok(url) = url.join(".well-known/resourcesync")
+        {
+            let found_by = FoundBy::WellKnown;
+            self.add(state, url.as_str(), found_by, None, 0, 0, Origin::default());
+        }
     }
 
     /// Takes over what was found, and adds what it leads to.
@@ -338,7 +346,7 @@ impl<'a> Walk<'a> {
             && self.options.walk
             && !matches!(
                 inspected.found,
-                Inspected::Feed | Inspected::ChangeFeed | Inspected::Alpha
+                Inspected::Feed | Inspected::ChangeFeed | Inspected::Alpha | Inspected::AlphaDump
             )
         {
             let start = start.url.clone();
@@ -350,6 +358,10 @@ impl<'a> Walk<'a> {
                 state.nodes[number].outcome = Outcome::ChangeFeed(Box::default());
             }
             Inspected::Alpha => state.nodes[number].outcome = Outcome::Alpha(Box::default()),
+            Inspected::AlphaDump => {
+                let dump = Alpha { is_dump: true, ..Alpha::default() };
+                state.nodes[number].outcome = Outcome::Alpha(Box::new(dump));
+            }
             Inspected::Nothing(message) => state.nodes[number].outcome = Outcome::Failed(message),
             Inspected::Left(why) => state.nodes[number].outcome = Outcome::Left(why),
             Inspected::Plain => state.nodes[number].outcome = Outcome::Plain,

@@ -13,7 +13,7 @@ use abreast_webtypes::{Digests, Timestamp, excerpt};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Bytes in which marks of 0.1 are searched.
-const BEGINNING: usize = 64 << 10;
+pub(super) const BEGINNING: usize = 64 << 10;
 /// Entries that are read of a document.
 const ENTRIES_MAX: u64 = 1_000_000;
 /// Changes, members and Sitemaps that are remembered of a document.
@@ -169,7 +169,7 @@ impl Checker {
         }
         for finding in self.parser.findings() {
             let rule = rule_of(finding);
-            found.add_counted(rule, (finding.line, 0), finding.count, || finding.message.clone());
+            found.add_counted(rule, (finding.line, 0), finding.count, || message_of(finding));
         }
         self.facts.is_whole = self.is_complete && !self.is_cut;
         if let Some(head) = self.parser.head() {
@@ -195,8 +195,8 @@ impl Checker {
                     self.is_broken = true;
                     let place = (error.line(), error.column());
                     found.add(rule_of_code(error.code()), place, || match error.help() {
-                        Some(help) => format!("{} ({}; {help})", error.message(), error.code()),
-                        None => format!("{} ({})", error.message(), error.code()),
+                        Some(help) => format!("{} ({help})", error.message()),
+                        None => error.message().to_owned(),
                     });
                     return;
                 }
@@ -267,6 +267,13 @@ impl Checker {
             }
         }
     }
+}
+
+/// What is wrong, without what a reader does about it.
+fn message_of(finding: &Finding) -> String {
+    let message = finding.message.as_str();
+    let reason = message.strip_prefix("left out: ").and_then(|rest| rest.rsplit_once(" ("));
+    reason.filter(|_| finding.code == "rs.entry").map_or(message, |(reason, _)| reason).to_owned()
 }
 
 /// The rule that a deviation breaks.

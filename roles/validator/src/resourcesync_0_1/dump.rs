@@ -1,19 +1,18 @@
 //! Comparison of a dump with its manifest [rs-0.1 §4.2].
 
 use super::Alpha;
-use super::document::Checker;
+use super::document::{self, Checker};
 use crate::digest::Hasher;
 use crate::feeds::{Feeds, From};
 use crate::fetch::Failure;
 use crate::finding::Findings;
 use crate::node::Outcome;
-use crate::package::{MAKING, each_piece, get};
+use crate::package::{MAKING, MANIFEST, each_piece, get};
 use crate::rules as r;
 use abreast_webtypes::excerpt;
-use std::io::{Seek as _, SeekFrom};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use zip::ZipArchive;
 
-const MANIFEST: &str = "manifest.xml";
 /// Members that are checked.
 const MEMBERS_MAX: usize = 200_000;
 
@@ -137,6 +136,18 @@ impl Feeds<'_> {
         found.append(in_manifest);
         Ok(())
     }
+}
+
+/// Whether the manifest of a ZIP file is one of 0.1.
+pub(crate) fn is_dump(file: &std::fs::File) -> bool {
+    let Some(mut archive) = file.try_clone().ok().and_then(|file| ZipArchive::new(file).ok())
+    else {
+        return false;
+    };
+    let Ok(member) = archive.by_name(MANIFEST) else { return false };
+    let mut beginning = Vec::new();
+    let read = member.take(document::BEGINNING as u64).read_to_end(&mut beginning);
+    read.is_ok() && document::is_document(&beginning)
 }
 
 fn begins_as_warc(mut input: impl std::io::Read) -> bool {

@@ -21,6 +21,11 @@ impl Feeds<'_> {
         for listed in &index.lists {
             let from = (number, listed.line);
             let Ok(target) = resolve(&url, &listed.loc) else { continue };
+            if without_fragment(&target) == url {
+                let message = || "the index lists itself".to_owned();
+                self.add(number, &r::A_INDEX, listed.line, message);
+                continue;
+            }
             let Some(child) = self.child(from, &target, FoundBy::Down) else { continue };
             let Some(list) = self.read_alpha(child, Some(from)).await? else { continue };
             if list.head.root == Root::SitemapIndex || list.head.change_set {

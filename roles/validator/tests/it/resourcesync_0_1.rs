@@ -346,6 +346,50 @@ fn dumps_in_warc_are_recognized() {
 }
 
 #[test]
+fn dumps_of_0_1_that_are_given_are_judged_by_its_rules() {
+    let server = Server::start(good);
+    let report = inspect(&server, "/dump.zip", |_| {});
+    assert!(report.findings.is_empty(), "{}", text(&report));
+    assert_eq!(report.documents[0].name, "ResourceSync 0.1 Dump");
+    assert_eq!(report.documents[0].entries, 2);
+    let breaks = [InPackage("/dump.zip", |members| members[1].1 = b"other".to_vec())];
+    let server = Server::start(|base| broken(base, &breaks));
+    let report = inspect(&server, "/dump.zip", |_| {});
+    let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert_eq!(found, ["RS01-4.2.1-true"], "{}", text(&report));
+    let server = Server::start(|base| {
+        let mut answers = good(base);
+        answers.get_mut("/dump.zip").unwrap().body = b"WARC/1.1\r\n".to_vec();
+        answers
+    });
+    let report = inspect(&server, "/dump.zip", |_| {});
+    assert_eq!(report.documents[0].name, "ResourceSync 0.1 Dump (WARC)");
+}
+
+#[test]
+fn an_index_that_lists_itself_is_an_error() {
+    let breaks = [Replace("/sitemap.xml", "{B}/list2.xml", "{B}/sitemap.xml")];
+    let server = Server::start(|base| broken(base, &breaks));
+    let report = inspect(&server, "/sitemap.xml", |options| options.sample = Share::Some(0));
+    let circles: Vec<_> = report.circles().map(|found| found.message.as_str()).collect();
+    assert_eq!(circles, ["the index lists itself"], "{}", text(&report));
+}
+
+#[test]
+fn findings_have_one_code_and_no_words_of_copies() {
+    let text = format!(
+        "<urlset {NS}>\n{MODIFIED}\n<url><loc>http://h.example/a</loc><lastmod>08/08/2012</lastmod></url>\n</urlset>\n"
+    );
+    let found = check_document("d", text.as_bytes(), Mode::Normal);
+    let date = found.iter().find(|found| found.rule.id == "RS01-3.1.2-datetime").unwrap();
+    assert!(
+        !date.message.contains("left out") && !date.message.contains("rs."),
+        "{}",
+        date.message
+    );
+}
+
+#[test]
 fn documents_of_0_1_are_shown_as_a_tree() {
     let server = Server::start(good);
     let report = inspect(&server, "/sitemap.xml", |options| options.sample = Share::Some(0));
