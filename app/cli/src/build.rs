@@ -68,11 +68,11 @@ pub(crate) struct BuildArgs {
     /// Write the site to this folder; created if missing
     #[arg(long, value_name = "SITE")]
     out: PathBuf,
-    /// Public URL of SITE, from which all published URLs are built
-    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
-    base_url: String,
+    /// Public URL of SITE, from which all published URLs are built [default: `base_url` of --config]
+    #[arg(long, value_name = "URL", required_unless_present = "config", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
+    base_url: Option<String>,
     /// Copy the resources into the site too; descriptions of entities always are
-    #[arg(long, required_unless_present_any = ["resources_url", "origin"])]
+    #[arg(long)]
     copy: bool,
     /// URL of FOLDER, if the resources are published already
     #[arg(long, value_name = "URL", conflicts_with_all = ["copy", "config"], value_parser = crate::address::base_url)]
@@ -121,6 +121,7 @@ pub(crate) struct BuildArgs {
 /// Runs `build`.
 pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let config = config(args)?;
+    let base_url = config.base_url.clone().unwrap_or_default();
     crate::open_files::raise_limit();
     let cancel = crate::signals::cancel_on_signal();
     let begun = Instant::now();
@@ -135,7 +136,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
                     report.problem_count - report.problems.len() as u64
                 ));
             }
-            print_report(args, &scanned, &report, begun.elapsed());
+            print_report(args, &base_url, &scanned, &report, begun.elapsed());
             Ok(ExitCode::from(if report.problem_count > 0 { 3 } else { 0 }))
         }
         Err(error) => {
@@ -181,6 +182,13 @@ impl std::error::Error for HeldDeletions {}
 
 /// Folder and flags over the configuration file.
 fn config(args: &BuildArgs) -> Result<ServeConfig> {
+    if !args.copy && args.resources_url.is_none() && args.origin.is_none() {
+        bail!(UsageError(
+            "the place of the resources is missing (help: give --copy to have them in the site, or --resources-url URL \
+             if they are published already)"
+                .into()
+        ));
+    }
     let mut file = match &args.config {
         Some(path) => File::read_with_faults(path)?,
         None => File::default(),
@@ -208,8 +216,14 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     }
     file.listen = None;
     let data = args.data.clone().unwrap_or_else(|| args.out.join(".abreast"));
-    file.given(None, Some(&args.base_url), Some(&data));
+    file.given(None, args.base_url.as_ref(), Some(&data));
     let config = ServeConfig::check(file)?;
+    if config.base_url.is_none() {
+        bail!(UsageError(
+            "the public URL of the site is missing (help: give --base-url URL, or `base_url` in the configuration)"
+                .into()
+        ));
+    }
     for set in &config.sets {
         match &set.origin {
             Origin::Folder(folder) => check_place(&args.out, &folder.path, args.copy)?,
@@ -259,7 +273,7 @@ fn build(
 ) -> Result<(Scanned, SiteReport)> {
     let mut stores = Stores::open(&config.data, Task::Build)?;
     let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
-    let urls = SourceUrls::new(&args.base_url);
+    let urls = SourceUrls::new(config.base_url.as_deref().unwrap_or_default());
     let mut scanned = Scanned::default();
     let mut unreadable = SiteReport::default();
     let mut published = Vec::new();
@@ -412,7 +426,13 @@ fn scan_set(
     Ok(report)
 }
 
-fn print_report(args: &BuildArgs, scanned: &Scanned, report: &SiteReport, took: Duration) {
+fn print_report(
+    args: &BuildArgs,
+    base_url: &str,
+    scanned: &Scanned,
+    report: &SiteReport,
+    took: Duration,
+) {
     if args.json {
         let output = serde_json::json!({
             "type": "summary", "files": scanned.files, "changes": scanned.changes, "links_not_followed": scanned.links,
@@ -443,5 +463,7 @@ fn print_report(args: &BuildArgs, scanned: &Scanned, report: &SiteReport, took: 
         count(report.copied, "resource"),
         took.as_secs_f64()
     ));
-    line(&format!("to mirror it once it is at its URL: abreast sync {} FOLDER", args.base_url));
+    // A folder's address ends in a slash: web servers redirect or refuse the one without.
+    let url = base_url.trim_end_matches('/');
+    line(&format!("to mirror it once it is at its URL: abreast sync {url}/ FOLDER"));
 }

@@ -118,7 +118,8 @@ impl ServeConfig {
                         push.nodes.insert(set.slug.clone(), node);
                         None
                     }
-                    Err(why) => Some(why),
+                    // A service that is not an address is reported already.
+                    Err(why) => xmpp.node("name").is_ok().then_some(why),
                 },
                 None if has_node => Some("there is no `[xmpp]` with an account".to_owned()),
                 None => None,

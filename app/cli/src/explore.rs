@@ -64,6 +64,9 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
             crate::terminal::line(&line);
         }
     }
+    for found in report.circles() {
+        crate::terminal::warning(&format!("abreast: {}: {}", found.url, found.message));
+    }
     if let Some(limit) = report.limit {
         crate::terminal::warning(&format!(
             "abreast: the tree is incomplete: the limit {limit} was reached"
@@ -85,8 +88,12 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
             .iter()
             .find_map(|document| document.problem.clone())
             .unwrap_or_default();
-        let error =
-            anyhow::anyhow!(problem).context(format!("cannot read any document of `{}`", args.url));
+        let context = format!("cannot read any document of `{}`", args.url);
+        let error = if problem.is_empty() {
+            anyhow::anyhow!(context)
+        } else {
+            anyhow::anyhow!(problem).context(context)
+        };
         crate::logging::failure(&error, code);
     }
     ExitCode::from(code)
@@ -107,19 +114,22 @@ fn nothing(url: &str, report: &Report) -> String {
     };
     let mut lines = vec![format!("abreast: {what} {url}")];
     let given = report.documents.iter().map(|document| {
-        let found = if document.name.is_empty() { "nothing" } else { &document.name };
-        (
-            &document.url,
-            document
-                .problem
-                .clone()
-                .unwrap_or_else(|| format!("a {found}, not a ResourceSync document")),
-        )
+        let found = document.name.as_str();
+        (&document.url, document.problem.clone().unwrap_or_else(|| not_a_document(found)))
     });
     let tried = report.tried.iter().map(|(url, why)| (url, why.clone()));
     lines.extend(given.chain(tried).map(|(url, why)| format!("  tried {url}: {why}")));
     lines.push(format!("  help: {help}"));
     lines.join("\n")
+}
+
+/// What an address has in place of a document.
+fn not_a_document(found: &str) -> String {
+    match found {
+        "" => "not a ResourceSync document".to_owned(),
+        "JSON" => "JSON that is not a change feed".to_owned(),
+        found => format!("a {found}, not a ResourceSync document"),
+    }
 }
 
 fn tree(report: &Report) -> Vec<String> {

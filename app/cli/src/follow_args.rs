@@ -1,8 +1,9 @@
 //! Options of `sync --follow`: how a copy is notified of changes.
 
+use crate::config::UsageError;
 use crate::xmpp::XmppArgs;
 use abreast_destination::{CallbackOptions, Push, SyncOptions};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 
 /// Notifications, in place of polling.
@@ -13,11 +14,12 @@ pub(crate) struct FollowArgs {
     /// else events), callback (a hub delivers), events (an event stream), off
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) push: Push,
-    /// Base URL of callbacks, as hubs reach it through a proxy
+    /// Base URL of callbacks, as hubs reach it through a proxy [default: http://HOST:PORT/ of
+    /// --callback-listen]
     #[arg(long, value_name = "URL", requires = "callback_listen", value_parser = crate::address::http_url)]
     pub(crate) callback_url: Option<String>,
     /// Listen for hubs on this address; one port for each copy that follows
-    #[arg(long, value_name = "HOST:PORT", requires = "callback_url", conflicts_with = "all_sets")]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "all_sets")]
     pub(crate) callback_listen: Option<String>,
     /// Receive change sets from this node of an XMPP service, xmpp:SERVICE?;node=NAME; for one job
     /// [default: the node that the Source offers, if --xmpp-jid is given]
@@ -29,14 +31,41 @@ pub(crate) struct FollowArgs {
 
 impl FollowArgs {
     /// # Errors
-    /// The node is not an address, or the password cannot be read.
+    /// The callback has no address for hubs, the node is not an address, or the password cannot be read.
     pub(crate) fn apply(&self, options: &mut SyncOptions) -> Result<()> {
         options.push = self.push;
-        options.callback = self
-            .callback_url
-            .clone()
-            .zip(self.callback_listen.clone())
-            .map(|(url, listen)| CallbackOptions { url, listen });
+        options.callback = match &self.callback_listen {
+            Some(listen) => Some(CallbackOptions {
+                url: self.callback_url.clone().map_or_else(|| own_url(listen), Ok)?,
+                listen: listen.clone(),
+            }),
+            None => None,
+        };
         self.account.apply(self.xmpp.as_deref(), options)
+    }
+}
+
+/// Where hubs reach what listens there, if no proxy is between.
+fn own_url(listen: &str) -> Result<String> {
+    let host = listen.rsplit_once(':').filter(|(_, port)| *port != "0").map(|(host, _)| host);
+    if host.is_none_or(|host| matches!(host, "" | "0.0.0.0" | "[::]")) {
+        bail!(UsageError(format!(
+            "`--callback-listen {listen}` is not an address that a hub can call (help: name that with --callback-url URL)"
+        )));
+    }
+    Ok(format!("http://{listen}/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_callback_is_at_its_own_address_by_default() {
+        assert_eq!(own_url("192.0.2.1:8080").unwrap(), "http://192.0.2.1:8080/");
+        assert_eq!(own_url("[2001:db8::1]:80").unwrap(), "http://[2001:db8::1]:80/");
+        for listen in ["0.0.0.0:8080", "[::]:8080", ":8080", "192.0.2.1:0", "host"] {
+            assert!(own_url(listen).unwrap_err().is::<UsageError>(), "{listen}");
+        }
     }
 }

@@ -95,7 +95,11 @@ pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
         terminal::line(&object.to_string());
     }
     if is_json() {
-        tracing::error!(causes = causes.join("; "), "{error}");
+        if causes.is_empty() {
+            tracing::error!("{error}");
+        } else {
+            tracing::error!(causes = causes.join("; "), "{error}");
+        }
         return;
     }
     let mut text = format!("abreast: {error}");

@@ -263,6 +263,17 @@ fn check_feeds(set: &SetFile, problems: &mut Vec<String>) -> FeedOptions {
                 .to_owned(),
         );
     }
+    let is_type = |name: &str| {
+        abreast_rdf::is_iri(name)
+            || !name.is_empty()
+                && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':'))
+    };
+    if let Some(name) = set.object_type.as_deref().filter(|name| !is_type(name)) {
+        problems.push(format!(
+            "`object_type`: `{}` is neither a name nor an IRI (help: for example \"Manifest\")",
+            name.escape_debug()
+        ));
+    }
     if !set.label_predicates.is_empty() && !rdf {
         problems.push(
             "`label_predicates`: only entities have labels (help: leave it out, or set `origin = \"rdf\"`)"

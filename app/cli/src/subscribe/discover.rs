@@ -92,7 +92,7 @@ pub(super) async fn stream(
             topic = Some(found.topic);
             hub.unwrap_or_default()
         } else {
-            documents_lead(&body, response.url(), wanted)?
+            documents_lead(&body, response.url(), url, wanted)?
                 .or_else(|| {
                     Url::parse(url).ok()?.join("/.well-known/resourcesync").ok().map(String::from)
                 })
@@ -124,8 +124,14 @@ fn named(url: &str) -> Option<String> {
     url.query_pairs().find(|(name, _)| name == "topic").map(|(_, topic)| topic.into_owned())
 }
 
-/// The address that a document of a Source leads to; `None` for any other document.
-fn documents_lead(body: &[u8], base: &str, wanted: &TopicFilter<'_>) -> Result<Option<String>> {
+/// The address that a document of a Source leads to; `None` for any other document. Of several sets
+/// it is the one that `given` is below.
+fn documents_lead(
+    body: &[u8],
+    base: &str,
+    given: &str,
+    wanted: &TopicFilter<'_>,
+) -> Result<Option<String>> {
     match TopicStep::read(body, base, wanted.kind) {
         None => Ok(None),
         Some(TopicStep::Set { topic: Some(topic), .. }) if wanted.is_set(base) => Ok(Some(topic)),
@@ -136,7 +142,13 @@ fn documents_lead(body: &[u8], base: &str, wanted: &TopicFilter<'_>) -> Result<O
             )
         }
         Some(TopicStep::Sets(lists)) => {
-            let chosen: Vec<&String> = lists.iter().filter(|list| wanted.is_set(list)).collect();
+            let mut chosen: Vec<&String> =
+                lists.iter().filter(|list| wanted.is_set(list)).collect();
+            if wanted.set.is_none() && chosen.len() > 1 {
+                let above: Vec<_> =
+                    chosen.iter().copied().filter(|list| is_below(given, list)).collect();
+                chosen = if above.len() == 1 { above } else { chosen };
+            }
             let shown: Vec<_> = lists
                 .iter()
                 .take(10)
@@ -161,6 +173,13 @@ fn documents_lead(body: &[u8], base: &str, wanted: &TopicFilter<'_>) -> Result<O
     }
 }
 
+/// Whether an address is in the folder of a set's Capability List.
+fn is_below(url: &str, list: &str) -> bool {
+    let folder = list.rfind('/').map_or(list, |end| &list[..=end]);
+    let is_root = Url::parse(folder).is_ok_and(|url| url.path() == "/");
+    !is_root && url.starts_with(folder)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,7 +199,8 @@ mod tests {
     fn documents_lead_up_and_then_down_to_the_topic() {
         let of_set = |body: &str, set: Option<&str>| {
             let wanted = TopicFilter { kind: TopicKind::Changes, set };
-            documents_lead(body.as_bytes(), "http://x/s/list.xml", &wanted)
+            let base = "http://x/s/list.xml";
+            documents_lead(body.as_bytes(), base, "http://x/", &wanted)
         };
         let read = |body: &str| of_set(body, None);
         let document = |inner: &str| {
@@ -208,6 +228,10 @@ mod tests {
         let maps = Some("http://x/maps/capabilitylist.xml");
         assert_eq!(of_set(&two, Some("maps")).unwrap().as_deref(), maps);
         assert_eq!(of_set(&two, maps).unwrap().as_deref(), maps);
+        let wanted = TopicFilter { kind: TopicKind::Changes, set: None };
+        let below = |given: &str| documents_lead(two.as_bytes(), "http://x/", given, &wanted);
+        assert_eq!(below("http://x/maps/v0.1/sitemap.xml").unwrap().as_deref(), maps);
+        assert!(below("http://x/other/emm/1.0").unwrap_err().is::<UsageError>());
         let error = of_set(&two, Some("map")).unwrap_err();
         assert!(
             error.is::<UsageError>() && error.to_string().contains("maps  http://x/maps/"),

@@ -444,3 +444,29 @@ fn a_site_whose_record_was_removed_is_written_again() {
         "{text}"
     );
 }
+
+#[test]
+fn the_base_may_be_in_the_configuration() {
+    let places = places();
+    let place = places.original.parent().unwrap();
+    let (file, folder) = (place.join("abreast.toml"), &places.original);
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("a"), "a").unwrap();
+    let build = |more: &[&str]| {
+        let mut command = abreast();
+        command.arg("build").arg("--config").arg(&file).arg("--out").arg(&places.site).args(more);
+        run(&mut command)
+    };
+    let set = format!("[[set]]\nname = \"set\"\nfolder = {folder:?}\n");
+    fs::write(&file, &set).unwrap();
+    let missing = build(&["--copy"]);
+    let text = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(missing.status.code() == Some(2) && text.contains("--base-url"), "{text}");
+    fs::write(&file, format!("base_url = \"http://h.example/st\"\n{set}")).unwrap();
+    let missing = build(&[]);
+    let text = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(missing.status.code() == Some(2) && text.contains("--resources-url"), "{text}");
+    let built = build(&["--copy"]);
+    let text = String::from_utf8_lossy(&built.stdout).into_owned();
+    assert!(text.contains("abreast sync http://h.example/st/ FOLDER"), "{text}");
+}

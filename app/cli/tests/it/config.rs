@@ -375,3 +375,33 @@ fn shown_configuration_can_be_read_back() {
         assert!(show(&["--origin"]).contains("  # file"));
     }
 }
+
+#[test]
+fn types_that_are_no_names_are_refused() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("abreast.toml");
+    for (name, is_type) in
+        [("Manifest", true), ("http://e.example/T", true), ("Man ifest", false), ("", false)]
+    {
+        let folder = temporary.path();
+        fs::write(&file, format!("[[set]]\nfolder = {folder:?}\nobject_type = {name:?}\n"))
+            .unwrap();
+        let expected = [("line 3: ", "`object_type`")];
+        let expected = if is_type { &[][..] } else { &expected };
+        assert_all(&faults(&["config", "check"], &file, if is_type { 0 } else { 2 }), expected);
+    }
+}
+
+#[cfg(feature = "xmpp")]
+#[test]
+fn a_wrong_service_is_reported_once() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (file, folder) = (temporary.path().join("abreast.toml"), temporary.path());
+    let text = format!(
+        "base_url = \"http://h.example/\"\ndata = {folder:?}\n[xmpp]\njid = \"a@h.example\"\npassword_command = \"true\"\n\
+         service = \"x y\"\n[[set]]\nname = \"one\"\nfolder = {folder:?}\n[[set]]\nname = \"two\"\nfolder = {folder:?}\n"
+    );
+    fs::write(&file, text).unwrap();
+    let found = faults(&["config", "check"], &file, 2);
+    assert_eq!(found.iter().filter(|fault| fault.contains("IDNA")).count(), 1, "{found:?}");
+}

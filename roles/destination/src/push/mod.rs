@@ -227,7 +227,7 @@ impl Subscriber {
                     let message = match ended {
                         Ended::NeedsCallback => {
                             "changes are announced by a hub, which needs an address to call; the lists are polled\n  \
-                             help: --callback-listen HOST:PORT, and --callback-url where the hub reaches another address"
+                             help: --callback-listen HOST:PORT; also --callback-url URL if the hub reaches it at another address"
                         }
                         _ if !self.announcement.offers.is_empty() => {
                             "changes are pushed in the ways of ResourceSync 0.1 only; the lists are polled"

@@ -141,7 +141,7 @@ fn choose(
             options.url, chosen.protocol
         );
         return Err(Error::new("filter.category", ExitCode::Usage, message).with_help(
-            "leave `--category` away, and select resources with `--include` or `--exclude`",
+            "leave out `--category`, and select resources with `--include` or `--exclude`",
         ));
     }
     Ok(chosen)
