@@ -201,6 +201,11 @@ async fn handle(
     if let Some(topic) = callback::topic_at(&shared.site, request.uri().path()) {
         return Ok(handle_callback(shared, &topic, request, client).await);
     }
+    // The method is not the reason where nothing can be subscribed to, as with GET.
+    if request.method() == Method::POST && callback::is_path(request.uri().path()) {
+        shared.counters.count(StatusCode::NOT_FOUND);
+        return Ok(callback::not_offered());
+    }
     let answer = dispatch(shared, &request).await?;
     shared.counters.count(answer.status());
     tracing::debug!(method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());

@@ -8,6 +8,7 @@ use crate::form::{FormError, MAX_FORM_LENGTH, MAX_PARAMETERS, lease, once, secre
 use crate::pairs::{pairs, push, push_bytes};
 use crate::{Request, Secret, Subscribe, Unsubscribe};
 use abreast_webtypes::excerpt;
+use std::borrow::Cow;
 
 /// A request to be called back, or to be called back no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +34,8 @@ impl CallbackRequest {
     /// end their body with a line break; unknown parameters are ignored.
     ///
     /// Stricter: a parameter that is there twice with different values is refused, since two
-    /// programs would take different ones. Lenient: an empty secret and a lease that is not a
-    /// number count as missing.
+    /// programs would take different ones, and so is a lease that is not a number. Lenient: an
+    /// empty secret and an empty lease count as missing.
     ///
     /// # Errors
     /// See [`FormError`].
@@ -43,6 +44,7 @@ impl CallbackRequest {
             return Err(FormError::TooLong);
         }
         let (mut callback, mut mode, mut key, mut seconds) = (None, None, None, None);
+        let mut unknown = None;
         for (number, (name, value)) in pairs(body).enumerate() {
             if number == MAX_PARAMETERS {
                 return Err(FormError::TooMany);
@@ -52,8 +54,14 @@ impl CallbackRequest {
                 b"mode" => once(&mut mode, "mode", value)?,
                 b"secret" => once(&mut key, "secret", value)?,
                 b"lease_seconds" => once(&mut seconds, "lease_seconds", value)?,
-                _ => {}
+                b"" => {}
+                name => {
+                    unknown.get_or_insert_with(|| excerpt(&String::from_utf8_lossy(name)));
+                }
             }
+        }
+        if let (None, Some(unknown)) = (&callback, unknown) {
+            return Err(FormError::Unknown(unknown));
         }
         let callback = text("callbackURI", callback.as_deref())?.trim_ascii().to_owned();
         check_callback(&callback).map_err(FormError::CallbackUri)?;
@@ -62,7 +70,7 @@ impl CallbackRequest {
             b"subscribe" => Ok(Self::Subscribe {
                 callback,
                 secret: secret(key)?,
-                lease_seconds: lease(seconds),
+                lease_seconds: stated_lease(seconds)?,
             }),
             b"unsubscribe" => Ok(Self::Unsubscribe { callback }),
             other => Err(FormError::CallbackMode(excerpt(&String::from_utf8_lossy(other)))),
@@ -103,6 +111,15 @@ impl CallbackRequest {
     }
 }
 
+/// A lease; `None` when it is missing or empty.
+fn stated_lease(value: Option<Cow<'_, [u8]>>) -> Result<Option<u64>, FormError> {
+    let Some(value) = value.filter(|value| !value.trim_ascii().is_empty()) else {
+        return Ok(None);
+    };
+    let text = excerpt(&String::from_utf8_lossy(&value));
+    lease(Some(value)).map(Some).ok_or(FormError::Lease(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +137,7 @@ mod tests {
             "callbackURI=http://aggregator.example/callback\r\n",
             "callbackURI=http://aggregator.example/callback\n\n",
             "callbackURI=http%3A%2F%2Faggregator.example%2Fcallback",
-            "x=1&callbackURI=+http://aggregator.example/callback&mode=&secret=&lease_seconds=soon",
+            "x=1&callbackURI=+http://aggregator.example/callback&mode=&secret=&lease_seconds=",
             "callbackURI=http://aggregator.example/callback&mode=subscribe\n",
         ] {
             let read = CallbackRequest::parse(body.as_bytes());
@@ -134,7 +151,9 @@ mod tests {
         for (body, error) in [
             ("", FormError::Missing("callbackURI")),
             ("callbackURI=", FormError::Missing("callbackURI")),
-            ("hub.callback=http://e/", FormError::Missing("callbackURI")),
+            ("hub.callback=http://e/", FormError::Unknown("hub.callback".into())),
+            ("callbackUri=http://e/", FormError::Unknown("callbackUri".into())),
+            ("callbackURI=http://e/&lease_seconds=abc", FormError::Lease("abc".into())),
             ("callbackURI=http://e/1&callbackURI=http://e/2", FormError::Twice("callbackURI")),
             ("callbackURI=http://e/&mode=subscribe&mode=unsubscribe", FormError::Twice("mode")),
             ("callbackURI=http://e/&secret=a&secret=b", FormError::Twice("secret")),

@@ -66,7 +66,7 @@ pub enum FormError {
     #[error("the form has more than {MAX_PARAMETERS} parameters")]
     TooMany,
     /// A parameter that must be there is not, or is empty.
-    #[error("`{0}` is missing\n  help: send it as `application/x-www-form-urlencoded`")]
+    #[error("`{0}` is missing or empty")]
     Missing(&'static str),
     /// A parameter that may be there once is there twice, with different values.
     #[error("`{0}` is there more than once, with different values")]
@@ -94,6 +94,12 @@ pub enum FormError {
         "the secret has {0} bytes; it must have fewer than 200\n  help: 32 random bytes in hex are plenty"
     )]
     Secret(usize),
+    /// A form of ResourceSync 0.1 without `callbackURI`, but with this other parameter.
+    #[error("`callbackURI` is missing, and `{0}` is unknown\n  help: names are case-sensitive")]
+    Unknown(String),
+    /// The lease is not a number of seconds.
+    #[error("`lease_seconds` is \"{0}\"; expected a number of seconds")]
+    Lease(String),
     /// More topics than [`MAX_TOPICS`].
     #[error("more than {MAX_TOPICS} topics in one form\n  help: send several")]
     Topics,
@@ -105,7 +111,8 @@ impl FormError {
         match self {
             Self::TooLong => "websub.size",
             Self::TooMany => "websub.parameters",
-            Self::Missing(_) => "websub.missing",
+            Self::Missing(_) | Self::Unknown(_) => "websub.missing",
+            Self::Lease(_) => "websub.lease",
             Self::Twice(_) => "websub.twice",
             Self::NotText(_) => "websub.encoding",
             Self::Mode(_) | Self::CallbackMode(_) => "websub.mode",

@@ -17,6 +17,16 @@ pub(crate) fn topic_at(site: &Site, path: &str) -> Option<Topic> {
     site.publisher.callback_topic_at(path.strip_prefix('/')?)
 }
 
+/// Whether receivers may be subscribed at a path, if there is such a set and it is notified.
+pub(crate) fn is_path(path: &str) -> bool {
+    path.ends_with("/v0.1/subscribe")
+}
+
+/// There is no such topic, or no hub.
+pub(crate) fn not_offered() -> Answer {
+    problem(StatusCode::NOT_FOUND, "notifications are not delivered here")
+}
+
 /// Requests to the address of a topic.
 pub(crate) async fn answer(
     site: &Arc<Site>,
@@ -25,7 +35,7 @@ pub(crate) async fn answer(
     client: IpAddr,
 ) -> Answer {
     let Some(hub) = &site.hub else {
-        return problem(StatusCode::NOT_FOUND, "notifications are not delivered here");
+        return not_offered();
     };
     match *request.method() {
         Method::POST => {

@@ -76,9 +76,15 @@ fn the_address_for_callbacks_explains_itself() {
     let put = pushing.ask("PUT", PATH, &[], b"x");
     assert_eq!((put.status, put.header("allow").as_str()), (405, "GET, HEAD, POST"));
     // Where nothing is subscribed to, nothing is posted.
-    for path in ["/other/v0.1/subscribe", "/set/v0.1/subscribe/", "/set/v0.1/subscribe.xml"] {
-        assert_eq!(pushing.ask("POST", path, &[], b"callbackURI=http://e/").status, 405, "{path}");
+    for (path, status) in [
+        ("/other/v0.1/subscribe", 404),
+        ("/set/v0.1/subscribe/", 405),
+        ("/set/v0.1/subscribe.xml", 405),
+    ] {
+        let posted = pushing.ask("POST", path, &[], b"callbackURI=http://e/").status;
+        assert_eq!(posted, status, "{path}");
     }
+    assert_eq!(pushing.served.get("/other/v0.1/subscribe").status, 404);
 }
 
 #[test]

@@ -223,6 +223,10 @@ impl Subscriber {
                 answer.status(),
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
             ) {
+                if matches!(answer.status().as_u16(), 404 | 405 | 410) {
+                    let status = answer.status().as_u16();
+                    return Err(format!("{hub} no longer takes subscriptions (HTTP {status})"));
+                }
                 let mut text = Vec::new();
                 let _ = answer.read_to(&mut text, 4_096).await;
                 let text = abreast_webtypes::excerpt(String::from_utf8_lossy(&text).trim());

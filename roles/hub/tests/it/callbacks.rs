@@ -85,6 +85,9 @@ fn odd_callback_forms_get_an_error_text() {
     for (content_type, body, status, says) in [
         ("", "", 400, "callbackURI"),
         (FORM, "hub.mode=subscribe&hub.topic=a&hub.callback=b", 400, "callbackURI"),
+        (FORM, "callbackUri=http://e/", 400, "`callbackUri` is unknown"),
+        (FORM, "callbackURI=", 400, "missing or empty"),
+        (FORM, "callbackURI=http://e/&lease_seconds=abc", 400, "number of seconds"),
         (FORM, "callbackURI=ftp%3A%2F%2Fe%2F", 400, "http"),
         (FORM, "callbackURI=http://e/&callbackURI=http://f/", 400, "more than once"),
         (FORM, "callbackURI=http://e/&secret=1&secret=2", 400, "more than once"),
@@ -106,7 +109,7 @@ fn odd_callback_forms_get_an_error_text() {
     let long = format!("callbackURI=http://e/&x={}", "y".repeat(MAX_FORM_LENGTH));
     assert_eq!(bed.call_back(FORM, long).status, 413);
     assert_eq!(bed.call_back(FORM, vec![b'&'; 1 << 20]).status, 413);
-    assert_eq!(bed.hub.metrics().refused, 12);
+    assert_eq!(bed.hub.metrics().refused, 15);
 }
 
 #[test]
