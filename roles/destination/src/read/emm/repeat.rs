@@ -2,15 +2,13 @@
 
 use super::document::{Read, read};
 use super::find::check_host;
-use super::walk::{PageLink, PageOfItems, Seen, Since, Way, newest_from, way};
+use super::walk::{PageLink, PageOfItems, Seen, Since, Way, activities, newest_from, way};
 use crate::error::Error;
 use crate::options::SyncOptions;
 use crate::requests::Requests;
-use abreast_emm::Document;
-use abreast_webtypes::Timestamp;
 
 /// Most walks of one run.
-const WALKS_MAX: usize = 8;
+const WALKS_MAX: usize = 5;
 /// Most of them from the beginning, while new activities move others to other pages.
 const WHOLE_WALKS_MAX: usize = 3;
 
@@ -57,7 +55,7 @@ pub(super) fn walk(
         if number == WALKS_MAX || since.is_some_and(is_known) {
             return Ok(seen);
         }
-        match renewed(requests, options, entry, (&way, &seen), number < WHOLE_WALKS_MAX)? {
+        match renewed(requests, options, entry, (&way, is_sure, &seen), number < WHOLE_WALKS_MAX)? {
             Some(Renewed::Moved(moved, sure)) => {
                 (way, is_sure, begin) = (moved, sure, since);
                 each(Step::Again)?;
@@ -91,7 +89,7 @@ fn renewed(
     requests: &Requests<'_>,
     options: &SyncOptions,
     entry: &Read,
-    (walked, seen): (&Way, &Seen),
+    (walked, is_sure, seen): (&Way, bool, &Seen),
     may_repeat: bool,
 ) -> Result<Option<Renewed>, Error> {
     let moves = matches!(walked, Way::Back { link: PageLink::Next, .. });
@@ -108,24 +106,30 @@ fn renewed(
     let last = seen.last.as_ref();
     let last = last.map(|last| Ok::<_, Error>((last, read(requests, &last.url)?))).transpose()?;
     let of_last = last.as_ref().map_or(Changed::No, |(last, now)| changed(last, now, link));
-    match (walked, of_first, of_last) {
-        (_, Changed::No, Changed::No) => return Ok(None),
-        (Way::On { .. }, Changed::No, Changed::Grown) => {
-            return Ok(last.map(|(_, oldest)| Renewed::Grown(Way::On { oldest })));
-        }
-        (Way::Back { link: PageLink::Prev, .. }, Changed::Grown, Changed::No) => {
+    if matches!((&of_first, &of_last), (Changed::No, Changed::No)) {
+        return Ok(None);
+    }
+    if let (Way::On { .. }, Changed::No, Changed::Grown, Some((_, oldest))) =
+        (walked, &of_first, &of_last, last)
+    {
+        return Ok(Some(Renewed::Grown(Way::On { oldest })));
+    }
+    let only_grew = matches!(walked, Way::Back { link: PageLink::Prev, .. })
+        && matches!((&of_first, &of_last), (Changed::Grown, Changed::No));
+    let (way, is_sure) = match walked {
+        // The Entry Point may be older than its pages.
+        Way::Back { link, .. } if only_grew || link.back().of(&first_now.document).is_some() => {
             let fetch = |url: &str| {
                 check_host(options, &entry.url, url)?;
                 read(requests, url)
             };
-            let newest = newest_from(first_now, PageLink::Prev, &fetch)?;
-            return Ok(Some(Renewed::Grown(Way::Back { newest, link: PageLink::Prev })));
+            let newest = newest_from(first_now, *link, &fetch)?;
+            (Way::Back { newest, link: *link }, is_sure)
         }
-        _ => {}
-    }
-    let (way, is_sure) = way(requests, options, &read(requests, &entry.url)?)?;
+        _ => way(requests, options, &read(requests, &entry.url)?)?,
+    };
     Ok(Some(match way {
-        Way::Back { .. } if !may_repeat => Renewed::Grown(way),
+        Way::Back { .. } if only_grew || !may_repeat => Renewed::Grown(way),
         _ => Renewed::Moved(way, is_sure),
     }))
 }
@@ -146,14 +150,4 @@ fn changed(before: &Read, now: &Read, newer: PageLink) -> Changed {
         Some(_) => Changed::Grown,
         None => Changed::Moved,
     }
-}
-
-/// The activities of a page, each once: some servers list one twice at times.
-fn activities(page: &Document) -> Vec<(Option<Timestamp>, Vec<&str>)> {
-    let mut all: Vec<(_, Vec<_>)> = Vec::new();
-    for item in &page.items {
-        all.push((item.time, item.objects.iter().map(|object| object.id.as_str()).collect()));
-    }
-    all.dedup();
-    all
 }

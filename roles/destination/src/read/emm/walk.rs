@@ -49,7 +49,7 @@ impl PageLink {
     }
 
     /// The link to a newer page.
-    const fn back(self) -> Self {
+    pub(super) const fn back(self) -> Self {
         match self {
             Self::Next => Self::Prev,
             Self::Prev => Self::Next,
@@ -313,7 +313,8 @@ impl Way {
             }
             check_host(options, &page.url, &next)?;
             let following = read(requests, &next)?;
-            let (size, is_last) = (page.document.items.len(), following.document.items.is_empty());
+            let size = activities(&page.document).len();
+            let is_last = following.document.items.is_empty();
             if !is_back && size < largest && !is_last {
                 // It was the newest one when it was read, and may have grown since then.
                 let page = read(requests, &page.url)?;
@@ -327,6 +328,16 @@ impl Way {
         seen.note_end(page);
         Ok(seen)
     }
+}
+
+/// The activities of a page, each once: some servers list one twice at times.
+pub(super) fn activities(page: &Document) -> Vec<(Option<Timestamp>, Vec<&str>)> {
+    let mut all: Vec<(_, Vec<_>)> = Vec::new();
+    for item in &page.items {
+        all.push((item.time, item.objects.iter().map(|object| object.id.as_str()).collect()));
+    }
+    all.dedup();
+    all
 }
 
 /// The time with which a page ends, in the direction of the walk. Single activities may be out of
