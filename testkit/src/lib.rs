@@ -16,6 +16,7 @@ pub mod power;
 mod process;
 pub mod tls;
 mod wait;
+pub mod warc;
 pub mod xmpp;
 pub mod zip;
 

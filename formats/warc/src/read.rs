@@ -1,6 +1,6 @@
-//! Reading a record from one gzip member; a truncated one is reported.
+//! Reading a record, from one gzip member or as it stands; a truncated one is reported.
 
-use crate::record::Kind;
+use crate::record::{END, Kind};
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, BufReader};
 use thiserror::Error;
@@ -62,20 +62,53 @@ impl Head {
 }
 
 /// A record being read: its head, and its block, which is to be read to its end.
-pub struct Read<'r, R: BufRead> {
+pub struct Read<R: BufRead> {
     /// The named fields.
     pub head: Head,
     /// The block.
-    pub block: Block<'r, R>,
+    pub block: Block<R>,
 }
 
-/// The bytes of a block. Its end is reached only if the member is whole and its checksum is right.
-pub struct Block<'r, R: BufRead> {
-    input: BufReader<GzDecoder<&'r mut R>>,
+/// The bytes of a block. Its end is reached only if the record is whole and the checksum of its
+/// member, if it is packed, is right.
+pub struct Block<R: BufRead> {
+    input: Input<R>,
     left: u64,
+    is_ended: bool,
 }
 
-impl<R: BufRead> Block<'_, R> {
+/// The bytes of a record.
+enum Input<R: BufRead> {
+    Packed(Box<BufReader<GzDecoder<R>>>),
+    Plain(R),
+}
+
+impl<R: BufRead> io::Read for Input<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Packed(input) => input.read(buffer),
+            Self::Plain(input) => input.read(buffer),
+        }
+    }
+}
+
+impl<R: BufRead> BufRead for Input<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self {
+            Self::Packed(input) => input.fill_buf(),
+            Self::Plain(input) => input.fill_buf(),
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        match self {
+            Self::Packed(input) => input.consume(count),
+            Self::Plain(input) => input.consume(count),
+        }
+    }
+}
+
+impl<R: BufRead> Block<R> {
     /// Bytes of the block that were not read yet.
     pub const fn left(&self) -> u64 {
         self.left
@@ -89,24 +122,39 @@ impl<R: BufRead> Block<'_, R> {
         io::copy(&mut self, &mut io::sink())?;
         Ok(())
     }
+
+    /// Reads the bytes after the block, and the checksum of a packed record.
+    fn end(&mut self) -> io::Result<()> {
+        if self.is_ended {
+            return Ok(());
+        }
+        // Behind a record that is not packed comes the next one.
+        let (most, may_lack) = match self.input {
+            Input::Packed(_) => (END.len() as u64 + 1, true),
+            Input::Plain(_) => (END.len() as u64, false),
+        };
+        let mut end = Vec::new();
+        io::Read::read_to_end(&mut io::Read::take(&mut self.input, most), &mut end)?;
+        if end == END || may_lack && end.is_empty() {
+            self.is_ended = true;
+            return Ok(());
+        }
+        let (kind, what) = if END.starts_with(&end) {
+            (io::ErrorKind::UnexpectedEof, "the record ends early")
+        } else {
+            (io::ErrorKind::InvalidData, "the record is longer than its Content-Length")
+        };
+        Err(io::Error::new(kind, what))
+    }
 }
 
-impl<R: BufRead> io::Read for Block<'_, R> {
+impl<R: BufRead> io::Read for Block<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
         }
         if self.left == 0 {
-            // The bytes after the block, and the checksum.
-            let mut end = Vec::new();
-            io::Read::take(&mut self.input, 5).read_to_end(&mut end)?;
-            return match end.as_slice() {
-                b"\r\n\r\n" | b"" => Ok(0),
-                _ => Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "more than the block is in the member",
-                )),
-            };
+            return self.end().map(|()| 0);
         }
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let count = self.input.read(&mut buffer[..most])?;
@@ -120,15 +168,16 @@ impl<R: BufRead> io::Read for Block<'_, R> {
 
 /// Reads the head of the record at the input's place; `None` at the end of the input.
 ///
-/// The input stands at the next record once the block was read to its end, or by [`Block::finish`].
+/// Given as `&mut input`, that stands at the next record once the block was read to its end, or by [`Block::finish`].
 ///
 /// # Errors
 /// The record is torn, or none.
-pub fn read_record<R: BufRead>(input: &mut R) -> Result<Option<Read<'_, R>>, ReadError> {
-    if input.fill_buf().map_err(ReadError::Io)?.is_empty() {
-        return Ok(None);
-    }
-    let mut input = BufReader::new(GzDecoder::new(input));
+pub fn read_record<R: BufRead>(mut input: R) -> Result<Option<Read<R>>, ReadError> {
+    let mut input = match input.fill_buf().map_err(ReadError::Io)?.first() {
+        None => return Ok(None),
+        Some(b'W') => Input::Plain(input),
+        Some(_) => Input::Packed(Box::new(BufReader::new(GzDecoder::new(input)))),
+    };
     let mut line = Vec::new();
     let mut left = HEAD_MAX;
     read_line(&mut input, &mut line, &mut left)?;
@@ -149,7 +198,7 @@ pub fn read_record<R: BufRead>(input: &mut R) -> Result<Option<Read<'_, R>>, Rea
     }
     let length = head.field("Content-Length").and_then(|text| text.parse().ok());
     let left = length.ok_or(ReadError::Syntax("a record has no Content-Length"))?;
-    Ok(Some(Read { head, block: Block { input, left } }))
+    Ok(Some(Read { head, block: Block { input, left, is_ended: false } }))
 }
 
 /// Reads a line without its end.
@@ -178,7 +227,7 @@ fn read_line(
 ///
 /// # Errors
 /// The block ends before, or the head is longer than 1 MiB.
-pub fn skip_http_head<R: BufRead>(block: &mut Block<'_, R>) -> Result<Vec<u8>, ReadError> {
+pub fn skip_http_head<R: BufRead>(block: &mut Block<R>) -> Result<Vec<u8>, ReadError> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {

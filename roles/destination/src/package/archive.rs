@@ -1,11 +1,12 @@
 //! The members of a ZIP package, and where each of them is. Its directory is read once; that
-//! unpacks nothing.
+//! unpacks nothing. Packages that are WARC files are in `records.rs`.
 //!
 //! Names are only ever compared with the paths of the manifest, never used as names of files. Where
 //! the directory and the header in front of a member disagree, the member is not read; where
 //! members overlap, or one name stands twice, the package is not.
 
 use super::buckets::Buckets;
+use super::records::{RecordKind, Records, begins_as_records};
 use crate::error::{Error, ExitCode};
 use crate::sink::outcome::Failure;
 use abreast_webtypes::excerpt;
@@ -22,8 +23,8 @@ use std::os::unix::fs::FileExt as _;
 /// Most members of one package.
 pub(crate) const MEMBERS_MAX: usize = 1_000_000;
 /// Unpacked bytes of a member above which the ratio counts, and the largest ratio.
-const RATIO_FREE_BYTES: u64 = 10 << 20;
-const RATIO_MAX: u64 = 200;
+pub(super) const RATIO_FREE_BYTES: u64 = 10 << 20;
+pub(super) const RATIO_MAX: u64 = 200;
 /// Members up to this length are read at once.
 pub(crate) const SMALL_BYTES: u64 = 1 << 20;
 /// A member's own header without its name and extra field.
@@ -44,26 +45,28 @@ pub(crate) struct Package {
     members: Vec<Member>,
     buckets: Buckets,
     hasher: RandomState,
+    /// Of a WARC file: what only that has.
+    pub(super) records: Option<Records>,
 }
 
 /// Where one member is and how long it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
-    name: u64,
-    offset: u64,
-    packed: u64,
+    pub(super) name: u64,
+    pub(super) offset: u64,
+    pub(super) packed: u64,
     pub(crate) length: u64,
-    crc: u32,
-    name_length: u16,
-    kind: Kind,
+    pub(super) crc: u32,
+    pub(super) name_length: u16,
+    pub(super) kind: Kind,
     /// Last modification in UTC, seconds since 1970, if the directory states it (extended timestamp
     /// or NTFS time); the plain time of a ZIP has no zone.
-    modified: Option<i64>,
+    pub(super) modified: Option<i64>,
 }
 
 /// How a member is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Stored,
     Deflated,
     Encrypted,
@@ -71,6 +74,8 @@ enum Kind {
     Other(u16),
     Folder,
     Symlink,
+    /// A record of a WARC file.
+    Record(RecordKind),
 }
 
 /// The target of a path in the manifest.
@@ -84,14 +89,17 @@ pub(crate) enum Found {
 }
 
 impl Package {
-    /// Reads the directory.
+    /// Reads the directory, or all records of a WARC file.
     ///
     /// # Errors
-    /// `dump.zip`, `dump.members`, `dump.overlap`, `dump.duplicate`.
+    /// `dump.zip`, `dump.warc`, `dump.members`, `dump.overlap`, `dump.duplicate`, `dump.ratio`.
     pub(crate) fn open(file: File) -> Result<Self, Error> {
         let io = |cause: io::Error| {
             Error::new("io", ExitCode::Io, "cannot read the package").with_cause(cause)
         };
+        if begins_as_records(&file).map_err(io)? {
+            return Self::open_records(file);
+        }
         let broken = |cause: rawzip::Error| {
             Error::new(
                 "dump.zip",
@@ -154,8 +162,18 @@ impl Package {
             let message = "one name stands in its directory twice: which of the two is meant?";
             return Err(Error::new("dump.duplicate", ExitCode::SourceInvalid, message));
         }
+        Ok(Self::of_members(file, end, members, hasher))
+    }
+
+    /// With members in the order of the hashes of their names.
+    pub(super) fn of_members(
+        file: File,
+        end: u64,
+        members: Vec<Member>,
+        hasher: RandomState,
+    ) -> Self {
         let buckets = Buckets::of(members.len(), |at| members[at].name);
-        Ok(Self { file, end, members, buckets, hasher })
+        Self { file, end, members, buckets, hasher, records: None }
     }
 
     /// How many members there are, folders not counted.
@@ -190,10 +208,14 @@ impl Package {
         }
     }
 
-    fn named(&self, name: &str) -> Option<u32> {
-        let hash = self.hasher.hash_one(name.as_bytes());
-        let place = self.buckets.find(hash, |at| self.members[at].name).next()?;
+    /// The last member of a name: a WARC file may have several.
+    pub(super) fn named(&self, name: &str) -> Option<u32> {
+        let place = self.buckets.find(self.hash(name), |at| self.members[at].name).next_back()?;
         u32::try_from(place).ok()
+    }
+
+    pub(super) fn hash(&self, name: &str) -> u64 {
+        self.hasher.hash_one(name.as_bytes())
     }
 
     /// Reads a small member whole, behind what is in `into` already; returns its range there. One
@@ -206,6 +228,13 @@ impl Package {
         block: &mut Vec<u8>,
     ) -> Result<Range<usize>, Failure> {
         member.check()?;
+        if matches!(member.kind, Kind::Record(_)) {
+            let start = into.len();
+            into.reserve_exact(member.length as usize);
+            let read = self.record(member)?.read_to_end(into);
+            read.map_err(|cause| Failure::new("dump.checksum", cause.to_string()))?;
+            return Ok(start..into.len());
+        }
         if member.kind == Kind::Deflated {
             block.clear();
             let packed = self.read_packed(member, block)?;
@@ -259,6 +288,9 @@ impl Package {
     /// Reads a member of any length, a block at a time.
     pub(crate) fn reader(&self, member: &Member) -> Result<impl Read + use<'_>, Failure> {
         member.check()?;
+        if matches!(member.kind, Kind::Record(_)) {
+            return self.record(member);
+        }
         let length = HEADER_BYTES + usize::from(member.name_length);
         let mut header = vec![0; length.min(self.end.saturating_sub(member.offset) as usize)];
         self.file.read_exact_at(&mut header, member.offset).map_err(|cause| unreadable(&cause))?;
@@ -266,15 +298,17 @@ impl Package {
         if at + member.packed > self.end {
             return Err(disagree("it reaches into the directory"));
         }
-        let packed = io::BufReader::with_capacity(
-            BLOCK_BYTES,
-            At { file: &self.file, place: at, left: member.packed },
-        );
+        let packed = self.bytes_at(at, member.packed);
         let bytes: Box<dyn Read + '_> = match member.kind {
             Kind::Deflated => Box::new(flate2::bufread::DeflateDecoder::new(packed)),
             _ => Box::new(packed),
         };
-        Ok(Checked { bytes, left: member.length, crc: Crc::new(), expected: member.crc })
+        Ok(Checked::of(member, bytes))
+    }
+
+    /// Bytes of the file as they stand.
+    pub(super) fn bytes_at(&self, place: u64, left: u64) -> io::BufReader<At<'_>> {
+        io::BufReader::with_capacity(BLOCK_BYTES, At { file: &self.file, place, left })
     }
 
     /// The begin of the bytes behind the member's own header, which must agree with the directory.
@@ -326,6 +360,12 @@ impl Member {
         self.modified
     }
 
+    /// Whether its bytes are in a coding of their content: they are the resource only if a digest
+    /// shows it.
+    pub(crate) const fn is_coded(&self) -> bool {
+        matches!(self.kind, Kind::Record(RecordKind::Coded))
+    }
+
     /// Whether it is read at once.
     pub(crate) const fn is_small(&self) -> bool {
         self.length <= SMALL_BYTES && self.packed <= SMALL_BYTES
@@ -337,7 +377,7 @@ impl Member {
             Kind::Stored if self.packed != self.length => {
                 Err(disagree("it is stored, with two lengths"))
             }
-            Kind::Deflated
+            Kind::Deflated | Kind::Record(_)
                 if self.length > RATIO_FREE_BYTES
                     && self.length / self.packed.max(1) > RATIO_MAX =>
             {
@@ -348,6 +388,7 @@ impl Member {
                 Err(Failure::refused("dump.ratio", message))
             }
             Kind::Stored | Kind::Deflated => Ok(()),
+            Kind::Record(kind) => kind.check(),
             Kind::Encrypted => {
                 Err(Failure::refused("dump.encrypted", "it is encrypted in the package"))
             }
@@ -388,7 +429,7 @@ fn check_overlap(members: &mut [Member], end: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn too_many() -> Error {
+pub(super) fn too_many() -> Error {
     Error::new("dump.members", ExitCode::Limit, format!("it has more than {MEMBERS_MAX} members"))
 }
 
@@ -419,10 +460,10 @@ fn inflate(packed: &[u8], length: u64, out: &mut Vec<u8>) -> Result<(), Failure>
 }
 
 /// A part of a file, from beginning to end, without moving anybody else's place in it.
-struct At<'a> {
-    file: &'a File,
-    place: u64,
-    left: u64,
+pub(super) struct At<'a> {
+    pub(super) file: &'a File,
+    pub(super) place: u64,
+    pub(super) left: u64,
 }
 
 impl Read for At<'_> {
@@ -435,11 +476,17 @@ impl Read for At<'_> {
 }
 
 /// Unpacked bytes: as many as stated, and with the stated checksum.
-struct Checked<'a> {
+pub(super) struct Checked<'a> {
     bytes: Box<dyn Read + 'a>,
     left: u64,
     crc: Crc,
     expected: u32,
+}
+
+impl<'a> Checked<'a> {
+    pub(super) fn of(member: &Member, bytes: Box<dyn Read + 'a>) -> Self {
+        Self { bytes, left: member.length, crc: Crc::new(), expected: member.crc }
+    }
 }
 
 impl Read for Checked<'_> {

@@ -3,6 +3,8 @@
 use crate::error::{Error, ExitCode};
 use abreast_webtypes::{Digests, Timestamp};
 
+const WARC: &str = "WARC";
+
 /// One package as a dump names it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListedPackage {
@@ -10,6 +12,8 @@ pub(crate) struct ListedPackage {
     pub(crate) length: Option<u64>,
     pub(crate) digests: Digests,
     pub(crate) media_type: Option<String>,
+    /// It may be a WARC file.
+    pub(crate) may_be_warc: bool,
     /// Changes since then are in it.
     pub(crate) from: Option<Timestamp>,
     /// Changes until then are in it.
@@ -60,26 +64,46 @@ pub(crate) struct Made {
 }
 
 impl ListedPackage {
-    /// Checks that it is a ZIP file, as far as its type or its name states that. Without either it
-    /// is tried.
+    /// Whether it is a WARC file, as far as its type or its name states that.
+    pub(crate) fn is_warc(&self) -> bool {
+        self.other_format().is_some_and(|format| format == WARC)
+    }
+
+    /// Checks that it is a ZIP file, or a WARC file where it may be, as far as its type or its name
+    /// states that. Without either it is tried.
     ///
     /// # Errors
     /// `dump.format`, with the name of the format.
     pub(crate) fn check_format(&self) -> Result<(), Error> {
+        let Some(format) = self.other_format() else { return Ok(()) };
+        if self.may_be_warc && format == WARC {
+            return Ok(());
+        }
+        let message = format!("{} is a package of another kind: {format}", self.url);
+        let read = if self.may_be_warc { "ZIP or WARC" } else { "ZIP" };
+        let help =
+            format!("packages in {read} are read; resources are asked for one by one instead");
+        Err(Error::new("dump.format", ExitCode::SourceInvalid, message).with_help(help))
+    }
+
+    /// The name of the format if it is not ZIP.
+    fn other_format(&self) -> Option<String> {
         let media_type = self.media_type.as_deref().unwrap_or_default();
         let media_type =
             media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let path = self.url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
         let named = |endings: &[&str]| endings.iter().any(|ending| path.ends_with(ending));
         let format = match media_type.as_str() {
-            "application/warc" | "application/warc+gzip" => "WARC",
+            "application/warc" | "application/warc+gzip" => WARC,
+            // The type of what is packed in it, as some servers state it.
+            "application/gzip" | "application/x-gzip" if named(&[".warc.gz"]) => WARC,
             "application/x-xz" | "application/x-xz-compressed-tar" => "tar packed with xz",
             "application/x-tar" => "tar",
             "application/gzip" | "application/x-gzip" | "application/x-gtar"
             | "application/x-tgz" => "tar packed with gzip",
             "application/zstd" => "packed with zstd",
             "application/x-7z-compressed" => "7z",
-            "" | "application/octet-stream" if named(&[".warc", ".warc.gz"]) => "WARC",
+            "" | "application/octet-stream" if named(&[".warc", ".warc.gz"]) => WARC,
             "" | "application/octet-stream" if named(&[".tar.xz", ".txz"]) => "tar packed with xz",
             "" | "application/octet-stream" if named(&[".tar.gz", ".tgz"]) => {
                 "tar packed with gzip"
@@ -90,13 +114,11 @@ impl ListedPackage {
             | "application/zip"
             | "application/x-zip-compressed"
             | "application/x-zip" => {
-                return Ok(());
+                return None;
             }
             other => other,
         };
-        let message = format!("{} is a package of another kind: {format}", self.url);
-        Err(Error::new("dump.format", ExitCode::SourceInvalid, message)
-            .with_help("packages in ZIP are read; resources are asked for one by one instead"))
+        Some(format.to_owned())
     }
 }
 

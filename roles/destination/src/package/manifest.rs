@@ -79,8 +79,16 @@ impl Manifest {
         if listed.is_deletion() {
             return;
         }
-        let (uri, has_path, path) = (listed.uri, path.is_some(), path.unwrap_or_default());
-        let fault = match package.find(path) {
+        let (uri, place) = (listed.uri, package.place(listed.uri, path));
+        let (has_path, path) = (path.is_some(), path.unwrap_or_default());
+        let fault = match place {
+            Found::Member(number)
+                if package.member(number).is_coded() && listed.digests.strongest().is_none() =>
+            {
+                self.name(number);
+                let message = "its record has a Content-Encoding, and no digest is listed";
+                Failure::new("dump.encoding", message)
+            }
             Found::Member(number) => {
                 self.name(number);
                 let modified = listed.sure_modified();
@@ -97,6 +105,9 @@ impl Manifest {
             Found::Escape => {
                 let message = format!("the path `{}` leads out of the package", excerpt(path));
                 Failure::refused("path.escape", message)
+            }
+            Found::Missing if package.is_warc() => {
+                Failure::new("dump.missing", "there is no record of it in the package")
             }
             Found::Missing => {
                 let message =

@@ -1,4 +1,4 @@
-//! Packages: many resources in one ZIP file, instead of a request for each [rs-core §11, §13].
+//! Packages: many resources in one ZIP or WARC file, instead of a request for each [rs-core §11, §13].
 //! Which ones there are, and what their manifests list, is read by the reader of the Source's
 //! protocol.
 //!
@@ -10,6 +10,7 @@
 //! | `download.rs` | fetching a package, whole and verified |
 //! | `background.rs` | digesting a package while it is received |
 //! | `archive.rs` | the members of a ZIP file |
+//! | `records.rs` | the records of a WARC file, as members |
 //! | `manifest.rs` | which resource is which member |
 //! | `buckets.rs` | finding a hash among many |
 //! | `supply.rs` | members into the sink |
@@ -25,5 +26,6 @@ mod choose;
 pub(crate) mod download;
 pub(crate) mod listing;
 pub(crate) mod manifest;
+mod records;
 pub(crate) mod since;
 pub(crate) mod supply;

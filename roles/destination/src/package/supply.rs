@@ -133,7 +133,8 @@ pub(super) fn apply_package(
     result
 }
 
-/// Entries of the manifest that lead to no member. Where the manifest is the plan they are refused;
+/// Entries of the manifest that lead to no member. Where the manifest is the plan they are refused,
+/// unless their resources need only be asked for;
 /// else their resources are asked for like any others.
 fn report_faults(
     transfer: &mut Transfer<'_>,
@@ -147,7 +148,7 @@ fn report_faults(
         if supply.manifest.members_for(&uri).next().is_some() {
             continue;
         }
-        if supply.is_plan {
+        if supply.is_plan && failure.refused {
             transfer.take(vec![(task, Some(Outcome::Failed(failure)))], report)?;
         } else {
             report.notice(failure.code, &uri, &format!("{}; asked for by itself", failure.message));

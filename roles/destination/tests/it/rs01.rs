@@ -525,7 +525,7 @@ fn a_sitemap_without_a_change_set_keeps_the_known_one() {
 }
 
 #[test]
-fn copies_of_dumps_can_be_audited_and_other_forms_are_named() {
+fn copies_of_dumps_can_be_audited_and_torn_ones_are_refused() {
     let mut source = without_sitemap(&["/d1.zip", "/d2.zip"]);
     for (part, path) in ["/d1.zip", "/d2.zip"].into_iter().enumerate() {
         source.server.body(path, source.part_of_dump(&modified(&source.now()), (part, 2)));
@@ -541,7 +541,7 @@ fn copies_of_dumps_can_be_audited_and_other_forms_are_named() {
 
     source.server.body("/dump", "WARC/1.1\r\nWARC-Type: warcinfo\r\n");
     let ran = copy_at(&source, source.server.url("/dump")).try_run();
-    assert_eq!(ran.code(), "dump.format", "{:?}", ran.result);
+    assert_eq!(ran.code(), "dump.warc", "{:?}", ran.result);
 
     // Change sets do not list all there is.
     let mut source = OldSource::new();

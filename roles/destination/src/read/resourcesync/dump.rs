@@ -53,7 +53,7 @@ fn listed_package(entry: &Entry) -> ListedPackage {
         media_type: entry.media_type.clone(),
         from: entry.from.map(|from| from.instant),
         until: entry.until.map(|until| until.instant),
-        made: None,
+        ..ListedPackage::default()
     }
 }
 

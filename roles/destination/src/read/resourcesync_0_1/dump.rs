@@ -9,7 +9,7 @@ use crate::damage::check_kept;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
 use crate::events::Mode;
-use crate::package::archive::{Found, Package};
+use crate::package::archive::Package;
 use crate::package::download::Downloads;
 use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
 use crate::package::manifest::Manifest;
@@ -85,8 +85,12 @@ pub(super) fn read_manifest(
         let message = format!("cannot use the dump {url}: its manifest: {}", failure.message);
         Error::new(failure.code, exit, message)
     };
-    let Found::Member(number) = package.find(NAME) else {
-        return Err(refuse("there is no `manifest.xml` at its top"));
+    let Some(number) = package.manifest() else {
+        return Err(refuse(if package.is_warc() {
+            "there is no record `resource` whose URI ends with `manifest.xml`"
+        } else {
+            "there is no `manifest.xml` at its top"
+        }));
     };
     let mut reader = package.reader(package.member(number)).map_err(|failure| failed(&failure))?;
     let mut manifest = Manifest::new(package);
@@ -124,7 +128,7 @@ pub(super) fn read_manifest(
             Step::End => break,
         }
     }
-    if entries > 0 && placed == 0 {
+    if entries > 0 && placed == 0 && !package.is_warc() {
         return Err(refuse("none of the entries of its manifest has `rs:path`")
             .with_help("give the address of the document that lists the dump, if there is one"));
     }

@@ -3,7 +3,7 @@
 
 use super::document::{Read, is_change_set, read_head, target};
 use super::push::PushOffer;
-use super::recognise::{is_dump_begin, is_warc_begin};
+use super::recognise::is_dump_begin;
 use super::site;
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
@@ -35,6 +35,14 @@ pub(crate) struct EntryPoints {
     pub(crate) offers: Vec<PushOffer>,
 }
 
+/// Forms of dumps, the best first: a Source may offer the same in several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    Zip,
+    Warc,
+    Other,
+}
+
 /// A part of a dump, or all of it, as a link names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DumpLink {
@@ -45,11 +53,16 @@ pub(crate) struct DumpLink {
 impl DumpLink {
     pub(super) fn package(&self) -> ListedPackage {
         let (url, media_type) = (self.url.clone(), self.media_type.clone());
-        ListedPackage { url, media_type, ..ListedPackage::default() }
+        ListedPackage { url, media_type, may_be_warc: true, ..ListedPackage::default() }
     }
 
-    fn is_readable(&self) -> bool {
-        self.package().check_format().is_ok()
+    fn form(&self) -> Form {
+        let package = self.package();
+        match () {
+            () if package.is_warc() => Form::Warc,
+            () if package.check_format().is_ok() => Form::Zip,
+            () => Form::Other,
+        }
     }
 
     fn to_line(&self) -> String {
@@ -169,8 +182,8 @@ impl EntryPoints {
     }
 }
 
-/// The dumps that can be read, each once; if there is none, those that cannot, for the message. A
-/// Source may offer the same in another form.
+/// The dumps of one form, each once: ZIP files, or WARC files where there are none; if there are
+/// neither, those that cannot be read, for the message.
 fn of_one_form(links: impl Iterator<Item = DumpLink>) -> Vec<DumpLink> {
     let mut dumps: Vec<DumpLink> = Vec::new();
     for link in links {
@@ -178,9 +191,8 @@ fn of_one_form(links: impl Iterator<Item = DumpLink>) -> Vec<DumpLink> {
             dumps.push(link);
         }
     }
-    if dumps.iter().any(DumpLink::is_readable) {
-        dumps.retain(DumpLink::is_readable);
-    }
+    let best = dumps.iter().map(DumpLink::form).min();
+    dumps.retain(|link| Some(link.form()) == best);
     dumps
 }
 
@@ -194,16 +206,9 @@ pub(super) fn find(
     address: &str,
 ) -> Result<EntryPoints, Error> {
     check_url(address)?;
-    let (is_dump, is_warc) = requests.open(address, HEAD_BYTES, |answer| {
-        answer.map_or((false, false), |begun| {
-            (is_dump_begin(&begun.begin), is_warc_begin(&begun.begin))
-        })
+    let is_dump = requests.open(address, HEAD_BYTES, |answer| {
+        answer.is_ok_and(|begun| is_dump_begin(&begun.begin))
     })?;
-    if is_warc {
-        let message = format!("{address} is a dump in WARC, which is not read");
-        return Err(Error::new("dump.format", ExitCode::SourceInvalid, message)
-            .with_help("give the address of the Sitemap, or of the same dump in ZIP"));
-    }
     if is_dump {
         let dumps = vec![DumpLink { url: address.to_owned(), media_type: None }];
         return Ok(EntryPoints { dumps, ..EntryPoints::default() });

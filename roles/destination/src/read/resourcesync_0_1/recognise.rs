@@ -40,11 +40,6 @@ pub(super) fn is_dump_begin(begin: &[u8]) -> bool {
     is_dump(&unpacked(begin))
 }
 
-/// Whether an answer begins as a WARC file does, packed perhaps.
-pub(super) fn is_warc_begin(begin: &[u8]) -> bool {
-    unpacked(begin).starts_with(WARC)
-}
-
 fn is_dump(begin: &[u8]) -> bool {
     begin.starts_with(ZIP) || begin.starts_with(WARC)
 }
