@@ -6,10 +6,12 @@
 //! | `document.rs` | one document by itself |
 //! | `related.rs` | lists of an index, change sets along `prev` |
 //! | `dump.rs` | a dump and its manifest |
+//! | `warc.rs` | the records of a dump in WARC |
 
 mod document;
 mod dump;
 mod related;
+mod warc;
 
 use crate::feeds::{Feeds, From};
 use crate::fetch::{self, Failure, Go};
@@ -200,7 +202,7 @@ impl Feeds<'_> {
             changed: Sketch::new(1),
         });
         set.listed.merge(listed, |_, _| {});
-        for uri in &facts.changed {
+        for uri in facts.changed.keys() {
             set.listed.remove(*uri);
         }
     }

@@ -702,6 +702,8 @@ rules! {
         "add the link with rel=\"current http://www.openarchives.org/rs/changeset\"";
     A_CHAIN: "RS01-6.1-chain", Must, Error / Warning, "rs-0.1 §6.1", "A change set begins after the one before it ends",
         "split sets between two times: readers stop at the first change that they know";
+    A_GAP: "RS01-6.1-gap", Should, Warning / Note, "rs-0.1 §5.1, §6.1", "Change sets of a chain have every change: no creation or deletion between two of them is missing",
+        "keep every change in one of the sets: copies that follow them miss the others";
     A_CLOSED: "RS01-6.1-closed", Practice, Warning / Note, "rs-0.1 §6.1", "A change set that is not the current one does not change",
         "begin a new set for later changes";
     A_DISCOVERY: "RS01-7.1-discovery", Practice, Note / Note, "rs-0.1 §3.1, §7.1, §7.3", "robots.txt or /.well-known/host-meta names the Sitemap",

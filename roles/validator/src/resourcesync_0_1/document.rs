@@ -98,8 +98,15 @@ pub(super) struct Facts {
     pub(super) lists: Vec<ListedSitemap>,
     /// The members of a dump.
     pub(super) members: HashMap<String, Member>,
-    /// URIs of its changes.
-    pub(super) changed: HashSet<u64>,
+    /// URIs of its changes, each with the first and the last of them.
+    pub(super) changed: HashMap<u64, Changed>,
+}
+
+/// The first and the last change of a resource in a change set.
+#[derive(Debug)]
+pub(super) struct Changed {
+    pub(super) first: (Timestamp, Option<Change>),
+    pub(super) last: (Timestamp, Option<Change>),
 }
 
 /// A Sitemap in an index.
@@ -114,6 +121,7 @@ pub(super) struct ListedSitemap {
 /// A member of a dump.
 #[derive(Debug)]
 pub(super) struct Member {
+    pub(super) loc: String,
     pub(super) line: u64,
     pub(super) digests: Digests,
     pub(super) size: Option<u64>,
@@ -228,7 +236,15 @@ impl Checker {
             && let Some(time) = entry.time.map(|time| time.instant)
         {
             if facts.changed.len() < KEPT_MAX {
-                facts.changed.insert(hash(self.seed, &entry.loc));
+                let own = (time, entry.change);
+                let uri = hash(self.seed, &entry.loc);
+                let changed = facts.changed.entry(uri).or_insert(Changed { first: own, last: own });
+                if time < changed.first.0 {
+                    changed.first = own;
+                }
+                if time > changed.last.0 {
+                    changed.last = own;
+                }
             }
             facts.oldest = Some(facts.oldest.map_or(time, |oldest| oldest.min(time)));
             facts.newest = Some(facts.newest.map_or(time, |newest| newest.max(time)));
@@ -260,8 +276,12 @@ impl Checker {
                 self.is_cut = true;
                 return;
             }
-            let member =
-                Member { line: entry.line, digests: entry.digests.clone(), size: entry.size };
+            let member = Member {
+                loc: entry.loc.clone(),
+                line: entry.line,
+                digests: entry.digests.clone(),
+                size: entry.size,
+            };
             if facts.members.insert(path.clone(), member).is_some() {
                 found.add(&r::A_PATH, place, || format!("a second entry for {}", excerpt(path)));
             }

@@ -1,7 +1,7 @@
 //! Comparison of a dump with its manifest [rs-0.1 §4.2].
 
 use super::Alpha;
-use super::document::{self, Checker};
+use super::document::{self, Checker, Facts, Member};
 use crate::digest::Hasher;
 use crate::feeds::{Feeds, From};
 use crate::fetch::Failure;
@@ -14,7 +14,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use zip::ZipArchive;
 
 /// Members that are checked.
-const MEMBERS_MAX: usize = 200_000;
+pub(super) const MEMBERS_MAX: usize = 200_000;
 
 impl Feeds<'_> {
     /// Fetches a dump, and compares its members with its manifest.
@@ -48,8 +48,9 @@ impl Feeds<'_> {
         let mut dump = Alpha { name: "ResourceSync 0.1 Dump", bytes, ..Alpha::default() };
         let mut found = Findings::new(&url, self.options.mode, self.options.most_each);
         if is_warc {
-            // Other formats than ZIP may be published [rs-0.1 §4.2]; their records check themselves.
+            // Other formats than ZIP may be published [rs-0.1 §4.2].
             dump.name = "ResourceSync 0.1 Dump (WARC)";
+            self.warc(&url, &file, &mut dump, &mut found)?;
         } else {
             file.seek(SeekFrom::Start(0)).map_err(missing)?;
             match ZipArchive::new(file) {
@@ -76,10 +77,7 @@ impl Feeds<'_> {
             found.add(&r::A_MANIFEST, (0, 0), || format!("the dump has no {MANIFEST}"));
             return Ok(());
         };
-        let label = format!("{url}!/{MANIFEST}");
-        let (most, seed) = (self.options.max_document_bytes, self.options.seed);
-        let mut checker = Checker::new(&label, most, seed, 1);
-        let mut in_manifest = Findings::new(&label, self.options.mode, self.options.most_each);
+        let (mut checker, mut in_manifest) = self.begin_manifest(url);
         let read = each_piece(&mut archive, manifest, self.budget, |bytes| {
             checker.feed(bytes, &mut in_manifest);
         })?;
@@ -87,15 +85,7 @@ impl Feeds<'_> {
             found.add(&r::A_MANIFEST, (0, 0), || format!("{MANIFEST} cannot be unpacked: {error}"));
             return Ok(());
         }
-        checker.finish(&mut in_manifest);
-        let mut facts = checker.facts;
-        dump.entries = facts.entries;
-        dump.modified = facts.head.modified.map(|time| time.instant);
-        let paths = facts.members.len() as u64;
-        if facts.is_whole && paths < facts.entries {
-            let message = || format!("{} of {} entries have one", paths, facts.entries);
-            in_manifest.add(&r::A_PATH_MISSING, (0, 0), message);
-        }
+        let mut facts = end_manifest(checker, dump, &mut in_manifest);
         for number in 0..archive.len().min(MEMBERS_MAX) {
             let Some(Ok(name)) = archive.name_for_index(number) else { continue };
             let name = name.into_owned();
@@ -112,29 +102,64 @@ impl Feeds<'_> {
             let mut hasher = Hasher::of(&member.digests);
             let unpacked =
                 each_piece(&mut archive, number, self.budget, |bytes| hasher.update(bytes))?;
-            let place = (member.line, 0);
             if let Err(error) = unpacked {
                 let message = || format!("{} cannot be unpacked: {error}", excerpt(&name));
-                in_manifest.add(&r::A_MEMBERS, place, message);
+                in_manifest.add(&r::A_MEMBERS, (member.line, 0), message);
                 continue;
             }
-            let length = hasher.length;
-            if member.size.is_some_and(|size| size != length) {
-                let message = || format!("{} has {length} bytes", excerpt(&name));
-                in_manifest.add(&r::A_MEMBER_TRUE, place, message);
-            } else if hasher.finish().agree(&member.digests) == Some(false) {
-                let message = || format!("{} has another digest", excerpt(&name));
-                in_manifest.add(&r::A_MEMBER_TRUE, place, message);
-            }
+            compare(&name, &member, hasher, &mut in_manifest);
         }
-        let mut absent: Vec<_> = facts.members.iter().collect();
-        absent.sort_by_key(|(_, member)| member.line);
-        for (name, member) in absent {
-            let message = || format!("there is no {}", excerpt(name));
-            in_manifest.add(&r::A_MEMBERS, (member.line, 0), message);
-        }
+        add_absent(&facts, &mut in_manifest);
         found.append(in_manifest);
         Ok(())
+    }
+
+    /// What checks the manifest of a dump, and its findings.
+    pub(super) fn begin_manifest(&self, url: &str) -> (Checker, Findings) {
+        let label = format!("{url}!/{MANIFEST}");
+        let (most, seed) = (self.options.max_document_bytes, self.options.seed);
+        let found = Findings::new(&label, self.options.mode, self.options.most_each);
+        (Checker::new(&label, most, seed, 1), found)
+    }
+}
+
+/// What the manifest states, all of which was read.
+pub(super) fn end_manifest(
+    mut checker: Checker,
+    dump: &mut Alpha,
+    in_manifest: &mut Findings,
+) -> Facts {
+    checker.finish(in_manifest);
+    let facts = checker.facts;
+    dump.entries = facts.entries;
+    dump.modified = facts.head.modified.map(|time| time.instant);
+    let paths = facts.members.len() as u64;
+    if facts.is_whole && paths < facts.entries {
+        let message = || format!("{} of {} entries have one", paths, facts.entries);
+        in_manifest.add(&r::A_PATH_MISSING, (0, 0), message);
+    }
+    facts
+}
+
+/// Compares the bytes of a member with its entry.
+pub(super) fn compare(name: &str, member: &Member, hasher: Hasher, in_manifest: &mut Findings) {
+    let (length, place) = (hasher.length, (member.line, 0));
+    if member.size.is_some_and(|size| size != length) {
+        let message = || format!("{} has {length} bytes", excerpt(name));
+        in_manifest.add(&r::A_MEMBER_TRUE, place, message);
+    } else if hasher.finish().agree(&member.digests) == Some(false) {
+        let message = || format!("{} has another digest", excerpt(name));
+        in_manifest.add(&r::A_MEMBER_TRUE, place, message);
+    }
+}
+
+/// Members that the manifest names, and the dump does not have.
+pub(super) fn add_absent(facts: &Facts, in_manifest: &mut Findings) {
+    let mut absent: Vec<_> = facts.members.iter().collect();
+    absent.sort_by_key(|(_, member)| member.line);
+    for (name, member) in absent {
+        let message = || format!("there is no {}", excerpt(name));
+        in_manifest.add(&r::A_MEMBERS, (member.line, 0), message);
     }
 }
 

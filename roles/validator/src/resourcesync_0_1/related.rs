@@ -2,15 +2,17 @@
 //! [rs-0.1 §3.2, §6.1].
 
 use super::CLOSED_MAX;
-use super::document::Facts;
+use super::document::{Changed, Facts};
 use crate::feeds::Feeds;
 use crate::fetch::Failure;
 use crate::node::FoundBy;
 use crate::rules as r;
-use abreast_resourcesync::v0_1::{CHANGE_SET, Link, Root};
+use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Link, Root};
 use abreast_webtypes::{excerpt, resolve, without_fragment};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+/// Resources whose first change in later sets is remembered.
+const LATER_MAX: usize = 1_000_000;
 /// Categories of a list from which on an index need not repeat them.
 const AGGREGATED_MAX: usize = 100;
 
@@ -64,7 +66,7 @@ impl Feeds<'_> {
     pub(super) async fn change_sets(&mut self, start: usize, set: Facts) -> Result<(), Failure> {
         let (mut number, mut set) = (start, set);
         let mut seen = HashSet::from([self.walked.nodes[start].url.clone()]);
-        let mut closed = Vec::new();
+        let (mut closed, mut later) = (Vec::new(), HashMap::new());
         self.current(number, &set);
         loop {
             let url = self.walked.nodes[number].url.clone();
@@ -92,6 +94,7 @@ impl Feeds<'_> {
                 break;
             }
             self.neighbours(number, &set, &target, &before);
+            self.missing_between(number, &set, &target, &before, &mut later);
             if closed.len() < CLOSED_MAX {
                 closed.push((child, target, before.hash));
             }
@@ -132,6 +135,36 @@ impl Feeds<'_> {
         }
     }
 
+    /// Whether the changes of a set can be followed by those of later ones; `later` has the first
+    /// change of each resource in those.
+    fn missing_between(
+        &mut self,
+        number: usize,
+        set: &Facts,
+        target: &str,
+        before: &Facts,
+        later: &mut HashMap<u64, Option<Change>>,
+    ) {
+        for (uri, changed) in &set.changed {
+            if later.len() < LATER_MAX || later.contains_key(uri) {
+                later.insert(*uri, changed.first.1);
+            }
+        }
+        let is_odd = |(uri, changed): &(&u64, &Changed)| {
+            later.get(*uri).is_some_and(|next| cannot_follow(changed.last.1, *next))
+        };
+        let odd = before.changed.iter().filter(is_odd).count();
+        if odd > 0 {
+            let message = || {
+                format!(
+                    "after {}, changes are missing: {odd} resources are created twice, or changed after they were deleted",
+                    excerpt(target)
+                )
+            };
+            self.add(number, &r::A_GAP, 0, message);
+        }
+    }
+
     /// A current set names itself.
     fn current(&mut self, number: usize, set: &Facts) {
         let url = self.walked.nodes[number].url.clone();
@@ -161,6 +194,15 @@ impl Feeds<'_> {
             self.add(number, &r::A_CLOSED, 0, message);
         }
         Ok(())
+    }
+}
+
+/// Whether there must have been another change between two of one resource.
+fn cannot_follow(last: Option<Change>, next: Option<Change>) -> bool {
+    match (last, next) {
+        (Some(Change::Deleted), Some(next)) => next != Change::Created,
+        (Some(_), Some(next)) => next == Change::Created,
+        _ => false,
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cases::inspect;
 use crate::server::{Answers, Server};
 use crate::site::{Break, Members, break_all, pack, typed};
 use Break::{AddFinding, Changed, Members as InPackage, Remove, Repeat, Replace, Swell};
+use abreast_testkit::warc::Warc;
 use abreast_validator::{Mode, Severity, Share, check_document, ndjson, text};
 use base64::Engine as _;
 use md5::{Digest as _, Md5};
@@ -226,6 +227,7 @@ pub(crate) const CASES: &[(&str, &[Break])] = &[
         )],
     ),
     ("RS01-6.1-current", &[Replace("/changes/current.xml", CURRENT, "")]),
+    ("RS01-6.1-gap", &[Replace("/changes/current.xml", "<loc>{B}/r/a<", "<loc>{B}/r/d<")]),
     ("RS01-6.1-chain", &[Replace("/changes/1.xml", "2026-01-04", "2026-01-07")]),
     ("RS01-6.1-closed", &[Changed("/changes/1.xml", "created", "updated")]),
     (
@@ -323,26 +325,71 @@ fn what_a_good_source_may_leave_out_is_no_fault() {
 }
 
 #[test]
-fn dumps_in_warc_are_recognized() {
-    let packed = {
-        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        std::io::Write::write_all(&mut out, b"WARC/1.1\r\n").unwrap();
-        out.finish().unwrap()
-    };
-    for (body, rules) in [
-        (packed, vec![]),
-        (b"WARC/1.1\r\n".to_vec(), vec![]),
-        (b"other".to_vec(), vec!["RS01-4.2.1-manifest"]),
-    ] {
+fn dumps_in_warc_are_compared_with_their_manifest() {
+    const MEMBERS: &[&str] = &["RS01-4.2.1-members"];
+    const TRUE: &[&str] = &["RS01-4.2.1-true"];
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
+    let cases: [(&str, &[&str]); 12] = [
+        ("", &[]),
+        ("packed", &[]),
+        ("missing", MEMBERS),
+        ("stray", MEMBERS),
+        ("twice", MEMBERS),
+        ("status", MEMBERS),
+        ("chunks", MEMBERS),
+        ("block", MEMBERS),
+        ("bytes", TRUE),
+        ("size", TRUE),
+        ("torn", MEMBERS),
+        ("manifest", &["RS01-4.2.1-manifest"]),
+    ];
+    for (case, rules) in cases {
         let server = Server::start(|base| {
+            let mut warc = if case == "packed" { Warc::new() } else { Warc::plain() };
+            let (a, b) = (format!("{base}/r/a"), format!("{base}/r/b"));
+            warc.info();
+            if case != "manifest" {
+                warc.resource(&format!("{base}/dump/manifest.xml"), &members(base)[0].1);
+            }
+            match case {
+                "missing" => &mut warc,
+                "status" => warc.response(&b, "HTTP/1.1 404 Not Found\r\n", b"bbbbb"),
+                "chunks" => warc.response(&b, chunked, b"5\r\nbb"),
+                "bytes" => warc.ok(&b, b"bbbbx"),
+                "size" => warc.ok(&b, b"bbbbbb"),
+                "block" => {
+                    let fields = warc.fields("resource", &b, "text/plain", b"other");
+                    warc.record(&fields, b"bbbbb")
+                }
+                _ => warc.response(&b, chunked, b"5\r\nbbbbb\r\n0\r\n\r\n"),
+            };
+            let revisit = warc.fields("revisit", &a, "application/http", b"");
+            warc.resource(&a, b"aaaaa").record(&revisit, b"HTTP/1.1 200 OK\r\n\r\n");
+            match case {
+                "stray" => warc.ok("http://elsewhere.example/", b""),
+                "twice" => warc.ok(&a, b"aaaaa"),
+                _ => &mut warc,
+            };
+            let mut body = warc.finish();
+            if case == "torn" {
+                body.truncate(body.len() - 1);
+            }
             let mut answers = good(base);
             answers.get_mut("/dump.zip").unwrap().body = body;
             answers
         });
         let report = inspect(&server, "/sitemap.xml", |_| {});
         let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
-        assert_eq!(found, rules, "{}", text(&report));
+        assert_eq!(found, rules, "{case} {}", text(&report));
     }
+    let server = Server::start(|base| {
+        let mut answers = good(base);
+        answers.get_mut("/dump.zip").unwrap().body = b"other".to_vec();
+        answers
+    });
+    let report = inspect(&server, "/sitemap.xml", |_| {});
+    let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert_eq!(found, ["RS01-4.2.1-manifest"], "{}", text(&report));
 }
 
 #[test]
