@@ -44,6 +44,7 @@ mod rdf_failures;
 mod reading;
 mod rs01;
 mod rs01_callbacks;
+mod rs01_kills;
 mod rs01_source;
 mod rs01_warc;
 mod sdshare;

@@ -76,6 +76,7 @@ fn every_shape_of_sitemap_and_change_sets_is_followed() {
         Shape { fixity: false, ..Shape::default() },
         Shape { unordered: true, ..Shape::default() },
         Shape { is_fine: false, step: 1, ..Shape::default() },
+        Shape { is_zoneless: true, ..Shape::default() },
         Shape { tombstones: true, ..Shape::default() },
         Shape { etags: false, ..Shape::default() },
         Shape { per_set: 1, ..Shape::default() },
@@ -467,6 +468,29 @@ fn changes_since_a_dump_are_replayed_whatever_time_it_states() {
         let log = source.server.take_log();
         assert!(!log.contains(&"/d.zip".to_owned()), "{log:?}");
     }
+}
+
+#[test]
+fn changes_between_dump_and_change_sets_are_found_later() {
+    let mut source = without_sitemap(&["/d.zip"]);
+    let publish = |source: &OldSource, etag| {
+        source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", etag));
+    };
+    publish(&source, "\"1\"");
+    source.wait(10);
+    for number in 0..5 {
+        source.set(&format!("/n{number}"), "new");
+    }
+    source.prune();
+    let copy = copy_at(&source, source.server.url("/c.xml"));
+    assert!(copy.try_run().has("gap"));
+    assert_ne!(copy.texts(), source.texts());
+    // The same dump shows nothing else.
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.has("gap")), (0, false), "{:?}", ran.reported);
+    publish(&source, "\"2\"");
+    run_equal(&copy, &source);
+    assert!(!copy.try_run().has("gap"));
 }
 
 #[test]
@@ -880,6 +904,7 @@ fn any_history_read_at_any_times_is_the_source_at_the_end() {
             unordered: below(2) > 0,
             step: [1, 60, 1_800][below(3) as usize],
             is_fine: below(3) > 0,
+            is_zoneless: false,
             tombstones: below(2) > 0,
             etags: below(3) > 0,
             late: below(3) == 0,

@@ -85,6 +85,8 @@ pub(crate) struct Shape {
     pub(crate) step: u64,
     /// Times have fractions of seconds.
     pub(crate) is_fine: bool,
+    /// Times are written without a zone.
+    pub(crate) is_zoneless: bool,
     /// Deleted resources stay in the Sitemap, as such.
     pub(crate) tombstones: bool,
     /// Documents have validators.
@@ -105,6 +107,7 @@ impl Default for Shape {
             unordered: false,
             step: 1_800,
             is_fine: true,
+            is_zoneless: false,
             tombstones: false,
             etags: true,
             late: false,
@@ -161,7 +164,8 @@ impl OldSource {
         let fraction = if self.shape.is_fine { ".000001" } else { "" };
         let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
         assert!(day < 31, "the clock of a test is for a month");
-        format!("2026-01-{:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z", day + 1)
+        let zone = if self.shape.is_zoneless { "" } else { "Z" };
+        format!("2026-01-{:02}T{hour:02}:{minute:02}:{second:02}{fraction}{zone}", day + 1)
     }
 
     /// Waits for as long as so many changes take.

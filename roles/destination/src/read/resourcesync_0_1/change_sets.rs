@@ -94,11 +94,16 @@ impl Reach {
     }
 }
 
+/// Whether changes between the last snapshot and the change sets are not known.
+pub(super) fn is_unsure(mirror: &Mirror) -> Result<bool, Error> {
+    Ok(mirror.meta(UNSURE)?.is_some())
+}
+
 /// Whether the Sitemap may have changes that neither it nor the change sets had when it was read: it
 /// has changed since then.
 pub(super) fn is_newer(run: &PlanContext<'_, '_>, sitemap: &str) -> Result<bool, Error> {
     let mirror = run.planner.mirror;
-    if mirror.meta(UNSURE)?.is_none() || is_all_unchanged(run, sitemap)? {
+    if !is_unsure(mirror)? || is_all_unchanged(run, sitemap)? {
         return Ok(false);
     }
     let modified = read_head(run.requests, sitemap)?.modified();

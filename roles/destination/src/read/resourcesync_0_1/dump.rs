@@ -1,7 +1,7 @@
 //! Dumps and their manifests [rs-0.1 §4.2], and the plan where a Source has a dump and no Sitemap.
 
 use super::baseline::{MARGIN_MICROS, time_of, unstated_time};
-use super::change_sets::LAST;
+use super::change_sets::{LAST, is_unsure};
 use super::cursor;
 use super::entry_points::DumpLink;
 use super::listed::listed;
@@ -24,6 +24,7 @@ use crate::sink::outcome::Failure;
 use crate::state_folder::StateFolder;
 use abreast_net::{Request, Response};
 use abreast_resourcesync::v0_1::{Change, Entry, Head, Limits, Parser, Root, Step};
+use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
 use std::fs::File;
 use std::io::Read as _;
@@ -207,6 +208,21 @@ fn discard(run: &PlanContext<'_, '_>, parts: &[Part]) {
     for part in parts {
         run.planner.downloads.discard(&part.package);
     }
+}
+
+/// Whether the dump may have changes that neither it nor the change sets had when it was read: it is
+/// another one by what its server states.
+pub(super) fn is_newer(run: &PlanContext<'_, '_>, links: &[DumpLink]) -> Result<bool, Error> {
+    if links.is_empty() || !is_unsure(run.planner.mirror)? {
+        return Ok(false);
+    }
+    let mut parts = parts_of(run.requests, links)?;
+    // Nothing is known of those without validators.
+    parts.retain(|part| {
+        let Document { etag, last_modified, .. } = &part.answered.validators;
+        etag.is_some() || last_modified.is_some()
+    });
+    Ok(!is_known(run, &parts)?)
 }
 
 /// Whether the dump is the one that was read last, by what its server states.

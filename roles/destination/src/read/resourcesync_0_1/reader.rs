@@ -240,6 +240,10 @@ impl Reader for ResourceSync01 {
                     let why = "the Sitemap was older than the change sets, and there is a new one";
                     Followed::Gap(why.to_owned())
                 }
+                None if dump::is_newer(run, &self.entry_points.dumps)? => {
+                    let why = "the dump was older than the change sets, and there is a new one";
+                    Followed::Gap(why.to_owned())
+                }
                 sitemap => match plan_changes(run, changes, known, None) {
                     Err(error) if self.has_moved(run, sitemap.as_deref(), &error)? => {
                         Followed::Gap(format!("{error}; the Sitemap names others"))
