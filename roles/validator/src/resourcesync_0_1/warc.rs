@@ -25,6 +25,9 @@ type Input<'a> = CountingReader<BufReader<&'a File>>;
 /// A record that was read: what becomes of it is the finding, if any.
 type Passed = Result<(), String>;
 
+/// Takes a record and the place where it begins.
+type Each<'e> = dyn FnMut(u64, Payload<&mut Input<'_>>) -> Result<Passed, Failure> + 'e;
+
 impl Feeds<'_> {
     /// Compares the records with the manifest: the first record `resource` that has its name.
     pub(super) fn warc(
@@ -82,7 +85,7 @@ fn is_manifest(head: &Head) -> bool {
 fn each_record(
     mut file: &File,
     budget: &Budget<'_>,
-    each: &mut dyn FnMut(u64, Payload<&mut Input<'_>>) -> Result<Passed, Failure>,
+    each: &mut Each<'_>,
 ) -> Result<Passed, Failure> {
     file.seek(SeekFrom::Start(0)).map_err(|error| Failure::Missing(error.to_string()))?;
     let mut input = CountingReader::new(BufReader::with_capacity(CHUNK, file));
