@@ -5,11 +5,12 @@
 
 use super::Alpha;
 use super::document::{Facts, Member};
-use super::dump::{MANIFEST, MEMBERS_MAX, add_absent, compare, end_manifest};
+use super::dump::{MEMBERS_MAX, add_absent, compare, end_manifest};
 use crate::digest::Hasher;
 use crate::feeds::Feeds;
 use crate::fetch::{Budget, Failure};
 use crate::finding::Findings;
+use crate::package::MANIFEST;
 use crate::rules as r;
 use abreast_warc::{CountingReader, Head, Kind, Payload, ReadError, parse_digest, read_record};
 use abreast_webtypes::{excerpt, without_fragment};
