@@ -126,8 +126,11 @@ impl From<Ref> for String {
 }
 
 impl Part for Ref {
+    /// An empty one would be that of the document itself, and no URL has control characters.
     fn of_text(text: &str) -> Option<Self> {
-        Some(Self(text.to_owned()))
+        let text = text.trim();
+        let is_url = !text.is_empty() && !text.contains(char::is_control);
+        is_url.then(|| Self(text.to_owned()))
     }
 
     fn of_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
@@ -141,7 +144,8 @@ impl Part for Ref {
             href: Texts,
         }
         let raw = Raw::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-        Ok([raw.id, raw.at_id, raw.href].into_iter().find_map(Texts::first).map(Self))
+        let texts = [raw.id, raw.at_id, raw.href].into_iter().filter_map(Texts::first);
+        Ok({ texts }.find_map(|text| Self::of_text(&text)))
     }
 }
 
@@ -153,7 +157,7 @@ pub(crate) struct Links(pub(crate) Vec<Link>);
 
 impl Part for Link {
     fn of_text(text: &str) -> Option<Self> {
-        Some(Self { href: text.to_owned(), ..Self::default() })
+        Some(Self { href: Ref::of_text(text)?.0, ..Self::default() })
     }
 
     fn of_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {

@@ -15,7 +15,8 @@ use crate::read::{Expecting, Reader, Start, check_url};
 use crate::requests::Requests;
 use crate::run::base_map;
 use crate::select::{Selection, common_base};
-use crate::sink::kept::Kept;
+use crate::sink::folder::FolderKept;
+use crate::sink::kept::{Kept, ReadBack as _};
 use crate::sink::options::SinkOptions;
 use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::nquads::NQuadsKept;
@@ -25,7 +26,7 @@ use crate::state::{check_one_set, open_known, state_of};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
-use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
+use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending, Row};
 use abreast_webtypes::Digests;
 use serde::Serialize;
 use std::path::Path;
@@ -231,8 +232,12 @@ fn compare_folder(
     let (base, system) = known_base(options)?;
     let system = system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
     let map = base_map(options.sync.base.clone().or(base), start, common, system.rules)?;
+    let mirror = open_known(&options.sync.folder, options.sync.state.as_deref())?;
+    let kept = mirror.as_ref().map(|mirror| FolderKept::open(&options.sync.folder, mirror));
+    let kept = kept.transpose()?.flatten();
     let mut comparison = Comparison {
         folder,
+        written: mirror.zip(kept),
         map: &map,
         excluded,
         selection,
@@ -320,7 +325,15 @@ fn expected_row(item: &Pending) -> ExpectedRow {
         modified: item.modified,
         length: item.length,
         digests: item.digests.clone(),
+        changed: None,
     }
+}
+
+/// Whether the Source states a change that is later than the one kept. Only where nothing else shows
+/// which version is here.
+pub(crate) fn is_stale(listed: &ExpectedRow, row: &Row) -> bool {
+    let is_same_version = listed.modified.is_some() && listed.modified == row.modified;
+    !is_same_version && row.changed.zip(listed.changed).is_some_and(|(kept, now)| kept < now)
 }
 
 fn stop(cancel: &AtomicBool) -> Result<(), Error> {
@@ -330,6 +343,8 @@ fn stop(cancel: &AtomicBool) -> Result<(), Error> {
 /// Compares and reports.
 struct Comparison<'a> {
     folder: &'a Folder,
+    /// What the copy wrote, if its state is there.
+    written: Option<(Mirror, FolderKept)>,
     excluded: &'a Expected,
     selection: Selection,
     map: &'a PathMap,
@@ -376,7 +391,8 @@ impl Comparison<'_> {
         };
         let mut listed = Digests::default();
         listed.set_from_bytes(&row.digests);
-        let mut same = row.length.is_none_or(|length| length == found.size);
+        let (mut same, mut is_unverified) =
+            (row.length.is_none_or(|length| length == found.size), false);
         if same && self.full {
             let (mut file, _) = place.dir.open_read(place.name())?;
             let (digests, length) = hash_file(&mut file, &listed).map_err(|cause| {
@@ -386,7 +402,7 @@ impl Comparison<'_> {
             match judge(&listed, row.length, &digests, length) {
                 Verdict::Verified => {}
                 Verdict::Mismatch => same = false,
-                Verdict::Unverified => self.report.unverified += 1,
+                Verdict::Unverified => is_unverified = true,
             }
         } else if same {
             let time = row
@@ -402,7 +418,11 @@ impl Comparison<'_> {
                 })?;
                 same = digests.agree(&listed) == Some(true);
             }
-            self.report.unverified += u64::from(row.length.is_none() && time.is_none());
+            is_unverified = same && row.length.is_none() && time.is_none();
+        }
+        if is_unverified {
+            same = self.is_as_written(row)?;
+            self.report.unverified += u64::from(same);
         }
         if place.form == Form::Leaf {
             self.report_reserved(expected, &row.uri, &place.path)?;
@@ -414,6 +434,16 @@ impl Comparison<'_> {
             self.report_item((&row.uri, row.href.as_deref()), &place.path, ItemAction::Different);
         }
         Ok(())
+    }
+
+    /// Whether a resource, of which the Source states nothing to compare by, is as the copy wrote it, and
+    /// no later change is known.
+    fn is_as_written(&mut self, listed: &ExpectedRow) -> Result<bool, Error> {
+        let Some((mirror, kept)) = &mut self.written else { return Ok(true) };
+        let Some(row) = mirror.row(&listed.uri)? else { return Ok(true) };
+        let damage = kept.damage(mirror, &row, self.full)?;
+        let is_damaged = damage.is_some_and(|damage| !damage.kind.keeps_bytes());
+        Ok(!is_damaged && !is_stale(listed, &row))
     }
 
     /// Reports a resource under its reserved name, if a folder that no resource needs has its own.

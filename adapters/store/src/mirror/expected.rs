@@ -17,6 +17,8 @@ pub struct ExpectedRow {
     pub length: Option<u64>,
     /// Digests in the compact form.
     pub digests: Vec<u8>,
+    /// When it changed last, microseconds, where that is stated: the time that it was noted with.
+    pub changed: Option<i64>,
 }
 
 /// The expected resources; gone when dropped.
@@ -103,18 +105,20 @@ impl Expected {
     ) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(
-                "SELECT uri, modified, length, digests, href FROM expected
+                "SELECT uri, modified, length, digests, href, time FROM expected
                  WHERE uri > ?1 AND NOT gone ORDER BY uri LIMIT ?2",
             )?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
                 let length: Option<i64> = row.get(2)?;
+                let time: i64 = row.get(5)?;
                 out.push(ExpectedRow {
                     uri: row.get(0)?,
                     modified: row.get(1)?,
                     length: length.map(|length| length as u64),
                     digests: row.get(3)?,
                     href: row.get(4)?,
+                    changed: (time != i64::MIN).then_some(time),
                 });
             }
             Ok(())
@@ -142,7 +146,7 @@ mod tests {
         expected.put(&row("http://h/b", 1), 11, true).unwrap();
         let mut rows = Vec::new();
         expected.after("", 10, &mut rows).unwrap();
-        assert_eq!(rows, [row("http://h/a", 2)]);
+        assert_eq!(rows, [ExpectedRow { changed: Some(12), ..row("http://h/a", 2) }]);
         assert!(expected.contains("http://h/a").unwrap());
         assert_eq!(
             (expected.length("http://h/a").unwrap(), expected.length("http://h/b").unwrap()),

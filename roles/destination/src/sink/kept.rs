@@ -3,7 +3,7 @@
 use super::folder::FolderKept;
 use super::rdf::nquads::NQuadsKept;
 use super::warc::WarcKept;
-use crate::audit::AuditReport;
+use crate::audit::{AuditReport, is_stale};
 use crate::error::Error;
 use crate::events::{Event, Item, ItemAction, Observer, Status};
 use crate::verify::{Verdict, judge};
@@ -233,13 +233,14 @@ impl Kept<'_> {
         let mut expected = Digests::default();
         expected.set_from_bytes(&listed.digests);
         let reads = self.full && !self.reader.keeps_bytes();
-        let found = match self.mirror.row(&listed.uri)? {
+        let row = self.mirror.row(&listed.uri)?;
+        let found = match &row {
             None => None,
-            Some(row) => match self.reader.damage(&self.mirror, &row, reads)? {
+            Some(row) => match self.reader.damage(&self.mirror, row, reads)? {
                 Some(damage) if damage.kind == DamageKind::Missing => None,
                 Some(_) => Some(Verdict::Mismatch),
                 None if self.full => {
-                    let found = self.reader.digests(&self.mirror, &row, &expected)?;
+                    let found = self.reader.digests(&self.mirror, row, &expected)?;
                     found.map(|(digests, length)| judge(&expected, listed.length, &digests, length))
                 }
                 None => {
@@ -249,6 +250,11 @@ impl Kept<'_> {
                 }
             },
         };
+        let is_stale = row.as_ref().is_some_and(|row| is_stale(listed, row));
+        let found = found.map(|verdict| match verdict {
+            Verdict::Unverified if is_stale => Verdict::Mismatch,
+            verdict => verdict,
+        });
         match found {
             None => {
                 report.missing += 1;

@@ -383,3 +383,49 @@ fn pages_that_lead_in_circles_do_not_move_the_cursor() {
     assert_eq!(copy.try_run().exit(), 0);
     assert_same(&copy, &source);
 }
+
+#[test]
+fn an_audit_sees_damage_and_changes_of_a_feed() {
+    for is_folder in [true, false] {
+        let source = with_numbers(Habits::default(), 3);
+        let mut copy = copy_of(&source);
+        if is_folder {
+            copy.options.sink = SinkOptions::Folder;
+        }
+        assert_eq!(copy.try_run().exit(), 0);
+        for full in [true, false] {
+            assert_eq!(copy.audit(full).exit_code, 0);
+        }
+        source.put(1, "second");
+        for full in [true, false] {
+            let report = copy.audit(full);
+            assert_eq!((report.updated, report.same, report.exit_code), (1, 2, 1), "{report:?}");
+        }
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_eq!(copy.audit(true).exit_code, 0);
+        if is_folder {
+            let path = copy.paths().into_iter().next().unwrap();
+            std::fs::write(copy.folder().join(path), "other").unwrap();
+            for full in [true, false] {
+                assert_eq!((copy.audit(full).updated, copy.audit(full).exit_code), (1, 1));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_download_that_is_not_read_is_reported() {
+    let source = with_numbers(Habits::default(), 2);
+    let base = source.server.base.clone();
+    source.answer_first(move |target, _| {
+        let entry = json!({"type": "OrderedCollection", "first": format!("{base}/feed/1"),
+            "url": {"href": "/resourcelist.xml", "mediaType": "application/xml"}});
+        (target == "/feed").then(|| Answer::ok(entry.to_string()))
+    });
+    let copy = copy_of(&source);
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.count("emm.partial")), (0, 1), "{:?}", ran.reported);
+    assert!(ran.reported.iter().any(|problem| problem.message.contains("/resourcelist.xml")));
+    assert!(!copy.try_run().has("emm.partial"), "only by comparisons with all");
+    assert!(crate::copy::Ran::audit(&copy.options, false).has("emm.partial"));
+}

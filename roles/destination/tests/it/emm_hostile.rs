@@ -184,3 +184,34 @@ fn a_feed_that_deletes_nearly_everything_is_held() {
     assert_eq!(copy.try_run().exit(), 0);
     assert_same(&copy, &source);
 }
+
+#[test]
+fn activities_that_are_not_understood_are_reported() {
+    let source = with_numbers(Habits::default(), 1);
+    let of_entity = json!({"id": source.iri(0)});
+    let items = json!([
+        {"type": "create", "object": of_entity}, {"type": "Created", "object": of_entity},
+        {"type": "Move", "object": of_entity}, {"type": "Create", "object": {"id": ""}},
+        {"type": "Create", "object": {"id": "a\nhelp: run"}},
+    ]);
+    source.answer_first(move |target, _| (target == "/feed").then(|| page(&items)));
+    let ran = copy_of(&source).try_run();
+    assert_eq!(ran.count("emm.activity"), 1, "{:?}", ran.reported);
+    assert!(ran.reported.iter().any(|problem| problem.message.ends_with("of an entity: 2")));
+    assert!(ran.items.is_empty(), "{:?}", ran.items);
+}
+
+#[test]
+fn pages_without_activities_end_somewhere() {
+    let source = with_numbers(Habits::default(), 1);
+    let base = source.server.base.clone();
+    source.answer_first(move |target, _| {
+        let number: u64 = target.strip_prefix("/empty/").unwrap_or("0").parse().ok()?;
+        let page = json!({"type": "OrderedCollectionPage", "orderedItems": [],
+            "next": format!("{base}/empty/{}", number + 1)});
+        Some(Answer::ok(page.to_string()))
+    });
+    let ran = copy_of(&source).try_run();
+    assert_eq!(ran.code(), "limit.pages", "{:?}", ran.reported);
+    assert!(source.server.take_log().len() < 1_100);
+}

@@ -224,9 +224,7 @@ fn a_table_is_the_same_by_each_spelling_of_its_path() {
             // No other copy can use it by another name.
             let mut second = copy_of(&source);
             second.options.sink = SinkOptions::Labels(other);
-            if name == "labels.db" {
-                assert_eq!(second.try_run().code(), "labels.other", "{folder}");
-            }
+            assert_eq!(second.try_run().code(), "labels.other", "{folder}");
         }
     }
 }
@@ -282,4 +280,21 @@ fn files_that_are_not_rdf_have_no_labels() {
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.count("rdf.type")), (3, 1), "{:?}", ran.reported);
     assert!(ran.reported.iter().any(|problem| problem.message.contains("help:")));
+}
+
+#[test]
+fn a_file_in_csv_of_others_is_left_as_it_is() {
+    let source = EmmSource::start(Habits::default());
+    source.put(0, "first");
+    let mut copy = copy_of(&source);
+    let path = copy.place.path().join("labels.csv");
+    copy.options.sink = SinkOptions::Labels(table_in(copy.place.path(), "labels.csv", VALUE));
+    std::fs::write(&path, "my,own,table\n").unwrap();
+    for _ in 0..2 {
+        assert_eq!(copy.try_run().code(), "labels.other");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "my,own,table\n");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(copy.try_run().exit(), 0);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("first"));
 }

@@ -4,7 +4,7 @@ use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::read::pieces::{Answered, Pieces, read_pieces};
 use crate::requests::Requests;
-use abreast_emm::Document;
+use abreast_emm::{Action, Document, Item};
 
 /// Longest document.
 const BYTES_MAX: usize = 64 << 20;
@@ -36,7 +36,21 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
         let count = document.unreadable;
         requests.diagnostics.note(url, Remark { code: "emm.item", line: 1, message, count });
     }
+    let count = document.items.iter().filter(|item| !is_understood(item)).count() as u64;
+    if count > 0 {
+        let message =
+            "activities of an unknown type, or `Move` without `target`, are left out".to_owned();
+        requests.diagnostics.note(url, Remark { code: "emm.activity", line: 1, message, count });
+    }
     Ok(Read { document, url: url.to_owned(), answered })
+}
+
+fn is_understood(item: &Item) -> bool {
+    match item.action {
+        Action::Other => false,
+        Action::Move => !item.target.is_empty(),
+        _ => true,
+    }
 }
 
 struct Whole<'u> {

@@ -7,7 +7,7 @@ use super::repeat::{self, Step};
 use super::walk::{Cut, Since, newest_of, way};
 use super::wanted::{each_wanted, forget_planned, is_planned};
 use crate::error::{Error, ExitCode};
-use crate::events::{Mode, Observer};
+use crate::events::{Event, Mode, Observer, Problem};
 use crate::options::SyncOptions;
 use crate::package::download::Downloads;
 use crate::plan::changes::{Followed, Seen};
@@ -69,6 +69,16 @@ impl Emm {
         *self = Self { entry, has_reported: false };
         let has_list = self.whole().is_some();
         Start { first, uri_space: None, has_list }
+    }
+
+    /// What a copy by this feed alone lacks, if its full download is one that is not read.
+    fn lacks(&self) -> Option<String> {
+        let list = self.entry.document.downloads.first().filter(|_| self.whole().is_none())?;
+        Some(format!(
+            "resources that have not changed since the feed began are not copied: its full download is no RDF\n  \
+             help: for a set of files, give the address of its Resource List: {}",
+            list.href
+        ))
     }
 
     /// The full download that is cheapest to read, if one is in RDF.
@@ -339,13 +349,18 @@ impl Reader for Emm {
         requests: &Requests<'_>,
         options: &SyncOptions,
         known: Option<&Mirror>,
-        _: &dyn Observer,
+        observer: &dyn Observer,
     ) -> Result<Start, Error> {
         let found = find(requests, options)?;
         if let Some(mirror) = known {
             check_same(&found, mirror.meta(ENTRY)?.as_deref())?;
         }
-        Ok(self.start(found))
+        let start = self.start(found);
+        if let Some(message) = self.lacks().filter(|_| options.uris.is_none()) {
+            let (code, uri) = ("emm.partial", &*self.entry.url);
+            observer.event(&Event::Notice(Problem { code, uri, message: &message }));
+        }
+        Ok(start)
     }
 
     fn sets(
@@ -434,7 +449,12 @@ impl Reader for Emm {
         let Some(whole) = self.whole() else {
             match &options.uris {
                 Some(list) => self.plan_wanted(run, list, false)?,
-                None => forget_planned(run.planner.mirror)?,
+                None => {
+                    forget_planned(run.planner.mirror)?;
+                    if let Some(message) = self.lacks() {
+                        run.report.notice("emm.partial", &self.entry.url, &message);
+                    }
+                }
             }
             self.follow(run, None)?;
             if run.planner.selection.has_changed() {

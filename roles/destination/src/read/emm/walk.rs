@@ -19,6 +19,8 @@ use std::hash::BuildHasher as _;
 
 /// Most pages of one feed: ten times those of the largest that is known.
 const PAGES_MAX: usize = 1_000_000;
+/// Most pages one after another without activities.
+const EMPTY_MAX: usize = 1_000;
 /// Most pages that are newer than the Entry Point, and are searched for from there.
 const NEWER_MAX: usize = 1_000;
 /// Most pages that are read to find changes before the cursor, or any at all.
@@ -270,7 +272,7 @@ impl Way {
         let mut seen = Seen { began: Some(begin.answered.date), ..Seen::default() };
         // Hashes: there may be very many pages.
         let (hasher, mut visited) = (RandomState::new(), HashSet::new());
-        let (mut page, mut only_deletions, mut more) = (begin.clone(), false, 0);
+        let (mut page, mut only_deletions, mut more, mut empty) = (begin.clone(), false, 0, 0);
         let mut largest = 0;
         loop {
             visited.insert(hasher.hash_one(&page.url));
@@ -306,6 +308,11 @@ impl Way {
                 // There may be changes that nothing leads to.
                 seen.cut = Some(if is_back { Cut::Older } else { Cut::Newer });
                 break;
+            }
+            empty = if page.document.items.is_empty() { empty + 1 } else { 0 };
+            if empty == EMPTY_MAX {
+                let message = format!("{EMPTY_MAX} pages up to {} have no activities", page.url);
+                return Err(Error::new("limit.pages", ExitCode::Limit, message));
             }
             if visited.len() == PAGES_MAX {
                 let message = format!("{} has more than {PAGES_MAX} pages", begin.url);

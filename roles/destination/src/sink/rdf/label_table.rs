@@ -37,6 +37,8 @@ const COPY: &str = "labels-copy";
 const BATCH: &str = "labels-batch";
 /// How labels were chosen.
 const CHOICE: &str = "labels-choice";
+/// The file of CSV that this copy writes.
+const CSV: &str = "labels-csv";
 
 /// How labels are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,6 +61,15 @@ impl LabelsOptions {
 
     fn database(&self, state: &Path) -> (PathBuf, bool) {
         if self.is_csv { (state.join(DATABASE), true) } else { (self.path.clone(), false) }
+    }
+
+    /// The file of CSV, the same by each spelling of its folder.
+    fn csv(&self) -> Option<String> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let name = self.path.file_name().filter(|_| self.is_csv)?;
+        Some(folder.join(name).display().to_string())
     }
 
     fn failed(&self, cause: LogError) -> Error {
@@ -168,6 +179,7 @@ fn agree(
         return Err(Error::new("labels.other", ExitCode::Usage, message)
             .with_help("name another file; or remove this one, if that copy is gone"));
     }
+    check_csv(options, mirror)?;
     let settled = mirror.meta(BATCH)?.and_then(|text| text.parse::<i64>().ok());
     let choice = options.choice(replaced_by);
     let is_same = known.as_ref() == Some(&id) && mirror.meta(CHOICE)?.as_ref() == Some(&choice);
@@ -201,7 +213,26 @@ fn agree(
     Ok(())
 }
 
-/// A row of CSV [rfc4180].
+/// A file that this copy did not write is that of another copy or program.
+fn check_csv(options: &LabelsOptions, mirror: &Mirror) -> Result<(), Error> {
+    let Some(path) = options.csv() else { return Ok(()) };
+    if mirror.meta(CSV)?.as_ref() == Some(&path) {
+        return Ok(());
+    }
+    // A copy that began before files were noted.
+    let is_known = mirror.meta(CSV)?.is_none()
+        && mirror.meta(CHOICE)?.is_some_and(|choice| choice.ends_with(" / csv"));
+    if !is_known && options.path.symlink_metadata().is_ok() {
+        let message =
+            format!("{} is there already, and this copy did not write it", options.path.display());
+        return Err(Error::new("labels.other", ExitCode::Usage, message).with_help(
+            "name another file; or remove this one, if it is of a copy whose state is gone",
+        ));
+    }
+    Ok(mirror.set_meta(CSV, Some(&path))?)
+}
+
+/// A row of CSV [rfc4180], without control characters other than line breaks and tabs.
 fn write_row(out: &mut impl Write, row: &LabelRow) -> io::Result<()> {
     let deprecated = if row.deprecated { "1" } else { "0" };
     let [by, changed] = [&row.replaced_by, &row.changed].map(|cell| cell.as_deref().unwrap_or(""));
@@ -210,6 +241,8 @@ fn write_row(out: &mut impl Write, row: &LabelRow) -> io::Result<()> {
         if number > 0 {
             out.write_all(b",")?;
         }
+        let is_control = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
+        let cell = if cell.contains(is_control) { &cell.replace(is_control, "") } else { cell };
         if cell.contains([',', '"', '\r', '\n']) {
             write!(out, "\"{}\"", cell.replace('"', "\"\""))?;
         } else {
@@ -383,7 +416,7 @@ mod tests {
     fn cells_of_csv_are_quoted_where_they_must_be() {
         let row = LabelRow {
             uri: "http://h/a".to_owned(),
-            label: "Ada, \"the\nfirst\"".to_owned(),
+            label: "Ada, \"the\nfirst\"\u{1b}\u{9b}".to_owned(),
             lang: "en".to_owned(),
             deprecated: true,
             replaced_by: Some("http://h/b http://h/c".to_owned()),
