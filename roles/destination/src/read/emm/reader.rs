@@ -447,13 +447,12 @@ impl Reader for Emm {
         }
         run.report.summary.mode = Mode::Baseline;
         let Some(whole) = self.whole() else {
-            match &options.uris {
-                Some(list) => self.plan_wanted(run, list, false)?,
-                None => {
-                    forget_planned(run.planner.mirror)?;
-                    if let Some(message) = self.lacks() {
-                        run.report.notice("emm.partial", &self.entry.url, &message);
-                    }
+            if let Some(list) = &options.uris {
+                self.plan_wanted(run, list, false)?;
+            } else {
+                forget_planned(run.planner.mirror)?;
+                if let Some(message) = self.lacks() {
+                    run.report.notice("emm.partial", &self.entry.url, &message);
                 }
             }
             self.follow(run, None)?;
