@@ -1,4 +1,4 @@
-//! Comparison of a dump in WARC with its manifest [rs-0.1 §4.2, App. B].
+//! Comparison of a dump in WARC with its manifest [rs-0.1 §4.2].
 //!
 //! The draft does not state how a record is named; it is that of an entry whose `rs:path` is its
 //! `WARC-Record-ID` or `WARC-Target-URI`, or whose `loc` is the latter.
