@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 const CHILD: &str = "ABREAST_CONTENTS_FULL";
-const STEPS: u64 = 60;
+const STEPS: u64 = 70;
 /// How often in a row there is no room.
 const TIMES: u64 = 5;
 /// Printed by the child when there was no room for something.

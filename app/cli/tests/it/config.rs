@@ -403,5 +403,5 @@ fn a_wrong_service_is_reported_once() {
     );
     fs::write(&file, text).unwrap();
     let found = faults(&["config", "check"], &file, 2);
-    assert_eq!(found.iter().filter(|fault| fault.contains("IDNA")).count(), 1, "{found:?}");
+    assert_eq!(found.iter().filter(|fault| fault.contains("idna")).count(), 1, "{found:?}");
 }

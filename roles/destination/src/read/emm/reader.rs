@@ -1,6 +1,6 @@
 //! The reader of change feeds: what is read, in which order, and the plan that results.
 
-use super::document::Read;
+use super::document::{Read, read};
 use super::entity::{cost, each_change, may_have_patch, syntax_of};
 use super::find::{check_host, find};
 use super::repeat::{self, Step};
@@ -132,11 +132,6 @@ impl Emm {
                 let (page, is_sure) = match step {
                     Step::Page(page, is_sure) => (page, is_sure),
                     Step::Again => {
-                        boundary.begin();
-                        seen.read_again();
-                        return Ok(());
-                    }
-                    Step::Newer => {
                         seen.read_again();
                         return Ok(());
                     }
@@ -202,7 +197,7 @@ impl Emm {
             let newest =
                 newest.map(|newest| run.not_after(&name, "published", newest, walked.began));
             keep_time(run.planner.mirror, SEEN, since.max(newest))?;
-            keep_time(run.planner.mirror, NEWEST, walked.newest.max(before.filter(|_| !is_whole)))?;
+            keep_time(run.planner.mirror, NEWEST, glimpsed.max(before.filter(|_| !is_whole)))?;
             boundary.keep(run.planner.mirror, walked.cut.is_some())?;
             run.planner.mirror.set_meta(RUN, Some(&run.planner.epoch.to_string()))?;
             Ok(if seen.entries == 0 { Followed::Unchanged } else { Followed::Planned })
@@ -480,7 +475,11 @@ impl Reader for Emm {
 
     fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
         let Some(known) = time_of(run.planner.mirror, SEEN)? else { return Ok(false) };
-        Ok(run.planner.polling.may_poll() && self.follow(run, Some(known))? == Followed::Planned)
+        if !run.planner.polling.may_poll() {
+            return Ok(false);
+        }
+        self.entry = read(run.requests, &self.entry.url)?;
+        Ok(self.follow(run, Some(known))? == Followed::Planned)
     }
 
     fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {

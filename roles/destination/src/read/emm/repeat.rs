@@ -9,17 +9,13 @@ use crate::requests::Requests;
 
 /// Most walks of one run.
 const WALKS_MAX: usize = 5;
-/// Most of them from the beginning, while new activities move others to other pages.
-const WHOLE_WALKS_MAX: usize = 3;
 
 /// What a repeated walk hands over.
 pub(super) enum Step<'s, 'p> {
     /// A page, and whether times show that it is read in the right direction.
     Page(&'s PageOfItems<'p>, bool),
-    /// All pages follow again: what was found so far counts no longer.
+    /// All pages follow again, or those that are new.
     Again,
-    /// The pages that are new follow.
-    Newer,
 }
 
 /// What is to be read after a walk during which the pages changed.
@@ -55,7 +51,7 @@ pub(super) fn walk(
         if number == WALKS_MAX || since.is_some_and(is_known) {
             return Ok(seen);
         }
-        match renewed(requests, options, entry, (&way, is_sure, &seen), number < WHOLE_WALKS_MAX)? {
+        match renewed(requests, options, entry, (&way, is_sure, &seen))? {
             Some(Renewed::Moved(moved, sure)) => {
                 (way, is_sure, begin) = (moved, sure, since);
                 each(Step::Again)?;
@@ -63,7 +59,7 @@ pub(super) fn walk(
             Some(Renewed::Grown(newer)) => {
                 (way, begin) = (newer, seen.newest.map(Since::time).or(since));
                 before = Some(seen);
-                each(Step::Newer)?;
+                each(Step::Again)?;
             }
             None => return Ok(seen),
         }
@@ -83,42 +79,40 @@ fn with_newer(before: Seen, newer: Seen) -> Seen {
 }
 
 /// What is to be read because the pages changed while they were read: the first or the last page
-/// with activities has others then. If not `may_repeat`, pages that moved are read again only as far
-/// as they have newer activities.
+/// with activities has others then.
 fn renewed(
     requests: &Requests<'_>,
     options: &SyncOptions,
     entry: &Read,
     (walked, is_sure, seen): (&Way, bool, &Seen),
-    may_repeat: bool,
 ) -> Result<Option<Renewed>, Error> {
-    let moves = matches!(walked, Way::Back { link: PageLink::Next, .. });
+    let newest_first = matches!(walked, Way::Back { link: PageLink::Next, .. });
     // A single page that grows does not move.
-    let Some(first) = seen.first.as_ref().filter(|_| moves || seen.pages > 1) else {
+    let Some(first) = seen.first.as_ref().filter(|_| newest_first || seen.pages > 1) else {
         return Ok(None);
     };
-    let first_now = read(requests, &first.url)?;
-    let link = match walked {
-        Way::Back { link: PageLink::Next, .. } => PageLink::Prev,
-        _ => PageLink::Next,
+    let newer = if newest_first { PageLink::Prev } else { PageLink::Next };
+    let again = |page: &Read| -> Result<(Changed, Read), Error> {
+        let now = read(requests, &page.url)?;
+        Ok((changed(page, &now, newer), now))
     };
-    let of_first = changed(first, &first_now, link);
-    let last = seen.last.as_ref();
-    let last = last.map(|last| Ok::<_, Error>((last, read(requests, &last.url)?))).transpose()?;
-    let of_last = last.as_ref().map_or(Changed::No, |(last, now)| changed(last, now, link));
-    if matches!((&of_first, &of_last), (Changed::No, Changed::No)) {
-        return Ok(None);
-    }
-    if let (Way::On { .. }, Changed::No, Changed::Grown, Some((_, oldest))) =
-        (walked, &of_first, &of_last, last)
-    {
-        return Ok(Some(Renewed::Grown(Way::On { oldest })));
-    }
-    let only_grew = matches!(walked, Way::Back { link: PageLink::Prev, .. })
-        && matches!((&of_first, &of_last), (Changed::Grown, Changed::No));
+    let (of_first, first_now) = again(first)?;
+    let last = seen.last.as_ref().map(again).transpose()?;
+    let of_last = last.as_ref().map_or(Changed::No, |last| last.0);
+    let may_skip = match (walked, of_first, of_last) {
+        (_, Changed::No, Changed::No) => return Ok(None),
+        (Way::On { .. }, Changed::No, Changed::Grown) => {
+            return Ok(last.map(|(_, oldest)| Renewed::Grown(Way::On { oldest })));
+        }
+        // Activities may have moved to pages that were read before.
+        (Way::On { .. }, ..) | (_, Changed::Resized | Changed::No, _) => true,
+        // They moved to pages that were read after that. The last page of all is not full.
+        (_, _, Changed::Resized) => !newest_first,
+        _ => false,
+    };
     let (way, is_sure) = match walked {
         // The Entry Point may be older than its pages.
-        Way::Back { link, .. } if only_grew || link.back().of(&first_now.document).is_some() => {
+        Way::Back { link, .. } if !newest_first || newer.of(&first_now.document).is_some() => {
             let fetch = |url: &str| {
                 check_host(options, &entry.url, url)?;
                 read(requests, url)
@@ -129,25 +123,35 @@ fn renewed(
         _ => way(requests, options, &read(requests, &entry.url)?)?,
     };
     Ok(Some(match way {
-        Way::Back { .. } if only_grew || !may_repeat => Renewed::Grown(way),
+        Way::Back { .. } if !may_skip => Renewed::Grown(way),
         _ => Renewed::Moved(way, is_sure),
     }))
 }
 
 /// How a page differs from what it was.
+#[derive(Clone, Copy)]
 enum Changed {
     No,
-    /// It has more activities, behind those that it had, or leads to a newer page.
+    /// It has newer activities beside those that it had, or leads to a newer page.
     Grown,
-    Moved,
+    /// It has as many, of which some are others.
+    Shifted,
+    /// It has more or less: pages have another size.
+    Resized,
 }
 
 fn changed(before: &Read, now: &Read, newer: PageLink) -> Changed {
     let (before, now) = (&before.document, &now.document);
     let has_newer = newer.of(before).is_none() && newer.of(now).is_some();
-    match activities(now).strip_prefix(activities(before).as_slice()) {
-        Some([]) if !has_newer => Changed::No,
-        Some(_) => Changed::Grown,
-        None => Changed::Moved,
+    let (before, now) = (activities(before), activities(now));
+    let has_grown = match newer {
+        PageLink::Next => now.starts_with(&before),
+        PageLink::Prev => now.ends_with(&before),
+    };
+    match (before.len() == now.len(), has_grown) {
+        (true, true) if !has_newer => Changed::No,
+        (_, true) => Changed::Grown,
+        (true, false) => Changed::Shifted,
+        (false, false) => Changed::Resized,
     }
 }
