@@ -76,7 +76,16 @@ fn failed(error: &std::io::Error, account: &Account) -> Error {
             format!("the TLS handshake with {server} was cut off: {error}"),
         );
     };
+    let mut help =
+        "have the certificate corrected, or name that of its authority with `ca_file` (--ca-file)";
     let why = match cause {
+        // Of the verifier only the text is known here.
+        rustls::Error::InvalidCertificate(CertificateError::Other(other))
+            if format!("{other:?}").contains("CaUsedAsEndEntity") =>
+        {
+            help = "make a certificate with basicConstraints CA:FALSE for the server";
+            "its certificate is marked as that of an authority (CA:TRUE)".to_owned()
+        }
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "its certificate is signed by an authority that is not known here".to_owned()
         }
@@ -92,6 +101,5 @@ fn failed(error: &std::io::Error, account: &Account) -> Error {
         ) => "its certificate has expired".to_owned(),
         other => other.to_string(),
     };
-    Error::new(ErrorKind::Tls, format!("no secure connection to {server}: {why}"))
-        .with_help("have the certificate corrected, or name that of its authority with `ca_file`")
+    Error::new(ErrorKind::Tls, format!("no secure connection to {server}: {why}")).with_help(help)
 }

@@ -39,7 +39,10 @@ async fn wrong_certificates_are_errors_at_once() {
     let Some(program) = program("wrong_certificates_are_errors_at_once") else { return };
     let authority = Authority::default();
     let other = Authority::default();
+    let marked = Certificate::self_signed(DOMAIN, true, false);
+    let itself = marked.pem().to_owned();
     for (certificate, trusted, expected) in [
+        (marked, itself.as_str(), "CA:TRUE"),
         (authority.server(&[DOMAIN], false), other.pem(), "known here"),
         (authority.server(&["other.test"], false), authority.pem(), "not for xmpp.test"),
         (authority.server(&[DOMAIN], true), authority.pem(), "expired"),
