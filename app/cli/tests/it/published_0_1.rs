@@ -1,6 +1,6 @@
 //! Documents and dumps of ResourceSync 0.1 as the built program publishes them, read by others.
 
-use crate::world::{Source, get};
+use crate::world::{Source, abreast, get};
 use abreast_resourcesync::v0_1::{CHANGE_SET, Document, Entry, MIRROR, Root, SUBJECT};
 use abreast_resourcesync::v1_1;
 use abreast_testkit::digest::md5_hex;
@@ -86,6 +86,34 @@ fn digests(python: &Path, script: &str, file: &Path) -> BTreeMap<String, String>
     let problem = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{problem}");
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn copies_are_made_from_our_0_1_dumps() {
+    let temporary = tempfile::tempdir().unwrap();
+    let original = temporary.path().join("original");
+    fs::create_dir_all(original.join("d")).unwrap();
+    for (name, content) in [("a b.html", "<p>hello"), ("d/é&.txt", "text"), ("empty", "")] {
+        fs::write(original.join(name), content).unwrap();
+    }
+    fs::write(original.join("large.bin"), vec![7; 3_000_000]).unwrap();
+    let source = Source::start(&original, 0, &["--dumps", "on-demand"]);
+    eventually("the set is read", || read(&source, "/set/v0.1/sitemap.xml").entries.len() == 4);
+    for ending in ["warc.gz", "zip"] {
+        let path = format!("/set/v0.1/dump.{ending}");
+        eventually_some("the dump is made", || source.get(&path));
+        let copy = temporary.path().join(ending);
+        let url = format!("{}set/v0.1/dump.{ending}", source.url());
+        let base = format!("{}set/r/", source.url());
+        let mut command = abreast();
+        command.args(["sync", &url]).arg(&copy).args(["--base", &base, "--quiet"]);
+        let output = run(&mut command);
+        let problem = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && problem.is_empty(), "{ending}: {problem}");
+        let mut copied = files(&copy);
+        copied.retain(|name, _| !name.starts_with(".abreast"));
+        assert_eq!(copied, files(&original), "{ending}");
+    }
 }
 
 #[test]

@@ -90,7 +90,11 @@ fn watch(
     })
 }
 
-fn broken_network(dumps: Dumps, serve: &[&str], count: u64) {
+/// Where a copy begins below the address of the Source; with version 0.1 its resources are named
+/// below another.
+const ENTRIES: [(&str, Option<&str>); 2] = [("", None), ("set/v0.1/sitemap.xml", Some("set/r/"))];
+
+fn broken_network(dumps: Dumps, serve: &[&str], count: u64, at: (&str, Option<&str>)) {
     let place = tempfile::tempdir().unwrap();
     let original = place.path().join("original");
     let versions = Versions::default();
@@ -109,7 +113,8 @@ fn broken_network(dumps: Dumps, serve: &[&str], count: u64) {
     for seed in seeds(count) {
         eprintln!("repeat with ABREAST_TEST_SEED={seed}");
         let folder = place.path().join(format!("copy{seed}"));
-        let copy = patient(&base, &folder, dumps);
+        let mut copy = patient(&format!("{base}{}", at.0), &folder, dumps);
+        copy.options.base = at.1.map(|below| format!("{base}{below}"));
         let stop = Arc::new(AtomicBool::new(false));
         let watched = watch(folder.clone(), &versions, &stop);
         proxy.seed(Some(seed));
@@ -161,12 +166,18 @@ fn broken_network(dumps: Dumps, serve: &[&str], count: u64) {
 
 #[test]
 fn a_copy_converges_over_a_broken_network_request_by_request() {
-    broken_network(Dumps::Never, &[], 5);
+    broken_network(Dumps::Never, &[], 5, ENTRIES[0]);
+}
+
+#[test]
+fn a_copy_of_0_1_converges_over_a_broken_network() {
+    broken_network(Dumps::Never, &[], 3, ENTRIES[1]);
 }
 
 #[test]
 fn a_copy_converges_over_a_broken_network_by_packages() {
-    broken_network(Dumps::Always, &["--dumps", "1d", "--dump-part-size", "1MiB"], 5);
+    let serve = ["--dumps", "1d", "--dump-part-size", "1MiB"];
+    broken_network(Dumps::Always, &serve, 5, ENTRIES[0]);
 }
 
 #[test]
