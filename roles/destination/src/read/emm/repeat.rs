@@ -99,16 +99,18 @@ fn renewed(
     let (of_first, first_now) = again(first)?;
     let last = seen.last.as_ref().map(again).transpose()?;
     let of_last = last.as_ref().map_or(Changed::No, |last| last.0);
-    let may_skip = match (walked, of_first, of_last) {
+    let has_missed = match (walked, of_first, of_last) {
         (_, Changed::No, Changed::No) => return Ok(None),
         (Way::On { .. }, Changed::No, Changed::Grown) => {
             return Ok(last.map(|(_, oldest)| Renewed::Grown(Way::On { oldest })));
         }
-        // Activities may have moved to pages that were read before.
-        (Way::On { .. }, ..) | (_, Changed::Resized | Changed::No, _) => true,
-        // They moved to pages that were read after that. The last page of all is not full.
-        (_, _, Changed::Resized) => !newest_first,
-        _ => false,
+        // New activities move others to older pages, which are read later. The last page of all is not
+        // full, and has another number then.
+        (Way::Back { link: PageLink::Next, .. }, first, _) => {
+            matches!(first, Changed::Resized | Changed::No)
+        }
+        (Way::Back { .. }, Changed::Grown, Changed::No) => false,
+        _ => true,
     };
     let (way, is_sure) = match walked {
         // The Entry Point may be older than its pages.
@@ -123,7 +125,7 @@ fn renewed(
         _ => way(requests, options, &read(requests, &entry.url)?)?,
     };
     Ok(Some(match way {
-        Way::Back { .. } if !may_skip => Renewed::Grown(way),
+        Way::Back { .. } if !has_missed => Renewed::Grown(way),
         _ => Renewed::Moved(way, is_sure),
     }))
 }
