@@ -17,8 +17,17 @@ use oxrdf::{Graph, NamedOrBlankNode, Term, Triple, TripleRef};
 /// entities. Of the last, 1,862 are those of entities that are new or gone, and 640 are lists in
 /// another order. The best known pairing of old and new blank nodes, which names that come of one
 /// version cannot have, leaves 3,657; which blank node is which left aside, 2,915 remain.
-const RELEASES: [(&str, usize); 5] =
-    [("1.1", usize::MAX), ("1.2", usize::MAX), ("1.3", usize::MAX), ("1.4", 9_300), ("1.5", 3_950)];
+///
+/// The second number is the most distinct lines removed and added, where a statement about equal
+/// blank nodes of several entities counts once: as blank nodes are counted that are named by their
+/// content alone, over the whole ontology.
+const RELEASES: [(&str, usize, usize); 5] = [
+    ("1.1", usize::MAX, usize::MAX),
+    ("1.2", usize::MAX, usize::MAX),
+    ("1.3", usize::MAX, usize::MAX),
+    ("1.4", 9_300, 9_300),
+    ("1.5", 3_950, 3_400),
+];
 
 fn provided(test: &str) -> Option<PathBuf> {
     let name = "ABREAST_TEST_BRICK_DIR";
@@ -78,11 +87,15 @@ impl<'a> Judge<'a> {
     }
 }
 
+fn lines_of(descriptions: &BTreeMap<String, Vec<u8>>) -> BTreeSet<&[u8]> {
+    descriptions.values().flat_map(|lines| lines.split_inclusive(|byte| *byte == b'\n')).collect()
+}
+
 #[test]
 fn brick_releases_differ_by_few_statements() {
     let Some(folder) = provided("brick_releases_differ_by_few_statements") else { return };
     let mut before: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for (name, most) in RELEASES {
+    for (name, most, most_distinct) in RELEASES {
         let triples = release(&folder.join(name).join("Brick.ttl"));
         let entities = Entities::new(triples.iter().map(Triple::as_ref));
         assert_eq!(entities.findings().unreached_count, 0, "{name}");
@@ -122,8 +135,13 @@ fn brick_releases_differ_by_few_statements() {
                 removed + added
             })
             .sum();
-        println!("{name}: {} entities, {sum} statements removed and added", now.len());
+        let distinct = lines_of(&before).symmetric_difference(&lines_of(&now)).count();
+        println!(
+            "{name}: {} entities, {sum} statements removed and added, {distinct} distinct lines",
+            now.len()
+        );
         assert!(sum <= most, "{name}: {sum}");
+        assert!(distinct <= most_distinct, "{name}: {distinct}");
         before = now;
     }
 }

@@ -123,7 +123,18 @@ fn a_feed_of_a_type_is_followed() {
 }
 
 #[test]
-fn a_set_of_files_is_followed() {
+fn a_set_of_files_is_followed_over_sdshare() {
+    follow_files(SDSHARE);
+}
+
+#[test]
+fn a_set_of_files_is_followed_over_change_feeds() {
+    for feed in [EMM, "set/emm/0.1", "set/iiif", "set/emm/1.0/newest"] {
+        follow_files(feed);
+    }
+}
+
+fn follow_files(feed: &str) {
     let place = Place::new();
     let original = place.path("files");
     fs::create_dir_all(original.join("sub")).unwrap();
@@ -136,7 +147,7 @@ fn a_set_of_files_is_followed() {
     let copy = place.path("copy");
     let same =
         || {
-            run(&mut sync(&source, SDSHARE, copy.to_str().unwrap())).status.success()
+            run(&mut sync(&source, feed, copy.to_str().unwrap())).status.success()
                 && files(&copy).into_iter().filter(|(path, _)| !path.starts_with(".abreast")).eq(
                     files(&original).into_iter().filter(|(path, _)| !path.starts_with(".abreast")),
                 )

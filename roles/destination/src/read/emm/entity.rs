@@ -33,12 +33,13 @@ pub(super) fn may_have_patch(item: &Item) -> bool {
 }
 
 /// Hands over the changes of resources that an activity has; `url` is that of the page, and `patch`
-/// where its patch begins in the file of planned bytes.
+/// where its patch begins in the file of planned bytes. With `only_files` no resource is an entity,
+/// whatever its type and links are.
 pub(super) fn each_change<E>(
-    page: &Document,
-    url: &str,
+    (page, url): (&Document, &str),
     item: &Item,
     patch: Option<u64>,
+    only_files: bool,
     each: &mut dyn FnMut(&Listed<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let change = match item.action {
@@ -49,7 +50,7 @@ pub(super) fn each_change<E>(
         Action::Refresh | Action::Other => return Ok(()),
     };
     for object in &item.objects {
-        let listed = listed(page, url, item, object, change);
+        let listed = listed((page, url), item, object, change, only_files);
         each(&Listed { body: patch.filter(|_| listed.describes), ..listed })?;
     }
     if item.action == Action::Move {
@@ -58,7 +59,7 @@ pub(super) fn each_change<E>(
             // It has the types of the moved entity.
             let types = item.objects.first().map(|object| object.types.clone());
             let object = ReadObject { types: types.unwrap_or_default(), ..object };
-            each(&listed(page, url, item, &object, Kind::Update))?;
+            each(&listed((page, url), item, &object, Kind::Update, only_files))?;
         }
     }
     Ok(())
@@ -88,19 +89,19 @@ pub(super) fn by_iri(iri: &str, is_file: bool) -> Listed<'_> {
 }
 
 fn listed<'l>(
-    page: &'l Document,
-    url: &'l str,
+    (page, url): (&'l Document, &'l str),
     item: &'l Item,
     object: &'l ReadObject,
     change: Kind,
+    only_files: bool,
 ) -> Listed<'l> {
     let link = object
         .links
         .iter()
-        .filter(|link| syntax_of(link).is_some())
+        .filter(|link| !only_files && syntax_of(link).is_some())
         .min_by_key(|link| cost(syntax_of(link)));
-    let is_file =
-        link.is_none() && (page.is_iiif || object.types.iter().any(|kind| is_file_type(kind)));
+    let is_file = only_files
+        || link.is_none() && (page.is_iiif || object.types.iter().any(|kind| is_file_type(kind)));
     Listed {
         uri: &object.id,
         href: link.map(|link| link.href.as_str()),

@@ -1,7 +1,8 @@
 //! The reader of change feeds: what is read, in which order, and the plan that results.
 
 use super::document::{Read, read};
-use super::entity::{cost, each_change, may_have_patch, syntax_of};
+use super::download::{Download, download};
+use super::entity::{each_change, may_have_patch};
 use super::find::{check_host, find};
 use super::repeat::{self, Step};
 use super::walk::{Cut, Since, newest_of, way};
@@ -15,17 +16,17 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::push::Topic;
 use crate::read::boundary::Boundary;
-use crate::read::descriptions::{
-    DescriptionFile, each_description, fetch_sorted, no_temporary, plan_descriptions,
-};
+use crate::read::descriptions::{fetch_sorted, plan_descriptions};
+use crate::read::resourcesync::resource_list::{ResourceLists, plan_named_list};
 use crate::read::sets::{choose, name_of};
+use crate::read::sitemap::walk;
 use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
 use crate::requests::Requests;
 use crate::state::key;
-use crate::state_folder::StateFolder;
 use abreast_emm::{Action, Item};
 use abreast_store::mirror::{Mirror, PendingCounts};
 use abreast_webtypes::{SyntaxError, Timestamp};
+use std::cell::OnceCell;
 
 /// The Entry Point.
 const ENTRY: &str = "emm-entry";
@@ -39,65 +40,54 @@ const NEWEST: &str = "emm-newest";
 const RUN: &str = "emm-run";
 /// The changes that were seen last.
 const LAST: &str = "emm-last";
+/// Set where the copy began with a Resource List: its resources are files.
+const FILES: &str = "emm-files";
 
 /// A change feed.
 #[derive(Debug, Default)]
 pub(crate) struct Emm {
     pub(super) entry: Read,
+    /// The full download, once it was needed.
+    download: OnceCell<Option<Download>>,
     /// What cannot be used was reported in this run.
     has_reported: bool,
 }
 
-/// The full download that is read for a copy that begins.
-struct Whole {
-    /// One, or several of one time and syntax, which are its parts.
-    files: Vec<DescriptionFile>,
-    /// Up to when changes are in it.
-    updated: Option<Timestamp>,
-}
-
-impl Whole {
-    /// Its name in messages.
-    fn name(&self) -> &str {
-        self.files.first().map_or("", |file| &file.url)
-    }
-}
-
 impl Emm {
-    fn start(&mut self, entry: Read) -> Start {
-        let first = entry.url.clone();
-        *self = Self { entry, has_reported: false };
-        let has_list = self.whole().is_some();
-        Start { first, uri_space: None, has_list }
+    fn start(&self, has_list: bool) -> Start {
+        Start { first: self.entry.url.clone(), uri_space: None, has_list }
     }
 
-    /// What a copy by this feed alone lacks, if its full download is one that is not read.
+    /// Whether its full download shows that its resources are files.
+    pub(super) fn is_of_files(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+    ) -> Result<bool, Error> {
+        Ok(matches!(self.download(requests, options)?, Some(Download::List(_))))
+    }
+
+    /// The full download that a copy begins with, if one can be read.
+    fn download(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+    ) -> Result<Option<&Download>, Error> {
+        if let Some(known) = self.download.get() {
+            return Ok(known.as_ref());
+        }
+        let found = download(requests, options, &self.entry)?;
+        Ok(self.download.get_or_init(|| found).as_ref())
+    }
+
+    /// What a copy by this feed alone lacks, where its full download cannot be read.
     fn lacks(&self) -> Option<String> {
-        let list = self.entry.document.downloads.first().filter(|_| self.whole().is_none())?;
+        let other = self.entry.document.downloads.first()?;
         Some(format!(
-            "resources that have not changed since the feed began are not copied: its full download is no RDF\n  \
-             help: for a set of files, give the address of its Resource List: {}",
-            list.href
+            "resources that have not changed since the feed began are not copied: its full download is neither RDF \
+             nor a Resource List\n  help: download it yourself: {}",
+            other.href
         ))
-    }
-
-    /// The full download that is cheapest to read, if one is in RDF.
-    fn whole(&self) -> Option<Whole> {
-        let links = self.entry.document.downloads.iter();
-        let readable: Vec<_> = links.filter_map(|link| Some((link, syntax_of(link)?))).collect();
-        let newest = readable.iter().map(|(link, _)| link.updated).max()?;
-        let newest = || readable.iter().filter(|(link, _)| link.updated == newest);
-        let cheapest = newest().map(|(_, syntax)| cost(Some(*syntax))).min()?;
-        let files = newest().filter(|(_, syntax)| cost(Some(*syntax)) == cheapest);
-        let files = files.map(|(link, syntax)| DescriptionFile {
-            url: link.href.clone(),
-            media_type: link.media_type.clone(),
-            syntax: *syntax,
-        });
-        // Changes from then on are read: a clock that is ahead must not hide any.
-        let latest = self.entry.answered.date.plus_micros(1_000_000);
-        let updated = readable.iter().map(|(link, _)| link.updated).max()?;
-        Some(Whole { files: files.collect(), updated: updated.map(|updated| updated.min(latest)) })
     }
 
     /// Plans what changed since a time, or all that the feed lists.
@@ -110,6 +100,7 @@ impl Emm {
         let name = self.entry.url.clone();
         let report_all = !std::mem::replace(&mut self.has_reported, true);
         let own = names_of(&self.entry);
+        let only_files = run.planner.mirror.meta(FILES)?.is_some();
         let found = way(requests, options, &self.entry)?;
         let mut glimpsed = newest_of(&found.0.begin().document);
         note_newest(run.planner.mirror, glimpsed)?;
@@ -155,7 +146,8 @@ impl Emm {
                     useless += u64::from(item.objects.is_empty() && is_change(item));
                     // In another order, patches would lead to an earlier version.
                     let patch = if is_sure { kept_patch(run, item, cursor)? } else { None };
-                    each_change(page.document, page.url, item, patch, &mut |listed| {
+                    let page = (page.document, page.url);
+                    each_change(page, item, patch, only_files, &mut |listed| {
                         run.note_change(listed, cursor, &mut seen, &mut reading)
                     })?;
                 }
@@ -186,6 +178,11 @@ impl Emm {
                 let message = format!("activities without the IRI of an entity: {useless}");
                 run.report.list_failed("emm.object", &name, &message);
             }
+            if is_new && since.is_none() && walked.pages > 0 && walked.first.is_none() {
+                let message = "the feed has no activities\n  \
+                               help: if it should have some, check the address, for example the name of a type in it";
+                run.report.notice("emm.nothing", &name, message);
+            }
             if walked.cut == Some(Cut::Older) {
                 let message = "its pages do not lead to the changes that are known: those between may be missing\n  \
                                help: they are read again by every run; `--baseline` compares with all";
@@ -208,6 +205,24 @@ impl Emm {
         planned
     }
 
+    /// Plans what makes the copy equal to a Resource List, and what changed since.
+    fn plan_listed(&mut self, run: &mut PlanContext<'_, '_>, list: &str) -> Result<(), Error> {
+        let baseline = plan_named_list(run, list, &mut |mirror, at| {
+            forget_end(mirror)?;
+            forget_planned(mirror)?;
+            mirror.set_meta(FILES, Some("1"))?;
+            keep_time(mirror, SEEN, at)
+        })?;
+        if let Some(uris) = &run.planner.options.uris {
+            self.plan_wanted(run, uris, false)?;
+        }
+        // Without all of the list, the next run compares again.
+        if let Some(at) = baseline.at.filter(|_| baseline.whole) {
+            self.follow(run, Some(at))?;
+        }
+        Ok(())
+    }
+
     fn each_changed(
         &self,
         requests: &Requests<'_>,
@@ -215,6 +230,7 @@ impl Emm {
         since: Option<Timestamp>,
         each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let only_files = self.is_of_files(requests, options)?;
         let own = names_of(&self.entry);
         let (way, _) = way(requests, options, &self.entry)?;
         way.walk(requests, options, since.map(Since::time), &mut |page| {
@@ -223,7 +239,7 @@ impl Emm {
                 if is_of_other_feed(item, &own) {
                     return Ok(());
                 }
-                each_change(page.document, page.url, item, None, each)
+                each_change((page.document, page.url), item, None, only_files, each)
             })
         })?;
         Ok(())
@@ -241,20 +257,6 @@ fn kept_patch(
         Some(content) => run.planner.keep_patch(content.as_bytes()),
         None => Ok(None),
     }
-}
-
-/// Hands over the descriptions in a full download.
-fn each_described(
-    requests: &Requests<'_>,
-    whole: &Whole,
-    each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let folder = tempfile::tempdir().map_err(no_temporary)?;
-    let downloads = Downloads::new(StateFolder::at(folder.path())?);
-    let name = whole.name();
-    let sorted = fetch_sorted(requests, name, &whole.files, &downloads)?;
-    each_description(name, &sorted, &mut |described| each(&described.listed(name, 0)))?;
-    Ok(())
 }
 
 /// The URLs by which a feed of IIIF is named, without their scheme; none of other feeds.
@@ -336,7 +338,10 @@ impl Reader for Emm {
         mirror.set_meta(key::SET, options.set.as_deref())?;
         mirror.set_meta(ENTRY, Some(&found.url))?;
         run.planner.commit()?;
-        Ok(self.start(found))
+        *self = Self { entry: found, ..Self::default() };
+        let is_new = time_of(mirror, SEEN)?.is_none();
+        let has_list = is_new && self.download(run.requests, options)?.is_some();
+        Ok(self.start(has_list))
     }
 
     fn find_read_only(
@@ -350,12 +355,13 @@ impl Reader for Emm {
         if let Some(mirror) = known {
             check_same(&found, mirror.meta(ENTRY)?.as_deref())?;
         }
-        let start = self.start(found);
-        if let Some(message) = self.lacks().filter(|_| options.uris.is_none()) {
+        *self = Self { entry: found, ..Self::default() };
+        let has_list = self.download(requests, options)?.is_some();
+        if let Some(message) = self.lacks().filter(|_| !has_list && options.uris.is_none()) {
             let (code, uri) = ("emm.partial", &*self.entry.url);
             observer.event(&Event::Notice(Problem { code, uri, message: &message }));
         }
-        Ok(start)
+        Ok(self.start(has_list))
     }
 
     fn sets(
@@ -385,8 +391,12 @@ impl Reader for Emm {
             each(listed);
             Ok(())
         };
-        match self.whole() {
-            Some(whole) => each_described(requests, &whole, &mut every),
+        match self.download(requests, options)? {
+            Some(Download::Descriptions(whole)) => whole.each(requests, &mut every),
+            Some(Download::List(list)) => {
+                let mut lists = ResourceLists::default();
+                walk::each_resource(requests, options, list, &mut lists, each)
+            }
             None => self.each_changed(requests, options, None, &mut every),
         }
     }
@@ -397,16 +407,25 @@ impl Reader for Emm {
         options: &SyncOptions,
         to: &mut dyn Expecting,
     ) -> Result<(), Error> {
-        let whole = self.whole();
         if let Some(list) = &options.uris {
-            each_wanted(options, &self.entry.url, list, false, &mut |listed| to.listed(listed))?;
+            let is_file = self.is_of_files(requests, options)?;
+            each_wanted(options, &self.entry.url, list, is_file, &mut |listed| to.listed(listed))?;
         }
-        if let Some(whole) = &whole
-            && self.short_list(requests, options)?.is_none()
-        {
-            each_described(requests, whole, &mut |listed| to.listed(listed))?;
-        }
-        let since = whole.and_then(|whole| whole.updated);
+        let is_short = self.short_list(requests, options)?.is_some();
+        let since = match self.download(requests, options)? {
+            Some(Download::Descriptions(whole)) => {
+                if !is_short {
+                    whole.each(requests, &mut |listed| to.listed(listed))?;
+                }
+                whole.updated
+            }
+            Some(Download::List(list)) if !is_short => {
+                let mut lists = ResourceLists::default();
+                walk::expect_all(requests, options, list, &mut lists, to)?;
+                lists.at
+            }
+            _ => None,
+        };
         self.each_changed(requests, options, since, &mut |listed| {
             to.changed(listed, listed.changed.unwrap_or(Timestamp::MIN).as_micros())
         })
@@ -441,7 +460,12 @@ impl Reader for Emm {
             return self.plan_short_list(run, list, known, all);
         }
         run.report.summary.mode = Mode::Baseline;
-        let Some(whole) = self.whole() else {
+        if let Some(Download::List(list)) = self.download(run.requests, options)? {
+            let list = list.clone();
+            return self.plan_listed(run, &list);
+        }
+        run.planner.mirror.set_meta(FILES, None)?;
+        let Some(Download::Descriptions(whole)) = self.download(run.requests, options)? else {
             if let Some(list) = &options.uris {
                 self.plan_wanted(run, list, false)?;
             } else {
@@ -466,10 +490,11 @@ impl Reader for Emm {
             forget_planned(mirror)?;
             keep_time(mirror, SEEN, whole.updated)
         })?;
+        let updated = whole.updated;
         if let Some(list) = &options.uris {
             self.plan_wanted(run, list, false)?;
         }
-        self.follow(run, whole.updated)?;
+        self.follow(run, updated)?;
         Ok(())
     }
 

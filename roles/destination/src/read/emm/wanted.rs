@@ -109,7 +109,8 @@ impl Emm {
         list: &UriList,
         all: bool,
     ) -> Result<(), Error> {
-        let is_file = lists_files(&way(run.requests, run.planner.options, &self.entry)?.0);
+        let is_file = self.is_of_files(run.requests, run.planner.options)?
+            || lists_files(&way(run.requests, run.planner.options, &self.entry)?.0);
         run.planner.begin(run.report)?;
         let planned = self.note_wanted(run, list, all, is_file);
         match planned {
@@ -188,7 +189,7 @@ fn lists_files(way: &Way) -> bool {
     let page = way.begin();
     let (mut files, mut others) = (0, 0);
     for item in &page.document.items {
-        let _ = each_change(&page.document, &page.url, item, None, &mut |listed| {
+        let _ = each_change((&page.document, &page.url), item, None, false, &mut |listed| {
             *(if listed.describes { &mut others } else { &mut files }) += 1;
             Ok::<_, Error>(())
         });

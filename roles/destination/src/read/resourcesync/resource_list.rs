@@ -4,7 +4,7 @@ use super::cursor;
 use super::document::{Kind, Part, Read, read_parts};
 use super::keys;
 use super::listed::listed;
-use crate::error::Error;
+use crate::error::{Error, ExitCode};
 use crate::plan::comparison::Baseline;
 use crate::plan::planner::PlanContext;
 use crate::read::pieces::Go;
@@ -13,7 +13,8 @@ use crate::read::sitemap::document::unasked;
 use crate::read::sitemap::unchanged::is_all_unchanged;
 use crate::read::sitemap::walk::{Found, Lists, Member};
 use crate::requests::Requests;
-use abreast_resourcesync::v1_1::V1_1;
+use abreast_resourcesync::v1_1::{Capability, V1_1};
+use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 
 /// How far before a list's own time changes are replayed when it does not state `at`, microseconds.
@@ -82,14 +83,53 @@ pub(crate) fn plan_baseline(
     {
         return Ok(Baseline { unchanged: true, whole: true, at: None });
     }
-    run.plan_snapshot(list, &mut |run| compare_lists(run, list, has_changes))
+    run.plan_snapshot(list, &mut |run| compare_lists(run, list, has_changes, &mut keep_snapshot))
 }
+
+/// Whether an address has a Resource List, or an index of such, that states to be one.
+///
+/// # Errors
+/// There is no answer, or a transient failure.
+pub(in crate::read) fn is_resource_list(requests: &Requests<'_>, url: &str) -> Result<bool, Error> {
+    let mut is_stated = false;
+    let read = read_parts(requests, url, Kind::Resources, None, &mut |part| {
+        if let Part::Begin(head) = part {
+            is_stated = head.capability == Some(Capability::ResourceList);
+        }
+        Ok(Go::Enough)
+    });
+    match read {
+        Ok(_) => Ok(is_stated),
+        Err(error) if error.exit_code() == ExitCode::SourceInvalid => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Plans what makes the copy equal to a Resource List that is followed by changes of another
+/// protocol; `keep` keeps the instant from which these are read, if everything was read.
+pub(in crate::read) fn plan_named_list(
+    run: &mut PlanContext<'_, '_>,
+    list: &str,
+    keep: &mut dyn FnMut(&Mirror, Option<Timestamp>) -> Result<(), Error>,
+) -> Result<Baseline, Error> {
+    run.report.begin_phase("reading");
+    run.plan_snapshot(list, &mut |run| {
+        compare_lists(run, list, true, &mut |run, whole, at| {
+            keep(run.planner.mirror, at.filter(|_| whole))
+        })
+    })
+}
+
+/// Keeps how far a copy is known, after a comparison.
+type Keep<'k> =
+    &'k mut dyn FnMut(&PlanContext<'_, '_>, bool, Option<Timestamp>) -> Result<(), Error>;
 
 /// Compares with the list or the index and its lists; `None` when they changed meanwhile.
 fn compare_lists(
     run: &mut PlanContext<'_, '_>,
     list: &str,
     has_changes: bool,
+    keep: Keep<'_>,
 ) -> Result<Option<Baseline>, Error> {
     let mut lists = ResourceLists::default();
     let mut compared = compare(run, list, &mut lists, !has_changes)?;
@@ -100,7 +140,7 @@ fn compare_lists(
     let at = replay_from(run, list, &compared.top, lists.at, has_changes);
     let whole = compared.whole;
     run.conclude(list, &mut compared.comparison, whole)?;
-    keep_snapshot(run, whole, at)?;
+    keep(run, whole, at)?;
     compared.keep(run.planner.mirror, keys::LIST_INDEXES)?;
     Ok(Some(Baseline { unchanged: false, whole, at }))
 }

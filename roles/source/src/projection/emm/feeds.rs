@@ -156,8 +156,7 @@ fn entry_point(
 }
 
 /// Whole copies of the set, with the last change that each includes, and the page about them for
-/// people [emm-1.0 §A.2]. Of a set whose history begins with a list of what it had, and that has no
-/// dump, it is that list.
+/// people [emm-1.0 §A.2]. Of a set of files these are its newest dump, and its Resource List.
 ///
 /// They have more than a feed of some entities, or of labels.
 fn downloads(
@@ -178,14 +177,15 @@ fn downloads(
             let files = files.into_iter().map(|(href, media_type)| link(href, media_type));
             links.extend(files.map(|link| LinkTo { updated, position, ..link }));
         }
-    } else if let Some(dump) = newest_dump(set) {
-        let position = Some(log.position_at(set.id, dump.begin)?.0);
-        links.extend(dump.packages.iter().map(|package| LinkTo {
-            updated: Some(dump.begin),
-            position,
-            ..link(set.urls.package(&package.stem), "application/zip")
-        }));
     } else {
+        if let Some(dump) = newest_dump(set) {
+            let position = Some(log.position_at(set.id, dump.begin)?.0);
+            links.extend(dump.packages.iter().map(|package| LinkTo {
+                updated: Some(dump.begin),
+                position,
+                ..link(set.urls.package(&package.stem), "application/zip")
+            }));
+        }
         links.push(link(set.urls.resource_list(), "application/xml"));
     }
     links.push(link(set.urls.page(), "text/html"));
