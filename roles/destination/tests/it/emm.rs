@@ -8,6 +8,7 @@ use abreast_testkit::pages::Answer;
 use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::model::Quad;
 use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A copy in files of N-Quads.
 pub(crate) fn copy_of(source: &EmmSource) -> Copy {
@@ -428,4 +429,64 @@ fn a_full_download_that_is_not_read_is_reported() {
     assert!(ran.reported.iter().any(|problem| problem.message.contains("/resourcelist.xml")));
     assert!(!copy.try_run().has("emm.partial"), "only by comparisons with all");
     assert!(crate::copy::Ran::audit(&copy.options, false).has("emm.partial"));
+}
+
+#[test]
+fn a_page_that_is_gone_when_it_is_read_again_is_no_failure() {
+    let source = with_numbers(Habits { page: 2, ..Habits::default() }, 10);
+    let copy = copy_of(&source);
+    let read = AtomicUsize::new(0);
+    source.answer_first(move |target, _| {
+        let is_second = target == "/feed/1" && read.fetch_add(1, Ordering::Relaxed) == 1;
+        is_second.then(|| Answer::status(410))
+    });
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_same(&copy, &source);
+}
+
+#[test]
+fn pages_that_change_at_each_walk_do_not_count_as_read() {
+    let source = with_numbers(Habits::default(), 11);
+    let copy = copy_of(&source);
+    let other = source.clone();
+    let oldest = source.data().changes[0].clone();
+    // With and without it, every page has other activities.
+    source.answer_first(move |target, _| {
+        if target == "/feed/1" {
+            let changes = &mut other.data().changes;
+            if changes.len() == 11 {
+                changes.remove(0);
+            } else {
+                changes.insert(0, oldest.clone());
+            }
+        }
+        None
+    });
+    let ran = copy.try_run();
+    assert_ne!(ran.exit(), 0);
+    assert!(ran.has("list.unstable"), "{:?}", ran.reported);
+    source.answer_first(|_, _| None);
+    source.put(0, "quiet");
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+}
+
+#[test]
+fn a_feed_that_grew_once_is_read_again_once() {
+    let source = with_numbers(Habits { page: 4, ..Habits::of_blue_core() }, 10);
+    let copy = copy_of(&source);
+    let other = source.clone();
+    source.answer_first(move |target, number| {
+        if target == "/feed/2" && number == 0 {
+            other.put(0, "while the feed was read");
+        }
+        None
+    });
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_same(&copy, &source);
+    let log = source.server.take_log();
+    let of_last = log.iter().filter(|path| path.ends_with("/feed/3")).count();
+    assert!(of_last <= 4, "{log:?}");
 }

@@ -188,14 +188,20 @@ impl Emm {
                                help: they are read again by every run; `--baseline` compares with all";
                 run.report.list_failed("emm.paging-loop", &name, message);
             }
+            if walked.is_unstable {
+                let message = "its pages changed each time they were read: changes may be missing\n  \
+                               help: they are read again by the next run";
+                run.report.list_failed("list.unstable", &name, message);
+            }
             run.plan_coming()?;
             run.keep_common(&mut seen)?;
-            let newest = walked.newest.filter(|_| walked.cut != Some(Cut::Older));
+            let is_all = walked.cut != Some(Cut::Older) && !walked.is_unstable;
+            let newest = walked.newest.filter(|_| is_all);
             let newest =
                 newest.map(|newest| run.not_after(&name, "published", newest, walked.began));
             keep_time(run.planner.mirror, SEEN, since.max(newest))?;
             keep_time(run.planner.mirror, NEWEST, glimpsed.max(before.filter(|_| !is_whole)))?;
-            boundary.keep(run.planner.mirror, walked.cut.is_some())?;
+            boundary.keep(run.planner.mirror, walked.cut.is_some() || walked.is_unstable)?;
             run.planner.mirror.set_meta(RUN, Some(&run.planner.epoch.to_string()))?;
             Ok(if seen.entries == 0 { Followed::Unchanged } else { Followed::Planned })
         });

@@ -43,15 +43,21 @@ pub(super) fn walk(
         let read =
             way.walk(requests, options, begin, &mut |page| each(Step::Page(page, is_sure)))?;
         let seen = match before.take() {
-            Some(before) => with_newer(before, read),
+            Some(before) => with_newer(&way, before, read),
             None => read,
         };
         // Where nothing is newer than what is known, nothing can have been missed.
         let is_known = |since: Since| seen.newest.is_some_and(|newest| newest <= since.cursor);
-        if number == WALKS_MAX || since.is_some_and(is_known) {
+        if since.is_some_and(is_known) {
             return Ok(seen);
         }
-        match renewed(requests, options, entry, (&way, is_sure, &seen))? {
+        let renewed = renewed(requests, options, entry, (&way, is_sure, &seen))?;
+        if number == WALKS_MAX {
+            // What came meanwhile is newer than all that was seen: the next run reads it.
+            let is_unstable = matches!(renewed, Some(Renewed::Moved(..)));
+            return Ok(Seen { is_unstable, ..seen });
+        }
+        match renewed {
             Some(Renewed::Moved(moved, sure)) => {
                 (way, is_sure, begin) = (moved, sure, since);
                 each(Step::Again)?;
@@ -66,13 +72,19 @@ pub(super) fn walk(
     }
 }
 
-/// A walk, and one to what was new since then.
-fn with_newer(before: Seen, newer: Seen) -> Seen {
+/// A walk, and one to what was new since then. The newer pages come first on the way back, and last
+/// on the other way.
+fn with_newer(way: &Way, before: Seen, newer: Seen) -> Seen {
+    let (first, last) = match way {
+        Way::Back { .. } => (newer.first.or(before.first), before.last),
+        Way::On { .. } => (before.first, newer.last.or(newer.first).or(before.last)),
+    };
     Seen {
         newest: before.newest.max(newer.newest),
         began: newer.began,
         cut: before.cut.or(newer.cut),
-        first: newer.first.or(before.first),
+        first,
+        last,
         pages: before.pages + newer.pages,
         ..before
     }
@@ -92,9 +104,11 @@ fn renewed(
         return Ok(None);
     };
     let newer = if newest_first { PageLink::Prev } else { PageLink::Next };
-    let again = |page: &Read| -> Result<(Changed, Read), Error> {
-        let now = read(requests, &page.url)?;
-        Ok((changed(page, &now, newer), now))
+    let again = |page: &Read| -> Result<(Changed, Option<Read>), Error> {
+        Ok(match if_there(read(requests, &page.url))? {
+            Some(now) => (changed(page, &now, newer), Some(now)),
+            None => (Changed::Resized, None),
+        })
     };
     let (of_first, first_now) = again(first)?;
     let last = seen.last.as_ref().map(again).transpose()?;
@@ -102,7 +116,8 @@ fn renewed(
     let has_missed = match (walked, of_first, of_last) {
         (_, Changed::No, Changed::No) => return Ok(None),
         (Way::On { .. }, Changed::No, Changed::Grown) => {
-            return Ok(last.map(|(_, oldest)| Renewed::Grown(Way::On { oldest })));
+            let oldest = last.and_then(|(_, oldest)| oldest);
+            return Ok(oldest.map(|oldest| Renewed::Grown(Way::On { oldest })));
         }
         // New activities move others to older pages, which are read later. The last page of all is not
         // full, and has another number then.
@@ -112,9 +127,11 @@ fn renewed(
         (Way::Back { .. }, Changed::Grown, Changed::No) => false,
         _ => true,
     };
-    let (way, is_sure) = match walked {
+    let (way, is_sure) = match (walked, first_now) {
         // The Entry Point may be older than its pages.
-        Way::Back { link, .. } if !newest_first || newer.of(&first_now.document).is_some() => {
+        (Way::Back { link, .. }, Some(first_now))
+            if !newest_first || newer.of(&first_now.document).is_some() =>
+        {
             let fetch = |url: &str| {
                 check_host(options, &entry.url, url)?;
                 read(requests, url)
@@ -128,6 +145,14 @@ fn renewed(
         Way::Back { .. } if !has_missed => Renewed::Grown(way),
         _ => Renewed::Moved(way, is_sure),
     }))
+}
+
+/// A document that was read, unless it is not there any more.
+pub(super) fn if_there(read: Result<Read, Error>) -> Result<Option<Read>, Error> {
+    match read {
+        Err(error) if matches!(error.status(), Some(404 | 410)) => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// How a page differs from what it was.

@@ -6,6 +6,7 @@
 
 use super::document::{Read, read};
 use super::find::check_host;
+use super::repeat::if_there;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -91,6 +92,8 @@ pub(super) struct Seen {
     pub(super) pages: usize,
     /// Where the walk ended, if that is before all that it searched for was found.
     pub(super) end: Option<Timestamp>,
+    /// The pages changed each time they were read, and changes may be missing.
+    pub(super) is_unstable: bool,
 }
 
 /// What is behind the page that a walk ended with, if it is not known.
@@ -322,9 +325,12 @@ impl Way {
             let following = read(requests, &next)?;
             let size = activities(&page.document).len();
             let is_last = following.document.items.is_empty();
-            if !is_back && size < largest && !is_last {
+            if !is_back
+                && size < largest
+                && !is_last
+                && let Some(page) = if_there(read(requests, &page.url))?
+            {
                 // It was the newest one when it was read, and may have grown since then.
-                let page = read(requests, &page.url)?;
                 let (items, _) = counted(&page.document, link, &mut only_deletions);
                 let (url, document) = (page.url.as_str(), &page.document);
                 each(&PageOfItems { url, document, items, is_back })?;
