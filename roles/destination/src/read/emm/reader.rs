@@ -23,7 +23,7 @@ use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
 use crate::requests::Requests;
 use crate::state::key;
 use crate::state_folder::StateFolder;
-use abreast_emm::{Action, Item};
+use abreast_emm::{Action, Item, Link};
 use abreast_store::mirror::{Mirror, PendingCounts};
 use abreast_webtypes::{SyntaxError, Timestamp};
 
@@ -71,9 +71,12 @@ impl Emm {
         Start { first, uri_space: None, has_list }
     }
 
-    /// What a copy by this feed alone lacks, if its full download is one that is not read.
+    /// What a copy by this feed alone lacks, if its full download is one that is not read. A page for
+    /// people is none.
     fn lacks(&self) -> Option<String> {
-        let list = self.entry.document.downloads.first().filter(|_| self.whole().is_none())?;
+        let mut downloads = self.entry.document.downloads.iter();
+        let is_data = |link: &&Link| link.media_type.as_deref() != Some("text/html");
+        let list = downloads.find(is_data).filter(|_| self.whole().is_none())?;
         Some(format!(
             "resources that have not changed since the feed began are not copied: its full download is no RDF\n  \
              help: for a set of files, give the address of its Resource List: {}",
