@@ -42,6 +42,11 @@ impl<'f, 'p> Pages<'f, 'p> {
         self.log
     }
 
+    /// Whether the log was never begun again, so that it has all changes since the first one.
+    pub(super) fn is_whole(&self) -> bool {
+        self.begin == Position(0)
+    }
+
     /// The last change before a time.
     pub(super) fn before(&self, time: Timestamp) -> Result<Option<Position>, PublishError> {
         let found = self.log.position_at(self.feed.set.id, time.plus_micros(-1))?;
