@@ -14,6 +14,7 @@ use abreast_source::archive::ArchiveError;
 use abreast_source::links::Links;
 use abreast_source::origin::rdf::{RdfFolder, RdfOptions, RdfReport};
 use abreast_source::origin::sparql::SparqlSet;
+use abreast_source::projection::emm::ChangeFeeds;
 use abreast_source::projection::resourcesync_0_1::ResourceSync01;
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
@@ -34,10 +35,10 @@ Examples:
   abreast build /var/www/html/data --out /var/www/html --base-url https://example.org/ --resources-url https://example.org/data/
   abreast build --config abreast.toml --out ./site --base-url https://user.github.io/project/ --copy --gzip
 
-Writes Source Description, Capability Lists, Resource and Change Lists with their indexes, Sitemaps, robots.txt and
-pages for people. Run it again after changes: they become Change List entries, and only files whose bytes changed are
-written. Files of others are never replaced. The state for the next build is in SITE/.abreast (do not
-publish that folder).
+Writes Source Description, Capability Lists, Resource and Change Lists with their indexes, documents of ResourceSync 0.1,
+change feeds (EMM, IIIF Change Discovery), Sitemaps, robots.txt and pages for people. Run it again after changes: they
+become entries of Change Lists and feeds, and only files whose bytes changed are written. Files of others are never
+replaced. The state for the next build is in SITE/.abreast (do not publish that folder).
 
 Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read or written, 7 deletions held, 10 locked, 13 disk full, 130 cancelled.";
 
@@ -298,7 +299,7 @@ fn build(
             Origin::Records => continue,
         };
         let folder = open_folder(origin)?;
-        let set_urls = urls.set(&set.slug);
+        let set_urls = urls.set(&set.slug).in_files();
         let set_urls = args
             .resources_url
             .as_ref()
@@ -318,7 +319,8 @@ fn build(
     }
     let publisher = Publisher::new(Arc::clone(&log), urls, published, stores.path("documents"))
         .context("cannot make the folder for rendered documents")?
-        .with_projection(ResourceSync01::default());
+        .with_projection(ResourceSync01::default())
+        .with_projection(ChangeFeeds::default());
     for set in publisher.sets() {
         abreast_source::archive::take(&*log, set, cancel)?;
     }

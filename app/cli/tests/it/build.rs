@@ -18,18 +18,27 @@ const KILLS: u64 = 40;
 
 /// The plainest web server: sends files, with a length and nothing else.
 fn file_server(root: &Path) -> Server {
+    file_server_with(root, |_| String::new())
+}
+
+/// The same, with headers by the path of a file.
+pub(crate) fn file_server_with(
+    root: &Path,
+    headers: impl Fn(&Path) -> String + Send + Sync + 'static,
+) -> Server {
     let root = root.to_owned();
     Server::new(move |request, stream| {
         let path =
-            abreast_webtypes::decode_segment(request.target().trim_start_matches('/').as_bytes());
-        match fs::read(root.join(String::from_utf8_lossy(&path).as_ref())) {
-            Ok(body) => send(stream, "200 OK", "", &body),
+            abreast_webtypes::decode_segment(request.path().trim_start_matches('/').as_bytes());
+        let path = root.join(String::from_utf8_lossy(&path).as_ref());
+        match fs::read(&path) {
+            Ok(body) => send(stream, "200 OK", &headers(&path), &body),
             Err(_) => send(stream, "404 Not Found", "", b""),
         }
     })
 }
 
-fn command(folder: &Path, site: &Path, base: &str) -> Command {
+pub(crate) fn command(folder: &Path, site: &Path, base: &str) -> Command {
     let mut command = abreast();
     command.arg("build").arg(folder).arg("--out").arg(site).args([
         "--base-url",
@@ -172,6 +181,35 @@ fn walk(site: &Path, base: &str) -> usize {
             } else if capability == Some(Capability::ResourceList) {
                 let resource = entry.loc.strip_prefix(base).unwrap();
                 assert!(site.join(resource).is_file(), "{resource} is listed, and is not there");
+            }
+        }
+    }
+    documents + feeds(site, base)
+}
+
+/// Follows the change feeds, and what `host-meta` leads to.
+fn feeds(site: &Path, base: &str) -> usize {
+    let read = |url: &str| -> Option<serde_json::Value> {
+        let path = url.strip_prefix(base).unwrap();
+        let bytes = fs::read(site.join(path)).ok()?;
+        Some(serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{path}: {error}")))
+    };
+    let host_meta = read(&format!("{base}.well-known/host-meta.json")).unwrap();
+    let mut documents = 0;
+    for link in host_meta["links"].as_array().unwrap() {
+        let url = link["href"].as_str().unwrap();
+        let path = url.strip_prefix(base).unwrap();
+        assert!(site.join(path).is_file(), "{path} is named, and is not there");
+        if !path.ends_with("/collection.json") {
+            continue;
+        }
+        let entry = read(url).unwrap();
+        for (begin, link) in [("first", "next"), ("last", "prev")] {
+            let mut next = entry[begin]["id"].as_str().map(str::to_owned);
+            while let Some(url) = next {
+                let page = read(&url).unwrap_or_else(|| panic!("{url} is not there"));
+                next = page[link]["id"].as_str().map(str::to_owned);
+                documents += 1;
             }
         }
     }

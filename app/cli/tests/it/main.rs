@@ -39,6 +39,7 @@ mod sdshare_server;
 mod selection;
 mod session;
 mod sets;
+mod static_feeds;
 mod triples;
 mod validate;
 mod versions;

@@ -416,13 +416,20 @@ fn an_audit_sees_damage_and_changes_of_a_feed() {
 
 #[test]
 fn a_full_download_that_is_not_read_is_reported() {
-    let source = with_numbers(Habits::default(), 2);
-    let base = source.server.base.clone();
-    source.answer_first(move |target, _| {
-        let entry = json!({"type": "OrderedCollection", "first": format!("{base}/feed/1"),
-            "url": {"href": "/resourcelist.xml", "mediaType": "application/xml"}});
-        (target == "/feed").then(|| Answer::ok(entry.to_string()))
-    });
+    let page = json!({"href": "/about.html", "mediaType": "text/html"});
+    let with = |links: serde_json::Value| {
+        let source = with_numbers(Habits::default(), 2);
+        let base = source.server.base.clone();
+        source.answer_first(move |target, _| {
+            let entry = json!({"type": "OrderedCollection", "first": format!("{base}/feed/1"), "url": links});
+            (target == "/feed").then(|| Answer::ok(entry.to_string()))
+        });
+        source
+    };
+    // A page for people is no full download.
+    assert!(!copy_of(&with(page.clone())).try_run().has("emm.partial"));
+    let list = json!({"href": "/resourcelist.xml", "mediaType": "application/xml"});
+    let source = with(json!([page, list]));
     let copy = copy_of(&source);
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.count("emm.partial")), (0, 1), "{:?}", ran.reported);

@@ -62,7 +62,8 @@ pub trait Projection: Send + Sync + 'static {
         Err(FileError::NotFound("there is no such file".to_owned()))
     }
 
-    /// All documents of a static site, each after those that it names.
+    /// All documents of a static site, of each stage in an order in which none names one that comes
+    /// after it; lists may name each other.
     ///
     /// # Errors
     /// When the log fails.
@@ -73,8 +74,9 @@ pub trait Projection: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Links in the head of a set's page, besides the one to its Capability List.
-    fn page_links(&self, _set: &PublishedSet) -> Vec<Link> {
+    /// Links in the head of a set's page, besides the one to its Capability List. Those with a title
+    /// are shown to people too.
+    fn page_links(&self, _set: &Arc<PublishedSet>) -> Vec<Link> {
         Vec::new()
     }
 
@@ -105,7 +107,7 @@ pub trait Projection: Send + Sync + 'static {
     }
 
     /// The URLs of a set's topics, whether notifications are published there now or not.
-    fn topic_urls(&self, _set: &PublishedSet) -> Vec<String> {
+    fn topic_urls(&self, _set: &Arc<PublishedSet>) -> Vec<String> {
         Vec::new()
     }
 
@@ -270,13 +272,25 @@ pub struct Rendered {
 pub struct SiteDocument {
     /// Its path below the public base.
     pub path: String,
-    /// Whether it names other documents, which must be there before it.
-    pub entry: bool,
-    /// Whether its bytes never change.
+    /// When it is written.
+    pub stage: SiteStage,
+    /// Whether its bytes never change while the set has the same log and the same addresses.
     pub closed: bool,
-    /// Whether it shows which sets a site has: it has no time, and is the same in every build of
-    /// these sets.
-    pub identifies: bool,
+}
+
+/// The stages in which the documents of a static site are written: each names documents of those
+/// before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SiteStage {
+    /// Lists and pages, which name resources and each other.
+    List,
+    /// Where readers of a protocol begin.
+    EntryPoint,
+    /// What leads to entry points: pages for people, and documents for discovery.
+    Discovery,
+    /// The one document that shows which sets a site has: it has no time, and is the same in every
+    /// build of these sets.
+    Identity,
 }
 
 /// One topic of a set.

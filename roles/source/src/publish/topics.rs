@@ -6,6 +6,7 @@ use abreast_core::{Notification, Offset, Payload, Position, TopicId, TopicLog};
 use abreast_websub::topic_links;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// The answer of a topic: its last notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Publisher {
     }
 
     /// The URLs of a set's topics, whether notifications are published there now or not.
-    pub fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
+    pub fn topic_urls(&self, set: &Arc<PublishedSet>) -> Vec<String> {
         self.projections().flat_map(|projection| projection.topic_urls(set)).collect()
     }
 

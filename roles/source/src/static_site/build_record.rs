@@ -34,6 +34,8 @@ pub(super) struct BuildRecord {
     /// Owned, and named by nothing since the last build.
     left: BTreeSet<String>,
     closed: BTreeSet<String>,
+    /// What the closed documents of each set were made of.
+    origins: BTreeMap<String, String>,
     marks: BTreeMap<String, Mark>,
 }
 
@@ -47,6 +49,7 @@ impl BuildRecord {
             owned: BTreeSet::new(),
             left: BTreeSet::new(),
             closed: BTreeSet::new(),
+            origins: BTreeMap::new(),
             marks: BTreeMap::new(),
         };
         let mut text = String::new();
@@ -76,6 +79,10 @@ impl BuildRecord {
                 "left" => drop(record.left.insert(rest.to_owned())),
                 "closed" if same_base => drop(record.closed.insert(rest.to_owned())),
                 "closed" => {}
+                "origin" => {
+                    let (slug, origin) = rest.split_once(' ').unwrap_or((rest, ""));
+                    record.origins.insert(slug.to_owned(), origin.to_owned());
+                }
                 "copied" => {
                     let (slug, mark) = parse_mark(rest).ok_or_else(|| {
                         SiteError::Record(format!("line {}: `{}`", number + 1, line.escape_debug()))
@@ -136,6 +143,24 @@ impl BuildRecord {
         self.closed.insert(path.to_owned());
     }
 
+    /// Notes what closed documents of each set are made of. Those of another origin, or of an
+    /// unknown one, count as closed no longer, also if the build is killed now.
+    pub(super) fn originate(
+        &mut self,
+        origins: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(), SiteError> {
+        let mut is_new = false;
+        for (slug, origin) in origins {
+            if self.origins.get(&slug) != Some(&origin) {
+                let of_set = format!("{slug}/");
+                self.closed.retain(|path| !path.starts_with(&of_set));
+                self.origins.insert(slug, origin);
+                is_new = true;
+            }
+        }
+        if is_new { self.save() } else { Ok(()) }
+    }
+
     /// Notes up to where copies are complete; `None` when some failed.
     pub(super) fn copied(&mut self, slug: &str, mark: Option<Mark>) {
         match mark {
@@ -173,6 +198,9 @@ impl BuildRecord {
                 text.push_str(path);
                 text.push('\n');
             }
+        }
+        for (slug, origin) in &self.origins {
+            let _ = writeln!(text, "origin {slug} {origin}");
         }
         for (slug, mark) in &self.marks {
             let _ =
@@ -243,6 +271,27 @@ mod tests {
         record.save().unwrap();
         let record = BuildRecord::open(&dir, "https://x/").unwrap();
         assert!(!record.owns("b") && record.owns("r/") && record.owns("a"));
+    }
+
+    #[test]
+    fn what_is_closed_depends_on_its_origin() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Folder::open(place.path()).unwrap().root();
+        let closed = ["set/1", "set-2/1"];
+        let open = |origin: &str| {
+            let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
+            record.originate([("set".to_owned(), origin.to_owned())]).unwrap();
+            record
+        };
+        let mut record = open("one");
+        for path in closed {
+            record.close(path);
+        }
+        record.save().unwrap();
+        assert_eq!(closed.map(|path| open("one").is_closed(path)), [true; 2]);
+        // It is forgotten although no build was completed.
+        assert_eq!(closed.map(|path| open("two").is_closed(path)), [false, true]);
+        assert_eq!(closed.map(|path| open("one").is_closed(path)), [false, true]);
     }
 
     #[test]

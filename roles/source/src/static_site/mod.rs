@@ -1,22 +1,23 @@
 //! A whole Source as files, for a web server or a bucket that only sends files.
 //!
 //! Every document is rendered by the publisher. Files appear complete under their names, in an
-//! order in which no document names one that is not there: resources, then lists, then the
-//! documents that name lists, the Source Description last. Files that no document names any more
-//! are removed afterwards, lists one build later, for clients with an old index. The next build
-//! repairs the site of a build that was killed.
+//! order in which no document that a visitor finds names one that is not there: resources, then
+//! lists, new ones first, then the documents that name lists, the Source Description last. Files
+//! that no document names any more are removed afterwards, lists one build later, for clients with
+//! an old index. The next build repairs the site of a build that was killed.
 
 mod build_record;
 mod copies;
 mod site_folder;
 
-use crate::projection::{Projection, SiteDocument};
+use crate::projection::{Projection, SiteDocument, SiteStage};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::LogError;
 use build_record::BuildRecord;
 use copies::Copies;
 use flate2::{Compression, write::GzEncoder};
 use site_folder::{SiteFolder, Written};
+use std::collections::HashSet;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -199,25 +200,32 @@ pub fn write_site(
         });
     }
     record.claim(&claims)?;
+    let sets = publisher.sets().iter();
+    let origins = sets.map(|set| Ok((set.slug.clone(), origin_of(publisher, set)?)));
+    record.originate(origins.collect::<Result<Vec<_>, SiteError>>()?)?;
 
     let copies = Copies { publisher, stop };
     let mut copied = Vec::new();
     for set in publisher.sets().iter().filter(|set| is_copied(set, options)) {
         copied.push((set, copies.put(set, &mut site_folder, &record, &mut report)?));
     }
-    let mut entering = false;
-    for document in &plan {
-        if stop.load(Ordering::Relaxed) {
-            return Err(SiteError::Stopped);
+    for phase in phases(&plan, &site_folder)? {
+        for document in phase {
+            if stop.load(Ordering::Relaxed) {
+                return Err(SiteError::Stopped);
+            }
+            write_document(
+                publisher,
+                document,
+                &mut site_folder,
+                &mut record,
+                options,
+                &mut report,
+            )?;
         }
-        if document.entry && !entering {
-            // Lists are durable before anything names them.
-            site_folder.sync()?;
-            entering = true;
-        }
-        write_document(publisher, document, &mut site_folder, &mut record, options, &mut report)?;
+        // Documents are durable before anything names them.
+        site_folder.sync()?;
     }
-    site_folder.sync()?;
 
     for (set, mark) in copied {
         if recovers {
@@ -252,19 +260,42 @@ fn is_copied(set: &PublishedSet, options: SiteOptions) -> bool {
     options.copy || set.urls.naming().names_entities()
 }
 
-/// All documents of all projections, those that name no others first.
+/// All documents of all projections, those that are named by others first.
 fn plan(publisher: &Publisher) -> Result<Vec<SiteDocument>, SiteError> {
-    let (mut plan, mut entries) = (Vec::new(), Vec::new());
+    let mut plan = Vec::new();
     for projection in publisher.projections() {
-        for document in projection.site(publisher)? {
-            if document.entry { &mut entries } else { &mut plan }.push(document);
-        }
+        plan.append(&mut projection.site(publisher)?);
     }
     // The same list may belong to several archived copies.
-    plan.sort_by(|one, two| one.path.cmp(&two.path));
-    plan.dedup_by(|one, two| one.path == two.path);
-    plan.append(&mut entries);
+    let mut known = HashSet::new();
+    plan.retain(|document| known.insert(document.path.clone()));
+    plan.sort_by_key(|document| document.stage);
     Ok(plan)
+}
+
+/// The documents in the order in which they are written: lists that nothing names yet, those that
+/// visitors may know and that may name the new ones, and what leads to lists.
+fn phases<'d>(
+    plan: &'d [SiteDocument],
+    site_folder: &SiteFolder,
+) -> Result<[Vec<&'d SiteDocument>; 3], SiteError> {
+    let mut phases = [const { Vec::new() }; 3];
+    for document in plan {
+        let phase = match document.stage {
+            SiteStage::List => usize::from(site_folder.exists(&document.path)?),
+            _ => 2,
+        };
+        phases[phase].push(document);
+    }
+    Ok(phases)
+}
+
+/// What closed documents of a set are made of, besides the public base: equal text means that they
+/// are the same.
+fn origin_of(publisher: &Publisher, set: &PublishedSet) -> Result<String, SiteError> {
+    let created = publisher.log().head(set.id)?.created;
+    let origin = format!("{created} {:?} {:?}", set.urls.naming(), set.feeds.object_type);
+    Ok(blake3::hash(origin.as_bytes()).to_hex().to_string())
 }
 
 /// The folder of the copies of a set's resources; ends in `/`.
@@ -280,7 +311,7 @@ fn is_own_site(
     plan: &[SiteDocument],
     site_folder: &SiteFolder,
 ) -> Result<bool, SiteError> {
-    match plan.iter().find(|planned| planned.identifies) {
+    match plan.iter().find(|planned| planned.stage == SiteStage::Identity) {
         Some(planned) => site_folder.holds(&planned.path, &publisher.bytes(&planned.path)?),
         None => Ok(false),
     }
@@ -298,8 +329,8 @@ fn abandoned_lists(
             site_folder.visit(&format!("{}/{folder}", set.slug), &mut |path| {
                 let path = String::from_utf8_lossy(path).into_owned();
                 let name = path.rsplit('/').next().unwrap_or_default();
-                let is_list =
-                    name.strip_suffix(".gz").unwrap_or(name).strip_suffix(".xml").is_some();
+                let plain = name.strip_suffix(".gz").unwrap_or(name);
+                let is_list = [".xml", ".json"].iter().any(|end| plain.ends_with(end));
                 if is_list && name.starts_with(|first: char| first.is_ascii_digit()) {
                     found.push(path);
                 }

@@ -4,7 +4,7 @@
 use abreast_core::{ChangeRecord, Position};
 use abreast_source::projection::{
     EndedTopic, HeadReader, LogState, News, NewsRequest, NotifiedDocuments, Output, Projection,
-    Rendered, ResolvedDocument, SiteDocument, Topic, TopicContent, Version,
+    Rendered, ResolvedDocument, SiteDocument, SiteStage, Topic, TopicContent, Version,
 };
 use abreast_source::publish::{PublishError, PublishedSet, Publisher};
 use std::fmt::Write as _;
@@ -65,7 +65,7 @@ impl Projection for Csv {
     }
 
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
-        let document = |path| SiteDocument { path, entry: true, closed: false, identifies: false };
+        let document = |path| SiteDocument { path, stage: SiteStage::EntryPoint, closed: false };
         Ok(publisher
             .sets()
             .iter()

@@ -386,6 +386,8 @@ fn other_paths_are_no_documents() {
         "emm/1.0/page/",
         "emm/1.0/page/01",
         "emm/1.0/page/x",
+        "emm/1.0/page/1.json",
+        "emm/1.0/collection.json",
         "emm/1.0/oldest",
         "emm/1.0/type",
         "emm/1.0/type/",

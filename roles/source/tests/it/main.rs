@@ -22,6 +22,7 @@ mod scan;
 mod sdshare;
 mod sdshare_entities;
 mod sparql;
+mod static_feeds;
 mod static_site;
 mod versions;
 mod watch;

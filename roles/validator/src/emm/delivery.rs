@@ -129,20 +129,27 @@ impl Feeds<'_> {
         Ok(())
     }
 
-    /// Why a document with an `id` is not at it.
+    /// Why an `id` does not lead to the document, or to the part of a document, that has it.
     pub(super) async fn differs(&mut self, id: &str) -> Result<Option<String>, Failure> {
         if !self.hosts.may(id) {
             return Ok(Some("it is on a host that was not given".to_owned()));
         }
-        let answer = match self.ask(id, Some(ACCEPT), false, BYTES_MAX).await? {
+        let place = without_fragment(id);
+        let answer = match self.ask(place, Some(ACCEPT), false, BYTES_MAX).await? {
             Ok(answer) if answer.facts.status == 200 => answer,
             Ok(answer) => return Ok(Some(format!("it is answered {}", answer.facts.status))),
             Err(message) => return Ok(Some(message)),
         };
         // What is wrong with it is found where it is linked to.
-        let mut found = Findings::new(id, self.options.mode, 1);
+        let mut found = Findings::new(place, self.options.mode, 1);
         let doc = read(&answer.body, &answer.facts.url, None, &mut found);
         let Some(doc) = doc else { return Ok(Some("there is no JSON".to_owned())) };
+        if place != id {
+            // A fragment names a part of the document [rfc3986 §3.5]: an activity on its page.
+            let mut parts = doc.items.iter().map(|item| &item.id).chain([&doc.id]);
+            let is_there = parts.any(|part| part.as_deref() == Some(id));
+            return Ok((!is_there).then(|| "nothing in the document there has it".to_owned()));
+        }
         let own = doc.id.as_deref().map(without_fragment);
         Ok((own != Some(id)).then(|| {
             format!(

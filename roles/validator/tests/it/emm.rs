@@ -163,6 +163,38 @@ fn change_feeds_that_keep_to_the_rules_have_no_findings() {
     assert!(!server.requests().iter().any(|path| path.contains("well-known")));
 }
 
+/// The feed of version 0.1, with activities that are parts of their pages and have no documents.
+fn with_parts(base: &str) -> Answers {
+    let mut answers = good(base);
+    for number in 1..=4_u32 {
+        let alone = format!("/emm01/activity/{number}");
+        answers.remove(&alone).unwrap();
+        for answer in answers.values_mut() {
+            let body = String::from_utf8(std::mem::take(&mut answer.body)).unwrap();
+            let at = format!("/emm01/page/{}#{}\"", number.div_ceil(2), number);
+            answer.body = body.replace(&format!("{alone}\""), &at).into_bytes();
+        }
+    }
+    answers
+}
+
+#[test]
+fn an_activity_may_be_a_part_of_its_page() {
+    let report = inspect(&Server::start(with_parts), "/emm01", |_| {});
+    assert!(report.findings.is_empty(), "{}", text(&report));
+    let without = Server::start(|base| {
+        let mut answers = with_parts(base);
+        let page = answers.get_mut("/emm01/page/2").unwrap();
+        let body = String::from_utf8(std::mem::take(&mut page.body)).unwrap();
+        page.body = body.replace("page/2#3\"", "page/1#3\"").into_bytes();
+        answers
+    });
+    let report = inspect(&without, "/emm01", |_| {});
+    let found: BTreeSet<_> = report.findings.iter().map(|found| found.rule.id).collect();
+    assert!(found.contains("EMM01-4.1-id-served"), "{}", text(&report));
+    assert!(text(&report).contains("nothing in the document there has it"), "{}", text(&report));
+}
+
 #[test]
 fn a_change_feed_is_shown_with_what_it_offers() {
     let server = Server::start(|base| {

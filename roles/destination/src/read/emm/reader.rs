@@ -23,7 +23,7 @@ use crate::read::sitemap::walk;
 use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
 use crate::requests::Requests;
 use crate::state::key;
-use abreast_emm::{Action, Item};
+use abreast_emm::{Action, Item, Link};
 use abreast_store::mirror::{Mirror, PendingCounts};
 use abreast_webtypes::{SyntaxError, Timestamp};
 use std::cell::OnceCell;
@@ -80,9 +80,11 @@ impl Emm {
         Ok(self.download.get_or_init(|| found).as_ref())
     }
 
-    /// What a copy by this feed alone lacks, where its full download cannot be read.
+    /// What a copy by this feed alone lacks, where its full download cannot be read. A page for people
+    /// is none.
     fn lacks(&self) -> Option<String> {
-        let other = self.entry.document.downloads.first()?;
+        let is_data = |link: &&Link| link.media_type.as_deref() != Some("text/html");
+        let other = self.entry.document.downloads.iter().find(is_data)?;
         Some(format!(
             "resources that have not changed since the feed began are not copied: its full download is neither RDF \
              nor a Resource List\n  help: download it yourself: {}",

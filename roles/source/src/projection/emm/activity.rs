@@ -4,14 +4,9 @@ use super::paths::Feed;
 use crate::Naming;
 use abreast_core::{ChangeRecord, Kind};
 use abreast_emm::{Activity, ActivityType, Instrument, LinkTo, Object, PageWriter, Profile};
-use abreast_rdf::Syntax;
-use std::fmt::Write as _;
 
 /// The type of an entity about which none is stated.
 const RESOURCE: &str = "http://www.w3.org/2000/01/rdf-schema#Resource";
-
-/// The syntaxes in which every description can be served.
-const SYNTAXES: [Syntax; 3] = [Syntax::NTriples, Syntax::Turtle, Syntax::JsonLd];
 
 /// Makes activities of the changes of a feed.
 pub(super) struct Activities<'f> {
@@ -19,10 +14,8 @@ pub(super) struct Activities<'f> {
     naming: Naming,
     /// The address of the Entry Point.
     url: String,
-    /// What the addresses of activities begin with.
-    base: String,
-    /// The same for those of this feed alone.
-    own_base: String,
+    /// The feed with which activities have their addresses, but for those of this one alone.
+    history: Feed<'f>,
     id: String,
     instrument: String,
     summary: String,
@@ -37,8 +30,7 @@ impl<'f> Activities<'f> {
             feed,
             naming: feed.set.urls.naming(),
             url: feed.url(),
-            base: feed.activities(),
-            own_base: format!("{}/activity/", feed.url()),
+            history: feed.history(),
             id: String::new(),
             instrument: String::new(),
             summary: String::new(),
@@ -80,8 +72,8 @@ impl<'f> Activities<'f> {
             _ => ActivityType::Update,
         };
         self.id.clear();
-        self.id.push_str(if is_own { &self.own_base } else { &self.base });
-        let _ = write!(self.id, "{}", record.position);
+        let at = if is_own { self.feed } else { &self.history };
+        at.write_activity(record.position, &mut self.id);
         let is_entity = self.naming.names_entities();
         if is_entity {
             self.object.clone_from(&record.key);
@@ -146,11 +138,11 @@ impl<'f> Activities<'f> {
             return;
         }
         self.naming.write_uri(&record.key, &mut self.address);
-        self.links.resize_with(SYNTAXES.len(), LinkTo::default);
-        for (link, syntax) in self.links.iter_mut().zip(SYNTAXES) {
+        let syntaxes = self.feed.syntaxes();
+        self.links.resize_with(syntaxes.len(), LinkTo::default);
+        for (link, (end, syntax)) in self.links.iter_mut().zip(syntaxes) {
             link.href.clone_from(&self.address);
-            link.href.push_str("?syntax=");
-            link.href.push_str(syntax.extension());
+            link.href.push_str(end);
             link.media_type = syntax.media_type();
         }
     }

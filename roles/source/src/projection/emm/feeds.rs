@@ -42,11 +42,9 @@ impl ResolvedDocument for FeedDocument<'_> {
                 if *number == 0 || *number > feed.page_of(position.max(Position(1))) {
                     return Err(PublishError::NotFound);
                 }
-                // A change behind it is recorded, so the page that follows is known as well.
-                let is_closed = number.saturating_mul(feed.per_page) < position.0;
                 match feed.view {
                     View::Latest => changing(position.0),
-                    _ if !is_closed => changing(position.0),
+                    _ if !feed.is_closed(*number, position) => changing(position.0),
                     // The page that follows may come later: changes of other types are passed over.
                     View::Type(_) => changing(position.0),
                     // These read earlier descriptions, which are not kept permanently.
@@ -157,6 +155,8 @@ fn entry_point(
 
 /// Whole copies of the set, with the last change that each includes, and the page about them for
 /// people [emm-1.0 §A.2]. Of a set of files these are its newest dump, and its Resource List.
+/// Entities are changes from the first one on: a site that has no snapshot of them has all of it in
+/// the feed.
 ///
 /// They have more than a feed of some entities, or of labels.
 fn downloads(
@@ -177,7 +177,7 @@ fn downloads(
             let files = files.into_iter().map(|(href, media_type)| link(href, media_type));
             links.extend(files.map(|link| LinkTo { updated, position, ..link }));
         }
-    } else {
+    } else if !set.urls.naming().names_entities() {
         if let Some(dump) = newest_dump(set) {
             let position = Some(log.position_at(set.id, dump.begin)?.0);
             links.extend(dump.packages.iter().map(|package| LinkTo {

@@ -21,12 +21,15 @@ mod patches;
 mod paths;
 mod types;
 
-use super::{Projection, ResolvedDocument, SiteDocument, Topic, TopicContent, site_link};
+use super::{
+    Projection, ResolvedDocument, SiteDocument, SiteStage, Topic, TopicContent, site_link,
+};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
 use abreast_emm::Profile;
 use abreast_webtypes::Link;
 use feeds::FeedDocument;
+use pages::Pages;
 pub use paths::POSITIONS_PER_PAGE;
 use paths::{Feed, FeedPath, View};
 use std::sync::Arc;
@@ -97,14 +100,43 @@ impl Projection for ChangeFeeds {
     fn site_links(&self, publisher: &Publisher) -> Vec<Link> {
         let sets = publisher.sets().iter();
         let feeds = sets.flat_map(|set| self.histories(set));
-        feeds
-            .map(|feed| site_link("alternate", feed.url(), feed.profile.media_types()[0]))
-            .collect()
+        feeds.map(|feed| site_link("alternate", feed.url(), feed.media_type())).collect()
     }
 
-    /// None: `…/emm/1.0` would be a file and a folder.
-    fn site(&self, _: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
-        Ok(Vec::new())
+    /// In a static site, since there no answer has links.
+    fn page_links(&self, set: &Arc<PublishedSet>) -> Vec<Link> {
+        let feeds = self.histories(set).filter(Feed::is_file);
+        let link = |feed: Feed<'_>| {
+            let mut link = site_link("alternate", feed.url(), feed.media_type());
+            let title = format!("Change feed ({})", title(feed.profile));
+            link.params.push(("title".to_owned(), title));
+            link
+        };
+        feeds.map(link).collect()
+    }
+
+    /// The feeds of all changes. Pages of others would change with every change of an entity or of
+    /// a type on them.
+    fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
+        let (urls, mut documents) = (publisher.urls(), Vec::new());
+        for feed in publisher.sets().iter().flat_map(|set| self.histories(set)) {
+            let mut add = |url: String, stage, closed| {
+                documents.push(SiteDocument { path: urls.path_of(&url), stage, closed });
+            };
+            let pages = Pages::new(&feed, &**publisher.log())?;
+            let mut page = Some(pages.ends()?.0);
+            while let Some(number) = page {
+                let is_closed = feed.is_closed(number, pages.head().position);
+                add(feed.page(number), SiteStage::List, is_closed);
+                page = pages.later(number)?;
+            }
+            add(feed.url(), SiteStage::EntryPoint, false);
+        }
+        Ok(documents)
+    }
+
+    fn numbered_folders(&self) -> &'static [&'static str] {
+        &paths::PAGE_FOLDERS
     }
 
     fn topics(&self, publisher: &Publisher) -> Vec<Topic> {
@@ -119,8 +151,8 @@ impl Projection for ChangeFeeds {
         }
     }
 
-    fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
-        Profile::ALL.map(|profile| paths::entry_point(set, profile)).into()
+    fn topic_urls(&self, set: &Arc<PublishedSet>) -> Vec<String> {
+        self.histories(set).map(|feed| feed.url()).collect()
     }
 
     fn notification(
@@ -132,6 +164,15 @@ impl Projection for ChangeFeeds {
     ) -> Result<Vec<u8>, PublishError> {
         let feed = self.histories(&topic.set).find(|feed| feed.url() == topic.url);
         feeds::notification(publisher, &feed.ok_or(PublishError::NotFound)?, after, last)
+    }
+}
+
+/// The name of a profile for people.
+const fn title(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Emm01 => "EMM 0.1",
+        Profile::Emm10 => "EMM 1.0",
+        Profile::Iiif1 => "IIIF Change Discovery",
     }
 }
 

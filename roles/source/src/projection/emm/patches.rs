@@ -106,7 +106,9 @@ pub(super) fn document(
     if raw || feed.profile != Profile::Emm01 {
         return Ok(as_it_is(text));
     }
-    let id = format!("{}{}/instrument/1", feed.activities(), record.position);
+    let mut id = String::new();
+    feed.history().write_activity(record.position, &mut id);
+    id.push_str("/instrument/1");
     let bytes = Activities::new(feed)
         .with(record, None, None, |activity| write_patch(feed.profile, activity, &id, &text));
     Ok(Rendered { bytes, modified: None, content_type: feed.profile.media_types()[0] })

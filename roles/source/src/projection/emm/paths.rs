@@ -14,6 +14,10 @@
 //! | `/type/{name}/activity/{position}` | one that is another activity in the feed of a type |
 //! | `/activity/{position}/instrument/1` | the Entity Patch of it, with `.rdfp` as it is |
 //!
+//! In a static site all of these are files of the feed of all changes: its Entry Point is
+//! `/collection.json`, its pages are `/page/{number}.json`, and a change is a part of its page,
+//! `/page/{number}.json#{position}`.
+//!
 //! The log of patches is at `/{set}/patch/{position or UUID}`, `/{set}/current` and `/{set}/init`,
 //! where followers of RDF Delta expect it.
 
@@ -22,7 +26,9 @@ use crate::projection::plain_number;
 use crate::publish::PublishedSet;
 use abreast_core::Position;
 use abreast_emm::Profile;
+use abreast_rdf::Syntax;
 use abreast_webtypes::{decode_segment, encode_segment};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Positions of the log that a page has, whether they are listed on it or not.
@@ -118,33 +124,94 @@ impl Feed<'_> {
         Self { view: View::History, ..self.clone() }
     }
 
+    /// Whether its documents are files of a static site.
+    pub(super) fn is_file(&self) -> bool {
+        self.set.urls.are_in_files()
+    }
+
     /// Its address.
     pub(super) fn url(&self) -> String {
-        let mut url = format!("{}{}", self.set.urls.base(), root(self.profile));
-        self.view.write(&mut url);
+        let mut url = String::new();
+        self.write_begin(&mut url);
+        url.push_str(self.file_names().0);
         url
     }
 
     /// The address of a page.
     pub(super) fn page(&self, number: u64) -> String {
-        format!("{}/page/{number}", self.url())
+        let mut url = String::new();
+        self.write_page(number, &mut url);
+        url
+    }
+
+    /// Appends the address of a change of this feed.
+    pub(super) fn write_activity(&self, position: Position, url: &mut String) {
+        if self.is_file() {
+            self.write_page(self.page_of(position), url);
+            let _ = write!(url, "#{position}");
+        } else {
+            self.write_begin(url);
+            let _ = write!(url, "/activity/{position}");
+        }
+    }
+
+    fn write_page(&self, number: u64, url: &mut String) {
+        self.write_begin(url);
+        let _ = write!(url, "/page/{number}{}", self.file_names().1);
+    }
+
+    /// What all its addresses begin with.
+    fn write_begin(&self, url: &mut String) {
+        url.push_str(self.set.urls.base());
+        url.push_str(root(self.profile));
+        self.view.write(url);
+    }
+
+    /// What the addresses of its Entry Point and of its pages end with.
+    fn file_names(&self) -> (&'static str, &'static str) {
+        if self.is_file() { (COLLECTION, FILE) } else { ("", "") }
+    }
+
+    /// The media type with which its documents are usually sent: web servers know that of a file by
+    /// its name.
+    pub(super) fn media_type(&self) -> &'static str {
+        if self.is_file() { JSON } else { self.profile.media_types()[0] }
+    }
+
+    /// The syntaxes of the description of an entity, each with what its address ends with.
+    pub(super) fn syntaxes(&self) -> &'static [(&'static str, Syntax)] {
+        if self.is_file() { &FILE_SYNTAXES } else { &SYNTAXES }
+    }
+
+    /// Whether a page will never change: a change behind it is recorded, so the page that follows is
+    /// known as well.
+    pub(super) fn is_closed(&self, page: u64, last: Position) -> bool {
+        page.saturating_mul(self.per_page) < last.0
     }
 
     /// The number of the page with a position.
     pub(super) fn page_of(&self, position: Position) -> u64 {
         position.0.saturating_sub(1) / self.per_page + 1
     }
-
-    /// What the addresses of activities begin with.
-    pub(super) fn activities(&self) -> String {
-        format!("{}{}/activity/", self.set.urls.base(), root(self.profile))
-    }
 }
 
-/// The address of the Entry Point of all changes.
-pub(super) fn entry_point(set: &PublishedSet, profile: Profile) -> String {
-    format!("{}{}", set.urls.base(), root(profile))
-}
+/// The name of the file of an Entry Point.
+const COLLECTION: &str = "/collection.json";
+/// What the names of files of pages end with.
+const FILE: &str = ".json";
+const JSON: &str = "application/json";
+
+/// The syntaxes in which every description can be served.
+const SYNTAXES: [(&str, Syntax); 3] = [
+    ("?syntax=nt", Syntax::NTriples),
+    ("?syntax=ttl", Syntax::Turtle),
+    ("?syntax=jsonld", Syntax::JsonLd),
+];
+/// That in which descriptions are files.
+const FILE_SYNTAXES: [(&str, Syntax); 1] = [("", Syntax::NTriples)];
+
+/// The folders of pages in a static site, below that of a set.
+pub(super) const PAGE_FOLDERS: [&str; 3] = ["emm/0.1/page", "emm/1.0/page", "iiif/page"];
 
 /// The path of the Entry Point of all changes, below that of the set.
 const fn root(profile: Profile) -> &'static str {
@@ -184,7 +251,16 @@ impl<'p> FeedPath<'p> {
             let rest = rest.strip_prefix(root(profile))?;
             (rest.is_empty() || rest.starts_with('/')).then_some((profile, rest))
         })?;
-        let feed = |view| Some(Feed { set: find(slug)?, profile, view, per_page });
+        let set = find(slug)?;
+        let history = Feed { set, profile, view: View::History, per_page };
+        if history.is_file() {
+            if rest == COLLECTION {
+                return Some(Self::EntryPoint(history));
+            }
+            let number = rest.strip_prefix("/page/")?.strip_suffix(FILE)?;
+            return plain_number(number).map(|number| Self::Page(history, number));
+        }
+        let feed = |view| Some(Feed { view, ..history.clone() });
         let Some(rest) = rest.strip_prefix('/') else {
             return feed(View::History).map(Self::EntryPoint);
         };

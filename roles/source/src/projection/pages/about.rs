@@ -8,7 +8,9 @@ use crate::projection::Rendered;
 use crate::projection::sdshare::newest_snapshot;
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Head;
+use abreast_webtypes::Link;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Content-Type of these pages.
 pub const HTML: &str = "text/html; charset=utf-8";
@@ -70,7 +72,7 @@ pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishErro
 /// The page of one set.
 pub(super) fn set_page(
     publisher: &Publisher,
-    set: &PublishedSet,
+    set: &Arc<PublishedSet>,
 ) -> Result<Rendered, PublishError> {
     let about = &set.about;
     let head = publisher.log().head(set.id)?;
@@ -108,12 +110,20 @@ pub(super) fn set_page(
         ("Resource List", set.urls.resource_list()),
         ("Change List", set.urls.change_list()),
     ];
+    let of_projections: Vec<Link> =
+        publisher.projections().flat_map(|projection| projection.page_links(set)).collect();
+    let titled =
+        of_projections.iter().filter_map(|link| Some((link.param("title")?, link.target.clone())));
     let last = [
         ("Source Description", publisher.urls().source_description()),
         ("All sets", publisher.urls().page()),
     ];
-    for (name, url) in
-        first.into_iter().chain(more.into_iter().flatten()).chain(archives).chain(last)
+    for (name, url) in first
+        .into_iter()
+        .chain(more.into_iter().flatten())
+        .chain(archives)
+        .chain(titled)
+        .chain(last)
     {
         let url = escaped(&url);
         let _ = writeln!(main, "<li>{name}: <a href=\"{url}\">{url}</a></li>");
@@ -139,7 +149,7 @@ pub(super) fn set_page(
         resources = escaped(set.urls.resources().trim_end_matches('/')),
     );
     let mut links = format!("<link rel=\"resourcesync\" href=\"{capability_list}\">\n");
-    for link in publisher.projections().flat_map(|projection| projection.page_links(set)) {
+    for link in &of_projections {
         let (rel, href) = (escaped(&link.rel), escaped(&link.target));
         let _ = write!(links, "<link rel=\"{rel}\" href=\"{href}\"");
         if let Some(media_type) = link.param("type") {

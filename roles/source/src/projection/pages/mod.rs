@@ -8,7 +8,9 @@ mod paths;
 mod sitemap;
 
 use super::sdshare::newest_snapshot;
-use super::{HeadReader, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Version};
+use super::{
+    HeadReader, Output, Projection, Rendered, ResolvedDocument, SiteDocument, SiteStage, Version,
+};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
 pub(crate) use entity::entity_page;
@@ -31,27 +33,22 @@ impl Projection for Pages {
 
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
         let (mut documents, urls) = (Vec::new(), publisher.urls());
-        let mut add = |document: PagePath<_>, entry| {
-            documents.push(SiteDocument {
-                path: document.path(urls),
-                entry,
-                closed: false,
-                identifies: false,
-            });
+        let mut add = |document: PagePath<_>, stage| {
+            documents.push(SiteDocument { path: document.path(urls), stage, closed: false });
         };
         for set in publisher.sets() {
             for shard in publisher.log().shards(set.id)? {
-                add(PagePath::SitemapShard(&set.urls, shard.id), false);
+                add(PagePath::SitemapShard(&set.urls, shard.id), SiteStage::List);
             }
         }
-        add(PagePath::SitemapIndex, true);
+        add(PagePath::SitemapIndex, SiteStage::EntryPoint);
         for set in publisher.sets() {
-            add(PagePath::SetPage(&set.urls), true);
+            add(PagePath::SetPage(&set.urls), SiteStage::Discovery);
         }
-        add(PagePath::SourcePage, true);
-        add(PagePath::Robots, true);
-        add(PagePath::HostMeta, true);
-        add(PagePath::HostMetaJson, true);
+        add(PagePath::SourcePage, SiteStage::Discovery);
+        add(PagePath::Robots, SiteStage::Discovery);
+        add(PagePath::HostMeta, SiteStage::Discovery);
+        add(PagePath::HostMetaJson, SiteStage::Discovery);
         Ok(documents)
     }
 

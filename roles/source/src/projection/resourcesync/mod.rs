@@ -172,7 +172,7 @@ impl Projection for ResourceSync {
         notification::topic(publisher.find_set(slug)?, channel)
     }
 
-    fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
+    fn topic_urls(&self, set: &Arc<PublishedSet>) -> Vec<String> {
         Channel::ALL.map(|channel| set.urls.topic(channel)).into()
     }
 

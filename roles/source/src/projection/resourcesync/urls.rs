@@ -77,7 +77,7 @@ pub struct SetUrls {
     resources: Option<String>,
     /// The namespace of the entities that are the resources.
     entities: Option<String>,
-    /// Whether descriptions of entities are files.
+    /// Whether everything is a file of a static site.
     in_files: bool,
 }
 
@@ -94,10 +94,16 @@ impl SetUrls {
         Self { entities: Some(namespace.to_owned()), ..self }
     }
 
-    /// The same, in a static site: descriptions of entities are files.
+    /// The same, in a static site: what has the address of a folder on a server, or is chosen there
+    /// by a query, is a file.
     #[must_use]
     pub fn in_files(self) -> Self {
         Self { in_files: true, ..self }
+    }
+
+    /// Whether everything is a file of a static site.
+    pub(crate) fn are_in_files(&self) -> bool {
+        self.in_files
     }
 
     /// The common prefix of its documents' URLs, ending in `/`.

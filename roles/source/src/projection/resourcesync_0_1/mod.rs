@@ -25,7 +25,7 @@ pub use options::{Options, PushLink};
 
 use super::{
     FileError, HeadReader, LogState, Output, Projection, PublishedFile, Rendered, ResolvedDocument,
-    SiteDocument, Topic, TopicContent, Version, site_link,
+    SiteDocument, SiteStage, Topic, TopicContent, Version, site_link,
 };
 use crate::publish::{PublishError, PublishedSet, Publisher, SetUrls};
 use abreast_core::Position;
@@ -130,19 +130,19 @@ impl Projection for ResourceSync01 {
         let mut documents = Vec::new();
         let urls = publisher.urls();
         for set in publisher.sets() {
-            let mut add = |document: SetDocument, entry, closed| {
+            let mut add = |document: SetDocument, stage, closed| {
                 let path = urls.path_of(&document.url(&set.urls));
-                documents.push(SiteDocument { path, entry, closed, identifies: false });
+                documents.push(SiteDocument { path, stage, closed });
             };
             for number in self.change_sets(publisher, set).all_closed()? {
-                add(SetDocument::ClosedChangeSet(number), false, true);
+                add(SetDocument::ClosedChangeSet(number), SiteStage::List, true);
             }
             for sitemap in self.sitemaps(publisher, set).all()? {
-                add(sitemap, false, false);
+                add(sitemap, SiteStage::List, false);
             }
             // Changes before resources: a reader of the old Sitemap finds the changes since.
-            add(SetDocument::CurrentChangeSet, true, false);
-            add(SetDocument::Sitemap, true, false);
+            add(SetDocument::CurrentChangeSet, SiteStage::EntryPoint, false);
+            add(SetDocument::Sitemap, SiteStage::EntryPoint, false);
         }
         Ok(documents)
     }
@@ -152,7 +152,7 @@ impl Projection for ResourceSync01 {
         sets.map(|set| site_link(SITEMAP, sitemap_url(&set.urls), XML)).collect()
     }
 
-    fn page_links(&self, set: &PublishedSet) -> Vec<webtypes::Link> {
+    fn page_links(&self, set: &Arc<PublishedSet>) -> Vec<webtypes::Link> {
         set_links(set)
     }
 
@@ -181,7 +181,7 @@ impl Projection for ResourceSync01 {
         topic(set).filter(|_| offered.any(|link| link.protocol == CALLBACK_PROTOCOL))
     }
 
-    fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
+    fn topic_urls(&self, set: &Arc<PublishedSet>) -> Vec<String> {
         vec![paths::topic(&set.urls)]
     }
 

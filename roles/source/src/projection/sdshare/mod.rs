@@ -128,7 +128,7 @@ impl Projection for SdShare {
         }
     }
 
-    fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
+    fn topic_urls(&self, set: &Arc<PublishedSet>) -> Vec<String> {
         vec![paths::fragments(set)]
     }
 
