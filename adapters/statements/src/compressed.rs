@@ -33,6 +33,18 @@ pub fn unpacked(file: File, compression: &str) -> Option<Box<dyn Read>> {
     Some(Box::new(Bounded { unpacked, packed, given: 0, from: RATIO_FROM }))
 }
 
+/// The compression of a file by its first ten bytes, as [`unpacked`] takes it.
+pub(crate) fn compression_of(start: &[u8]) -> Option<&'static str> {
+    let is_bzip2 = start.starts_with(b"BZh") && start.get(4..10) == Some(b"1AY&SY");
+    match start {
+        [0x1f, 0x8b, ..] => Some("gz"),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some("xz"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("zst"),
+        _ if is_bzip2 => Some("bz2"),
+        _ => None,
+    }
+}
+
 /// Counts what is read.
 struct Counted {
     file: File,
@@ -169,6 +181,7 @@ mod tests {
         for compression in ["gz", "bz2", "xz", "zst"] {
             let one = packed(compression, &text);
             assert_eq!(read(compression, &one).unwrap(), text, "{compression}");
+            assert_eq!(compression_of(&one[..10]), Some(compression));
             let two = [one.clone(), packed(compression, b"end")].concat();
             let both = [text.as_slice(), b"end"].concat();
             assert_eq!(read(compression, &two).unwrap(), both, "{compression}");
@@ -182,6 +195,7 @@ mod tests {
                 assert!(result.map_or(true, |read| read == text), "{compression} {place}");
             }
         }
+        assert_eq!(compression_of(b"BZh:a <http://b> 1 ."), None);
         assert!(unpacked(tempfile::tempfile().unwrap(), "Z").is_none());
     }
 

@@ -1,6 +1,6 @@
 //! Inputs in any syntax, compressed or not, as sorted statements.
 
-use crate::compressed::unpacked;
+use crate::compressed::{compression_of, unpacked};
 use crate::{Error, LineSorter, SortedStatements};
 use abreast_rdf::{FileSyntax, ReadOptions, Syntax};
 use oxrdf::GraphNameRef;
@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,6 +111,19 @@ pub enum Bytes {
     File(File),
     /// Any others.
     Stream(Box<dyn Read>),
+}
+
+impl Bytes {
+    /// A file that may be compressed, as its first bytes show.
+    pub fn of_file(mut file: File) -> Self {
+        let mut start = [0; 10];
+        let read = file.read_at(&mut start, 0).unwrap_or_default();
+        let packed = compression_of(&start[..read]).and_then(|compression| {
+            file.rewind().ok()?;
+            unpacked(file.try_clone().ok()?, compression)
+        });
+        packed.map_or(Self::File(file), Self::Stream)
+    }
 }
 
 impl Input {

@@ -226,7 +226,8 @@ fn repair_of(report: &AuditReport, places: &str) -> Vec<String> {
     if report.extra > 0 {
         help.push(format!(
             "of the extra files, `abreast sync {places}` removes those that the Source has deleted, and `abreast repair` those \
-             that a killed run left; all others are your own: keep them, or move them out of the folder"
+             that a killed run left; what a change feed no longer lists remains, since a feed may have changes only; all \
+             others are your own: keep them, or move them out of the folder"
         ));
     }
     help

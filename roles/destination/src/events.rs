@@ -216,4 +216,10 @@ impl Summary {
             ExitCode::Ok
         }
     }
+
+    /// Whether there is nothing to report.
+    pub(crate) fn is_idle(&self) -> bool {
+        let counts = [self.created, self.updated, self.deleted, self.held, self.damaged];
+        self.outcome() == ExitCode::Ok && counts == [0; 5]
+    }
 }

@@ -134,7 +134,10 @@ pub(crate) fn sync_with(
     summary.bytes = counters.bytes_received - before.bytes_received;
     summary.seconds = began.elapsed().as_secs_f64();
     summary.exit_code = summary.outcome().number();
-    observer.event(&Event::Summary(&summary));
+    // Nothing was asked: a later run does it, and has the result.
+    if !(polling.is_postponed && summary.is_idle()) {
+        observer.event(&Event::Summary(&summary));
+    }
     Ok(Ran { summary, fresh: requests.fresh.get(), announcement, is_behind, polling, lock })
 }
 

@@ -62,7 +62,8 @@ pub struct Pending {
     pub changed: Option<i64>,
     /// In how many runs it has failed.
     pub attempts: u32,
-    /// Where it comes from originally, as listed: a link in JSON.
+    /// Where it comes from originally, as listed: a link in JSON. Of a deletion, see
+    /// [`Pending::moved_to`].
     pub via: Option<String>,
     /// How it is requested, where that is not by its URI alone.
     pub access: Option<Box<Access>>,
@@ -72,6 +73,11 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// Of a deletion, the URI that the resource has now, if it moved.
+    pub fn moved_to(&self) -> Option<&str> {
+        self.via.as_deref().filter(|_| self.action.is_deletion())
+    }
+
     /// The address to request.
     pub fn href(&self) -> &str {
         self.access.as_ref().and_then(|access| access.href.as_deref()).unwrap_or(&self.uri)

@@ -36,7 +36,8 @@ pub(crate) struct Listed<'a> {
     pub(crate) change: Option<Kind>,
     /// The time of the change, where it is stated.
     pub(crate) changed: Option<Timestamp>,
-    /// The URIs to use instead of a deprecated resource, the best first.
+    /// The URIs to use instead of a deprecated resource, the best first; those that a deleted one
+    /// has now.
     pub(crate) replaced_by: &'a [String],
     /// Patches that lead from the version before the change to this one, applied in order.
     pub(crate) patches: Vec<Patch<'a>>,
@@ -160,7 +161,13 @@ impl<'a> Listed<'a> {
         out.changed = None;
         out.access = self.access();
         out.body = self.body;
-        out.via = if self.links.is_empty() { None } else { crate::sink::via::listed_via(self) };
+        out.via = if self.is_deletion() {
+            self.replaced_by.first().cloned()
+        } else if self.links.is_empty() {
+            None
+        } else {
+            crate::sink::via::listed_via(self)
+        };
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn fetch_sorted(
                 name: file.url.clone(),
                 syntax: file.syntax,
                 base: Some(file.url.clone()),
-                bytes: Bytes::File(bytes),
+                bytes: Bytes::of_file(bytes),
             });
             abreast_statements::sorted(sort, inputs)
         });
@@ -97,12 +97,12 @@ pub(crate) fn fetch_sorted(
 }
 
 /// Plans what makes the copy equal to the descriptions that `fetch` gives; `keep` keeps in the state
-/// how far that is.
+/// how far that is, given their number.
 pub(crate) fn plan_descriptions(
     run: &mut PlanContext<'_, '_>,
     name: &str,
     fetch: &mut dyn FnMut(&Downloads) -> Result<SortedStatements, Error>,
-    keep: &mut dyn FnMut(&Mirror) -> Result<(), Error>,
+    keep: &mut dyn FnMut(&Mirror, u64) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let dry_run = run.planner.options.dry_run;
     // A dry run leaves nothing in the state.
@@ -126,7 +126,7 @@ pub(crate) fn plan_descriptions(
         run.conclude(name, &mut comparison, true)?;
         let mirror = run.planner.mirror;
         run.planner.bodies.keep(mirror, bodies)?;
-        keep(mirror)?;
+        keep(mirror, comparison.entries)?;
         blanks.report(run, name);
         Ok(Some(Baseline { unchanged: false, whole: true, at: None }))
     })?;

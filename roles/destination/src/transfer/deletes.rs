@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::events::ItemAction;
 use crate::reporter::Reporter;
 use crate::transaction;
-use abreast_store::mirror::{PendingAction, PendingState};
+use abreast_store::mirror::{PendingAction, PendingState, Task};
 use std::sync::Arc;
 
 /// Items deleted together.
@@ -86,12 +86,19 @@ impl Transfer<'_> {
         let sink = Arc::clone(&self.sink);
         let mut writer = Arc::clone(&sink).writer();
         let (mut key, mut tasks, mut finished) = (String::new(), Vec::new(), 0);
+        let mut moving = 0;
         loop {
             self.requests.check_cancelled()?;
             tasks.clear();
             self.mirror.deletes_after(&key, DELETED_TOGETHER, &mut tasks)?;
             let Some(end) = tasks.last() else { break };
             key.clone_from(&end.pending.uri);
+            for at in (0..tasks.len()).rev() {
+                if self.is_moving(&tasks[at])? {
+                    tasks.remove(at);
+                    moving += 1;
+                }
+            }
             transaction::begin(self.mirror, self.options.dry_run)?;
             let results = self.requests.runtime.block_on(writer.delete(&tasks));
             // Where the sink settles items, what became of them is known after that.
@@ -140,9 +147,22 @@ impl Transfer<'_> {
             self.check_settled()?;
             self.end_deleting()?;
         }
+        if moving > 0 {
+            report.summary.held += moving;
+            let message =
+                format!("copies that are kept until what they moved to is here: {moving}");
+            report.notice("delete.held", &self.options.url, &message);
+        }
         // Folders that are empty now are removed first.
         drop(writer);
         self.apply_fetches(report)
+    }
+
+    /// Whether a resource moved to one that is still to be fetched: until then its copy is the only
+    /// one.
+    fn is_moving(&self, task: &Task) -> Result<bool, Error> {
+        let Some(target) = task.pending.moved_to() else { return Ok(false) };
+        Ok(self.mirror.task(target)?.is_some_and(|task| !task.pending.action.is_deletion()))
     }
 
     /// Ends the transaction of a few deletions, which are settled unless they were before.

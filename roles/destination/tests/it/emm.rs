@@ -20,11 +20,12 @@ pub(crate) fn copy_of(source: &EmmSource) -> Copy {
 /// The copy is the source, but for the names of blank nodes.
 #[track_caller]
 pub(crate) fn assert_same(copy: &Copy, source: &EmmSource) {
-    let all: Vec<Quad> = RdfParser::from_format(RdfFormat::NTriples)
-        .for_slice(source.statements().as_bytes())
-        .map(|quad| quad.unwrap())
-        .collect();
-    assert_eq!(canonical(quads(copy.folder())), canonical(all));
+    assert_eq!(canonical(quads(copy.folder())), canonical(parsed(&source.statements())));
+}
+
+fn parsed(statements: &str) -> Vec<Quad> {
+    let parser = RdfParser::from_format(RdfFormat::NTriples);
+    parser.for_slice(statements.as_bytes()).map(|quad| quad.unwrap()).collect()
 }
 
 pub(crate) fn with_numbers(habits: Habits, count: usize) -> EmmSource {
@@ -496,4 +497,30 @@ fn a_feed_that_grew_once_is_read_again_once() {
     let log = source.server.take_log();
     let of_last = log.iter().filter(|path| path.ends_with("/feed/3")).count();
     assert!(of_last <= 4, "{log:?}");
+}
+
+#[test]
+fn a_move_deletes_only_what_is_at_its_new_address() {
+    let source = with_numbers(Habits::of_iiif(), 4);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    // To nowhere: it is left out.
+    source.record_with(1, "Move", json!({}));
+    source.record_with(1, "Move", json!({"target": {"id": "", "type": "http://ns.example/Term"}}));
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.has("emm.activity")), (0, true), "{:?}", ran.reported);
+    assert_same(&copy, &source);
+
+    let kept = source.statements();
+    let lines = source.data().entities.remove(&2).unwrap();
+    let (old, new) = (source.iri(2), source.iri(12));
+    source.record_with(2, "Move", json!({"target": {"id": new, "type": "http://ns.example/Term"}}));
+    for _ in 0..3 {
+        assert_ne!(copy.try_run().exit(), 0, "there is nothing at the new address");
+        assert_eq!(canonical(quads(copy.folder())), canonical(parsed(&kept)));
+    }
+    source.data().entities.insert(12, lines.replace(&old, &new));
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_same(&copy, &source);
 }

@@ -22,6 +22,7 @@ mod discovery;
 mod dry_run;
 mod dump_source;
 mod emm;
+mod emm_download;
 mod emm_files;
 mod emm_hostile;
 mod emm_patches;

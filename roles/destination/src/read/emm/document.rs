@@ -36,10 +36,16 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
         let count = document.unreadable;
         requests.diagnostics.note(url, Remark { code: "emm.item", line: 1, message, count });
     }
-    let count = document.items.iter().filter(|item| !is_understood(item)).count() as u64;
-    if count > 0 {
-        let message =
-            "activities of an unknown type, or `Move` without `target`, are left out".to_owned();
+    let mut others = document.items.iter().filter(|item| !is_understood(item));
+    if let Some(first) = others.next() {
+        let count = 1 + others.count() as u64;
+        let object = first.objects.first().map_or("nothing", |object| object.id.as_str());
+        let what = if first.action == Action::Move {
+            "a `Move` without `target` is left out"
+        } else {
+            "an activity of an unknown type is left out"
+        };
+        let message = format!("{what}; it is about {object}");
         requests.diagnostics.note(url, Remark { code: "emm.activity", line: 1, message, count });
     }
     Ok(Read { document, url: url.to_owned(), answered })

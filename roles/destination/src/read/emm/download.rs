@@ -1,7 +1,8 @@
 //! The full download that an Entry Point links to, with which a copy begins [emm-1.0 §A.2].
 
 use super::document::Read;
-use super::entity::{cost, syntax_of};
+use super::entity;
+use super::entity::cost;
 use super::find::check_host;
 use crate::error::Error;
 use crate::options::SyncOptions;
@@ -12,10 +13,20 @@ use crate::read::resourcesync::resource_list::is_resource_list;
 use crate::requests::Requests;
 use crate::state_folder::StateFolder;
 use abreast_emm::Link;
+use abreast_rdf::Syntax;
 use abreast_webtypes::Timestamp;
 
 /// Media types that a Resource List may have.
 const LIST_TYPES: [&str; 2] = ["application/xml", "text/xml"];
+/// Media types of files that are packed.
+const PACKED_TYPES: [&str; 6] = [
+    "application/gzip",
+    "application/x-gzip",
+    "application/x-bzip2",
+    "application/x-xz",
+    "application/zstd",
+    "application/octet-stream",
+];
 /// Links of these types that are requested to find a Resource List.
 const LISTS_MAX: usize = 3;
 
@@ -33,8 +44,10 @@ pub(super) enum Download {
 pub(super) struct Whole {
     /// One, or several of one time and syntax, which are its parts.
     pub(super) files: Vec<DescriptionFile>,
-    /// Up to when changes are in it.
+    /// Up to when changes are in it. A time that the server has not reached counts as none.
     pub(super) updated: Option<Timestamp>,
+    /// Such a time.
+    pub(super) future: Option<Timestamp>,
 }
 
 impl Whole {
@@ -43,18 +56,23 @@ impl Whole {
         self.files.first().map_or("", |file| &file.url)
     }
 
-    /// Hands over each description.
+    /// Hands over each description; returns the time from which on changes are to be read. A
+    /// download without any shows nothing.
     pub(super) fn each(
         &self,
         requests: &Requests<'_>,
         each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Timestamp>, Error> {
+        let mut count = 0_u64;
         let folder = tempfile::tempdir().map_err(no_temporary)?;
         let downloads = Downloads::new(StateFolder::at(folder.path())?);
         let name = self.name();
         let sorted = fetch_sorted(requests, name, &self.files, &downloads)?;
-        each_description(name, &sorted, &mut |described| each(&described.listed(name, 0)))?;
-        Ok(())
+        each_description(name, &sorted, &mut |described| {
+            count += 1;
+            each(&described.listed(name, 0))
+        })?;
+        Ok(self.updated.filter(|_| count > 0))
     }
 }
 
@@ -83,6 +101,16 @@ fn is_list_type(link: &Link) -> bool {
     essence.is_some_and(|value| LIST_TYPES.iter().any(|it| value.trim().eq_ignore_ascii_case(it)))
 }
 
+/// The syntax of a full download, which may be packed: by the end of its address then.
+fn syntax_of(link: &Link) -> Option<Syntax> {
+    entity::syntax_of(link).or_else(|| {
+        let essence = link.media_type.as_deref()?.split(';').next()?.trim();
+        PACKED_TYPES.iter().find(|kind| essence.eq_ignore_ascii_case(kind))?;
+        let path = link.href.split(['?', '#']).next()?;
+        Some(Syntax::of_file_name(path.rsplit('/').next()?)?.syntax)
+    })
+}
+
 /// The descriptions that are cheapest to read, of the newest of all in RDF.
 fn whole(entry: &Read) -> Option<Whole> {
     let links = entry.document.downloads.iter();
@@ -96,7 +124,8 @@ fn whole(entry: &Read) -> Option<Whole> {
         media_type: link.media_type.clone(),
         syntax: *syntax,
     });
-    // Changes from then on are read: a clock that is ahead must not hide any.
     let latest = entry.answered.date.plus_micros(1_000_000);
-    Some(Whole { files: files.collect(), updated: newest.map(|updated| updated.min(latest)) })
+    let is_past = |time: &Timestamp| *time <= latest;
+    let (updated, future) = (newest.filter(is_past), newest.filter(|time| !is_past(time)));
+    Some(Whole { files: files.collect(), updated, future })
 }

@@ -49,9 +49,14 @@ pub(super) fn each_change<E>(
         Action::Delete | Action::Move => Kind::Delete,
         Action::Refresh | Action::Other => return Ok(()),
     };
+    let moved_to = if item.action == Action::Move { &item.target[..] } else { &[] };
+    if item.action == Action::Move && moved_to.is_empty() {
+        return Ok(());
+    }
     for object in &item.objects {
         let listed = listed((page, url), item, object, change, only_files);
-        each(&Listed { body: patch.filter(|_| listed.describes), ..listed })?;
+        let body = patch.filter(|_| listed.describes);
+        each(&Listed { replaced_by: moved_to, body, ..listed })?;
     }
     if item.action == Action::Move {
         for target in &item.target {
@@ -112,8 +117,8 @@ fn listed<'l>(
         describes: !is_file,
         body: None,
         document: url,
-        // The entity that is deprecated has another description as well.
-        modified: item.time.filter(|_| change == Kind::Deprecate).map(Timestamp::as_micros),
+        // An entity that is deprecated has another description as well.
+        modified: item.time.map(Timestamp::as_micros),
         modified_is_change: true,
         length: None,
         media_type: link.and_then(|link| link.media_type.as_deref()),

@@ -400,7 +400,7 @@ impl Reader for Emm {
             Ok(())
         };
         match self.download(requests, options)? {
-            Some(Download::Descriptions(whole)) => whole.each(requests, &mut every),
+            Some(Download::Descriptions(whole)) => whole.each(requests, &mut every).map(drop),
             Some(Download::List(list)) => {
                 let mut lists = ResourceLists::default();
                 walk::each_resource(requests, options, list, &mut lists, each)
@@ -421,11 +421,9 @@ impl Reader for Emm {
         }
         let is_short = self.short_list(requests, options)?.is_some();
         let since = match self.download(requests, options)? {
+            Some(Download::Descriptions(whole)) if is_short => whole.updated,
             Some(Download::Descriptions(whole)) => {
-                if !is_short {
-                    whole.each(requests, &mut |listed| to.listed(listed))?;
-                }
-                whole.updated
+                whole.each(requests, &mut |listed| to.listed(listed))?
             }
             Some(Download::List(list)) if !is_short => {
                 let mut lists = ResourceLists::default();
@@ -491,18 +489,41 @@ impl Reader for Emm {
         for file in &whole.files {
             check_host(options, &self.entry.url, &file.url)?;
         }
+        if let Some(future) = whole.future {
+            let message = format!(
+                "the full download states {future}, which is later than the server's clock: changes of any time are read"
+            );
+            run.report.notice("time.future", whole.name(), &message);
+        }
         let (requests, name, files) = (run.requests, whole.name(), &whole.files);
         let mut fetch = |downloads: &Downloads| fetch_sorted(requests, name, files, downloads);
-        plan_descriptions(run, name, &mut fetch, &mut |mirror| {
+        let mut updated = None;
+        let planned = plan_descriptions(run, name, &mut fetch, &mut |mirror, count| {
+            // One without any shows nothing.
+            updated = whole.updated.filter(|_| count > 0);
             forget_end(mirror)?;
             forget_planned(mirror)?;
-            keep_time(mirror, SEEN, whole.updated)
-        })?;
-        let updated = whole.updated;
+            keep_time(mirror, SEEN, updated)
+        });
+        let is_gone = match planned {
+            Err(error) if matches!(error.status(), Some(404 | 410)) => {
+                let message = format!(
+                    "{error}; the feed alone may lack resources that have not changed since it began"
+                );
+                run.report.list_failed("emm.download", name, &message);
+                forget_planned(run.planner.mirror)?;
+                true
+            }
+            planned => planned.map(|()| false)?,
+        };
         if let Some(list) = &options.uris {
             self.plan_wanted(run, list, false)?;
         }
         self.follow(run, updated)?;
+        if is_gone {
+            // The next run asks for it again.
+            keep_time(run.planner.mirror, SEEN, None)?;
+        }
         Ok(())
     }
 

@@ -94,7 +94,7 @@ impl SdShare {
 fn plan_snapshot(run: &mut PlanContext<'_, '_>, snapshot: &Snapshot) -> Result<(), Error> {
     let (requests, options) = (run.requests, run.planner.options);
     let mut fetch = |downloads: &Downloads| snapshot.read(requests, options, downloads);
-    plan_descriptions(run, snapshot.name(), &mut fetch, &mut |mirror| {
+    plan_descriptions(run, snapshot.name(), &mut fetch, &mut |mirror, _| {
         keep_seen(mirror, snapshot.updated)
     })
 }
