@@ -7,6 +7,7 @@ use super::listing::{Dump, ListedPackage, unusable};
 use super::manifest::Manifest;
 use super::since::supply_since;
 use crate::error::{Error, ExitCode};
+use crate::plan::comparison::is_future;
 use crate::plan::planner::PlanContext;
 use crate::read::Reader;
 use crate::reporter::Reporter;
@@ -122,7 +123,9 @@ pub(super) fn apply_package(
         );
         report.notice("dump.stray", &listed.url, &message);
     }
-    let at = dump.at.into_iter().chain(manifest.at).min().map(Timestamp::as_micros);
+    let at = dump.at.into_iter().chain(manifest.at).min();
+    // A time that its own server has not reached shows nothing.
+    let at = at.filter(|at| !is_future(*at, dump.date)).map(Timestamp::as_micros);
     let mut supply = Supply { package, manifest, url: &listed.url, at, is_plan: dump.is_plan };
     transfer.mirror.begin()?;
     report_faults(transfer, &mut supply, report)?;
@@ -356,10 +359,10 @@ impl Supply<'_> {
         digests.set_from_bytes(&task.pending.digests);
         let is_sure = self.is_plan
             || digests.strongest().is_some()
-            || task
-                .pending
-                .modified
-                .is_some_and(|listed| modified == Some(listed) || self.at >= Some(listed));
+            || task.pending.modified.is_some_and(|listed| {
+                // Where the manifest states the time of its version, that of the dump shows nothing.
+                modified.map_or(self.at >= Some(listed), |modified| modified == listed)
+            });
         is_sure.then_some((number, modified))
     }
 }

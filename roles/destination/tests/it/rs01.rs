@@ -6,6 +6,7 @@ use crate::rs01_source::{CHANGE_SET, OldSource, Shape, document, fixity, link, m
 use abreast_destination::{Dumps, Event, ItemAction, MaxDelete, Mode, Tolerance};
 use abreast_testkit::documents::{BEGIN, capability_list};
 use abreast_testkit::pages::{Answer, Server};
+use abreast_testkit::zip::Zip;
 use abreast_testkit::{Random, seeds};
 
 const DUMP: &str = "http://www.openarchives.org/rs/dump";
@@ -436,6 +437,52 @@ fn dumps_are_used_when_asked_for() {
     assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
     source.set("/later", "1");
     run_equal(&copy, &source);
+}
+
+/// A dump whose manifest has that about each resource.
+fn dump_with(source: &OldSource, head: &str, facts: &dyn Fn(&str) -> String) -> Vec<u8> {
+    let (mut zip, mut inside) = (Zip::new(), head.to_owned());
+    for (path, body) in &source.kept {
+        let (loc, name) = (source.server.url(path), path.trim_start_matches('/'));
+        zip.add(name, body.as_bytes());
+        let facts = facts(path);
+        inside += &format!("<url><loc>{loc}</loc>{facts}<rs:path>{name}</rs:path></url>");
+    }
+    zip.add("manifest.xml", document("urlset", "", &inside).as_bytes());
+    zip.finish()
+}
+
+#[test]
+fn members_of_a_dump_that_may_be_older_versions_are_requested() {
+    // `/f00` changes at 02:00, while the dump is packed. No digest shows which version it has.
+    for (has_times, stated, requested) in [
+        (true, "2026-01-01T12:00:00Z", &["/f00"][..]),
+        (true, "2099-01-01T00:00:00Z", &["/f00"]),
+        (false, "2026-01-01T02:30:00Z", &["/f00", "/f02"]),
+        (false, "2026-01-01T01:45:00Z", &["/f00", "/f01", "/f02"]),
+        (false, "2099-01-01T00:00:00Z", &["/f00", "/f01", "/f02"]),
+    ] {
+        let mut source = OldSource::of(Shape { fixity: false, ..Shape::default() });
+        source.links = link(DUMP, "/d.zip");
+        some(&mut source, 3);
+        let dump = if has_times {
+            source.part_of_dump(&modified(stated), (0, 1))
+        } else {
+            dump_with(&source, &modified(stated), &|_| String::new())
+        };
+        source.server.put("/d.zip", Answer::ok(dump));
+        source.set("/f00", "changed while the dump was packed");
+        // So late that no change is replayed.
+        source.wait(10);
+        source.snapshot();
+        let mut copy = copy_of(&source);
+        copy.options.dumps = Dumps::Always;
+        run_equal(&copy, &source);
+        let mut log = source.server.take_log();
+        log.retain(|path| path.starts_with("/f"));
+        log.sort();
+        assert_eq!(log, requested, "{has_times} {stated}");
+    }
 }
 
 /// A Source with a dump and change sets, and no Sitemap; `parts` are the addresses of the dump.

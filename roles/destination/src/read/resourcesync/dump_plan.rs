@@ -56,7 +56,7 @@ pub(crate) fn plan_resource_dump(
                 .collect();
             let packaged = Packaged::Snapshot;
             run.planner.made_from =
-                Some(Dump { packages, packaged, at: baseline.at, is_plan: true });
+                Some(Dump { packages, packaged, at: baseline.at, date: None, is_plan: true });
             Ok(baseline)
         }
         Err(error) => {
@@ -242,7 +242,7 @@ pub(crate) fn plan_change_dump(
     // The newest first: without a digest an older one could be taken for what changed last.
     packages.reverse();
     let packaged = Packaged::Changes;
-    run.planner.made_from = Some(Dump { packages, packaged, at: None, is_plan: true });
+    run.planner.made_from = Some(Dump { packages, packaged, at: None, date: None, is_plan: true });
     Ok(Followed::Planned)
 }
 

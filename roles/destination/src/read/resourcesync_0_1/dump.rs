@@ -39,8 +39,10 @@ const ENTRIES_MAX: u64 = 2_000_000;
 /// A dump as resources may be taken out of it. The server states how long it is: links do not.
 pub(super) fn offered(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Dump, Error> {
     let package = |part: Part| ListedPackage { length: part.length, ..part.package };
-    let packages = parts_of(requests, links)?.into_iter().map(package).collect();
-    Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, is_plan: false })
+    let parts = parts_of(requests, links)?;
+    let date = parts.iter().map(|part| part.answered.date).min();
+    let packages = parts.into_iter().map(package).collect();
+    Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, date, is_plan: false })
 }
 
 /// A part of a dump, with what its server states about it.
@@ -193,7 +195,7 @@ pub(super) fn plan_dump(
             let packages = parts.into_iter().map(|part| part.package).collect();
             let packaged = Packaged::Snapshot;
             run.planner.made_from =
-                Some(Dump { packages, packaged, at: baseline.at, is_plan: true });
+                Some(Dump { packages, packaged, at: baseline.at, date: None, is_plan: true });
             Ok(baseline)
         }
         Err(error) => {

@@ -300,7 +300,10 @@ impl Reader for ResourceSync01 {
         url: &str,
         _: Packaged,
     ) -> Result<Manifest, Error> {
-        dump::read_manifest(package, url, &requests.diagnostics, &mut |_| Ok(()))
+        let mut manifest =
+            dump::read_manifest(package, url, &requests.diagnostics, &mut |_| Ok(()))?;
+        manifest.at = manifest.at.map(|at| at.plus_micros(-MARGIN_MICROS));
+        Ok(manifest)
     }
 
     fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
