@@ -225,8 +225,16 @@ fn changes_between_sitemap_and_change_sets_are_found_later() {
 
 #[test]
 fn an_old_sitemap_deletes_nothing_that_came_after_it() {
-    let mut source = OldSource::new();
+    old_sitemap_deletes_nothing(Shape::default());
+    // A file that was copied later.
+    old_sitemap_deletes_nothing(Shape { modified: false, ..Shape::default() });
+}
+
+fn old_sitemap_deletes_nothing(shape: Shape) {
+    let mut source = OldSource::of(shape);
     some(&mut source, 12);
+    let sitemap = Answer::ok(source.server.page("/s.xml"));
+    source.server.put("/s.xml", sitemap.header("last-modified", "Fri, 02 Jan 2026 00:00:00 GMT"));
     let copy = copy_of(&source);
     run_equal(&copy, &source);
     // Hours later, so that changes are not replayed.

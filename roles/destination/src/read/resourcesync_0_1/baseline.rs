@@ -64,9 +64,8 @@ fn compare_sitemaps(
     let at = time_of(run, sitemap, answered, modified, newest);
     compared.comparison.finish(mirror)?;
     // What changed later need not be in it.
-    let last = modified.or(answered.last_modified).or(newest);
-    if let Some(last) = last.filter(|_| has_changes) {
-        mirror.take_unseen_newer(last.as_micros())?;
+    if has_changes {
+        mirror.take_unseen_newer(at.as_micros())?;
     }
     run.conclude(sitemap, &mut compared.comparison, whole)?;
     cursor::set(mirror, whole.then(|| at.plus_micros(-MARGIN_MICROS)))?;
