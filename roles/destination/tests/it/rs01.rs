@@ -8,6 +8,7 @@ use abreast_testkit::documents::{BEGIN, capability_list};
 use abreast_testkit::pages::{Answer, Server};
 use abreast_testkit::zip::Zip;
 use abreast_testkit::{Random, seeds};
+use std::collections::BTreeMap;
 
 const DUMP: &str = "http://www.openarchives.org/rs/dump";
 
@@ -253,6 +254,57 @@ fn old_sitemap_deletes_nothing(shape: Shape) {
     let mut copy = copy;
     copy.options.baseline = true;
     run_equal(&copy, &source);
+}
+
+#[test]
+fn a_time_in_the_future_makes_no_old_list_a_new_one() {
+    const FUTURE: [&str; 2] =
+        ["<lastmod>2099-01-01T00:00:00Z</lastmod>", "<expires>2099-01-01T00:00:00Z</expires>"];
+    for (odd, as_dump) in FUTURE.iter().flat_map(|odd| [(*odd, false), (*odd, true)]) {
+        let mut source = OldSource::of(Shape { modified: false, ..Shape::default() });
+        some(&mut source, 5);
+        source.server.body("/odd", "odd");
+        source.kept.insert("/odd".to_owned(), "odd".to_owned());
+        let times: BTreeMap<_, _> = source
+            .kept
+            .keys()
+            .map(|path| (path.clone(), source.time_of(path).to_owned()))
+            .collect();
+        let time = |path: &str| match path {
+            "/odd" => odd.to_owned(),
+            path => format!("<lastmod>{}</lastmod>", times[path]),
+        };
+        let url = if as_dump {
+            source.set_links = link(DUMP, "/d.zip");
+            source.server.remove("/s.xml");
+            let dump = dump_with(&source, "", &time);
+            source.server.put("/d.zip", Answer::ok(dump).header("etag", "\"1\""));
+            source.publish();
+            source.server.url("/c.xml")
+        } else {
+            let entry =
+                |path| format!("<url><loc>{}</loc>{}</url>", source.server.url(path), time(path));
+            let entries: String = source.kept.keys().map(|path| entry(path)).collect();
+            let head = link(&format!("current {CHANGE_SET}"), "/c.xml");
+            source.server.body("/s.xml", document("urlset", "", &(head + &entries)));
+            source.url()
+        };
+        let copy = copy_at(&source, url.clone());
+        let ran = run_equal(&copy, &source);
+        assert_eq!(ran.has("time.future"), odd.starts_with("<lastmod>"), "{:?}", ran.reported);
+        // Hours later the list is still the same.
+        source.wait(10);
+        source.delete("/f00");
+        source.set("/f01", "changed");
+        source.set("/new", "1");
+        source.wait(10);
+        let again = copy_at(&source, url);
+        run_equal(&again, &source);
+        assert_eq!(again.audit(true).exit_code, 0, "{odd} {as_dump}");
+        let mut copy = copy;
+        copy.options.baseline = true;
+        run_equal(&copy, &source);
+    }
 }
 
 #[test]

@@ -324,7 +324,7 @@ fn read_one(
     let (mut times, mut others, unclear_before) = (Times::default(), 0, *unclear);
     let answer = read::<V0_1>(requests, url, known, &mut |part| {
         match part {
-            Part::Begin(head) => {
+            Part::Begin(head, _) => {
                 check_root(head, url)?;
                 seen.begin_list(Span::default(), last_before);
                 (times, others, *unclear) = (Times::default(), 0, unclear_before);
@@ -487,7 +487,7 @@ pub(super) fn each_change(
         let mut times = Times::default();
         let answer = read::<V0_1>(requests, &url, None, &mut |part| {
             match part {
-                Part::Begin(head) => {
+                Part::Begin(head, _) => {
                     check_root(head, &url)?;
                     times = Times::default();
                 }

@@ -1,6 +1,6 @@
 //! Dumps and their manifests [rs-0.1 §4.2], and the plan where a Source has a dump and no Sitemap.
 
-use super::baseline::{MARGIN_MICROS, time_of, unstated_time};
+use super::baseline::{MARGIN_MICROS, NewestTime, instant, time_of};
 use super::change_sets::{LAST, is_unsure};
 use super::cursor;
 use super::entry_points::DumpLink;
@@ -267,15 +267,16 @@ fn compare(
             })
             .and_then(Package::open)
             .map_err(|error| unusable(package, &error))?;
-        let mut newest = None;
+        let mut newest = NewestTime::of(answered);
         let manifest = read_manifest(&archive, url, &diagnostics, &mut |listed| {
             run.requests.check_cancelled()?;
-            newest = newest.max(listed.modified.map(Timestamp::from_micros));
+            newest.add(listed.modified.map(Timestamp::from_micros));
             comparison.entry(run, listed).map(drop)
         })?;
         run.refuse_elsewhere(url, &comparison)?;
         whole &= !run.report.left_out(url, manifest.skipped);
         is_stated &= manifest.at.is_some();
+        let newest = newest.end(&diagnostics, url, manifest.zoneless);
         let own = time_of(run, url, answered, manifest.at, newest);
         at = Some(at.map_or(own, |at: Timestamp| at.min(own)));
     }
@@ -307,16 +308,16 @@ pub(super) fn each_entry(
         let package = ListedPackage { length, ..package };
         let file = downloads.fetch(requests, &package)?;
         let archive = Package::open(file).map_err(|error| unusable(&package, &error))?;
-        let mut newest = None;
+        let mut newest = NewestTime::of(&answered);
         let diagnostics = &requests.diagnostics;
         let manifest = read_manifest(&archive, &package.url, diagnostics, &mut |listed| {
             requests.check_cancelled()?;
-            newest = newest.max(listed.modified.map(Timestamp::from_micros));
+            newest.add(listed.modified.map(Timestamp::from_micros));
             each(listed)
         })?;
         downloads.discard(&package);
-        let own = manifest.at.unwrap_or_else(|| unstated_time(&answered, newest));
-        let own = answered.stated_date.map_or(own, |date| own.min(date));
+        let newest = newest.end(diagnostics, &package.url, manifest.zoneless);
+        let own = instant(&answered, manifest.at, newest);
         at = Some(at.map_or(own, |at: Timestamp| at.min(own)));
     }
     Ok(at)
