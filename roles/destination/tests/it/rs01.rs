@@ -8,7 +8,9 @@ use abreast_testkit::documents::{BEGIN, capability_list};
 use abreast_testkit::pages::{Answer, Server};
 use abreast_testkit::zip::Zip;
 use abreast_testkit::{Random, seeds};
+use abreast_webtypes::Timestamp;
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DUMP: &str = "http://www.openarchives.org/rs/dump";
 
@@ -304,6 +306,65 @@ fn a_time_in_the_future_makes_no_old_list_a_new_one() {
         let mut copy = copy;
         copy.options.baseline = true;
         run_equal(&copy, &source);
+    }
+}
+
+/// A time so many microseconds from now, and as servers state it.
+pub(crate) fn from_now(micros: i64) -> (String, String) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let time = Timestamp::from_micros(since.as_micros() as i64 + micros);
+    let date = UNIX_EPOCH + Duration::from_micros(time.as_micros() as u64);
+    (time.to_string(), httpdate::fmt_http_date(date))
+}
+
+#[test]
+fn a_deletion_that_our_clock_has_not_reached_is_not_lost() {
+    const SECOND: i64 = 1_000_000;
+    // One change set, or a closed one before the current one.
+    for is_closed in [false, true] {
+        let mut source = OldSource::of(Shape { per_set: 1_000, ..Shape::default() });
+        some(&mut source, 3);
+        source.server.remove("/s.xml");
+        let copy = copy_at(&source, source.server.url("/c.xml"));
+        copy.run();
+        assert_eq!(copy.texts(), source.texts());
+        let known = String::from_utf8(source.server.page("/c.xml")).unwrap();
+        let entry = |path: &str, time: &str| {
+            format!("<url><loc>{}</loc>{time}</url></urlset>", source.server.url(path))
+        };
+        let deletion = entry("/f00", &format!("<expires>{}</expires>", from_now(60 * SECOND).0));
+        let time = from_now(61_500_000).0;
+        let update = entry("/f01", &format!("<lastmod rs:type=\"updated\">{time}</lastmod>"));
+        source.server.body("/f01", "changed");
+        let first = known.replace("</urlset>", &deletion);
+        let prev = link(&format!("prev {CHANGE_SET}"), "/c/0.xml");
+        let second = if is_closed {
+            document("urlset", "rs:type=\"changeset\"", &(prev + "</urlset>")).replacen(
+                "</urlset>",
+                &update.replace("</urlset>", ""),
+                1,
+            )
+        } else {
+            first.replace("</urlset>", &update)
+        };
+        let publish = |date: &str| {
+            source.server.put("/c/0.xml", Answer::ok(first.clone()).header("date", date));
+            source.server.put("/c.xml", Answer::ok(second.clone()).header("date", date));
+        };
+        // Neither clock has reached it.
+        publish(&from_now(0).1);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{:?} {:?}", ran.result, ran.reported);
+        assert!(ran.has("time.future"), "{:?}", ran.reported);
+        assert_eq!(copy.paths(), ["f00", "f01", "f02"]);
+        assert_eq!(copy.read("f01").as_deref(), Some("changed"));
+        // The Source's clock has, and ours has not.
+        publish(&from_now(70 * SECOND).1);
+        let ran = copy.try_run();
+        assert!(!ran.has("time.future"), "{:?}", ran.reported);
+        assert_eq!(copy.paths(), ["f01", "f02"], "{is_closed} {:?}", ran.reported);
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_eq!(copy.paths(), ["f01", "f02"]);
     }
 }
 
