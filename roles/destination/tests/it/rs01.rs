@@ -369,6 +369,35 @@ fn a_deletion_that_our_clock_has_not_reached_is_not_lost() {
 }
 
 #[test]
+fn a_change_set_with_entries_left_out_is_read_again_until_it_is_right() {
+    let mut source = OldSource::new();
+    some(&mut source, 3);
+    let mut copy = copy_of(&source);
+    copy.options.tolerance = Tolerance::Lenient;
+    run_equal(&copy, &source);
+    source.set("/f01", "changed");
+    source.delete("/f00");
+    source.set("/f02", "changed");
+    source.set("/more", "1");
+    let right = String::from_utf8(source.server.page("/c/1.xml")).unwrap();
+    let wrong = right.replace("<expires>", "<lastmod rs:type=\"deleted\">");
+    let wrong = wrong.replace("</expires>", "</lastmod>");
+    for number in 0..4 {
+        source.server.body("/c/1.xml", wrong.clone());
+        let ran = copy.try_run();
+        assert!(ran.has("rs.entry"), "{number} {:?}", ran.reported);
+        assert_eq!(copy.paths(), ["f00", "f01", "f02", "more"]);
+        // More change sets follow.
+        for _ in 0..3 {
+            source.set("/more", &number.to_string());
+        }
+    }
+    source.server.body("/c/1.xml", right);
+    let ran = run_equal(&copy, &source);
+    assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
+}
+
+#[test]
 fn a_list_that_is_none_deletes_nothing() {
     let mut source = OldSource::new();
     some(&mut source, 3);

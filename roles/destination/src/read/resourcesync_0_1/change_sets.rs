@@ -191,12 +191,12 @@ fn walk_back(
     forget_pushed(mirror)?;
     run.plan_coming()?;
     run.keep_common(&mut seen)?;
-    boundary.keep(mirror, false)?;
     if seen.left_out {
         // What was left out may be any change: the next run reads all of them again.
         mirror.set_document(change_set, &Document::default())?;
         return Ok(Followed::Planned);
     }
+    boundary.keep(mirror, false)?;
     if let Some(newest) = seen.newest.filter(|newest| *newest >= cursor) {
         let newest = run.not_after(change_set, "lastmod", newest, Some(date));
         cursor::set(mirror, Some(newest.max(cursor)))?;
