@@ -398,6 +398,20 @@ fn a_change_set_with_entries_left_out_is_read_again_until_it_is_right() {
 }
 
 #[test]
+fn audits_take_the_newer_of_two_changes_of_one_time() {
+    let shape = Shape { is_fine: false, step: 0, per_set: 1, ..Shape::default() };
+    let mut source = OldSource::of(shape);
+    some(&mut source, 3);
+    source.set("/x", "1");
+    source.delete("/x");
+    source.delete("/f00");
+    source.set("/f00", "again");
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    assert_eq!(copy.audit(true).exit_code, 0);
+}
+
+#[test]
 fn a_list_that_is_none_deletes_nothing() {
     let mut source = OldSource::new();
     some(&mut source, 3);

@@ -522,6 +522,7 @@ pub(super) fn each_change(
         if !reach.is_enough(times, from, None) {
             let before = before(&read).filter(|url| admission.check(url).is_ok());
             next = before.filter(|url| !visited.contains(url) && visited.len() <= CHAIN_MAX);
+            to.earlier_list();
         }
     }
     Ok(())
