@@ -787,6 +787,33 @@ fn copies_of_dumps_can_be_audited_and_torn_ones_are_refused() {
     assert_eq!(Ran::audit(&copy.options, false).code(), "list.none");
 }
 
+#[test]
+fn dumps_of_servers_without_head_are_read() {
+    for status in [403, 405, 501] {
+        let mut source = without_sitemap(&["/d1.zip", "/d2.zip"]);
+        for (part, path) in ["/d1.zip", "/d2.zip"].into_iter().enumerate() {
+            source.server.body(path, source.part_of_dump(&modified(&source.now()), (part, 2)));
+        }
+        source.server.head(status);
+        let copy = copy_at(&source, source.server.url("/c.xml"));
+        run_equal(&copy, &source);
+        source.set("/f00", "changed");
+        run_equal(&copy, &source);
+        assert_eq!(copy.audit(true).exit_code, 0);
+
+        let mut source = OldSource::new();
+        source.links = link(DUMP, "/d.zip");
+        some(&mut source, 3);
+        source.server.body("/d.zip", source.dump());
+        source.server.head(status);
+        let mut copy = copy_of(&source);
+        copy.options.dumps = Dumps::Always;
+        run_equal(&copy, &source);
+        let log = source.server.take_log();
+        assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
+    }
+}
+
 /// Publishes a document with a validator.
 fn publish(source: &OldSource, path: &str, body: String) {
     let etag = format!("\"{}\"", abreast_testkit::digest::md5_hex(&body));

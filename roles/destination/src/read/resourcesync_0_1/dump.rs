@@ -22,7 +22,7 @@ use crate::read::sitemap::document::{at_earliest, is_zoneless, note_findings, sy
 use crate::requests::Requests;
 use crate::sink::outcome::Failure;
 use crate::state_folder::StateFolder;
-use abreast_net::{Request, Response};
+use abreast_net::{Request, StatusCode};
 use abreast_resourcesync::v0_1::{Change, Entry, Head, Limits, Parser, Root, Step};
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
@@ -57,15 +57,29 @@ fn parts_of(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Vec<Part>, Er
         let url = &link.url;
         let request = Request { head: true, accept_gzip: false, ..requests.request(url) };
         let work = abreast_net::with_retries(&requests.client, url, async |_| {
-            let response = requests.client.send(&request).await;
-            let response = response.and_then(Response::require_success)?;
+            let response = requests.client.send(&request).await?;
+            let answered = Answered::of(&response);
+            if refuses_head(response.status()) {
+                let validators = Document::default();
+                return Ok((None, Answered { last_modified: None, validators, ..answered }));
+            }
+            let response = response.require_success()?;
             let length = response.header("content-length").and_then(|length| length.parse().ok());
-            Ok((length, Answered::of(&response)))
+            Ok((length, answered))
         });
         let (length, answered) = requests.run(work)?.map_err(crate::requests::net_error)?;
         Ok(Part { package: link.package(), length, answered })
     };
     links.iter().map(part).collect()
+}
+
+/// Whether a server may answer GET where it answers HEAD so: addresses may be signed for one method,
+/// and not all servers know HEAD.
+fn refuses_head(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+    )
 }
 
 /// Reads the manifest of a dump, and hands over each entry as it comes.
