@@ -814,6 +814,27 @@ fn dumps_of_servers_without_head_are_read() {
     }
 }
 
+#[test]
+fn resources_of_a_dump_that_expire_later_are_there_until_then() {
+    let mut source = OldSource::new();
+    some(&mut source, 3);
+    let whole = source.kept.clone();
+    let put = |source: &OldSource, time: &str| {
+        let dump = dump_with(source, "", &|path| match path {
+            "/f01" => format!("<expires>{time}</expires>"),
+            _ => "<lastmod>2026-01-01</lastmod>".to_owned(),
+        });
+        source.server.put("/d.zip", Answer::ok(dump).header("etag", &format!("\"{time}\"")));
+    };
+    put(&source, "2999-01-01");
+    let copy = copy_at(&source, source.server.url("/d.zip"));
+    run_equal(&copy, &source);
+    put(&source, "2026-01-01");
+    assert_eq!(source.kept, whole);
+    source.kept.remove("/f01");
+    run_equal(&copy, &source);
+}
+
 /// Publishes a document with a validator.
 fn publish(source: &OldSource, path: &str, body: String) {
     let etag = format!("\"{}\"", abreast_testkit::digest::md5_hex(&body));

@@ -5,6 +5,8 @@ use super::change_sets::{LAST, is_unsure};
 use super::cursor;
 use super::entry_points::DumpLink;
 use super::listed::listed;
+use super::sitemap::is_gone;
+use crate::clock::now;
 use crate::damage::check_kept;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
@@ -23,7 +25,7 @@ use crate::requests::Requests;
 use crate::sink::outcome::Failure;
 use crate::state_folder::StateFolder;
 use abreast_net::{Request, StatusCode};
-use abreast_resourcesync::v0_1::{Change, Entry, Head, Limits, Parser, Root, Step};
+use abreast_resourcesync::v0_1::{Entry, Head, Limits, Parser, Root, Step};
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
 use std::fs::File;
@@ -116,7 +118,7 @@ pub(super) fn read_manifest(
     let limits = Limits::default().with_entries(ENTRIES_MAX);
     let mut parser = Parser::with_tolerance(limits, diagnostics.tolerance);
     let (mut entry, mut block) = (Entry::default(), vec![0; BLOCK_BYTES]);
-    let (mut entries, mut placed) = (0_u64, 0_u64);
+    let (mut entries, mut placed, now) = (0_u64, 0_u64, now());
     loop {
         match parser.next(&mut entry).map_err(|fault| syntax_error(&name, &fault))? {
             Step::NeedInput => {
@@ -134,7 +136,7 @@ pub(super) fn read_manifest(
                 check_head(&head).map_err(refuse)?;
                 manifest.at = head.modified.map(|modified| modified.instant);
             }
-            Step::Entry if entry.protocol.is_some() || entry.change == Some(Change::Deleted) => {}
+            Step::Entry if entry.protocol.is_some() || is_gone(&entry, now) => {}
             Step::Entry => {
                 entries += 1;
                 placed += u64::from(entry.path.is_some());
