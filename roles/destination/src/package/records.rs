@@ -413,9 +413,20 @@ mod tests {
         let cut = warc.fields("resource", "http://h/cut", "text/plain", b"x");
         warc.record(&(cut + "WARC-Truncated: length\r\n"), b"x");
         let other = warc.fields("resource", "http://h/digest", "text/plain", b"y");
-        warc.record(&other, b"x").ok("http://h/ok", b"x");
-        let package = open(&warc.finish()).unwrap();
+        warc.record(&other, b"x");
+        // A revisit needs no block (ISO 28500, section 6.7.2); a head that ends its lines with LF only.
+        let revisit = warc.fields("revisit", "http://h/revisit", "", b"");
+        warc.record(&revisit.replace("Content-Type: \r\n", ""), b"");
+        let head = b"HTTP/1.1 200 OK\nContent-Length: 1\n\nx";
+        for (uri, block) in [("http://h/head", &head[..]), ("http://h/none", b"")] {
+            let fields = warc.fields("response", uri, "application/http", block);
+            warc.record(&fields, block);
+        }
+        let package = open(&warc.ok("http://h/ok", b"x").finish()).unwrap();
         let of = |uri| read(&package, uri, None);
+        assert_eq!(of("http://h/revisit"), Err("dump.revisit"));
+        assert_eq!(of("http://h/head"), Err("dump.length"));
+        assert_eq!(of("http://h/none"), Err("dump.length"));
         assert_eq!(of("http://h/status"), Err("dump.status"));
         assert_eq!(of("http://h/length"), Err("dump.length"));
         assert_eq!(of("http://h/chunks"), Err("dump.length"));
