@@ -107,7 +107,8 @@ impl Package {
             let (before, now) = (&scanned[at - 1], &scanned[at]);
             let is_same_time = (before.member.name, before.date) == (now.member.name, now.date);
             let bytes = |it: &Scanned| (it.member.length, it.member.crc);
-            if is_same_time && bytes(before) != bytes(now) {
+            let is_ambiguous = before.member.kind == Kind::Record(RecordKind::Ambiguous);
+            if is_same_time && (is_ambiguous || bytes(before) != bytes(now)) {
                 scanned[at].member.kind = Kind::Record(RecordKind::Ambiguous);
             }
         }
@@ -392,6 +393,7 @@ mod tests {
         warc.date("2026-01-02T00:00:00Z").ok("http://h/a", b"new");
         warc.date("2026-01-01T00:00:00Z").ok("http://h/a", b"old").ok("http://h/b", b"one");
         warc.ok("http://h/b", b"two").ok("http://h/c", b"same").ok("http://h/c", b"same");
+        warc.ok("http://h/e", b"A").ok("http://h/e", b"B").ok("http://h/e", b"B");
         warc.ok("http://h/d", b"kept").date("2026-01-03T00:00:00Z");
         let fields =
             warc.fields("revisit", "http://h/d", "application/http", b"HTTP/1.1 200 OK\r\n\r\n");
@@ -402,6 +404,7 @@ mod tests {
         assert_eq!(of("http://h/b"), Err("dump.duplicate"));
         assert_eq!(of("http://h/c").unwrap(), b"same");
         assert_eq!(of("http://h/d"), Err("dump.revisit"));
+        assert_eq!(of("http://h/e"), Err("dump.duplicate"));
     }
 
     #[test]
