@@ -162,7 +162,10 @@ impl Follower {
             Err(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Forbidden) => {
                 tracing::warn!("{error}; only the newest {NEWEST} items are read");
                 let newest = session.items(&self.node, NEWEST).await?;
-                newest.into_iter().map(|item| item.id).collect()
+                if newest.is_none() {
+                    tracing::warn!("the service hands out no items; only new ones are printed");
+                }
+                newest.into_iter().flatten().map(|item| item.id).collect()
             }
             ids => ids?,
         };
