@@ -6,7 +6,8 @@
 //! record that is none of a whole resource is not read.
 
 use super::archive::{
-    At, Checked, Found, Kind, MEMBERS_MAX, Member, Package, RATIO_FREE_BYTES, RATIO_MAX, too_many,
+    At, Check, Checked, Found, Kind, MEMBERS_MAX, Member, Package, RATIO_FREE_BYTES, RATIO_MAX,
+    too_many,
 };
 use crate::error::{Error, ExitCode};
 use crate::sink::outcome::Failure;
@@ -95,13 +96,13 @@ struct Scanned {
 
 impl Package {
     /// Reads all records.
-    pub(super) fn open_records(file: File) -> Result<Self, Error> {
+    pub(super) fn open_records(file: File, check: Check<'_>) -> Result<Self, Error> {
         let io = |cause: io::Error| {
             Error::new("io", ExitCode::Io, "cannot read the package").with_cause(cause)
         };
         let end = file.metadata().map_err(io)?.len();
         let hasher = RandomState::new();
-        let mut scanned = scan(&file, end, &hasher)?;
+        let mut scanned = scan(&file, end, &hasher, check)?;
         scanned.sort_unstable_by_key(|it| (it.member.name, it.date, it.member.offset));
         for at in 1..scanned.len() {
             let (before, now) = (&scanned[at - 1], &scanned[at]);
@@ -167,11 +168,16 @@ fn without_brackets(id: &str) -> &str {
 }
 
 /// Reads a file from its beginning to its end.
-fn scan(file: &File, end: u64, hasher: &RandomState) -> Result<Vec<Scanned>, Error> {
+fn scan(
+    file: &File,
+    end: u64,
+    hasher: &RandomState,
+    check: Check<'_>,
+) -> Result<Vec<Scanned>, Error> {
     let at = At { file, place: 0, left: end };
     let mut input = CountingReader::new(BufReader::with_capacity(BLOCK_BYTES, at));
     let allowance = RATIO_FREE_BYTES.saturating_add(end.saturating_mul(RATIO_MAX));
-    let mut scanner = Scanner { hasher, buffer: vec![0; BLOCK_BYTES], allowance };
+    let mut scanner = Scanner { hasher, check, buffer: vec![0; BLOCK_BYTES], allowance };
     let mut found = Vec::new();
     loop {
         let offset = input.taken;
@@ -208,6 +214,7 @@ fn broken(offset: u64, error: &ReadError) -> Error {
 
 struct Scanner<'a> {
     hasher: &'a RandomState,
+    check: Check<'a>,
     buffer: Vec<u8>,
     /// Bytes that may still be unpacked.
     allowance: u64,
@@ -232,6 +239,7 @@ impl Scanner<'_> {
     ) -> Result<io::Result<u64>, Error> {
         let mut length = 0;
         loop {
+            (self.check)()?;
             let count = match bytes.read(&mut self.buffer) {
                 Ok(0) => return Ok(Ok(length)),
                 Ok(count) => count as u64,
@@ -335,7 +343,7 @@ mod tests {
     fn open(bytes: &[u8]) -> Result<Package, Error> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        Package::open(file)
+        Package::open(file, &|| Ok(()))
     }
 
     fn code(bytes: &[u8]) -> &'static str {
@@ -462,6 +470,21 @@ mod tests {
         let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         member.write_all(&plain).unwrap();
         assert_eq!(code(&member.finish().unwrap()), "dump.warc", "one member for all");
+    }
+
+    #[test]
+    fn reading_stops_when_it_is_to_stop() {
+        let long = "hello ".repeat(400_000);
+        let bytes = Warc::plain().resource("http://h/a", long.as_bytes()).finish();
+        let calls = std::cell::Cell::new(0);
+        let check = || {
+            calls.set(calls.get() + 1);
+            if calls.get() > 3 { Err(Error::cancelled()) } else { Ok(()) }
+        };
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let error = Package::open(file, &check).unwrap_err();
+        assert_eq!((error.exit_code(), calls.get()), (ExitCode::Cancelled, 4));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::listing::{Dump, ListedPackage, unusable};
 use super::manifest::Manifest;
 use super::since::supply_since;
 use crate::error::{Error, ExitCode};
+use crate::limits::is_over;
 use crate::plan::comparison::is_future;
 use crate::plan::planner::PlanContext;
 use crate::read::Reader;
@@ -88,6 +89,10 @@ fn supply_from(
             run.planner.downloads.discard(package);
             continue;
         };
+        if is_over(&error) {
+            // The transfer reports that, and ends.
+            break;
+        }
         let is_full = error.code() == "dump.space";
         if !is_full
             && matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Other)
@@ -112,7 +117,8 @@ pub(super) fn apply_package(
     listed: &ListedPackage,
     file: File,
 ) -> Result<(), Error> {
-    let package = Package::open(file).map_err(|error| unusable(listed, &error))?;
+    let package = Package::open(file, &|| run.requests.check_goes_on())
+        .map_err(|error| unusable(listed, &error))?;
     let manifest = reader.manifest(run.requests, &package, &listed.url, dump.packaged)?;
     let report = &mut *run.report;
     run.requests.diagnostics.report(report);

@@ -129,7 +129,7 @@ fn read_resource_manifests(
         let Some(file) = file else { continue };
         comparison.begin_document();
         let manifest = try_clone(file)
-            .and_then(Package::open)
+            .and_then(|file| Package::open(file, &|| run.requests.check_cancelled()))
             .map_err(|error| unusable(package, &error))
             .and_then(|archive| {
                 read_manifest(
@@ -258,8 +258,9 @@ fn read_change_manifests(
     let mut seen = Seen::default();
     for (package, file) in had {
         let Some(file) = file else { continue };
-        let archive =
-            try_clone(file).and_then(Package::open).map_err(|error| unusable(package, &error))?;
+        let archive = try_clone(file)
+            .and_then(|file| Package::open(file, &|| run.requests.check_cancelled()))
+            .map_err(|error| unusable(package, &error))?;
         let mut reading = run.reading_changes(&package.url);
         let manifest = read_manifest(
             &archive,

@@ -11,6 +11,7 @@ use crate::damage::check_kept;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
 use crate::events::Mode;
+use crate::limits::is_over;
 use crate::package::archive::Package;
 use crate::package::download::Downloads;
 use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
@@ -216,7 +217,9 @@ pub(super) fn plan_dump(
         }
         Err(error) => {
             run.planner.abandon(run.report)?;
-            discard(run, &parts);
+            if error.exit_code() != ExitCode::Cancelled && !is_over(&error) {
+                discard(run, &parts);
+            }
             Err(error)
         }
     }
@@ -281,7 +284,7 @@ fn compare(
             .map_err(|cause| {
                 Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause)
             })
-            .and_then(Package::open)
+            .and_then(|file| Package::open(file, &|| run.requests.check_goes_on()))
             .map_err(|error| unusable(package, &error))?;
         let mut newest = NewestTime::of(answered);
         let manifest = read_manifest(&archive, url, &diagnostics, &mut |listed| {
@@ -323,7 +326,8 @@ pub(super) fn each_entry(
     for Part { package, length, answered } in parts_of(requests, links)? {
         let package = ListedPackage { length, ..package };
         let file = downloads.fetch(requests, &package)?;
-        let archive = Package::open(file).map_err(|error| unusable(&package, &error))?;
+        let archive = Package::open(file, &|| requests.check_goes_on())
+            .map_err(|error| unusable(&package, &error))?;
         let mut newest = NewestTime::of(&answered);
         let diagnostics = &requests.diagnostics;
         let manifest = read_manifest(&archive, &package.url, diagnostics, &mut |listed| {
@@ -360,7 +364,7 @@ mod tests {
     fn read(zip: &mut Zip) -> Result<Manifest, Error> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&zip.finish()).unwrap();
-        let package = Package::open(file)?;
+        let package = Package::open(file, &|| Ok(()))?;
         read_manifest(&package, "http://h/d.zip", &Diagnostics::default(), &mut |_| Ok(()))
     }
 
