@@ -893,6 +893,32 @@ fn a_change_below_an_index_inside_an_index_is_found() {
 }
 
 #[test]
+fn an_index_that_names_another_sitemap_is_compared_at_once() {
+    let mut source = OldSource::new();
+    source.set("/a", "a");
+    let list = modified(&source.now()) + &source.entry("/a", "");
+    publish(&source, "/s/0.xml", document("urlset", "", &list));
+    publish(&source, "/s/1.xml", document("urlset", "", &modified(&source.now())));
+    let index = |members: &[&str]| {
+        let member =
+            |path: &&str| format!("<sitemap><loc>{}</loc></sitemap>", source.server.url(path));
+        let members: String = members.iter().map(member).collect();
+        let body = document("sitemapindex", "", &(modified(BEGIN) + &members));
+        // Its server states that it is the same.
+        source.server.put("/s.xml", Answer::ok(body).header("etag", "\"1\""));
+    };
+    index(&["/s/0.xml"]);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    run_equal(&copy, &source);
+    source.server.take_log();
+    index(&["/s/0.xml", "/s/1.xml"]);
+    run_equal(&copy, &source);
+    let log = source.server.take_log();
+    assert_eq!(log[..4], ["/s.xml", "/s.xml", "/s.xml", "/s/0.xml"], "{log:?}");
+}
+
+#[test]
 fn a_dump_by_itself_is_a_source() {
     let mut source = OldSource::new();
     some(&mut source, 5);

@@ -16,7 +16,7 @@ use abreast_webtypes::Timestamp;
 use std::collections::{HashSet, VecDeque};
 
 /// Most lists of one walk, in all indexes.
-const LISTS_MAX: usize = 200_000;
+pub(super) const LISTS_MAX: usize = 200_000;
 
 /// The lists of one version of ResourceSync.
 pub(crate) trait Lists {
