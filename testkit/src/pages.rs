@@ -74,6 +74,8 @@ struct Inner {
     by_accept: Mutex<HashMap<(String, String), Answer>>,
     log: Mutex<Vec<String>>,
     handler: Mutex<Option<Handler>>,
+    /// What requests with HEAD are answered instead.
+    of_head: Mutex<Option<u16>>,
     /// How long each answer takes.
     delay: Mutex<Duration>,
     /// Path and body of what was posted.
@@ -147,6 +149,11 @@ impl Server {
         *self.inner.handler.lock().unwrap() = Some(Box::new(handler));
     }
 
+    /// Sets the status that each request with HEAD is answered with.
+    pub fn head(&self, status: u16) {
+        *self.inner.of_head.lock().unwrap() = Some(status);
+    }
+
     /// Sets how long each answer takes at least.
     pub fn delay(&self, each: Duration) {
         *self.inner.delay.lock().unwrap() = each;
@@ -209,7 +216,9 @@ fn answer(inner: &Inner, request: &Request, stream: &mut TcpStream) -> bool {
     let accept = (path.to_owned(), request.header("accept").unwrap_or_default().to_owned());
     let accepted = inner.by_accept.lock().unwrap().get(&accept).cloned();
     let made = made.or(fresh).or(accepted);
-    let answer = made
+    let of_head = inner.of_head.lock().unwrap().filter(|_| is_head).map(Answer::status);
+    let answer = of_head
+        .or(made)
         .or_else(|| inner.pages.lock().unwrap().get(path).cloned())
         .unwrap_or(Answer::status(404));
     if let Some(raw) = answer.raw {

@@ -296,19 +296,24 @@ impl Session {
         }
     }
 
-    /// The newest items of a node, at most `most`, in the order of the service.
+    /// The newest items of a node, at most `most`, in the order of the service; `None` where it does
+    /// not hand them out, which services need not [xep-0060 §6.5].
     ///
     /// # Errors
-    /// The service refuses, or the connection ended.
-    pub async fn items(&self, node: &Node, most: u32) -> Result<Vec<Item>, Error> {
+    /// There is no such node, the service cannot answer at this moment, or the connection ended.
+    pub async fn items(&self, node: &Node, most: u32) -> Result<Option<Vec<Item>>, Error> {
         let request = format!(
             "<pubsub xmlns=\"{PUBSUB}\"><items node=\"{}\" max_items=\"{most}\"/></pubsub>",
             escaped(node.name())
         );
-        let answer = self.request(node.service(), "get", request.as_bytes()).await?;
+        let answer = match self.request(node.service(), "get", request.as_bytes()).await {
+            Err(error) if is_not_told(&error, self) => return Ok(None),
+            answer => answer?,
+        };
         let items =
             answer.get_child("pubsub", PUBSUB).and_then(|pubsub| pubsub.get_child("items", PUBSUB));
-        Ok(items.map_or_else(Vec::new, |items| items_of(items, node.name(), PUBSUB).collect()))
+        let items = items.into_iter().flat_map(|items| items_of(items, node.name(), PUBSUB));
+        Ok(Some(items.collect()))
     }
 
     /// The names of a node's items, the oldest first where the service keeps their order.
@@ -324,7 +329,9 @@ impl Session {
         let mut ids: Vec<String> =
             items.filter_map(|item| item.attr("name")).map(str::to_owned).collect();
         // Services list the newest first, or last.
-        if ids.len() > 1 && self.items(node, 1).await?.first().is_some_and(|item| item.id == ids[0])
+        if ids.len() > 1
+            && let Some(newest) = self.items(node, 1).await?
+            && newest.first().is_some_and(|item| item.id == ids[0])
         {
             ids.reverse();
         }

@@ -52,19 +52,28 @@ pub struct Payload<R: BufRead> {
 enum Body<R: BufRead> {
     Plain(Block<R>),
     Chunked(Chunked<Block<R>>),
+    /// What is left of an answer whose head has no end.
+    Headless(Block<R>),
 }
 
 impl<R: BufRead> Read<R> {
     /// The bytes of the resource: the block itself, or the body of the answer that it is. Chunks
-    /// are put together, unless the writer did that and left the field.
+    /// are put together, unless the writer did that and left the field. The block of a revisit, which
+    /// has no bytes of the resource, may be empty (ISO 28500, section 6.7.2).
     ///
     /// # Errors
-    /// The head of the answer is torn or too long.
+    /// The record is torn within the head of the answer.
     pub fn payload(self) -> Result<Payload<R>, ReadError> {
         let Self { head, mut block } = self;
-        let is_answer = matches!(head.kind(), Some(Kind::Response | Kind::Revisit))
+        let is_answer = head.kind() == Some(Kind::Response)
             && head.field("Content-Type").is_none_or(|it| it.starts_with("application/http"));
-        let http = is_answer.then(|| skip_http_head(&mut block)).transpose()?.map(HttpHead::parse);
+        let http = match is_answer.then(|| skip_http_head(&mut block)).transpose() {
+            Ok(http) => http.map(HttpHead::parse),
+            Err(ReadError::Syntax(_)) => {
+                return Ok(Payload { head, http: None, body: Body::Headless(block) });
+            }
+            Err(error) => return Err(error),
+        };
         let body = if http.as_ref().is_some_and(HttpHead::is_chunked) {
             Body::Chunked(Chunked::new(block))
         } else {
@@ -80,15 +89,18 @@ impl<R: BufRead> Payload<R> {
         matches!(self.body, Body::Chunked(_))
     }
 
-    /// Whether reading failed at the chunks, and not at the record.
+    /// Whether reading failed at the head or the chunks of the answer, and not at the record.
     pub const fn is_broken(&self) -> bool {
-        matches!(&self.body, Body::Chunked(Chunked { state: State::Broken, .. }))
+        matches!(
+            &self.body,
+            Body::Headless(_) | Body::Chunked(Chunked { state: State::Broken, .. })
+        )
     }
 
     /// What was not read of the block.
     pub fn into_block(self) -> Block<R> {
         match self.body {
-            Body::Plain(block) => block,
+            Body::Plain(block) | Body::Headless(block) => block,
             Body::Chunked(chunks) => chunks.input,
         }
     }
@@ -99,6 +111,10 @@ impl<R: BufRead> io::Read for Payload<R> {
         match &mut self.body {
             Body::Plain(block) => block.read(buffer),
             Body::Chunked(chunks) => chunks.read(buffer),
+            Body::Headless(_) => {
+                let what = "the head of an answer has no end";
+                Err(io::Error::new(io::ErrorKind::InvalidData, what))
+            }
         }
     }
 }

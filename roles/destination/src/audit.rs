@@ -101,6 +101,7 @@ pub(crate) fn audit_with(
         excluded: &excluded,
         common: None,
         item: Pending::default(),
+        list: 0,
         cancel,
     };
     reader.expect(&requests, sync, &mut listing)?;
@@ -280,17 +281,23 @@ struct Listing<'a> {
     /// The common begin of all URIs.
     common: Option<String>,
     item: Pending,
+    /// Where the list of changes being read stands among all.
+    list: i64,
     cancel: &'a AtomicBool,
 }
 
 impl Expecting for Listing<'_> {
+    fn earlier_list(&mut self) {
+        self.list -= 1;
+    }
+
     fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
         stop(self.cancel)?;
         listed.pending_into(&mut self.item);
         widen(&mut self.common, &self.item.uri);
         let is_excluded = matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
         let to = if is_excluded { self.excluded } else { self.expected };
-        Ok(to.put(&expected_row(&self.item), i64::MIN, false)?)
+        Ok(to.put(&expected_row(&self.item), (i64::MIN, i64::MIN), false)?)
     }
 
     fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error> {
@@ -299,15 +306,16 @@ impl Expecting for Listing<'_> {
         let row = expected_row(&self.item);
         // In the set, with the state that is stated elsewhere, if any is.
         let time = if listed.is_only_deprecated() { i64::MIN } else { time };
+        let order = (time, self.list);
         if time == i64::MIN && self.expected.contains(&row.uri)? {
             return Ok(());
         }
         let is_gone = listed.is_deletion();
         let is_excluded =
             !is_gone && matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
-        self.expected.put(&row, time, is_gone || is_excluded)?;
+        self.expected.put(&row, order, is_gone || is_excluded)?;
         if is_excluded || !is_gone && !self.selection.is_empty() {
-            self.excluded.put(&row, time, !is_excluded)?;
+            self.excluded.put(&row, order, !is_excluded)?;
         }
         Ok(())
     }

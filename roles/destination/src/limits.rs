@@ -37,22 +37,26 @@ impl Allowance {
                 format!("{most} bytes were received, which is all that one run may"),
             ));
         }
-        if let Some(most) = self.max_time
-            && self.began.elapsed() >= most
-        {
-            return Some((
-                "limit.time",
-                format!("the run has taken {most:?}, which is all that one may"),
-            ));
-        }
-        None
+        self.time_reached()
+    }
+
+    fn time_reached(&self) -> Option<(&'static str, String)> {
+        let most = self.max_time.filter(|most| self.began.elapsed() >= *most)?;
+        Some(("limit.time", format!("the run has taken {most:?}, which is all that one may")))
     }
 
     /// # Errors
     /// The limit that was reached.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let Some((code, message)) = self.reached() else { return Ok(()) };
-        Err(Error::new(code, ExitCode::Limit, message).with_help("the next run continues"))
+        self.reached().map_or(Ok(()), |reached| Err(over(reached)))
+    }
+
+    /// For work that receives nothing.
+    ///
+    /// # Errors
+    /// The time is over.
+    pub(crate) fn check_time(&self) -> Result<(), Error> {
+        self.time_reached().map_or(Ok(()), |reached| Err(over(reached)))
     }
 
     /// Ends when the time is over; without a limit, never.
@@ -62,4 +66,13 @@ impl Allowance {
             None => std::future::pending().await,
         }
     }
+}
+
+fn over((code, message): (&'static str, String)) -> Error {
+    Error::new(code, ExitCode::Limit, message).with_help("the next run continues")
+}
+
+/// Whether a failure is the end of the time or bytes of a run: the next one continues.
+pub(crate) fn is_over(error: &Error) -> bool {
+    matches!(error.code(), "limit.bytes" | "limit.time")
 }

@@ -183,6 +183,15 @@ impl<'a> Requests<'a> {
         if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
+    /// For work that takes long and receives nothing.
+    ///
+    /// # Errors
+    /// The user wants to stop, or the time of the run is over.
+    pub(crate) fn check_goes_on(&self) -> Result<(), Error> {
+        self.check_cancelled()?;
+        self.allowance.check_time()
+    }
+
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
     }

@@ -39,7 +39,7 @@ impl Expected {
             connection.execute_batch(
                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;
                  CREATE TABLE expected (uri TEXT PRIMARY KEY, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
-                    time INTEGER NOT NULL, gone INTEGER NOT NULL, href TEXT) STRICT, WITHOUT ROWID;
+                    time INTEGER NOT NULL, list INTEGER NOT NULL, gone INTEGER NOT NULL, href TEXT) STRICT, WITHOUT ROWID;
                  BEGIN",
             )?;
             Ok(connection)
@@ -47,21 +47,29 @@ impl Expected {
         Ok(Self { connection: prepare().map_err(failed("cannot make a temporary database"))? })
     }
 
-    /// Notes a resource as it is since `time`, or that it is gone since then; of several states the
-    /// newest stays, of equally new ones the last noted.
+    /// Notes a resource as it is since a time, or that it is gone since then; of several states the
+    /// newest stays, of equally new ones that of the later list, and of one list the last noted.
     ///
     /// # Errors
     /// The system's own.
-    pub fn put(&self, row: &ExpectedRow, time: i64, gone: bool) -> Result<(), LogError> {
+    pub fn put(
+        &self,
+        row: &ExpectedRow,
+        (time, list): (i64, i64),
+        gone: bool,
+    ) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-                 ON CONFLICT DO UPDATE SET modified = ?2, length = ?3, digests = ?4, time = ?5, gone = ?6, href = ?7
-                 WHERE ?5 >= time",
+                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 ON CONFLICT DO UPDATE SET modified = ?2, length = ?3, digests = ?4, time = ?5, list = ?6, gone = ?7,
+                    href = ?8
+                 WHERE (?5, ?6) >= (time, list)",
             )
             .and_then(|mut statement| {
                 let length = row.length.map(|length| length as i64);
-                statement.execute(params![row.uri, row.modified, length, row.digests, time, gone, row.href])
+                statement.execute(params![
+                    row.uri, row.modified, length, row.digests, time, list, gone, row.href
+                ])
             })
             .map(|_| ())
             .map_err(failed(WRITE))
@@ -139,11 +147,14 @@ mod tests {
             length: Some(length),
             ..ExpectedRow::default()
         };
-        expected.put(&row("http://h/a", 1), 10, false).unwrap();
-        expected.put(&row("http://h/a", 2), 12, false).unwrap();
-        expected.put(&row("http://h/a", 3), 11, false).unwrap();
-        expected.put(&row("http://h/b", 1), 10, false).unwrap();
-        expected.put(&row("http://h/b", 1), 11, true).unwrap();
+        expected.put(&row("http://h/a", 1), (10, 0), false).unwrap();
+        expected.put(&row("http://h/a", 2), (12, 0), false).unwrap();
+        expected.put(&row("http://h/a", 3), (11, 0), false).unwrap();
+        expected.put(&row("http://h/b", 1), (10, 0), false).unwrap();
+        expected.put(&row("http://h/b", 1), (11, 0), true).unwrap();
+        // Lists that are walked back.
+        expected.put(&row("http://h/c", 1), (10, 0), true).unwrap();
+        expected.put(&row("http://h/c", 1), (10, -1), false).unwrap();
         let mut rows = Vec::new();
         expected.after("", 10, &mut rows).unwrap();
         assert_eq!(rows, [ExpectedRow { changed: Some(12), ..row("http://h/a", 2) }]);
@@ -153,5 +164,6 @@ mod tests {
             (Some(2), None)
         );
         assert!(!expected.contains("http://h/b").unwrap());
+        assert!(!expected.contains("http://h/c").unwrap());
     }
 }

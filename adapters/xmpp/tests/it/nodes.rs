@@ -58,10 +58,10 @@ async fn items_are_delivered_with_their_namespaces() {
         "the subscription lasts, the event before is lost"
     );
     let kept: Vec<String> =
-        reader.items(&node, 10).await.unwrap().into_iter().map(|item| item.id).collect();
+        reader.items(&node, 10).await.unwrap().unwrap().into_iter().map(|item| item.id).collect();
     assert_eq!(kept.len(), 3);
     assert!(["1200", "1201", "1202"].iter().all(|id| kept.contains(&(*id).to_owned())), "{kept:?}");
-    let newest = reader.items(&node, 1).await.unwrap();
+    let newest = reader.items(&node, 1).await.unwrap().unwrap();
     assert_eq!(newest[0].id, "1202");
     assert_eq!(reader.item_ids(&node).await.unwrap(), ["1200", "1201", "1202"]);
     assert!(reader.item(&node, "1201").await.unwrap().unwrap().payload.is_some());
@@ -78,7 +78,7 @@ async fn an_item_of_the_same_name_is_replaced() {
     for size in [1, 2] {
         source.publish(&node, "7", change_set(size).as_bytes()).await.unwrap();
     }
-    let items = source.items(&node, 10).await.unwrap();
+    let items = source.items(&node, 10).await.unwrap().unwrap();
     assert_eq!(items.len(), 1);
     assert!(items[0].payload.as_ref().unwrap().contains("http://x/xx<"));
 }

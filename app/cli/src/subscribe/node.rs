@@ -12,7 +12,7 @@ use std::io::Write as _;
 const CATCH_UP: usize = 1_000;
 /// Items that are asked for where a service does not list them.
 const NEWEST: u32 = 10;
-/// Most items without an order that are remembered, so that none is printed again.
+/// Most items that are remembered, so that none is printed again.
 const REMEMBERED: usize = 1_000;
 
 /// Reads a node.
@@ -33,8 +33,8 @@ struct Printed {
     /// The last item with a number; `None` before the first connection of one that wants only new
     /// items.
     last: Option<u64>,
-    /// The last items without a number, with fingerprints of their payloads: where such an item is
-    /// replaced, it is another one.
+    /// The last items, with fingerprints of their payloads: where an item is replaced, it is another
+    /// one.
     names: VecDeque<(String, u64)>,
     /// The numbers of items that were listed last: their events may still come.
     listed: HashSet<u64>,
@@ -43,28 +43,27 @@ struct Printed {
 impl Printed {
     /// Whether an item is to be printed; `false` for the same one from now on.
     fn is_new(&mut self, item: &Item) -> bool {
-        let Some(number) = number(&item.id) else {
-            let name = (item.id.clone(), fingerprint(item.payload.as_deref()));
-            if self.names.contains(&name) {
-                return false;
-            }
-            if self.names.len() >= REMEMBERED {
-                self.names.pop_front();
-            }
-            self.names.push_back(name);
-            return true;
+        let number = number(&item.id);
+        let is_known = match number {
+            Some(number) => self.last.is_some_and(|last| number <= last),
+            None => self.names.contains(&name_of(item)),
         };
-        if self.last.is_some_and(|last| number <= last) {
+        if is_known {
             return false;
         }
-        self.last = Some(number);
+        self.last = number.or(self.last);
+        if self.names.len() >= REMEMBERED {
+            self.names.pop_front();
+        }
+        self.names.push_back(name_of(item));
         true
     }
 
-    /// An item that comes with a lower number: the Source counts from the beginning again.
+    /// An item that comes with a lower number: the Source counts from the beginning again, unless it
+    /// publishes again what it was not sure to have published.
     fn note_return(&mut self, item: &Item) {
         let (Some(number), Some(last)) = (number(&item.id), self.last) else { return };
-        if number < last && !self.listed.contains(&number) {
+        if number < last && !self.listed.contains(&number) && !self.names.contains(&name_of(item)) {
             tracing::warn!("item `{number}` came after `{last}`; continuing from there");
             self.last = Some(0);
         }
@@ -162,7 +161,10 @@ impl Follower {
             Err(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Forbidden) => {
                 tracing::warn!("{error}; only the newest {NEWEST} items are read");
                 let newest = session.items(&self.node, NEWEST).await?;
-                newest.into_iter().map(|item| item.id).collect()
+                if newest.is_none() {
+                    tracing::warn!("the service hands out no items; only new ones are printed");
+                }
+                newest.into_iter().flatten().map(|item| item.id).collect()
             }
             ids => ids?,
         };
@@ -200,10 +202,11 @@ fn number(id: &str) -> Option<u64> {
     id.parse().ok().filter(|number| *number > 0)
 }
 
-fn fingerprint(payload: Option<&str>) -> u64 {
+/// What tells an item from others: its name, and a fingerprint of its payload.
+fn name_of(item: &Item) -> (String, u64) {
     let mut hasher = DefaultHasher::new();
-    payload.hash(&mut hasher);
-    hasher.finish()
+    item.payload.hash(&mut hasher);
+    (item.id.clone(), hasher.finish())
 }
 
 #[cfg(test)]
@@ -254,5 +257,20 @@ mod tests {
         assert_eq!(printed.last, Some(100));
         printed.note_return(&item("3", ""));
         assert_eq!(printed.last, Some(0));
+    }
+
+    #[test]
+    fn items_that_are_published_again_are_no_return() {
+        let mut printed = Printed { last: Some(4), ..Printed::default() };
+        for id in ["5", "6", "7"] {
+            assert!(printed.is_new(&item(id, id)));
+        }
+        // The hub was killed before it noted that it had published them.
+        for (id, payload, expected) in
+            [("6", "6", false), ("7", "7", false), ("8", "8", true), ("6", "of another log", true)]
+        {
+            printed.note_return(&item(id, payload));
+            assert_eq!(printed.is_new(&item(id, payload)), expected, "{id} {payload}");
+        }
     }
 }

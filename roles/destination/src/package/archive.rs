@@ -88,17 +88,22 @@ pub(crate) enum Found {
     Escape,
 }
 
+/// Whether the work goes on.
+pub(crate) type Check<'a> = &'a dyn Fn() -> Result<(), Error>;
+
 impl Package {
-    /// Reads the directory, or all records of a WARC file.
+    /// Reads the directory, or all records of a WARC file, which may take long: `check` is called for
+    /// each block.
     ///
     /// # Errors
+    /// That of `check`; else
     /// `dump.zip`, `dump.warc`, `dump.members`, `dump.overlap`, `dump.duplicate`, `dump.ratio`.
-    pub(crate) fn open(file: File) -> Result<Self, Error> {
+    pub(crate) fn open(file: File, check: Check<'_>) -> Result<Self, Error> {
         let io = |cause: io::Error| {
             Error::new("io", ExitCode::Io, "cannot read the package").with_cause(cause)
         };
         if begins_as_records(&file).map_err(io)? {
-            return Self::open_records(file);
+            return Self::open_records(file, check);
         }
         let broken = |cause: rawzip::Error| {
             Error::new(
@@ -519,7 +524,7 @@ mod tests {
     fn open(bytes: &[u8]) -> Result<Package, Error> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        Package::open(file)
+        Package::open(file, &|| Ok(()))
     }
 
     fn code(bytes: &[u8]) -> &'static str {

@@ -6,7 +6,8 @@
 //! record that is none of a whole resource is not read.
 
 use super::archive::{
-    At, Checked, Found, Kind, MEMBERS_MAX, Member, Package, RATIO_FREE_BYTES, RATIO_MAX, too_many,
+    At, Check, Checked, Found, Kind, MEMBERS_MAX, Member, Package, RATIO_FREE_BYTES, RATIO_MAX,
+    too_many,
 };
 use crate::error::{Error, ExitCode};
 use crate::sink::outcome::Failure;
@@ -95,19 +96,20 @@ struct Scanned {
 
 impl Package {
     /// Reads all records.
-    pub(super) fn open_records(file: File) -> Result<Self, Error> {
+    pub(super) fn open_records(file: File, check: Check<'_>) -> Result<Self, Error> {
         let io = |cause: io::Error| {
             Error::new("io", ExitCode::Io, "cannot read the package").with_cause(cause)
         };
         let end = file.metadata().map_err(io)?.len();
         let hasher = RandomState::new();
-        let mut scanned = scan(&file, end, &hasher)?;
+        let mut scanned = scan(&file, end, &hasher, check)?;
         scanned.sort_unstable_by_key(|it| (it.member.name, it.date, it.member.offset));
         for at in 1..scanned.len() {
             let (before, now) = (&scanned[at - 1], &scanned[at]);
             let is_same_time = (before.member.name, before.date) == (now.member.name, now.date);
             let bytes = |it: &Scanned| (it.member.length, it.member.crc);
-            if is_same_time && bytes(before) != bytes(now) {
+            let is_ambiguous = before.member.kind == Kind::Record(RecordKind::Ambiguous);
+            if is_same_time && (is_ambiguous || bytes(before) != bytes(now)) {
                 scanned[at].member.kind = Kind::Record(RecordKind::Ambiguous);
             }
         }
@@ -166,11 +168,16 @@ fn without_brackets(id: &str) -> &str {
 }
 
 /// Reads a file from its beginning to its end.
-fn scan(file: &File, end: u64, hasher: &RandomState) -> Result<Vec<Scanned>, Error> {
+fn scan(
+    file: &File,
+    end: u64,
+    hasher: &RandomState,
+    check: Check<'_>,
+) -> Result<Vec<Scanned>, Error> {
     let at = At { file, place: 0, left: end };
     let mut input = CountingReader::new(BufReader::with_capacity(BLOCK_BYTES, at));
     let allowance = RATIO_FREE_BYTES.saturating_add(end.saturating_mul(RATIO_MAX));
-    let mut scanner = Scanner { hasher, buffer: vec![0; BLOCK_BYTES], allowance };
+    let mut scanner = Scanner { hasher, check, buffer: vec![0; BLOCK_BYTES], allowance };
     let mut found = Vec::new();
     loop {
         let offset = input.taken;
@@ -207,6 +214,7 @@ fn broken(offset: u64, error: &ReadError) -> Error {
 
 struct Scanner<'a> {
     hasher: &'a RandomState,
+    check: Check<'a>,
     buffer: Vec<u8>,
     /// Bytes that may still be unpacked.
     allowance: u64,
@@ -231,6 +239,7 @@ impl Scanner<'_> {
     ) -> Result<io::Result<u64>, Error> {
         let mut length = 0;
         loop {
+            (self.check)()?;
             let count = match bytes.read(&mut self.buffer) {
                 Ok(0) => return Ok(Ok(length)),
                 Ok(count) => count as u64,
@@ -334,7 +343,7 @@ mod tests {
     fn open(bytes: &[u8]) -> Result<Package, Error> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        Package::open(file)
+        Package::open(file, &|| Ok(()))
     }
 
     fn code(bytes: &[u8]) -> &'static str {
@@ -392,6 +401,7 @@ mod tests {
         warc.date("2026-01-02T00:00:00Z").ok("http://h/a", b"new");
         warc.date("2026-01-01T00:00:00Z").ok("http://h/a", b"old").ok("http://h/b", b"one");
         warc.ok("http://h/b", b"two").ok("http://h/c", b"same").ok("http://h/c", b"same");
+        warc.ok("http://h/e", b"A").ok("http://h/e", b"B").ok("http://h/e", b"B");
         warc.ok("http://h/d", b"kept").date("2026-01-03T00:00:00Z");
         let fields =
             warc.fields("revisit", "http://h/d", "application/http", b"HTTP/1.1 200 OK\r\n\r\n");
@@ -402,6 +412,7 @@ mod tests {
         assert_eq!(of("http://h/b"), Err("dump.duplicate"));
         assert_eq!(of("http://h/c").unwrap(), b"same");
         assert_eq!(of("http://h/d"), Err("dump.revisit"));
+        assert_eq!(of("http://h/e"), Err("dump.duplicate"));
     }
 
     #[test]
@@ -413,9 +424,20 @@ mod tests {
         let cut = warc.fields("resource", "http://h/cut", "text/plain", b"x");
         warc.record(&(cut + "WARC-Truncated: length\r\n"), b"x");
         let other = warc.fields("resource", "http://h/digest", "text/plain", b"y");
-        warc.record(&other, b"x").ok("http://h/ok", b"x");
-        let package = open(&warc.finish()).unwrap();
+        warc.record(&other, b"x");
+        // A revisit needs no block (ISO 28500, section 6.7.2); a head that ends its lines with LF only.
+        let revisit = warc.fields("revisit", "http://h/revisit", "", b"");
+        warc.record(&revisit.replace("Content-Type: \r\n", ""), b"");
+        let head = b"HTTP/1.1 200 OK\nContent-Length: 1\n\nx";
+        for (uri, block) in [("http://h/head", &head[..]), ("http://h/none", b"")] {
+            let fields = warc.fields("response", uri, "application/http", block);
+            warc.record(&fields, block);
+        }
+        let package = open(&warc.ok("http://h/ok", b"x").finish()).unwrap();
         let of = |uri| read(&package, uri, None);
+        assert_eq!(of("http://h/revisit"), Err("dump.revisit"));
+        assert_eq!(of("http://h/head"), Err("dump.length"));
+        assert_eq!(of("http://h/none"), Err("dump.length"));
         assert_eq!(of("http://h/status"), Err("dump.status"));
         assert_eq!(of("http://h/length"), Err("dump.length"));
         assert_eq!(of("http://h/chunks"), Err("dump.length"));
@@ -448,6 +470,21 @@ mod tests {
         let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         member.write_all(&plain).unwrap();
         assert_eq!(code(&member.finish().unwrap()), "dump.warc", "one member for all");
+    }
+
+    #[test]
+    fn reading_stops_when_it_is_to_stop() {
+        let long = "hello ".repeat(400_000);
+        let bytes = Warc::plain().resource("http://h/a", long.as_bytes()).finish();
+        let calls = std::cell::Cell::new(0);
+        let check = || {
+            calls.set(calls.get() + 1);
+            if calls.get() > 3 { Err(Error::cancelled()) } else { Ok(()) }
+        };
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let error = Package::open(file, &check).unwrap_err();
+        assert_eq!((error.exit_code(), calls.get()), (ExitCode::Cancelled, 4));
     }
 
     #[test]

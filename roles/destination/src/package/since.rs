@@ -79,7 +79,8 @@ pub(super) fn supply_since(
     let Some(package) = choose(reader, run)? else { return Ok(()) };
     run.report.begin_phase("fetching");
     run.requests.check_cancelled()?;
-    let dump = Dump { packages: Vec::new(), packaged: Packaged::Changes, at: None, is_plan: false };
+    let (packages, packaged) = (Vec::new(), Packaged::Changes);
+    let dump = Dump { packages, packaged, at: None, date: None, is_plan: false };
     let fetched = run.planner.downloads.fetch(run.requests, &package);
     match fetched.and_then(|file| apply_package(transfer, reader, run, &dump, &package, file)) {
         Ok(()) => {}

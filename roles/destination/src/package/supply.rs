@@ -7,6 +7,8 @@ use super::listing::{Dump, ListedPackage, unusable};
 use super::manifest::Manifest;
 use super::since::supply_since;
 use crate::error::{Error, ExitCode};
+use crate::limits::is_over;
+use crate::plan::comparison::is_future;
 use crate::plan::planner::PlanContext;
 use crate::read::Reader;
 use crate::reporter::Reporter;
@@ -87,6 +89,10 @@ fn supply_from(
             run.planner.downloads.discard(package);
             continue;
         };
+        if is_over(&error) {
+            // The transfer reports that, and ends.
+            break;
+        }
         let is_full = error.code() == "dump.space";
         if !is_full
             && matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Other)
@@ -111,7 +117,8 @@ pub(super) fn apply_package(
     listed: &ListedPackage,
     file: File,
 ) -> Result<(), Error> {
-    let package = Package::open(file).map_err(|error| unusable(listed, &error))?;
+    let package = Package::open(file, &|| run.requests.check_goes_on())
+        .map_err(|error| unusable(listed, &error))?;
     let manifest = reader.manifest(run.requests, &package, &listed.url, dump.packaged)?;
     let report = &mut *run.report;
     run.requests.diagnostics.report(report);
@@ -122,7 +129,9 @@ pub(super) fn apply_package(
         );
         report.notice("dump.stray", &listed.url, &message);
     }
-    let at = dump.at.into_iter().chain(manifest.at).min().map(Timestamp::as_micros);
+    let at = dump.at.into_iter().chain(manifest.at).min();
+    // A time that its own server has not reached shows nothing.
+    let at = at.filter(|at| !is_future(*at, dump.date)).map(Timestamp::as_micros);
     let mut supply = Supply { package, manifest, url: &listed.url, at, is_plan: dump.is_plan };
     transfer.mirror.begin()?;
     report_faults(transfer, &mut supply, report)?;
@@ -356,10 +365,10 @@ impl Supply<'_> {
         digests.set_from_bytes(&task.pending.digests);
         let is_sure = self.is_plan
             || digests.strongest().is_some()
-            || task
-                .pending
-                .modified
-                .is_some_and(|listed| modified == Some(listed) || self.at >= Some(listed));
+            || task.pending.modified.is_some_and(|listed| {
+                // Where the manifest states the time of its version, that of the dump shows nothing.
+                modified.map_or(self.at >= Some(listed), |modified| modified == listed)
+            });
         is_sure.then_some((number, modified))
     }
 }

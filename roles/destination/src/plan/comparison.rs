@@ -128,7 +128,7 @@ impl PlanContext<'_, '_> {
         date: Option<Timestamp>,
     ) -> Timestamp {
         match date {
-            Some(date) if stated > date.plus_micros(1_000_000) => {
+            Some(date) if is_future(stated, Some(date)) => {
                 self.report.notice(
                     "time.future",
                     url,
@@ -139,6 +139,12 @@ impl PlanContext<'_, '_> {
             _ => stated,
         }
     }
+}
+
+/// Whether a document speaks for a time that its own server has not reached. Its clock is stated in
+/// whole seconds.
+pub(crate) fn is_future(stated: Timestamp, date: Option<Timestamp>) -> bool {
+    date.is_some_and(|date| stated > date.plus_micros(1_000_000))
 }
 
 /// One comparison under way.

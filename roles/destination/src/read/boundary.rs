@@ -51,13 +51,18 @@ impl Boundary {
         self.known.last().map(|known| known.0)
     }
 
-    /// Notes a change that a walk finds.
-    pub(crate) fn note(&mut self, time: Timestamp, iri: &str) {
+    /// Compares a change that a walk finds with those known.
+    pub(crate) fn find(&mut self, time: Timestamp, iri: &str) {
         for (known_time, known, found) in &mut self.known {
             if known == iri && *found != Found::Listed && time >= *known_time {
                 *found = if time == *known_time { Found::Listed } else { Found::Superseded };
             }
         }
+    }
+
+    /// Notes a change that a walk finds, for the next one.
+    pub(crate) fn note(&mut self, time: Timestamp, iri: &str) {
+        self.find(time, iri);
         if iri.contains(['\r', '\n']) {
             return;
         }

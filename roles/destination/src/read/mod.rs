@@ -231,7 +231,12 @@ pub(crate) trait Expecting {
     /// A resource is listed.
     fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error>;
 
-    /// A resource changed after the list was made, at that time in microseconds.
+    /// Changes handed over from here on are earlier than those before, where their times are the
+    /// same: documents are walked back.
+    fn earlier_list(&mut self);
+
+    /// A resource changed after the list was made, at that time in microseconds. Of several changes
+    /// of one time the last one counts.
     fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error>;
 
     /// Whether a resource that was handed over is expected in the copy.

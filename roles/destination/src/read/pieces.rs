@@ -1,5 +1,6 @@
 //! A document that is parsed while it comes, for readers of any protocol.
 
+use crate::clock::now;
 use crate::diagnostics::Pace;
 use crate::error::{Error, ExitCode};
 use crate::requests::{Begun, Requests, net_error};
@@ -8,7 +9,7 @@ use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Write as _;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, UNIX_EPOCH};
 
 /// Unpacked bytes above which the ratio counts, and the largest ratio.
 const RATIO_FREE_BYTES: u64 = 10 << 20;
@@ -256,10 +257,6 @@ impl Answered {
             Some(Timestamp::from_seconds(i64::try_from(since.as_secs()).ok()?))
         };
         let (last_modified, stated_date) = (instant("last-modified"), instant("date"));
-        let now = || {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH);
-            Timestamp::from_seconds(since.map_or(0, |since| since.as_secs() as i64))
-        };
         Self {
             url: response.url().to_owned(),
             date: stated_date.unwrap_or_else(now),
@@ -275,6 +272,12 @@ impl Answered {
             },
             media_type: response.header("content-type").map(str::to_owned),
         }
+    }
+
+    /// The latest instant that may be now: by our own clock, and by the server's, which is stated
+    /// in whole seconds.
+    pub(crate) fn latest_now(&self) -> Timestamp {
+        now().max(self.stated_date.map_or(Timestamp::MIN, |date| date.plus_micros(1_000_000)))
     }
 
     /// Whether a document that is packed with gzip shows that by its name or its type.

@@ -47,6 +47,7 @@ mod reading;
 mod rs01;
 mod rs01_callbacks;
 mod rs01_kills;
+mod rs01_nodes;
 mod rs01_source;
 mod rs01_warc;
 mod sdshare;

@@ -6,7 +6,11 @@ use crate::rs01_source::{CHANGE_SET, OldSource, Shape, document, fixity, link, m
 use abreast_destination::{Dumps, Event, ItemAction, MaxDelete, Mode, Tolerance};
 use abreast_testkit::documents::{BEGIN, capability_list};
 use abreast_testkit::pages::{Answer, Server};
+use abreast_testkit::zip::Zip;
 use abreast_testkit::{Random, seeds};
+use abreast_webtypes::Timestamp;
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DUMP: &str = "http://www.openarchives.org/rs/dump";
 
@@ -224,8 +228,16 @@ fn changes_between_sitemap_and_change_sets_are_found_later() {
 
 #[test]
 fn an_old_sitemap_deletes_nothing_that_came_after_it() {
-    let mut source = OldSource::new();
+    old_sitemap_deletes_nothing(Shape::default());
+    // A file that was copied later.
+    old_sitemap_deletes_nothing(Shape { modified: false, ..Shape::default() });
+}
+
+fn old_sitemap_deletes_nothing(shape: Shape) {
+    let mut source = OldSource::of(shape);
     some(&mut source, 12);
+    let sitemap = Answer::ok(source.server.page("/s.xml"));
+    source.server.put("/s.xml", sitemap.header("last-modified", "Fri, 02 Jan 2026 00:00:00 GMT"));
     let copy = copy_of(&source);
     run_equal(&copy, &source);
     // Hours later, so that changes are not replayed.
@@ -244,6 +256,159 @@ fn an_old_sitemap_deletes_nothing_that_came_after_it() {
     let mut copy = copy;
     copy.options.baseline = true;
     run_equal(&copy, &source);
+}
+
+#[test]
+fn a_time_in_the_future_makes_no_old_list_a_new_one() {
+    const FUTURE: [&str; 2] =
+        ["<lastmod>2099-01-01T00:00:00Z</lastmod>", "<expires>2099-01-01T00:00:00Z</expires>"];
+    for (odd, as_dump) in FUTURE.iter().flat_map(|odd| [(*odd, false), (*odd, true)]) {
+        let mut source = OldSource::of(Shape { modified: false, ..Shape::default() });
+        some(&mut source, 5);
+        source.server.body("/odd", "odd");
+        source.kept.insert("/odd".to_owned(), "odd".to_owned());
+        let times: BTreeMap<_, _> = source
+            .kept
+            .keys()
+            .map(|path| (path.clone(), source.time_of(path).to_owned()))
+            .collect();
+        let time = |path: &str| match path {
+            "/odd" => odd.to_owned(),
+            path => format!("<lastmod>{}</lastmod>", times[path]),
+        };
+        let url = if as_dump {
+            source.set_links = link(DUMP, "/d.zip");
+            source.server.remove("/s.xml");
+            let dump = dump_with(&source, "", &time);
+            source.server.put("/d.zip", Answer::ok(dump).header("etag", "\"1\""));
+            source.publish();
+            source.server.url("/c.xml")
+        } else {
+            let entry =
+                |path| format!("<url><loc>{}</loc>{}</url>", source.server.url(path), time(path));
+            let entries: String = source.kept.keys().map(|path| entry(path)).collect();
+            let head = link(&format!("current {CHANGE_SET}"), "/c.xml");
+            source.server.body("/s.xml", document("urlset", "", &(head + &entries)));
+            source.url()
+        };
+        let copy = copy_at(&source, url.clone());
+        let ran = run_equal(&copy, &source);
+        assert_eq!(ran.has("time.future"), odd.starts_with("<lastmod>"), "{:?}", ran.reported);
+        // Hours later the list is still the same.
+        source.wait(10);
+        source.delete("/f00");
+        source.set("/f01", "changed");
+        source.set("/new", "1");
+        source.wait(10);
+        let again = copy_at(&source, url);
+        run_equal(&again, &source);
+        assert_eq!(again.audit(true).exit_code, 0, "{odd} {as_dump}");
+        let mut copy = copy;
+        copy.options.baseline = true;
+        run_equal(&copy, &source);
+    }
+}
+
+/// A time so many microseconds from now, and as servers state it.
+pub(crate) fn from_now(micros: i64) -> (String, String) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let time = Timestamp::from_micros(since.as_micros() as i64 + micros);
+    let date = UNIX_EPOCH + Duration::from_micros(time.as_micros() as u64);
+    (time.to_string(), httpdate::fmt_http_date(date))
+}
+
+#[test]
+fn a_deletion_that_our_clock_has_not_reached_is_not_lost() {
+    const SECOND: i64 = 1_000_000;
+    // One change set, or a closed one before the current one.
+    for is_closed in [false, true] {
+        let mut source = OldSource::of(Shape { per_set: 1_000, ..Shape::default() });
+        some(&mut source, 3);
+        source.server.remove("/s.xml");
+        let copy = copy_at(&source, source.server.url("/c.xml"));
+        copy.run();
+        assert_eq!(copy.texts(), source.texts());
+        let known = String::from_utf8(source.server.page("/c.xml")).unwrap();
+        let entry = |path: &str, time: &str| {
+            format!("<url><loc>{}</loc>{time}</url></urlset>", source.server.url(path))
+        };
+        let deletion = entry("/f00", &format!("<expires>{}</expires>", from_now(60 * SECOND).0));
+        let time = from_now(61_500_000).0;
+        let update = entry("/f01", &format!("<lastmod rs:type=\"updated\">{time}</lastmod>"));
+        source.server.body("/f01", "changed");
+        let first = known.replace("</urlset>", &deletion);
+        let prev = link(&format!("prev {CHANGE_SET}"), "/c/0.xml");
+        let second = if is_closed {
+            document("urlset", "rs:type=\"changeset\"", &(prev + "</urlset>")).replacen(
+                "</urlset>",
+                &update.replace("</urlset>", ""),
+                1,
+            )
+        } else {
+            first.replace("</urlset>", &update)
+        };
+        let publish = |date: &str| {
+            source.server.put("/c/0.xml", Answer::ok(first.clone()).header("date", date));
+            source.server.put("/c.xml", Answer::ok(second.clone()).header("date", date));
+        };
+        // Neither clock has reached it.
+        publish(&from_now(0).1);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{:?} {:?}", ran.result, ran.reported);
+        assert!(ran.has("time.future"), "{:?}", ran.reported);
+        assert_eq!(copy.paths(), ["f00", "f01", "f02"]);
+        assert_eq!(copy.read("f01").as_deref(), Some("changed"));
+        // The Source's clock has, and ours has not.
+        publish(&from_now(70 * SECOND).1);
+        let ran = copy.try_run();
+        assert!(!ran.has("time.future"), "{:?}", ran.reported);
+        assert_eq!(copy.paths(), ["f01", "f02"], "{is_closed} {:?}", ran.reported);
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_eq!(copy.paths(), ["f01", "f02"]);
+    }
+}
+
+#[test]
+fn a_change_set_with_entries_left_out_is_read_again_until_it_is_right() {
+    let mut source = OldSource::new();
+    some(&mut source, 3);
+    let mut copy = copy_of(&source);
+    copy.options.tolerance = Tolerance::Lenient;
+    run_equal(&copy, &source);
+    source.set("/f01", "changed");
+    source.delete("/f00");
+    source.set("/f02", "changed");
+    source.set("/more", "1");
+    let right = String::from_utf8(source.server.page("/c/1.xml")).unwrap();
+    let wrong = right.replace("<expires>", "<lastmod rs:type=\"deleted\">");
+    let wrong = wrong.replace("</expires>", "</lastmod>");
+    for number in 0..4 {
+        source.server.body("/c/1.xml", wrong.clone());
+        let ran = copy.try_run();
+        assert!(ran.has("rs.entry"), "{number} {:?}", ran.reported);
+        assert_eq!(copy.paths(), ["f00", "f01", "f02", "more"]);
+        // More change sets follow.
+        for _ in 0..3 {
+            source.set("/more", &number.to_string());
+        }
+    }
+    source.server.body("/c/1.xml", right);
+    let ran = run_equal(&copy, &source);
+    assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
+}
+
+#[test]
+fn audits_take_the_newer_of_two_changes_of_one_time() {
+    let shape = Shape { is_fine: false, step: 0, per_set: 1, ..Shape::default() };
+    let mut source = OldSource::of(shape);
+    some(&mut source, 3);
+    source.set("/x", "1");
+    source.delete("/x");
+    source.delete("/f00");
+    source.set("/f00", "again");
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    assert_eq!(copy.audit(true).exit_code, 0);
 }
 
 #[test]
@@ -438,6 +603,52 @@ fn dumps_are_used_when_asked_for() {
     run_equal(&copy, &source);
 }
 
+/// A dump whose manifest has that about each resource.
+fn dump_with(source: &OldSource, head: &str, facts: &dyn Fn(&str) -> String) -> Vec<u8> {
+    let (mut zip, mut inside) = (Zip::new(), head.to_owned());
+    for (path, body) in &source.kept {
+        let (loc, name) = (source.server.url(path), path.trim_start_matches('/'));
+        zip.add(name, body.as_bytes());
+        let facts = facts(path);
+        inside += &format!("<url><loc>{loc}</loc>{facts}<rs:path>{name}</rs:path></url>");
+    }
+    zip.add("manifest.xml", document("urlset", "", &inside).as_bytes());
+    zip.finish()
+}
+
+#[test]
+fn members_of_a_dump_that_may_be_older_versions_are_requested() {
+    // `/f00` changes at 02:00, while the dump is packed. No digest shows which version it has.
+    for (has_times, stated, requested) in [
+        (true, "2026-01-01T12:00:00Z", &["/f00"][..]),
+        (true, "2099-01-01T00:00:00Z", &["/f00"]),
+        (false, "2026-01-01T02:30:00Z", &["/f00", "/f02"]),
+        (false, "2026-01-01T01:45:00Z", &["/f00", "/f01", "/f02"]),
+        (false, "2099-01-01T00:00:00Z", &["/f00", "/f01", "/f02"]),
+    ] {
+        let mut source = OldSource::of(Shape { fixity: false, ..Shape::default() });
+        source.links = link(DUMP, "/d.zip");
+        some(&mut source, 3);
+        let dump = if has_times {
+            source.part_of_dump(&modified(stated), (0, 1))
+        } else {
+            dump_with(&source, &modified(stated), &|_| String::new())
+        };
+        source.server.put("/d.zip", Answer::ok(dump));
+        source.set("/f00", "changed while the dump was packed");
+        // So late that no change is replayed.
+        source.wait(10);
+        source.snapshot();
+        let mut copy = copy_of(&source);
+        copy.options.dumps = Dumps::Always;
+        run_equal(&copy, &source);
+        let mut log = source.server.take_log();
+        log.retain(|path| path.starts_with("/f"));
+        log.sort();
+        assert_eq!(log, requested, "{has_times} {stated}");
+    }
+}
+
 /// A Source with a dump and change sets, and no Sitemap; `parts` are the addresses of the dump.
 fn without_sitemap(parts: &[&str]) -> OldSource {
     let mut source = OldSource::new();
@@ -576,6 +787,54 @@ fn copies_of_dumps_can_be_audited_and_torn_ones_are_refused() {
     assert_eq!(Ran::audit(&copy.options, false).code(), "list.none");
 }
 
+#[test]
+fn dumps_of_servers_without_head_are_read() {
+    for status in [403, 405, 501] {
+        let mut source = without_sitemap(&["/d1.zip", "/d2.zip"]);
+        for (part, path) in ["/d1.zip", "/d2.zip"].into_iter().enumerate() {
+            source.server.body(path, source.part_of_dump(&modified(&source.now()), (part, 2)));
+        }
+        source.server.head(status);
+        let copy = copy_at(&source, source.server.url("/c.xml"));
+        run_equal(&copy, &source);
+        source.set("/f00", "changed");
+        run_equal(&copy, &source);
+        assert_eq!(copy.audit(true).exit_code, 0);
+
+        let mut source = OldSource::new();
+        source.links = link(DUMP, "/d.zip");
+        some(&mut source, 3);
+        source.server.body("/d.zip", source.dump());
+        source.server.head(status);
+        let mut copy = copy_of(&source);
+        copy.options.dumps = Dumps::Always;
+        run_equal(&copy, &source);
+        let log = source.server.take_log();
+        assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
+    }
+}
+
+#[test]
+fn resources_of_a_dump_that_expire_later_are_there_until_then() {
+    let mut source = OldSource::new();
+    some(&mut source, 3);
+    let whole = source.kept.clone();
+    let put = |source: &OldSource, time: &str| {
+        let dump = dump_with(source, "", &|path| match path {
+            "/f01" => format!("<expires>{time}</expires>"),
+            _ => "<lastmod>2026-01-01</lastmod>".to_owned(),
+        });
+        source.server.put("/d.zip", Answer::ok(dump).header("etag", &format!("\"{time}\"")));
+    };
+    put(&source, "2999-01-01");
+    let copy = copy_at(&source, source.server.url("/d.zip"));
+    run_equal(&copy, &source);
+    put(&source, "2026-01-01");
+    assert_eq!(source.kept, whole);
+    source.kept.remove("/f01");
+    run_equal(&copy, &source);
+}
+
 /// Publishes a document with a validator.
 fn publish(source: &OldSource, path: &str, body: String) {
     let etag = format!("\"{}\"", abreast_testkit::digest::md5_hex(&body));
@@ -631,6 +890,32 @@ fn a_change_below_an_index_inside_an_index_is_found() {
     source.set("/a", "changed");
     list(&source);
     run_equal(&copy, &source);
+}
+
+#[test]
+fn an_index_that_names_another_sitemap_is_compared_at_once() {
+    let mut source = OldSource::new();
+    source.set("/a", "a");
+    let list = modified(&source.now()) + &source.entry("/a", "");
+    publish(&source, "/s/0.xml", document("urlset", "", &list));
+    publish(&source, "/s/1.xml", document("urlset", "", &modified(&source.now())));
+    let index = |members: &[&str]| {
+        let member =
+            |path: &&str| format!("<sitemap><loc>{}</loc></sitemap>", source.server.url(path));
+        let members: String = members.iter().map(member).collect();
+        let body = document("sitemapindex", "", &(modified(BEGIN) + &members));
+        // Its server states that it is the same.
+        source.server.put("/s.xml", Answer::ok(body).header("etag", "\"1\""));
+    };
+    index(&["/s/0.xml"]);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    run_equal(&copy, &source);
+    source.server.take_log();
+    index(&["/s/0.xml", "/s/1.xml"]);
+    run_equal(&copy, &source);
+    let log = source.server.take_log();
+    assert_eq!(log[..4], ["/s.xml", "/s.xml", "/s.xml", "/s/0.xml"], "{log:?}");
 }
 
 #[test]

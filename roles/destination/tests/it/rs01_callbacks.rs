@@ -2,6 +2,7 @@
 //! everything else that comes to a callback is a reason to poll at most.
 
 use crate::push::{Follower, files, get, listening, request};
+use crate::rs01::from_now;
 use crate::rs01_source::{OldSource, document, fixity};
 use abreast_destination::Push;
 use abreast_testkit::eventually;
@@ -132,6 +133,29 @@ fn a_signed_change_set_that_continues_is_applied_at_once() {
     );
     let _ = std::panic::catch_unwind(|| get(&asked.verification(Mode::Unsubscribe, "end", 0)));
     assert!(stopped.join().unwrap().is_none());
+}
+
+#[test]
+fn a_pushed_deletion_that_our_clock_has_not_reached_is_applied() {
+    let mut source = calling(VERIFIED);
+    let copy = Follower::at(&source.server, "/s.xml", listening);
+    let asked = confirmed(&source, &copy, 0, 3_600);
+    follows(&source, &copy);
+    let after = source.now();
+    source.kept.remove("/d/first");
+    source.kept.insert("/d/new".to_owned(), "new".to_owned());
+    source.server.body("/d/new", "new");
+    let body = pushed(&source, &after, "/d/first");
+    let (soon, later) = (from_now(30_000_000).0, from_now(30_100_000).0);
+    let both = format!(
+        "<expires>{soon}</expires></url>\n<url><loc>{}</loc><lastmod rs:type=\"updated\">{later}</lastmod>",
+        source.server.url("/d/new")
+    );
+    let body = body.replace(&format!("<expires>{after}</expires>"), &both);
+    // Only what is pushed has it.
+    source.server.put("/c.xml", Answer::status(503));
+    assert_eq!(asked.post_signed(&asked.secret, &body), 202);
+    follows(&source, &copy);
 }
 
 #[test]

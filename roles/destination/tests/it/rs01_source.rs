@@ -272,7 +272,7 @@ impl OldSource {
     }
 
     /// The time of the last change of a resource.
-    fn time_of(&self, path: &str) -> &str {
+    pub(crate) fn time_of(&self, path: &str) -> &str {
         let mut changes = self.changes.iter().rev();
         changes.find(|change| change.path == path).map_or("2025-06-01", |change| &change.time)
     }

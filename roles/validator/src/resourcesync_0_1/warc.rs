@@ -114,7 +114,7 @@ fn each_record(
     }
 }
 
-/// Hands over the bytes of a record; `false` where its chunks are broken.
+/// Hands over the bytes of a record; `false` where its head or its chunks are broken.
 fn pass<R: io::BufRead>(
     mut payload: Payload<R>,
     budget: &Budget<'_>,
@@ -193,8 +193,9 @@ fn compare_record<R: io::BufRead>(
         Err(problem) => return Ok(Err(problem)),
     };
     if !is_whole {
-        in_manifest
-            .add(&r::A_MEMBERS, place, || format!("the chunks of {} are broken", excerpt(&name)));
+        in_manifest.add(&r::A_MEMBERS, place, || {
+            format!("the head or the chunks of {} are broken", excerpt(&name))
+        });
     } else if of_block.finish().agree(&stated) == Some(false) {
         let message =
             || format!("{} has other bytes than its WARC-Block-Digest states", excerpt(&name));

@@ -329,9 +329,10 @@ fn dumps_in_warc_are_compared_with_their_manifest() {
     const MEMBERS: &[&str] = &["RS01-4.2.1-members"];
     const TRUE: &[&str] = &["RS01-4.2.1-true"];
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
-    let cases: [(&str, &[&str]); 12] = [
+    let cases: [(&str, &[&str]); 13] = [
         ("", &[]),
         ("packed", &[]),
+        ("head", MEMBERS),
         ("missing", MEMBERS),
         ("stray", MEMBERS),
         ("twice", MEMBERS),
@@ -355,6 +356,11 @@ fn dumps_in_warc_are_compared_with_their_manifest() {
                 "missing" => &mut warc,
                 "status" => warc.response(&b, "HTTP/1.1 404 Not Found\r\n", b"bbbbb"),
                 "chunks" => warc.response(&b, chunked, b"5\r\nbb"),
+                "head" => {
+                    let block = b"HTTP/1.1 200 OK\n\nbbbbb";
+                    let fields = warc.fields("response", &b, "application/http", block);
+                    warc.record(&fields, block)
+                }
                 "bytes" => warc.ok(&b, b"bbbbx"),
                 "size" => warc.ok(&b, b"bbbbbb"),
                 "block" => {
@@ -364,7 +370,9 @@ fn dumps_in_warc_are_compared_with_their_manifest() {
                 _ => warc.response(&b, chunked, b"5\r\nbbbbb\r\n0\r\n\r\n"),
             };
             let revisit = warc.fields("revisit", &a, "application/http", b"");
-            warc.resource(&a, b"aaaaa").record(&revisit, b"HTTP/1.1 200 OK\r\n\r\n");
+            // It may have no block.
+            let block: &[u8] = if case == "packed" { b"" } else { b"HTTP/1.1 200 OK\r\n\r\n" };
+            warc.resource(&a, b"aaaaa").record(&revisit, block);
             match case {
                 "stray" => warc.ok("http://elsewhere.example/", b""),
                 "twice" => warc.ok(&a, b"aaaaa"),

@@ -543,7 +543,7 @@ pub(crate) fn skip_gap(run: &mut PlanContext<'_, '_>, changes: &str) -> Result<(
     let mut from = None;
     read_page(run.requests, changes, &mut Vec::new(), &mut |part| {
         let stated = match part {
-            sitemap::Part::Begin(head) => head.from,
+            sitemap::Part::Begin(head, _) => head.from,
             sitemap::Part::Entry(head, entry) => head.from.or(entry.from),
         };
         if let Some(stated) = stated {

@@ -117,7 +117,7 @@ pub(crate) fn read_parts(
     each: &mut dyn FnMut(Part<'_>) -> Result<Go, Error>,
 ) -> Result<Option<Read>, Error> {
     let mut each = |part: sitemap::Part<'_, V1_1>| match part {
-        sitemap::Part::Begin(head) => {
+        sitemap::Part::Begin(head, _) => {
             kind.check(head, url)?;
             each(Part::Begin(head))
         }
@@ -208,7 +208,7 @@ impl<'a> Checked<'a> {
 
     fn part(&mut self, part: sitemap::Part<'_, V1_1>) -> Result<Go, Error> {
         match part {
-            sitemap::Part::Begin(head) => {
+            sitemap::Part::Begin(head, _) => {
                 (self.head, self.entries, self.as_index) = (head.clone(), 0, None);
                 (self.each)(part)
             }

@@ -33,7 +33,7 @@ impl DumpDocument {
     /// As a dump that resources may be taken out of.
     pub(super) fn offered(self, packaged: Packaged) -> Dump {
         let at = self.begins.filter(|_| packaged == Packaged::Snapshot);
-        Dump { packages: self.packages, packaged, at, is_plan: false }
+        Dump { packages: self.packages, packaged, at, date: self.date, is_plan: false }
     }
 }
 

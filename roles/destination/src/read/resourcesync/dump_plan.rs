@@ -56,7 +56,7 @@ pub(crate) fn plan_resource_dump(
                 .collect();
             let packaged = Packaged::Snapshot;
             run.planner.made_from =
-                Some(Dump { packages, packaged, at: baseline.at, is_plan: true });
+                Some(Dump { packages, packaged, at: baseline.at, date: None, is_plan: true });
             Ok(baseline)
         }
         Err(error) => {
@@ -129,7 +129,7 @@ fn read_resource_manifests(
         let Some(file) = file else { continue };
         comparison.begin_document();
         let manifest = try_clone(file)
-            .and_then(Package::open)
+            .and_then(|file| Package::open(file, &|| run.requests.check_cancelled()))
             .map_err(|error| unusable(package, &error))
             .and_then(|archive| {
                 read_manifest(
@@ -242,7 +242,7 @@ pub(crate) fn plan_change_dump(
     // The newest first: without a digest an older one could be taken for what changed last.
     packages.reverse();
     let packaged = Packaged::Changes;
-    run.planner.made_from = Some(Dump { packages, packaged, at: None, is_plan: true });
+    run.planner.made_from = Some(Dump { packages, packaged, at: None, date: None, is_plan: true });
     Ok(Followed::Planned)
 }
 
@@ -258,8 +258,9 @@ fn read_change_manifests(
     let mut seen = Seen::default();
     for (package, file) in had {
         let Some(file) = file else { continue };
-        let archive =
-            try_clone(file).and_then(Package::open).map_err(|error| unusable(package, &error))?;
+        let archive = try_clone(file)
+            .and_then(|file| Package::open(file, &|| run.requests.check_cancelled()))
+            .map_err(|error| unusable(package, &error))?;
         let mut reading = run.reading_changes(&package.url);
         let manifest = read_manifest(
             &archive,

@@ -121,7 +121,7 @@ mod tests {
     fn read(zip: &mut Zip, packaged: Packaged) -> Result<Manifest, Error> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&zip.finish()).unwrap();
-        let package = Package::open(file)?;
+        let package = Package::open(file, &|| Ok(()))?;
         read_manifest(&package, "http://h/p.zip", packaged, &Diagnostics::default(), &mut |_, _| {
             Ok(())
         })

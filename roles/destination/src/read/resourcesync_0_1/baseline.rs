@@ -4,12 +4,14 @@ use super::change_sets::LAST;
 use super::cursor;
 use super::entry_points::EntryPoints;
 use super::sitemap::Sitemaps;
+use crate::diagnostics::{Diagnostics, Remark};
 use crate::error::Error;
-use crate::plan::comparison::Baseline;
+use crate::plan::comparison::{Baseline, is_future};
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
 use crate::read::pieces::Answered;
 use crate::read::sitemap::compare::compare;
+use crate::read::sitemap::document::at_earliest;
 use crate::read::sitemap::unchanged;
 use abreast_webtypes::Timestamp;
 
@@ -64,9 +66,8 @@ fn compare_sitemaps(
     let at = time_of(run, sitemap, answered, modified, newest);
     compared.comparison.finish(mirror)?;
     // What changed later need not be in it.
-    let last = modified.or(answered.last_modified).or(newest);
-    if let Some(last) = last.filter(|_| has_changes) {
-        mirror.take_unseen_newer(last.as_micros())?;
+    if has_changes {
+        mirror.take_unseen_newer(at.as_micros())?;
     }
     run.conclude(sitemap, &mut compared.comparison, whole)?;
     cursor::set(mirror, whole.then(|| at.plus_micros(-MARGIN_MICROS)))?;
@@ -79,9 +80,7 @@ fn compare_sitemaps(
     Ok(Some(Baseline { unchanged: false, whole, at: Some(at) }))
 }
 
-/// The time of a Sitemap or dump, never later than the server's own clock. One that does not state
-/// when it was modified may be a file that was copied later: then it is not newer than what it
-/// lists.
+/// The time of a Sitemap or dump, as by [`instant`]; one that is in the future is reported.
 pub(super) fn time_of(
     run: &mut PlanContext<'_, '_>,
     url: &str,
@@ -90,13 +89,64 @@ pub(super) fn time_of(
     newest: Option<Timestamp>,
 ) -> Timestamp {
     if let Some(modified) = modified {
-        return run.not_after(url, "DCTERMS.modified", modified, answered.stated_date);
+        run.not_after(url, "DCTERMS.modified", modified, Some(answered.date));
     }
-    unstated_time(answered, newest)
+    instant(answered, modified, newest)
 }
 
-/// The time of a Sitemap or dump that states none.
-pub(super) fn unstated_time(answered: &Answered, newest: Option<Timestamp>) -> Timestamp {
-    let of_answer = answered.last_modified.unwrap_or(answered.date);
-    newest.map_or(of_answer, |newest| newest.min(of_answer))
+/// The time of a Sitemap or dump. One that does not state when it was modified, or a time that its
+/// server has not reached, may be a file that was copied later: then it is not newer than what it
+/// lists.
+pub(super) fn instant(
+    answered: &Answered,
+    modified: Option<Timestamp>,
+    newest: Option<Timestamp>,
+) -> Timestamp {
+    let stated = modified.filter(|modified| !is_future(*modified, Some(answered.date)));
+    stated.unwrap_or_else(|| {
+        let of_answer = answered.last_modified.unwrap_or(answered.date);
+        newest.map_or(of_answer, |newest| newest.min(of_answer))
+    })
+}
+
+/// The newest time in a Sitemap or dump, of those that its server has reached: others show nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NewestTime {
+    date: Timestamp,
+    newest: Option<Timestamp>,
+    /// Times in the future.
+    future: u64,
+}
+
+impl NewestTime {
+    pub(super) fn of(answered: &Answered) -> Self {
+        Self { date: answered.date, ..Self::default() }
+    }
+
+    /// Adds the time of an entry.
+    pub(super) fn add(&mut self, time: Option<Timestamp>) {
+        if time.is_some_and(|time| is_future(time, Some(self.date))) {
+            self.future += 1;
+        } else {
+            self.newest = self.newest.max(time);
+        }
+    }
+
+    /// The newest time, at the earliest; those in the future are reported.
+    pub(super) fn end(
+        self,
+        diagnostics: &Diagnostics,
+        url: &str,
+        zoneless: bool,
+    ) -> Option<Timestamp> {
+        if self.future > 0 && !zoneless {
+            let message = format!(
+                "a time of a resource is in the future: the server's clock shows {}",
+                self.date
+            );
+            let remark = Remark { code: "time.future", line: 1, message, count: self.future };
+            diagnostics.note(url, remark);
+        }
+        self.newest.map(|newest| at_earliest(zoneless, newest))
+    }
 }

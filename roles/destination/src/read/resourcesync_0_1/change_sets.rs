@@ -11,7 +11,6 @@ use super::entry_points::EntryPoints;
 use super::listed::listed;
 use super::pushed::{forget_pushed, is_pushed};
 use crate::admit::Admission;
-use crate::clock::now;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -144,7 +143,7 @@ fn walk_back(
     };
     let mut reach = Reach::to(known_until.unwrap_or(cursor));
     let (mut seen, mut visited) = (Seen::default(), HashSet::new());
-    let mut unclear = Unclear::since(known_since(mirror, cursor, snapshot)?);
+    let mut unclear = Unclear::since(known_since(mirror, cursor, snapshot)?, Timestamp::MIN);
     let Some(current) =
         read_one(run, change_set, known.as_ref(), cursor, &mut seen, &mut boundary, &mut unclear)?
     else {
@@ -152,8 +151,7 @@ fn walk_back(
     };
     visited.insert(change_set.to_owned());
     visited.insert(current.read.answered.url.clone());
-    let (validators, date) =
-        (current.read.answered.validators.clone(), current.read.answered.stated_date);
+    let (validators, date) = (current.read.answered.validators.clone(), current.read.answered.date);
     let moved = moved_to(run, change_set, &current.read);
     let (mut one, mut oldest) = (current, Timestamp::MAX);
     let end = loop {
@@ -193,14 +191,14 @@ fn walk_back(
     forget_pushed(mirror)?;
     run.plan_coming()?;
     run.keep_common(&mut seen)?;
-    boundary.keep(mirror, false)?;
     if seen.left_out {
         // What was left out may be any change: the next run reads all of them again.
         mirror.set_document(change_set, &Document::default())?;
         return Ok(Followed::Planned);
     }
+    boundary.keep(mirror, false)?;
     if let Some(newest) = seen.newest.filter(|newest| *newest >= cursor) {
-        let newest = run.not_after(change_set, "lastmod", newest, date);
+        let newest = run.not_after(change_set, "lastmod", newest, Some(date));
         cursor::set(mirror, Some(newest.max(cursor)))?;
     }
     if let Some(moved) = moved
@@ -324,10 +322,11 @@ fn read_one(
     let (mut times, mut others, unclear_before) = (Times::default(), 0, *unclear);
     let answer = read::<V0_1>(requests, url, known, &mut |part| {
         match part {
-            Part::Begin(head) => {
+            Part::Begin(head, answered) => {
                 check_root(head, url)?;
                 seen.begin_list(Span::default(), last_before);
                 (times, others, *unclear) = (Times::default(), 0, unclear_before);
+                unclear.now = unclear.now.max(answered.latest_now());
             }
             Part::Entry(_, entry) if entry.protocol.is_some() => others += 1,
             Part::Entry(head, entry) => {
@@ -337,7 +336,12 @@ fn read_one(
                 };
                 if let Some(time) = change.changed {
                     times.add(time);
-                    boundary.note(time, change.uri);
+                    // A walk up to one in the future would pass deletions to come.
+                    if time <= unclear.now {
+                        boundary.note(time, change.uri);
+                    } else {
+                        boundary.find(time, change.uri);
+                    }
                 }
                 run.note_change(&change, cursor, seen, &mut reading)?;
             }
@@ -360,6 +364,8 @@ fn read_one(
 pub(super) struct Unclear {
     /// Up to when the Sitemap or earlier runs have shown it.
     known: Timestamp,
+    /// The latest instant that may be now, by any clock.
+    now: Timestamp,
     /// Deletions to come.
     coming: u64,
     /// Resources that the copy does not have, of which no categories are stated.
@@ -367,8 +373,8 @@ pub(super) struct Unclear {
 }
 
 impl Unclear {
-    pub(super) const fn since(known: Timestamp) -> Self {
-        Self { known, coming: 0, uncategorised: 0 }
+    pub(super) const fn since(known: Timestamp, now: Timestamp) -> Self {
+        Self { known, now, coming: 0, uncategorised: 0 }
     }
 
     /// Reports them. The Sitemap shows what becomes of them.
@@ -396,9 +402,9 @@ impl Unclear {
 }
 
 /// The change of an entry, if it has happened: what `expires` later is there until then.
-pub(super) fn happened<'e>(url: &'e str, entry: &'e Entry) -> Option<Listed<'e>> {
-    let is_coming = entry.change == Some(Change::Deleted)
-        && entry.time.is_some_and(|time| time.instant > now());
+fn happened<'e>(url: &'e str, entry: &'e Entry, now: Timestamp) -> Option<Listed<'e>> {
+    let is_coming =
+        entry.change == Some(Change::Deleted) && entry.time.is_some_and(|time| time.instant > now);
     (!is_coming).then(|| listed(url, true, entry))
 }
 
@@ -411,7 +417,7 @@ pub(super) fn change_of<'e>(
     unclear: &mut Unclear,
 ) -> Result<Option<Listed<'e>>, Error> {
     let planner = &run.planner;
-    let Some(mut change) = happened(url, entry) else {
+    let Some(mut change) = happened(url, entry, unclear.now) else {
         unclear.coming += 1;
         return Ok(None);
     };
@@ -481,20 +487,22 @@ pub(super) fn each_change(
 ) -> Result<(), Error> {
     let mut admission = Admission::new(change_set, &options.allow_hosts, options.allow_downgrade);
     let (mut visited, mut reach) = (HashSet::new(), Reach::to(since));
+    let mut now = Timestamp::MIN;
     let mut next = Some(change_set.to_owned());
     while let Some(url) = next.take() {
         requests.check_cancelled()?;
         let mut times = Times::default();
         let answer = read::<V0_1>(requests, &url, None, &mut |part| {
             match part {
-                Part::Begin(head) => {
+                Part::Begin(head, answered) => {
                     check_root(head, &url)?;
                     times = Times::default();
+                    now = now.max(answered.latest_now());
                 }
                 Part::Entry(_, entry) if entry.protocol.is_some() => {}
                 Part::Entry(head, entry) => {
                     check_entry(head, entry, &url)?;
-                    let Some(mut change) = happened(&url, entry) else { return Ok(Go::On) };
+                    let Some(mut change) = happened(&url, entry, now) else { return Ok(Go::On) };
                     let time = change.changed.unwrap_or(since);
                     times.add(time);
                     if time >= since {
@@ -514,6 +522,7 @@ pub(super) fn each_change(
         if !reach.is_enough(times, from, None) {
             let before = before(&read).filter(|url| admission.check(url).is_ok());
             next = before.filter(|url| !visited.contains(url) && visited.len() <= CHAIN_MAX);
+            to.earlier_list();
         }
     }
     Ok(())

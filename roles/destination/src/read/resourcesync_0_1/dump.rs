@@ -1,14 +1,17 @@
 //! Dumps and their manifests [rs-0.1 §4.2], and the plan where a Source has a dump and no Sitemap.
 
-use super::baseline::{MARGIN_MICROS, time_of, unstated_time};
+use super::baseline::{MARGIN_MICROS, NewestTime, instant, time_of};
 use super::change_sets::{LAST, is_unsure};
 use super::cursor;
 use super::entry_points::DumpLink;
 use super::listed::listed;
+use super::sitemap::is_gone;
+use crate::clock::now;
 use crate::damage::check_kept;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
 use crate::events::Mode;
+use crate::limits::is_over;
 use crate::package::archive::Package;
 use crate::package::download::Downloads;
 use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
@@ -22,8 +25,8 @@ use crate::read::sitemap::document::{at_earliest, is_zoneless, note_findings, sy
 use crate::requests::Requests;
 use crate::sink::outcome::Failure;
 use crate::state_folder::StateFolder;
-use abreast_net::{Request, Response};
-use abreast_resourcesync::v0_1::{Change, Entry, Head, Limits, Parser, Root, Step};
+use abreast_net::{Request, StatusCode};
+use abreast_resourcesync::v0_1::{Entry, Head, Limits, Parser, Root, Step};
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
 use std::fs::File;
@@ -39,8 +42,10 @@ const ENTRIES_MAX: u64 = 2_000_000;
 /// A dump as resources may be taken out of it. The server states how long it is: links do not.
 pub(super) fn offered(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Dump, Error> {
     let package = |part: Part| ListedPackage { length: part.length, ..part.package };
-    let packages = parts_of(requests, links)?.into_iter().map(package).collect();
-    Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, is_plan: false })
+    let parts = parts_of(requests, links)?;
+    let date = parts.iter().map(|part| part.answered.date).min();
+    let packages = parts.into_iter().map(package).collect();
+    Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, date, is_plan: false })
 }
 
 /// A part of a dump, with what its server states about it.
@@ -55,15 +60,29 @@ fn parts_of(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Vec<Part>, Er
         let url = &link.url;
         let request = Request { head: true, accept_gzip: false, ..requests.request(url) };
         let work = abreast_net::with_retries(&requests.client, url, async |_| {
-            let response = requests.client.send(&request).await;
-            let response = response.and_then(Response::require_success)?;
+            let response = requests.client.send(&request).await?;
+            let answered = Answered::of(&response);
+            if refuses_head(response.status()) {
+                let validators = Document::default();
+                return Ok((None, Answered { last_modified: None, validators, ..answered }));
+            }
+            let response = response.require_success()?;
             let length = response.header("content-length").and_then(|length| length.parse().ok());
-            Ok((length, Answered::of(&response)))
+            Ok((length, answered))
         });
         let (length, answered) = requests.run(work)?.map_err(crate::requests::net_error)?;
         Ok(Part { package: link.package(), length, answered })
     };
     links.iter().map(part).collect()
+}
+
+/// Whether a server may answer GET where it answers HEAD so: addresses may be signed for one method,
+/// and not all servers know HEAD.
+fn refuses_head(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::FORBIDDEN | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+    )
 }
 
 /// Reads the manifest of a dump, and hands over each entry as it comes.
@@ -100,7 +119,7 @@ pub(super) fn read_manifest(
     let limits = Limits::default().with_entries(ENTRIES_MAX);
     let mut parser = Parser::with_tolerance(limits, diagnostics.tolerance);
     let (mut entry, mut block) = (Entry::default(), vec![0; BLOCK_BYTES]);
-    let (mut entries, mut placed) = (0_u64, 0_u64);
+    let (mut entries, mut placed, now) = (0_u64, 0_u64, now());
     loop {
         match parser.next(&mut entry).map_err(|fault| syntax_error(&name, &fault))? {
             Step::NeedInput => {
@@ -118,7 +137,7 @@ pub(super) fn read_manifest(
                 check_head(&head).map_err(refuse)?;
                 manifest.at = head.modified.map(|modified| modified.instant);
             }
-            Step::Entry if entry.protocol.is_some() || entry.change == Some(Change::Deleted) => {}
+            Step::Entry if entry.protocol.is_some() || is_gone(&entry, now) => {}
             Step::Entry => {
                 entries += 1;
                 placed += u64::from(entry.path.is_some());
@@ -193,12 +212,14 @@ pub(super) fn plan_dump(
             let packages = parts.into_iter().map(|part| part.package).collect();
             let packaged = Packaged::Snapshot;
             run.planner.made_from =
-                Some(Dump { packages, packaged, at: baseline.at, is_plan: true });
+                Some(Dump { packages, packaged, at: baseline.at, date: None, is_plan: true });
             Ok(baseline)
         }
         Err(error) => {
             run.planner.abandon(run.report)?;
-            discard(run, &parts);
+            if error.exit_code() != ExitCode::Cancelled && !is_over(&error) {
+                discard(run, &parts);
+            }
             Err(error)
         }
     }
@@ -263,17 +284,18 @@ fn compare(
             .map_err(|cause| {
                 Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause)
             })
-            .and_then(Package::open)
+            .and_then(|file| Package::open(file, &|| run.requests.check_goes_on()))
             .map_err(|error| unusable(package, &error))?;
-        let mut newest = None;
+        let mut newest = NewestTime::of(answered);
         let manifest = read_manifest(&archive, url, &diagnostics, &mut |listed| {
             run.requests.check_cancelled()?;
-            newest = newest.max(listed.modified.map(Timestamp::from_micros));
+            newest.add(listed.modified.map(Timestamp::from_micros));
             comparison.entry(run, listed).map(drop)
         })?;
         run.refuse_elsewhere(url, &comparison)?;
         whole &= !run.report.left_out(url, manifest.skipped);
         is_stated &= manifest.at.is_some();
+        let newest = newest.end(&diagnostics, url, manifest.zoneless);
         let own = time_of(run, url, answered, manifest.at, newest);
         at = Some(at.map_or(own, |at: Timestamp| at.min(own)));
     }
@@ -304,17 +326,18 @@ pub(super) fn each_entry(
     for Part { package, length, answered } in parts_of(requests, links)? {
         let package = ListedPackage { length, ..package };
         let file = downloads.fetch(requests, &package)?;
-        let archive = Package::open(file).map_err(|error| unusable(&package, &error))?;
-        let mut newest = None;
+        let archive = Package::open(file, &|| requests.check_goes_on())
+            .map_err(|error| unusable(&package, &error))?;
+        let mut newest = NewestTime::of(&answered);
         let diagnostics = &requests.diagnostics;
         let manifest = read_manifest(&archive, &package.url, diagnostics, &mut |listed| {
             requests.check_cancelled()?;
-            newest = newest.max(listed.modified.map(Timestamp::from_micros));
+            newest.add(listed.modified.map(Timestamp::from_micros));
             each(listed)
         })?;
         downloads.discard(&package);
-        let own = manifest.at.unwrap_or_else(|| unstated_time(&answered, newest));
-        let own = answered.stated_date.map_or(own, |date| own.min(date));
+        let newest = newest.end(diagnostics, &package.url, manifest.zoneless);
+        let own = instant(&answered, manifest.at, newest);
         at = Some(at.map_or(own, |at: Timestamp| at.min(own)));
     }
     Ok(at)
@@ -341,7 +364,7 @@ mod tests {
     fn read(zip: &mut Zip) -> Result<Manifest, Error> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&zip.finish()).unwrap();
-        let package = Package::open(file)?;
+        let package = Package::open(file, &|| Ok(()))?;
         read_manifest(&package, "http://h/d.zip", &Diagnostics::default(), &mut |_| Ok(()))
     }
 

@@ -9,6 +9,7 @@
 use super::change_sets::{LAST, Unclear, change_of, known_since};
 use super::cursor;
 use super::document::{from_of, is_change_set};
+use crate::clock::now;
 use crate::error::Error;
 use crate::events::Mode;
 use crate::plan::changes::{Seen, Span};
@@ -16,7 +17,7 @@ use crate::plan::listed::without_fragment;
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
 use crate::read::resourcesync::subscriber::{NotificationContent, NotifiedChange};
-use crate::read::sitemap::pushed::{self, Place, odd, read_strictly};
+use crate::read::sitemap::pushed::{self, CLOCK_MICROS, Place, odd, read_strictly};
 use abreast_resourcesync::v0_1::{CHANGE_SET, Document, Entry, Root, V0_1};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
@@ -67,7 +68,8 @@ fn plan_in_order(
 ) -> Result<bool, Error> {
     let mirror = run.planner.mirror;
     let (mut at, mut seen) = (known, Seen::default());
-    let mut unclear = Unclear::since(known_since(mirror, known, None)?);
+    let now = now().plus_micros(CLOCK_MICROS);
+    let mut unclear = Unclear::since(known_since(mirror, known, None)?, now);
     for one in pushed {
         let mut boundary = Boundary::read(mirror, LAST)?;
         boundary.begin();

@@ -1,7 +1,7 @@
 //! The reader of ResourceSync 0.1: which documents are read, in which order, and what follows from
 //! them.
 
-use super::baseline::{MARGIN_MICROS, plan_baseline};
+use super::baseline::{MARGIN_MICROS, instant, plan_baseline};
 use super::change_sets::{each_change, is_newer, plan_changes};
 use super::cursor;
 use super::document::read_head;
@@ -201,8 +201,9 @@ impl Reader for ResourceSync01 {
         self.check_has_all()?;
         let (changes, at) = if let Some(sitemap) = &self.entry_points.sitemap {
             let mut sitemaps = Sitemaps::new(options);
-            expect_all(requests, options, sitemap, &mut sitemaps, to)?;
-            (sitemaps.entry_points.change_set, sitemaps.modified)
+            let top = expect_all(requests, options, sitemap, &mut sitemaps, to)?;
+            let at = instant(&top.answered, sitemaps.modified, sitemaps.newest);
+            (sitemaps.entry_points.change_set, Some(at))
         } else {
             let dumps = &self.entry_points.dumps;
             (None, dump::each_entry(requests, dumps, &mut |listed| to.listed(listed))?)
@@ -300,7 +301,10 @@ impl Reader for ResourceSync01 {
         url: &str,
         _: Packaged,
     ) -> Result<Manifest, Error> {
-        dump::read_manifest(package, url, &requests.diagnostics, &mut |_| Ok(()))
+        let mut manifest =
+            dump::read_manifest(package, url, &requests.diagnostics, &mut |_| Ok(()))?;
+        manifest.at = manifest.at.map(|at| at.plus_micros(-MARGIN_MICROS));
+        Ok(manifest)
     }
 
     fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {

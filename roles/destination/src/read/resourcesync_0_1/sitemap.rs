@@ -1,10 +1,10 @@
 //! Sitemaps and their indexes: the snapshot of a Source [rs-0.1 §3].
 
+use super::baseline::NewestTime;
 use super::change_sets::note_others;
 use super::document::{Read, is_change_set};
 use super::entry_points::EntryPoints;
 use super::listed::{categories, listed};
-use crate::clock::now;
 use crate::error::{Error, ExitCode};
 use crate::filter::Categories;
 use crate::options::SyncOptions;
@@ -19,7 +19,6 @@ use abreast_webtypes::Timestamp;
 /// Sitemaps, and what those read so far state.
 pub(super) struct Sitemaps<'a> {
     options: &'a SyncOptions,
-    now: Timestamp,
     /// When the snapshot was last modified, if that is stated.
     pub(super) modified: Option<Timestamp>,
     /// The newest time of a resource.
@@ -31,7 +30,7 @@ pub(super) struct Sitemaps<'a> {
 impl<'a> Sitemaps<'a> {
     pub(super) fn new(options: &'a SyncOptions) -> Self {
         let (modified, newest, entry_points) = (None, None, EntryPoints::default());
-        Self { options, now: now(), modified, newest, entry_points }
+        Self { options, modified, newest, entry_points }
     }
 }
 
@@ -44,12 +43,13 @@ impl Lists for Sitemaps<'_> {
         url: &str,
         each: &mut dyn FnMut(Found<'_>) -> Result<(), Error>,
     ) -> Result<Read, Error> {
-        let mut others = 0;
+        let (mut others, mut newest, mut now) = (0, NewestTime::default(), Timestamp::MIN);
         let read = read::<V0_1>(requests, url, None, &mut |part| {
             match part {
-                Part::Begin(head) => {
+                Part::Begin(head, answered) => {
                     check_is_sitemap(head, url)?;
-                    others = 0;
+                    (others, newest) = (0, NewestTime::of(answered));
+                    now = answered.latest_now();
                     each(Found::Begin)?;
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {
@@ -59,14 +59,13 @@ impl Lists for Sitemaps<'_> {
                 }
                 Part::Entry(_, entry) if entry.protocol.is_some() => others += 1,
                 Part::Entry(_, entry) => {
-                    let time = entry.time.map(|time| time.instant);
-                    self.newest = self.newest.max(time);
-                    // One that is to be deleted is there until then.
-                    let is_over = time.is_none_or(|time| time <= self.now);
-                    if entry.change == Some(Change::Deleted) && is_over {
+                    if is_gone(entry, now) {
+                        newest.add(entry.time.map(|time| time.instant));
                         each(Found::Deleted)?;
                     } else {
-                        each(Found::Resource(&listed(url, false, entry)))?;
+                        let listed = listed(url, false, entry);
+                        newest.add(listed.modified.map(Timestamp::from_micros));
+                        each(Found::Resource(&listed))?;
                     }
                 }
             }
@@ -75,7 +74,9 @@ impl Lists for Sitemaps<'_> {
         if others > 0 {
             note_others(requests, url, others);
         }
-        read.ok_or_else(|| unasked(url))
+        let read = read.ok_or_else(|| unasked(url))?;
+        self.newest = self.newest.max(newest.end(&requests.diagnostics, url, read.zoneless));
+        Ok(read)
     }
 
     fn note(&mut self, url: &str, read: &Read, member: Option<&Member>) {
@@ -93,6 +94,11 @@ impl Lists for Sitemaps<'_> {
         }
         self.entry_points.add(EntryPoints { sitemap: None, ..found });
     }
+}
+
+/// Whether a resource is listed as deleted. One that is to be deleted is there until then.
+pub(super) fn is_gone(entry: &Entry, now: Timestamp) -> bool {
+    entry.change == Some(Change::Deleted) && entry.time.is_none_or(|time| time.instant <= now)
 }
 
 /// Whether the categories that an index states for a Sitemap show that nothing wanted is in it.

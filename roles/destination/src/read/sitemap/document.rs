@@ -53,9 +53,9 @@ pub(crate) fn is_zoneless(findings: &[Finding]) -> bool {
 
 /// A part of a document, as it is read.
 pub(crate) enum Part<'a, V: Version> {
-    /// The head. It comes first, and again when a transfer broke off and is repeated: what came
+    /// The head, and that of the answer. It comes first, and again when a transfer broke off and is repeated: what came
     /// before does not count then.
-    Begin(&'a V::Head),
+    Begin(&'a V::Head, &'a Answered),
     /// An entry; its `loc` is absolute.
     Entry(&'a V::Head, &'a V::Entry),
 }
@@ -64,7 +64,7 @@ impl<'a, V: Version> Part<'a, V> {
     /// The head of the document.
     pub(crate) const fn head(&self) -> &'a V::Head {
         match self {
-            Self::Begin(head) | Self::Entry(head, _) => head,
+            Self::Begin(head, _) | Self::Entry(head, _) => head,
         }
     }
 }
@@ -157,15 +157,14 @@ pub(crate) struct Reading<'a, V: Version> {
     diagnostics: &'a Diagnostics,
     each: Each<'a, V>,
     parser: Parser<V>,
-    /// The URL that answered.
-    base: String,
+    answered: Answered,
     entry: V::Entry,
 }
 
 impl<V: Version> Pieces for Reading<'_, V> {
     fn begin(&mut self, answered: &Answered) -> Result<(), Error> {
         self.parser = new_parser(self.diagnostics);
-        self.base.clone_from(&answered.url);
+        self.answered.clone_from(answered);
         Ok(())
     }
 
@@ -196,7 +195,7 @@ fn new_parser<V: Version>(diagnostics: &Diagnostics) -> Parser<V> {
 impl<'a, V: Version> Reading<'a, V> {
     pub(crate) fn new(url: &'a str, diagnostics: &'a Diagnostics, each: Each<'a, V>) -> Self {
         let (parser, entry) = (new_parser(diagnostics), V::Entry::default());
-        Self { url, diagnostics, each, parser, base: String::new(), entry }
+        Self { url, diagnostics, each, parser, answered: Answered::default(), entry }
     }
 
     /// The document, after the end was reached, or enough of it was read.
@@ -219,7 +218,7 @@ impl<'a, V: Version> Reading<'a, V> {
                 Step::NeedInput | Step::End => return Ok(Go::On),
                 Step::Head => {
                     let Some(head) = self.parser.head() else { continue };
-                    (self.each)(Part::Begin(head))?
+                    (self.each)(Part::Begin(head, &self.answered))?
                 }
                 Step::Entry => {
                     let mut entry = std::mem::take(&mut self.entry);
@@ -240,7 +239,7 @@ impl<'a, V: Version> Reading<'a, V> {
         let line = *V::line(entry);
         let loc = V::loc(entry);
         if !loc.starts_with("http")
-            && let Ok(absolute) = resolve(&self.base, loc)
+            && let Ok(absolute) = resolve(&self.answered.url, loc)
             && absolute != *loc
         {
             let message = format!("`loc` is \"{}\", which is relative", excerpt(loc));

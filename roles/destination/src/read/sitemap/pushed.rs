@@ -10,7 +10,7 @@ use abreast_resourcesync::sitemap::{Limits, Parser, Step, Tolerance, Version};
 use abreast_webtypes::Timestamp;
 
 /// What is pushed may have times that our own clock has not reached by this, microseconds.
-const CLOCK_MICROS: i64 = 60_000_000;
+pub(crate) const CLOCK_MICROS: i64 = 60_000_000;
 
 /// Where a pushed document stands beside the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

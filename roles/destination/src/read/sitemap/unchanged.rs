@@ -1,7 +1,7 @@
 //! Whether a snapshot is as it was read, by asking for each of its documents.
 
 use super::document::is_unchanged;
-use super::walk::{Found, Lists};
+use super::walk::{Found, LISTS_MAX, Lists};
 use crate::error::Error;
 use crate::plan::planner::PlanContext;
 use std::collections::{HashSet, VecDeque};
@@ -39,15 +39,17 @@ pub(crate) fn is_all_unchanged<L: Lists>(
         return Ok(false);
     }
     let (mut waiting, mut asked) = (VecDeque::new(), HashSet::new());
-    add_members(run, top, lists, &mut waiting)?;
+    if !add_members(run, top, lists, &mut waiting)? {
+        return Ok(false);
+    }
     while let Some(url) = waiting.pop_front() {
         requests.check_cancelled()?;
         let Some(known) = mirror.document(&url)? else { return Ok(false) };
         if !is_unchanged::<L::Version>(requests, &url, &known).unwrap_or(false) {
             return Ok(false);
         }
-        if indexes.contains(url.as_str()) {
-            add_members(run, &url, lists, &mut waiting)?;
+        if indexes.contains(url.as_str()) && !add_members(run, &url, lists, &mut waiting)? {
+            return Ok(false);
         }
         // Named twice, it is not as it was.
         if !asked.insert(url) {
@@ -57,21 +59,32 @@ pub(crate) fn is_all_unchanged<L: Lists>(
     Ok(true)
 }
 
-/// Adds the lists that an index names, if anything wanted may be in them.
+/// Adds the lists that an index names, if anything wanted may be in them; `false` when one of them
+/// was not read before, or they are more than a walk reads.
 fn add_members<L: Lists>(
     run: &PlanContext<'_, '_>,
     index: &str,
     lists: &mut L,
     to: &mut VecDeque<String>,
-) -> Result<(), Error> {
-    let before = to.len();
+) -> Result<bool, Error> {
+    let (before, mut is_known) = (to.len(), true);
     let each = &mut |found: Found<'_>| {
         match found {
-            Found::Begin => to.truncate(before),
-            Found::Member(member) if !member.is_other => to.push_back(member.url),
+            Found::Begin => {
+                to.truncate(before);
+                is_known = true;
+            }
+            Found::Member(member) if is_known && !member.is_other => {
+                is_known =
+                    to.len() < LISTS_MAX && run.planner.mirror.document(&member.url)?.is_some();
+                if is_known {
+                    to.push_back(member.url);
+                }
+            }
             Found::Member(_) | Found::Resource(_) | Found::Deleted => {}
         }
         Ok(())
     };
-    lists.read(run.requests, index, each).map(drop)
+    lists.read(run.requests, index, each)?;
+    Ok(is_known)
 }

@@ -16,7 +16,7 @@ use abreast_webtypes::Timestamp;
 use std::collections::{HashSet, VecDeque};
 
 /// Most lists of one walk, in all indexes.
-const LISTS_MAX: usize = 200_000;
+pub(super) const LISTS_MAX: usize = 200_000;
 
 /// The lists of one version of ResourceSync.
 pub(crate) trait Lists {
@@ -224,13 +224,14 @@ pub(crate) fn each_resource<L: Lists>(
 }
 
 /// Hands over all resources: without one of the lists, a resource that is not listed may be in it.
+/// Returns the first document.
 pub(crate) fn expect_all<L: Lists>(
     requests: &Requests<'_>,
     options: &SyncOptions,
     list: &str,
     lists: &mut L,
     to: &mut dyn Expecting,
-) -> Result<(), Error> {
+) -> Result<Read<L::Version>, Error> {
     struct All<'a>(&'a mut dyn Expecting);
     impl<V: Version> Visitor<V> for All<'_> {
         fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
@@ -241,5 +242,5 @@ pub(crate) fn expect_all<L: Lists>(
             Err(error)
         }
     }
-    walk(requests, options, list, lists, &mut All(to)).map(drop)
+    walk(requests, options, list, lists, &mut All(to))
 }
