@@ -103,7 +103,7 @@ impl Subscriber {
         tracing::debug!(node = item.node, id = item.id, "an item was pushed over XMPP");
         match taken(last_id, &item.id, item.payload.as_deref()) {
             Taken::Nothing => return,
-            Taken::Asked => self.inbox.pull(),
+            Taken::Asked => self.inbox.hint(),
             Taken::Applied => {
                 let payload = item.payload.unwrap_or_default();
                 self.inbox.notify(payload.into_bytes().into());

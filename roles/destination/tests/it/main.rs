@@ -47,6 +47,8 @@ mod rs01_callbacks;
 mod rs01_kills;
 mod rs01_source;
 mod rs01_warc;
+#[cfg(feature = "xmpp")]
+mod rs01_xmpp;
 mod sdshare;
 mod sdshare_source;
 mod sinks;
