@@ -5,7 +5,7 @@ use crate::copy::{Copy, Ran};
 use crate::rs01_source::{
     CHANGE_SET, OldSource, Shape, base64_of_hex, document, fixity, link, modified,
 };
-use abreast_destination::{Dumps, Event, ItemAction, MaxDelete, Mode, Tolerance};
+use abreast_destination::{Dumps, Event, Filter, ItemAction, MaxDelete, Mode, Tolerance};
 use abreast_testkit::digest::sha256_hex;
 use abreast_testkit::documents::{BEGIN, capability_list};
 use abreast_testkit::pages::{Answer, Server};
@@ -342,6 +342,57 @@ fn only_resources_of_a_category_are_copied() {
     copy.options.max_delete = MaxDelete::Percent(100.0);
     copy.run();
     assert_eq!(copy.paths(), ["frog"]);
+}
+
+#[test]
+fn filters_that_match_nothing_are_reported() {
+    let category = |name: &str| format!("<xhtml:meta name=\"DC.subject\" content=\"{name}\"/>");
+    let mut source = OldSource::new();
+    for (path, name) in [("/frog", "Frogs"), ("/fish", "Fish")] {
+        source.more.insert(path.to_owned(), category(name));
+        source.set(path, path);
+    }
+    source.snapshot();
+    let mut copy = copy_of(&source);
+    copy.options.categories = vec!["frogs".to_owned(), "Toads".to_owned()];
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.summary().excluded), (0, 2), "{:?}", ran.reported);
+    let told = |ran: &Ran| {
+        let mut all = ran.reported.iter().filter(|it| it.code == "filter.none");
+        all.next().map(|it| it.message.clone()).unwrap_or_default()
+    };
+    let text = told(&ran);
+    assert!(text.contains("(`Toads`, `frogs`); listed are `Fish`, `Frogs`\n  help: "), "{text}");
+
+    // Sitemaps that are not read because of their categories are among them; some are named.
+    let mut index = modified(BEGIN);
+    for number in 0..20 {
+        let (loc, names) = (source.server.url("/s/0.xml"), category(&format!("C{number:02}")));
+        index += &format!("<sitemap><loc>{loc}?{number}</loc>{names}</sitemap>");
+    }
+    source.server.body("/s.xml", document("sitemapindex", "", &index));
+    let mut copy = copy_of(&source);
+    copy.options.categories = vec!["Frogs".to_owned()];
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0);
+    let text = told(&ran);
+    assert!(text.contains("listed are `C00`, ") && text.contains("`C09`, and others"), "{text}");
+
+    // A Source without any, and other filters.
+    for (categories, filter, expected) in [
+        (vec!["A".to_owned()], Filter::default(), "no categories are listed"),
+        (Vec::new(), Filter::new(["+ *.pdf"]).unwrap().only(), "--test-filter"),
+    ] {
+        let mut source = OldSource::new();
+        some(&mut source, 3);
+        let mut copy = copy_of(&source);
+        (copy.options.categories, copy.options.filter) = (categories, filter);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0);
+        assert!(told(&ran).contains(expected), "{:?}", ran.reported);
+        // Where nothing is listed that is no news.
+        assert!(!copy_of(&OldSource::new()).try_run().has("filter.none"));
+    }
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::read::pieces::Go;
 use crate::read::sitemap::document::{Part, read, unasked};
 use crate::read::sitemap::walk::{Found, Lists, Member};
 use crate::requests::Requests;
-use crate::select::is_any;
-use abreast_resourcesync::v0_1::{Change, Entry, Head, Root, V0_1};
+use crate::select::{OtherCategories, is_any};
+use abreast_resourcesync::v0_1::{Change, Head, Root, V0_1};
 use abreast_webtypes::Timestamp;
 
 /// Sitemaps, and what those read so far state.
@@ -26,12 +26,20 @@ pub(super) struct Sitemaps<'a> {
     pub(super) newest: Option<Timestamp>,
     /// What the documents name.
     pub(super) entry_points: EntryPoints,
+    /// Categories that an index states for Sitemaps without anything wanted.
+    pub(super) others: OtherCategories,
 }
 
 impl<'a> Sitemaps<'a> {
     pub(super) fn new(options: &'a SyncOptions) -> Self {
-        let (modified, newest, entry_points) = (None, None, EntryPoints::default());
-        Self { options, now: now(), modified, newest, entry_points }
+        Self {
+            options,
+            now: now(),
+            modified: None,
+            newest: None,
+            entry_points: EntryPoints::default(),
+            others: OtherCategories::default(),
+        }
     }
 }
 
@@ -54,7 +62,11 @@ impl Lists for Sitemaps<'_> {
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {
                     let time = entry.time.map(|time| time.instant);
-                    let (url, is_other) = (entry.loc.clone(), is_other(entry, self.options));
+                    let (url, own) = (entry.loc.clone(), categories(&entry.links, &entry.metas));
+                    let is_other = is_other(&own, self.options);
+                    if is_other {
+                        self.others.note(&own);
+                    }
                     each(Found::Member(Member { url, time, is_other }))?;
                 }
                 Part::Entry(_, entry) if entry.protocol.is_some() => others += 1,
@@ -96,10 +108,9 @@ impl Lists for Sitemaps<'_> {
 }
 
 /// Whether the categories that an index states for a Sitemap show that nothing wanted is in it.
-fn is_other(entry: &Entry, options: &SyncOptions) -> bool {
-    let own = categories(&entry.links, &entry.metas);
+fn is_other(own: &[&str], options: &SyncOptions) -> bool {
     // Without any, the index does not state them.
-    !own.is_empty() && is_any(&options.categories, Categories::Listed(&own)) == Some(false)
+    !own.is_empty() && is_any(&options.categories, Categories::Listed(own)) == Some(false)
 }
 
 /// # Errors
