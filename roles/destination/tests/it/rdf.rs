@@ -405,7 +405,8 @@ fn statements_about_others_are_reported_and_not_stored() {
 
 #[test]
 fn texts_are_read_as_rdf_only_where_they_state_something() {
-    let plain = || Source { media_type: Some("text/plain; charset=utf-8"), ..Source::of_statements() };
+    let plain =
+        || Source { media_type: Some("text/plain; charset=utf-8"), ..Source::of_statements() };
     for (sink, what) in sinks() {
         let mut source = plain();
         source.set("/a", "first");

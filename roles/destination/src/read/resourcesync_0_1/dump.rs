@@ -18,7 +18,7 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
 use crate::read::pieces::Answered;
-use crate::read::sitemap::document::Part;
+use crate::read::sitemap::document::Part as DocumentPart;
 use crate::read::sitemap::manifest::{self, refusal};
 use crate::requests::Requests;
 use crate::state_folder::StateFolder;
@@ -69,24 +69,25 @@ pub(super) fn read_manifest(
     each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
 ) -> Result<Manifest, Error> {
     let (mut entries, mut placed) = (0_u64, 0_u64);
-    let manifest = manifest::read_manifest::<V0_1>(package, url, diagnostics, &mut |part, manifest| {
-        match part {
-            Part::Begin(head) => {
-                check_head(head).map_err(|what| refusal(url, what))?;
-                manifest.at = head.modified.map(|modified| modified.instant);
+    let manifest =
+        manifest::read_manifest::<V0_1>(package, url, diagnostics, &mut |part, manifest| {
+            match part {
+                DocumentPart::Begin(head) => {
+                    check_head(head).map_err(|what| refusal(url, what))?;
+                    manifest.at = head.modified.map(|modified| modified.instant);
+                }
+                DocumentPart::Entry(_, entry)
+                    if entry.protocol.is_some() || entry.change == Some(Change::Deleted) => {}
+                DocumentPart::Entry(_, entry) => {
+                    entries += 1;
+                    placed += u64::from(entry.path.is_some());
+                    let listed = listed(url, false, entry);
+                    each(&listed)?;
+                    manifest.add(package, &listed, entry.path.as_deref());
+                }
             }
-            Part::Entry(_, entry)
-                if entry.protocol.is_some() || entry.change == Some(Change::Deleted) => {}
-            Part::Entry(_, entry) => {
-                entries += 1;
-                placed += u64::from(entry.path.is_some());
-                let listed = listed(url, false, entry);
-                each(&listed)?;
-                manifest.add(package, &listed, entry.path.as_deref());
-            }
-        }
-        Ok(())
-    })?;
+            Ok(())
+        })?;
     if entries > 0 && placed == 0 && !package.is_warc() {
         return Err(refusal(url, "none of the entries of its manifest has `rs:path`")
             .with_help("give the address of the document that lists the dump, if there is one"));

@@ -37,11 +37,14 @@ pub(crate) fn read_manifest<V: Version>(
         Error::new(failure.code, exit, message)
     };
     let Some(number) = package.manifest() else {
-        return Err(refusal(url, if package.is_warc() {
-            "there is no record `resource` whose URI ends with `manifest.xml`"
-        } else {
-            "there is no `manifest.xml` at its top"
-        }));
+        return Err(refusal(
+            url,
+            if package.is_warc() {
+                "there is no record `resource` whose URI ends with `manifest.xml`"
+            } else {
+                "there is no `manifest.xml` at its top"
+            },
+        ));
     };
     let mut reader = package.reader(package.member(number)).map_err(|failure| failed(&failure))?;
     let mut manifest = Manifest::new(package);

@@ -183,7 +183,8 @@ fn is_vague(media_type: Option<&str>) -> bool {
         "application/json",
         "text/plain",
     ];
-    media_type.is_none_or(|text| VAGUE.iter().any(|vague| essence(text).eq_ignore_ascii_case(vague)))
+    media_type
+        .is_none_or(|text| VAGUE.iter().any(|vague| essence(text).eq_ignore_ascii_case(vague)))
 }
 
 /// The statements of a document.
