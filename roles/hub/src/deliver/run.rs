@@ -61,13 +61,12 @@ struct GiveUp {
 enum AttemptResult {
     Tried {
         outcome: Outcome,
+        /// The last notification that it was about.
+        last: Offset,
         give_up: Option<GiveUp>,
     },
     /// The notification that some are missing was sent: up to this one.
-    Reported {
-        outcome: Outcome,
-        last: Offset,
-    },
+    Reported { outcome: Outcome, last: Offset },
     /// The notification is gone; the next that is kept.
     Trimmed(Offset),
     /// The store, or the renderer of the bytes, failed.
@@ -255,39 +254,50 @@ impl Engine {
             .find(job.topic, &job.topic_url, job.offset, job.exchange.pace.is_slow())
             .await;
         match found {
-            Ok(PayloadLookup::Ready(ready)) => {
-                let outcome = self.publish(job, &ready).await;
-                self.tried(job, outcome).await
-            }
+            Ok(PayloadLookup::Ready(ready)) => match self.publish(job, &ready).await {
+                Ok((outcome, published)) => match self.tried(job, outcome).await {
+                    AttemptResult::Tried { outcome, give_up, .. } => {
+                        AttemptResult::Tried { outcome, last: published, give_up }
+                    }
+                    other => other,
+                },
+                Err(error) => AttemptResult::Ours(error),
+            },
             Ok(PayloadLookup::Trimmed(next)) => AttemptResult::Trimmed(next),
             Err(error) => AttemptResult::Ours(error),
         }
     }
 
-    /// Publishes a notification to a node of an XMPP service.
+    /// Publishes a notification to a node of an XMPP service, together with those that wait behind it: a
+    /// service that takes a few items a second only must not fall back for ever. Returns the last of
+    /// them.
     #[cfg(feature = "xmpp")]
-    async fn publish(&self, job: &Job, ready: &Ready) -> Outcome {
-        let address = job.hub.as_deref().unwrap_or_default();
-        match &self.nodes {
-            Some(nodes) => {
-                let item = super::nodes::NodeItem {
-                    target: job.target,
-                    address,
-                    topic_url: &job.topic_url,
-                    offset: job.offset,
-                    ready,
-                };
-                nodes.publish(&item, &self.cache).await
-            }
-            None => Outcome::no_xmpp("no account is configured in `[xmpp]`"),
+    async fn publish(&self, job: &Job, ready: &Ready) -> Result<(Outcome, Offset), LogError> {
+        let Some(nodes) = &self.nodes else {
+            return Ok((Outcome::no_xmpp("no account is configured in `[xmpp]`"), job.offset));
+        };
+        let (mut last, mut changes) = (job.offset, ready.changes);
+        if let Some((after, end)) = changes.filter(|_| job.head > job.offset) {
+            let (joined, end) = self.cache.joined(job.topic, job.offset, (after, end)).await?;
+            (last, changes) = (joined, Some((after, end)));
         }
+        let item = super::nodes::NodeItem {
+            target: job.target,
+            address: job.hub.as_deref().unwrap_or_default(),
+            topic_url: &job.topic_url,
+            offset: job.offset,
+            ready,
+            changes,
+        };
+        Ok((nodes.publish(&item, &self.cache).await, last))
     }
 
     /// A store may have targets of a program that could.
     #[cfg(not(feature = "xmpp"))]
     #[expect(clippy::unused_async, reason = "as with the feature `xmpp`")]
-    async fn publish(&self, _: &Job, _: &Ready) -> Outcome {
-        Outcome::no_xmpp("this program was built without the feature `xmpp`")
+    async fn publish(&self, job: &Job, _: &Ready) -> Result<(Outcome, Offset), LogError> {
+        let outcome = Outcome::no_xmpp("this program was built without the feature `xmpp`");
+        Ok((outcome, job.offset))
     }
 
     /// Finds out whether it is time to give up, and what: all that was accepted before that time
@@ -319,7 +329,7 @@ impl Engine {
                 gap.ok().map(|gap| GiveUp { last, reports: gap.is_some() })
             }
         };
-        AttemptResult::Tried { outcome, give_up }
+        AttemptResult::Tried { outcome, last: job.offset, give_up }
     }
 
     /// Notes what came of a delivery and takes the next one.
@@ -350,8 +360,8 @@ impl Engine {
             .is_some_and(|entry| entry.epoch == epoch && entry.doing == TargetActivity::Flying)
         {
             match ended {
-                AttemptResult::Tried { outcome: Outcome::Taken(status), .. } => {
-                    self.taken(&mut state, place, job, job.offset, status, now);
+                AttemptResult::Tried { outcome: Outcome::Taken(status), last, .. } => {
+                    self.taken(&mut state, place, job, last, status, now);
                 }
                 AttemptResult::Reported { outcome: Outcome::Taken(status), last } => {
                     let letter =
@@ -365,7 +375,7 @@ impl Engine {
                 {
                     self.end(&mut state, place, Ending::Gone);
                 }
-                AttemptResult::Tried { outcome, give_up } => {
+                AttemptResult::Tried { outcome, give_up, .. } => {
                     self.failed(&mut state, place, job, outcome, give_up, now);
                 }
                 AttemptResult::Reported { outcome, .. } => {
