@@ -38,10 +38,7 @@ impl Subscriber {
     ) -> Ended {
         match self.read_node(account, node, last_id).await {
             Ok(()) => Ended::Broken(format!("{node}: the subscription was ended")),
-            Err(error) => {
-                let help = error.help().map(|help| format!("\n  help: {help}")).unwrap_or_default();
-                Ended::Broken(format!("{node}: {error}{help}"))
-            }
+            Err(error) => Ended::Broken(error.to_string()),
         }
     }
 

@@ -109,6 +109,7 @@ impl Trouble {
         let ours = |status, error| Outcome::Failed {
             status,
             error,
+            help: None,
             pause: None,
             contact: ExchangeEnd::Answered,
         };
@@ -333,11 +334,11 @@ impl Engine {
             let Err(outcome) = nodes.prepare(&address, &topic_url).await else {
                 return self.note_preparation(id, Ok(()));
             };
-            let Outcome::Failed { status, error, pause, .. } = outcome else { return };
+            let Outcome::Failed { status, error, help, pause, .. } = outcome else { return };
             failures += 1;
             self.note_preparation(id, Err(status));
             if u32::is_power_of_two(failures) {
-                let help = submissions::help(true, status);
+                let help = help.unwrap_or_else(|| submissions::help(true, status));
                 tracing::warn!(hub = address, error, failures, help, "a node is not ready");
             }
             let pause = pause.unwrap_or_else(|| backoff(&self.options.retries, failures));
@@ -382,6 +383,6 @@ fn failed(error: &Error, pause: Option<Duration>) -> Outcome {
         (ErrorKind::Connection | ErrorKind::Timeout, None) => ExchangeEnd::Silent,
         _ => ExchangeEnd::Answered,
     };
-    let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
-    Outcome::Failed { status, error: format!("{error}{help}"), pause, contact }
+    let (error, help) = (error.message().to_owned(), error.help());
+    Outcome::Failed { status, error, help, pause, contact }
 }

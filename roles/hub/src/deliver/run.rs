@@ -160,6 +160,7 @@ impl Engine {
                 let outcome = Outcome::Failed {
                     status: None,
                     error,
+                    help: None,
                     pause: None,
                     contact: ExchangeEnd::Silent,
                 };
@@ -470,10 +471,10 @@ impl Engine {
         now: Instant,
     ) {
         self.counters.failed.fetch_add(1, Relaxed);
-        let (status, error, pause) = match outcome {
-            Outcome::Failed { status, error, pause, .. } => (status, error, pause),
+        let (status, error, help, pause) = match outcome {
+            Outcome::Failed { status, error, help, pause, .. } => (status, error, help, pause),
             Outcome::Gone | Outcome::Taken(_) => {
-                (Some(410), "the hub answered 410".to_owned(), None)
+                (Some(410), "the hub answered 410".to_owned(), None, None)
             }
         };
         let time = self.now();
@@ -491,15 +492,15 @@ impl Engine {
         trouble.status = status;
         // Powers of two: at first soon, then once in a while, as long as it lasts.
         if job.kind != TargetKind::Subscription && trouble.failures.is_power_of_two() {
-            let failures = trouble.failures;
-            let help = submissions::help(job.kind == TargetKind::Node, status);
+            let (failures, is_node) = (trouble.failures, job.kind == TargetKind::Node);
+            let what = if is_node { "a node" } else { "another hub" };
             tracing::warn!(
                 hub = &*entry.address,
                 topic = &*job.topic_url,
                 error,
                 failures,
-                help,
-                "another hub, or a node, does not accept a notification"
+                help = help.unwrap_or_else(|| submissions::help(is_node, status)),
+                "{what} does not accept a notification"
             );
         }
         let attempts = trouble.attempts;
@@ -508,6 +509,7 @@ impl Engine {
             trouble.gap = Some(given.last).filter(|_| given.reports);
         }
         let (id, host) = (entry.id.0, host_of(&entry.address));
+        let error = help.map_or(error.clone(), |help| format!("{error}; {help}"));
         tracing::debug!(
             target = id,
             host,
