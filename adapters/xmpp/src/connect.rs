@@ -2,7 +2,7 @@
 
 use crate::account::Account;
 use crate::error::{Error, ErrorKind};
-use crate::stanza::{Elements, Stanza};
+use crate::stanza::{Elements, Stanza, in_parentheses};
 use crate::tls;
 use crate::wire::{Connection, Shared, Wire};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -15,9 +15,10 @@ use tokio_xmpp::error::AuthError;
 use tokio_xmpp::minidom::Element;
 use tokio_xmpp::parsers::ns;
 use tokio_xmpp::parsers::starttls::{Nonza, Request};
+use tokio_xmpp::parsers::stream_error::{DefinedCondition, ReceivedStreamError};
 use tokio_xmpp::xmlstream::{
-    FallibleStreamElement, PendingFeaturesRecv, StreamHeader, Timeouts, XmppStream,
-    XmppStreamElement, initiate_stream,
+    FallibleStreamElement, PendingFeaturesRecv, RecvFeaturesError, StreamHeader, Timeouts,
+    XmppStream, XmppStreamElement, initiate_stream,
 };
 
 /// Addresses of a server that are tried.
@@ -40,7 +41,9 @@ pub(crate) async fn connect(account: &Account) -> Result<Stream, Error> {
             account.server(),
             limit.as_secs_f32()
         );
-        Err(Error::new(ErrorKind::Timeout, message))
+        Err(Error::new(ErrorKind::Timeout, message).with_help(
+            "name the port where clients of XMPP begin without TLS, usually 5222: `server` (--xmpp-server)",
+        ))
     })
 }
 
@@ -50,12 +53,12 @@ async fn connect_now(account: &Account) -> Result<Stream, Error> {
     let wire = Wire::new(Connection::Plain(stream), account.max_received);
     let pending = open(wire, account).await?;
     let (features, stream) =
-        pending.recv_features().await.map_err(|error| broken(account, &error))?;
+        pending.recv_features().await.map_err(|error| refused(account, &error))?;
     let (features, stream) = if features.can_starttls() {
         let stream = start_tls(stream, account).await?;
         let wire = Wire::new(Connection::Secure(Box::new(stream)), account.max_received);
         let pending = open(wire, account).await?;
-        pending.recv_features().await.map_err(|error| broken(account, &error))?
+        pending.recv_features().await.map_err(|error| refused(account, &error))?
     } else if address.ip().is_loopback() {
         (features, stream)
     } else {
@@ -74,7 +77,7 @@ async fn connect_now(account: &Account) -> Result<Stream, Error> {
     let pending =
         stream.send_header(header(account)).await.map_err(|error| broken(account, &error))?;
     let (_, elements) =
-        pending.recv_features::<Element>().await.map_err(|error| broken(account, &error))?;
+        pending.recv_features::<Element>().await.map_err(|error| refused(account, &error))?;
     bind(elements, account).await
 }
 
@@ -85,7 +88,9 @@ async fn dial(account: &Account, server: &str) -> Result<(TcpStream, SocketAddr)
             ErrorKind::Connection,
             format!("cannot connect to the XMPP server {server}: {error}"),
         )
-        .with_help("check that it runs and can be reached; `server` names another host and port")
+        .with_help(
+            "check that it runs and can be reached; `server` (--xmpp-server) names another host and port",
+        )
     };
     let found = tokio::net::lookup_host(server).await.map_err(failed)?;
     let addresses: Vec<_> = found.take(ADDRESSES).collect();
@@ -184,12 +189,14 @@ async fn bind(
 fn not_logged_in(account: &Account, error: tokio_xmpp::Error) -> Error {
     let (address, server) = (account.address(), account.server());
     let why = match error {
-        tokio_xmpp::Error::Auth(AuthError::Fail(condition)) => format!("{condition:?}"),
+        tokio_xmpp::Error::Auth(AuthError::Fail(condition)) => name_of(&format!("{condition:?}")),
         tokio_xmpp::Error::Auth(AuthError::NoMechanism) => {
             "it offers no way to log in that is supported (SCRAM-SHA-256, SCRAM-SHA-1, PLAIN)"
                 .to_owned()
         }
-        tokio_xmpp::Error::Auth(AuthError::Sasl(error)) => error.to_string(),
+        tokio_xmpp::Error::Auth(AuthError::Sasl(error)) => {
+            abreast_webtypes::visible(&error.to_string()).into_owned()
+        }
         other => return broken(account, &other),
     };
     Error::new(
@@ -199,11 +206,45 @@ fn not_logged_in(account: &Account, error: tokio_xmpp::Error) -> Error {
     .with_help("check the address and the password")
 }
 
+/// The name of a condition by that of its variant: `not-authorized` by `NotAuthorized`.
+fn name_of(variant: &str) -> String {
+    let mut name = String::with_capacity(variant.len() + 2);
+    for character in variant.chars() {
+        if character.is_ascii_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.push(character.to_ascii_lowercase());
+    }
+    name
+}
+
+/// A stream that the server did not open.
+fn refused(account: &Account, error: &RecvFeaturesError) -> Error {
+    let RecvFeaturesError::StreamError(ReceivedStreamError(stream)) = error else {
+        return broken(account, error);
+    };
+    let text = stream.get_best_text(vec!["en"]).map(|(_, text)| text.as_str());
+    let (condition, text) = (&stream.condition, in_parentheses(text));
+    let (address, server) = (account.address(), account.server());
+    if *condition == DefinedCondition::HostUnknown {
+        let message =
+            format!("the XMPP server {server} has no domain of {address}: {condition}{text}");
+        return Error::new(ErrorKind::Login, message).with_help(
+            "check the address of the account, and whether `server` (--xmpp-server) is the server of its domain",
+        );
+    }
+    let message = format!("the XMPP server {server} ended the connection: {condition}{text}");
+    Error::new(ErrorKind::Connection, message)
+}
+
 fn broken(account: &Account, error: &dyn std::fmt::Display) -> Error {
+    let error = error.to_string();
+    let error = abreast_webtypes::visible(&error);
     Error::new(
         ErrorKind::Connection,
         format!("the connection to the XMPP server {} failed: {error}", account.server()),
     )
+    .with_help("check that `server` (--xmpp-server) is the address of an XMPP server for clients")
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub enum ErrorKind {
     Protocol,
 }
 
-/// A failure: what failed and why.
+/// A failure: what failed and why. Texts of servers in it are on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -55,6 +55,17 @@ impl Error {
         self.kind
     }
 
+    /// Names the task that failed, and what to do about it where the failure itself does not state that.
+    pub(crate) fn about(self, task: impl fmt::Display, help: Option<&'static str>) -> Self {
+        let message = format!("{task}: {}", self.message);
+        Self { message, help: self.help.or(help), ..self }
+    }
+
+    /// What failed and why, in one line.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// What to do about it, where that is known.
     pub fn help(&self) -> Option<&'static str> {
         self.help
@@ -68,7 +79,8 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        self.help.map_or(Ok(()), |help| write!(f, "\n  help: {help}"))
     }
 }
 

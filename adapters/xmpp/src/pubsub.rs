@@ -98,7 +98,16 @@ impl Session {
         );
         request.push_str(payload);
         request.push_str("</item></publish></pubsub>");
-        self.request(node.service(), "set", request.as_bytes()).await.map(drop)
+        let published = self.request(node.service(), "set", request.as_bytes()).await;
+        published.map(drop).map_err(|error| {
+            let help = match error.kind() {
+                ErrorKind::Forbidden => {
+                    Some("ask the owner of the node to make the account a publisher")
+                }
+                _ => None,
+            };
+            error.about(format_args!("cannot publish to {node}"), help)
+        })
     }
 
     /// Creates a node that everybody may subscribe to and only publishers publish to, which keeps
@@ -146,7 +155,7 @@ impl Session {
                 ErrorKind::Conflict => return self.check_node(node).await.map(|()| false),
                 ErrorKind::Forbidden => return self.check_forbidden(node, error).await,
                 ErrorKind::Refused => tracing::debug!(%node, %error, "a node was not created"),
-                _ => return Err(error),
+                _ => return Err(not_created(node, error)),
             },
         }
         // A service that does not know one of the settings may still have nodes; its own settings count.
@@ -156,7 +165,7 @@ impl Session {
             Err(error) if error.kind() == ErrorKind::Forbidden => {
                 return self.check_forbidden(node, error).await;
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(not_created(node, error)),
         };
         self.check_node(node).await.map(|()| created)
     }
@@ -166,8 +175,11 @@ impl Session {
         match self.check_node(node).await {
             Ok(()) => Ok(false),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let message = format!("{node} does not exist and cannot be created: {forbidden}");
-                Err(Error::new(ErrorKind::NotFound, message))
+                let why = forbidden.message();
+                let message = format!("{node} does not exist and cannot be created: {why}");
+                Err(Error::new(ErrorKind::NotFound, message).with_help(
+                    "ask the operator of the service to create it, or to let the account do so",
+                ))
             }
             Err(error) => Err(error),
         }
@@ -220,10 +232,11 @@ impl Session {
                 return Ok((form.and_then(publish_model_of), true));
             }
             Err(error) if is_not_told(&error, self) => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(not_read(node, error)),
         }
         let query = format!("<query xmlns=\"{DISCO}\" node=\"{name}\"/>");
-        let answer = self.request(node.service(), "get", query.as_bytes()).await?;
+        let answer = self.request(node.service(), "get", query.as_bytes()).await;
+        let answer = answer.map_err(|error| not_read(node, error))?;
         Ok((answer.get_child("query", DISCO).and_then(publish_model_of), false))
     }
 
@@ -237,7 +250,7 @@ impl Session {
             let answer = match self.request(node.service(), "get", request.as_bytes()).await {
                 Ok(answer) => answer,
                 Err(error) if is_not_told(&error, self) => continue,
-                Err(error) => return Err(error),
+                Err(error) => return Err(not_read(node, error)),
             };
             let all = answer
                 .get_child("pubsub", namespace)
@@ -267,7 +280,11 @@ impl Session {
             escaped(node.name()),
             escaped(self.bare())
         );
-        let answer = self.request(node.service(), "set", request.as_bytes()).await?;
+        let answer =
+            self.request(node.service(), "set", request.as_bytes()).await.map_err(|error| {
+                let help = help_of_reader(error.kind());
+                error.about(format_args!("cannot subscribe to {node}"), help)
+            })?;
         let subscription = answer
             .get_child("pubsub", PUBSUB)
             .and_then(|pubsub| pubsub.get_child("subscription", PUBSUB));
@@ -275,7 +292,7 @@ impl Session {
             Some("subscribed") | None => Ok(()),
             Some(state) => {
                 let message =
-                    format!("{node}: the subscription is {}", abreast_webtypes::excerpt(state));
+                    format!("{node}: the subscription is `{}`", abreast_webtypes::excerpt(state));
                 Err(Error::new(ErrorKind::Refused, message)
                     .with_help("ask the node's owner to accept it"))
             }
@@ -308,7 +325,7 @@ impl Session {
         );
         let answer = match self.request(node.service(), "get", request.as_bytes()).await {
             Err(error) if is_not_told(&error, self) => return Ok(None),
-            answer => answer?,
+            answer => answer.map_err(|error| not_read(node, error))?,
         };
         let items =
             answer.get_child("pubsub", PUBSUB).and_then(|pubsub| pubsub.get_child("items", PUBSUB));
@@ -323,7 +340,8 @@ impl Session {
     pub async fn item_ids(&self, node: &Node) -> Result<Vec<String>, Error> {
         let name = escaped(node.name());
         let query = format!("<query xmlns=\"{DISCO_ITEMS}\" node=\"{name}\"/>");
-        let answer = self.request(node.service(), "get", query.as_bytes()).await?;
+        let answer = self.request(node.service(), "get", query.as_bytes()).await;
+        let answer = answer.map_err(|error| not_read(node, error))?;
         let query = answer.get_child("query", DISCO_ITEMS);
         let items = query.into_iter().flat_map(Element::children);
         let mut ids: Vec<String> =
@@ -350,7 +368,7 @@ impl Session {
         );
         let answer = match self.request(node.service(), "get", request.as_bytes()).await {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            answer => answer?,
+            answer => answer.map_err(|error| not_read(node, error))?,
         };
         let items =
             answer.get_child("pubsub", PUBSUB).and_then(|pubsub| pubsub.get_child("items", PUBSUB));
@@ -363,8 +381,11 @@ impl Session {
     /// # Errors
     /// It is not, it does not answer, or the connection ended.
     pub async fn check_service(&self, service: &str) -> Result<(), Error> {
+        const HELP: &str = "name the service itself, often pubsub.DOMAIN";
         let request = format!("<query xmlns=\"{DISCO}\"/>");
-        let answer = self.request(service, "get", request.as_bytes()).await?;
+        let answer = self.request(service, "get", request.as_bytes()).await.map_err(|error| {
+            error.about(format_args!("cannot find out what {service} is"), Some(HELP))
+        })?;
         let query = answer.get_child("query", DISCO);
         let mut identities = query.into_iter().flat_map(Element::children);
         let is_service = |child: &Element| {
@@ -375,7 +396,7 @@ impl Session {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Refused, format!("{service} does not publish and subscribe"))
-            .with_help("name the service itself, often pubsub.DOMAIN"))
+            .with_help(HELP))
     }
 }
 
@@ -421,12 +442,32 @@ fn payload_of(item: &Element) -> Option<String> {
     payloads.next().filter(|_| payloads.next().is_none()).map(String::from)
 }
 
+fn not_created(node: &Node, error: Error) -> Error {
+    error.about(format_args!("cannot create {node}"), None)
+}
+
+fn not_read(node: &Node, error: Error) -> Error {
+    let help = help_of_reader(error.kind());
+    error.about(format_args!("cannot read {node}"), help)
+}
+
+/// What somebody can do who only reads.
+const fn help_of_reader(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::NotFound => {
+            Some("check the name of the node; a Source states it in its Sitemap (`rs:pubsubnode`)")
+        }
+        ErrorKind::Forbidden => Some("ask the owner of the node to let the account read it"),
+        _ => None,
+    }
+}
+
 /// Whether a service does not answer a question: only owners may put it, or it does not know it
 /// [xep-0060]. What may work later is another failure.
 fn is_not_told(error: &Error, session: &Session) -> bool {
     let is_answer = match error.kind() {
         ErrorKind::Forbidden | ErrorKind::Refused => true,
-        ErrorKind::Unavailable => error.to_string().contains("service-unavailable"),
+        ErrorKind::Unavailable => error.message().contains("service-unavailable"),
         _ => false,
     };
     is_answer && !session.is_closed()

@@ -98,7 +98,7 @@ impl Session {
             let error = link.run(to_do).await;
             // What is still to be written was not refused.
             let _ = why.set(match error.kind() {
-                ErrorKind::TooLarge => Error::new(ErrorKind::Connection, error.to_string()),
+                ErrorKind::TooLarge => Error::new(ErrorKind::Connection, error.message()),
                 _ => error.clone(),
             });
             link.give_up(&error);
@@ -145,9 +145,9 @@ impl Session {
         let answer =
             tokio::time::timeout(self.request_timeout, exchange).await.unwrap_or_else(|_| {
                 let seconds = self.request_timeout.as_secs_f32();
-                Err(Error::new(
-                    ErrorKind::Timeout,
-                    format!("{to} did not answer within {seconds} s"),
+                let message = format!("{to} did not answer within {seconds} s");
+                Err(Error::new(ErrorKind::Timeout, message).with_help(
+                    "check that the service runs; the server may have put the request aside",
                 ))
             })?;
         Stanza::of(&answer).result(to)?;
@@ -272,7 +272,8 @@ impl Link {
         for (_, waiting) in self.waiting.drain() {
             let is_refused = error.kind() == ErrorKind::TooLarge;
             let error = if is_refused && Some(waiting.length) != largest {
-                Error::new(ErrorKind::Connection, format!("{error}, because of another request"))
+                let message = format!("{}, because of another request", error.message());
+                Error::new(ErrorKind::Connection, message)
             } else {
                 error.clone()
             };
@@ -314,14 +315,14 @@ impl Link {
 
     async fn stanza(&mut self, element: Element) -> Result<(), Error> {
         let stanza = Stanza::of(&element);
-        if let Some(condition) = stanza.stream_error() {
+        if let Some((condition, text)) = stanza.stream_error() {
             let kind = match condition.as_str() {
                 "policy-violation" => ErrorKind::TooLarge,
                 "not-authorized" => ErrorKind::Login,
                 _ => ErrorKind::Connection,
             };
             let message =
-                format!("the XMPP server {} ended the connection: {condition}", self.server);
+                format!("the XMPP server {} ended the connection: {condition}{text}", self.server);
             return Err(Error::new(kind, message));
         }
         let id = stanza.attribute("id");
@@ -366,6 +367,8 @@ impl Link {
     }
 
     fn broken(&self, error: &dyn std::fmt::Display) -> Error {
+        let error = error.to_string();
+        let error = abreast_webtypes::visible(&error);
         Error::new(
             ErrorKind::Connection,
             format!("the connection to the XMPP server {} ended: {error}", self.server),

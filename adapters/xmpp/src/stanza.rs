@@ -33,9 +33,11 @@ impl<'a> Stanza<'a> {
             && matches!(self.attribute("type"), "result" | "error")
     }
 
-    /// The condition of a stream error [rfc6120 §4.9], which ends the stream.
-    pub(crate) fn stream_error(self) -> Option<String> {
-        self.0.is("error", ns::STREAM).then(|| condition(self.0))
+    /// The condition of a stream error [rfc6120 §4.9], which ends the stream, and its text.
+    pub(crate) fn stream_error(self) -> Option<(String, String)> {
+        self.0
+            .is("error", ns::STREAM)
+            .then(|| (condition(self.0), text_of(self.0.get_child("text", ns::XMPP_STREAMS))))
     }
 
     /// The failure that an answer states; `whom` answers.
@@ -69,14 +71,20 @@ impl<'a> Stanza<'a> {
             | "recipient-unavailable" => ErrorKind::Unavailable,
             _ => ErrorKind::Refused,
         };
-        let text =
-            error.and_then(|error| error.get_child("text", ns::XMPP_STANZAS)).map(Element::text);
-        let text = text.filter(|text| !text.trim().is_empty());
-        let text = text.map_or_else(String::new, |text| {
-            format!(" ({})", abreast_webtypes::excerpt(text.trim()))
-        });
+        let text = text_of(error.and_then(|error| error.get_child("text", ns::XMPP_STANZAS)));
         Err(Error::new(kind, format!("{whom} answered {}{text}", conditions.join(", "))))
     }
+}
+
+/// What a server adds for people, in parentheses.
+fn text_of(text: Option<&Element>) -> String {
+    in_parentheses(text.map(Element::text).as_deref())
+}
+
+/// The same of a text.
+pub(crate) fn in_parentheses(text: Option<&str>) -> String {
+    let text = text.map(str::trim).filter(|text| !text.is_empty());
+    text.map_or_else(String::new, |text| format!(" ({})", abreast_webtypes::excerpt(text)))
 }
 
 const PUBSUB_ERRORS: &str = "http://jabber.org/protocol/pubsub#errors";

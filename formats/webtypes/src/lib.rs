@@ -3,6 +3,7 @@
 mod count;
 mod datetime;
 mod digest;
+mod digest_field;
 mod html;
 mod link_header;
 pub mod md5_lanes;
@@ -17,6 +18,7 @@ pub mod xml;
 pub use count::{count, count_of};
 pub use datetime::{ParseDatetimeError, Precision, Timestamp, W3cDatetime};
 pub use digest::{Algorithm, Digests, ParseDigestError};
+pub use digest_field::DigestFieldError;
 pub use html::{HtmlTag, HtmlTags};
 pub use link_header::{
     Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, parse_link_header, write_link,

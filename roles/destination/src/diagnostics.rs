@@ -32,7 +32,7 @@ struct Noticed {
 pub(crate) struct Remark {
     /// A stable code such as `rs.zone`.
     pub(crate) code: &'static str,
-    /// The line where it was seen first.
+    /// The line where it was seen first; 0 if it is not in a line of the document.
     pub(crate) line: u64,
     /// The first occurrence.
     pub(crate) message: String,
@@ -60,11 +60,11 @@ impl Diagnostics {
                 0 | 1 => String::new(),
                 count => format!(" (and {} more)", count - 1),
             };
-            report.notice(
-                remark.code,
-                &url,
-                &format!("line {}: {}{more}", remark.line, remark.message),
-            );
+            let place = match remark.line {
+                0 => String::new(),
+                line => format!("line {line}: "),
+            };
+            report.notice(remark.code, &url, &format!("{place}{}{more}", remark.message));
         }
     }
 

@@ -19,7 +19,8 @@ use crate::requests::Requests;
 use crate::state::key;
 use crate::uri_list::UriList;
 use abreast_store::mirror::{Mirror, Row};
-use abreast_webtypes::count;
+use abreast_webtypes::{count, excerpt};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The filters of the last run.
@@ -30,6 +31,8 @@ const NOT_LISTED: &str = "--uris-from";
 const OTHER_CATEGORY: &str = "--category";
 /// Rows read together.
 const ROWS: usize = 512;
+/// Categories that are named in a message.
+const SHOWN_MAX: usize = 10;
 
 /// A run's filters, with what they need to know.
 #[derive(Debug, Default)]
@@ -48,6 +51,41 @@ pub(crate) struct Selection {
     any_kept: bool,
     /// How many are so since this run.
     newly_kept: u64,
+    /// Whether anything has a wanted category.
+    has_category: bool,
+    others: OtherCategories,
+}
+
+/// Some of the categories that are listed and not wanted: the first in the order of the alphabet.
+#[derive(Debug, Default)]
+pub(crate) struct OtherCategories {
+    some: BTreeSet<String>,
+    are_more: bool,
+}
+
+impl OtherCategories {
+    pub(crate) fn note(&mut self, categories: &[&str]) {
+        for category in categories {
+            let is_full = self.some.len() >= SHOWN_MAX;
+            if self.some.contains(*category) {
+                continue;
+            }
+            self.are_more |= is_full;
+            if is_full && self.some.last().is_some_and(|last| last.as_str() < *category) {
+                continue;
+            }
+            self.some.insert((*category).to_owned());
+            if is_full {
+                self.some.pop_last();
+            }
+        }
+    }
+}
+
+/// Texts of others in a sentence.
+fn quoted<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
+    let quoted = texts.into_iter().map(|text| format!("`{}`", excerpt(text)));
+    quoted.collect::<Vec<_>>().join(", ")
 }
 
 impl Selection {
@@ -82,7 +120,7 @@ impl Selection {
     }
 
     pub(crate) fn decide(&mut self, subject: Subject<'_>) -> Decision<'_> {
-        let Self { filter, uris, categories, map, path, .. } = self;
+        let Self { filter, uris, categories, map, path, has_category, .. } = self;
         path.clear();
         if uris.as_ref().is_some_and(|uris| !uris.contains(subject.uri)) {
             return Decision::Excluded(NOT_LISTED);
@@ -91,6 +129,7 @@ impl Selection {
         if is_of_category == Some(false) {
             return Decision::Excluded(OTHER_CATEGORY);
         }
+        *has_category |= is_of_category == Some(true);
         if let Some(map) = map
             && map.path_into(subject.uri, Form::Plain, path).is_err()
         {
@@ -172,6 +211,7 @@ impl Selection {
         }
         let uri = listed.uri;
         if let Decision::Excluded(rule) = self.decide(listed.subject()) {
+            let is_of_others = rule == OTHER_CATEGORY;
             if report.summary.dry_run {
                 let rule = rule.to_owned();
                 let path = self.path();
@@ -183,6 +223,9 @@ impl Selection {
                 }));
             }
             report.summary.excluded += 1;
+            if is_of_others {
+                self.others.note(&listed.categories);
+            }
             self.leave(mirror, uri, is_kept)?;
             return Ok(false);
         }
@@ -282,6 +325,35 @@ impl Selection {
                 }
             }
         }
+    }
+
+    /// Notes the categories of lists that were not read because of them.
+    pub(crate) fn note_others(&mut self, others: &OtherCategories) {
+        self.others.note(&others.some.iter().map(String::as_str).collect::<Vec<_>>());
+        self.others.are_more |= others.are_more;
+    }
+
+    /// Reports that nothing of all that a list has is wanted, if it has anything.
+    pub(crate) fn report_nothing(&self, list: &str, entries: u64, report: &mut Reporter<'_>) {
+        let Self { categories, has_category, others, .. } = self;
+        if self.is_empty() || entries == 0 && others.some.is_empty() {
+            return;
+        }
+        let message = if categories.is_empty() || *has_category {
+            "the filters exclude all that is listed\n  help: `--test-filter` prints the rule that decides for each resource".to_owned()
+        } else {
+            let listed = match quoted(&others.some) {
+                none if none.is_empty() => "no categories are listed".to_owned(),
+                some if others.are_more => format!("listed are {some}, and others"),
+                some => format!("listed are {some}"),
+            };
+            format!(
+                "nothing that is listed has a wanted category ({}); {listed}\n  help: categories are compared exactly, upper and \
+                 lower case included",
+                quoted(categories)
+            )
+        };
+        report.notice("filter.none", list, &message);
     }
 
     /// Plans what is to become of what is kept although excluded.

@@ -332,16 +332,17 @@ pub(crate) async fn answers_conditions(
     }
 }
 
-/// Unpacks gzip that a server hands out as it is, as `sitemap.xml.gz` files are.
+/// Unpacks gzip that a server hands out as it is, as `sitemap.xml.gz` files are, all its members: a WARC
+/// file has one for each record.
 struct Unpacker {
-    decoder: flate2::write::GzDecoder<Vec<u8>>,
+    decoder: flate2::write::MultiGzDecoder<Vec<u8>>,
     packed: u64,
     unpacked: u64,
 }
 
 impl Unpacker {
     fn new() -> Self {
-        Self { decoder: flate2::write::GzDecoder::new(Vec::new()), packed: 0, unpacked: 0 }
+        Self { decoder: flate2::write::MultiGzDecoder::new(Vec::new()), packed: 0, unpacked: 0 }
     }
 
     fn unpack(&mut self, chunk: &[u8], piece: &mut impl FnMut(&[u8]) -> Go) -> Result<Go, String> {

@@ -35,9 +35,7 @@ impl Walk<'_> {
         found_by: FoundBy,
         origin: Origin,
     ) -> Inspection {
-        if found_by == FoundBy::Package
-            || found_by == FoundBy::Start && !is_url(url) && package::is_zip_file(url)
-        {
+        if found_by == FoundBy::Package || found_by == FoundBy::Start && package::is_given(url) {
             let (findings, found) = self.package(client, number, url).await;
             return Inspection { found, findings, ..Inspection::default() };
         }
@@ -206,8 +204,9 @@ impl Walk<'_> {
             Err(Failure::Limit(limit)) => return (Vec::new(), Inspected::Limit(limit)),
             Err(Failure::Cancelled) => return (Vec::new(), Inspected::Cancelled),
         };
-        // Which version a package is of that nothing leads to, its manifest shows.
-        if entry.is_none() && resourcesync_0_1::is_dump(&file) {
+        // Which version a package is of that nothing leads to, its manifest shows; 1.1 has no WARC files.
+        let is_of_0_1 = package::is_named_warc(url) || resourcesync_0_1::is_dump(&file);
+        if entry.is_none() && is_of_0_1 {
             return (Vec::new(), Inspected::AlphaDump);
         }
         let of_manifest = package::PackageOrigin {

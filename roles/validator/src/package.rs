@@ -62,19 +62,29 @@ pub(crate) struct PackageOrigin<'a> {
 pub(crate) fn may_be_zip(media_type: &str, url: &str) -> bool {
     let essence = values::essence(media_type);
     essence.contains("zip") && !essence.contains("gzip")
-        || essence.is_empty()
-            && url
-                .split(['?', '#'])
-                .next()
-                .is_some_and(|path| path.to_ascii_lowercase().ends_with(".zip"))
+        || essence.is_empty() && has_ending(url, &[".zip"])
         || essence == "application/octet-stream"
 }
 
-/// Does a file begin as a ZIP does?
-pub(crate) fn is_zip_file(path: &str) -> bool {
+/// Whether what was given is a package, by its name or, of a file, by its beginning.
+pub(crate) fn is_given(start: &str) -> bool {
     let mut begin = [0; 4];
-    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
-        && begin.starts_with(b"PK")
+    has_ending(start, &[".zip"])
+        || is_named_warc(start)
+        || !is_url(start)
+            && File::open(start).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
+            && begin.starts_with(b"PK")
+}
+
+/// Whether the name of a file, or the path of a URL, is that of a WARC file.
+pub(crate) fn is_named_warc(start: &str) -> bool {
+    has_ending(start, &[".warc", ".warc.gz"])
+}
+
+fn has_ending(start: &str, endings: &[&str]) -> bool {
+    let path = if is_url(start) { start.split(['?', '#']).next() } else { Some(start) };
+    let path = path.unwrap_or_default().to_ascii_lowercase();
+    endings.iter().any(|ending| path.ends_with(ending))
 }
 
 /// Fetches a package into a file without a name, or opens it; `None` when it is too large.

@@ -667,13 +667,13 @@ rules! {
     A_CATEGORIES_MISSING: "RS01-3.2-categories-missing", Practice, Note / Note, "rs-0.1 §3.2", "An index has the categories of its Sitemaps",
         "aggregate them: readers must fetch all Sitemaps otherwise";
     A_MANIFEST: "RS01-4.2.1-manifest", Must, Error / Error, "rs-0.1 §4.2, §4.2.1", "A dump has a manifest.xml",
-        "put it at the top level of the ZIP file";
+        "put it at the top level of the ZIP file, or into a record `resource` of the WARC file whose URI ends with its name";
     A_PATH_MISSING: "RS01-4.2.1-path-missing", Must, Error / Error, "rs-0.1 §4.2.1", "Each entry of a manifest has `rs:path`",
         "add the path of the member in the dump";
     A_PATH: "RS01-4.2.1-path", Must, Error / Error, "rs-0.1 §4.2.1", "`rs:path` is a relative path in the dump, and each is named once",
         "write the member's name: without a slash at its beginning, `..` and backslashes";
     A_MEMBERS: "RS01-4.2.1-members", Must, Error / Warning, "rs-0.1 §4.2.1", "The members of a dump are those of its manifest",
-        "write the manifest from the members";
+        "write the manifest from the members, and the dump to its end";
     A_MEMBER_TRUE: "RS01-4.2.1-true", Must, Error / Error, "rs-0.1 §4.2.1, §3.1.3, §3.1.4", "Members have the size and the digests that the manifest states",
         "compute them from the bytes in the dump";
     A_MIRROR: "RS01-4.3.1-mirror", Must, Error / Note, "rs-0.1 §4.3.1", "A mirror has the relations `alternate` and `…/rs/mirror`",

@@ -2,8 +2,8 @@
 //! function of the test.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
 
 const HEADER: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' \
                       xmlns:stream='http://etherx.jabber.org/streams' version='1.0' id='1'>";
@@ -13,9 +13,13 @@ pub const POLICY_VIOLATION: &str = "<stream:error><policy-violation xmlns='urn:i
 
 type Answer = dyn FnMut(&str) -> String + Send;
 
+/// Connections that are logged in.
+type Streams = Arc<Mutex<Vec<TcpStream>>>;
+
 /// The server. It runs until the test's process ends.
 pub struct Scripted {
     address: String,
+    streams: Streams,
 }
 
 impl Scripted {
@@ -30,13 +34,30 @@ impl Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let answer: Arc<Mutex<Answer>> = Arc::new(Mutex::new(answer));
+        let streams = Streams::default();
+        let known = Arc::clone(&streams);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let answer = Arc::clone(&answer);
-                std::thread::spawn(move || serve(stream, limit, &answer));
+                let (answer, known) = (Arc::clone(&answer), Arc::clone(&known));
+                std::thread::spawn(move || serve(stream, limit, &answer, &known));
             }
         });
-        Self { address }
+        Self { address, streams }
+    }
+
+    /// Sends a stanza on every connection that is logged in.
+    pub fn send(&self, stanza: &str) {
+        for mut stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            // One that was closed is none any more.
+            let _ = stream.write_all(stanza.as_bytes());
+        }
+    }
+
+    /// Closes every connection that is logged in.
+    pub fn disconnect(&self) {
+        for stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 
     /// Its address, `127.0.0.1:port`.
@@ -46,7 +67,12 @@ impl Scripted {
 }
 
 /// Serves one connection; `None` when it ends.
-fn serve(mut stream: TcpStream, limit: usize, answer: &Mutex<Answer>) -> Option<()> {
+fn serve(
+    mut stream: TcpStream,
+    limit: usize,
+    answer: &Mutex<Answer>,
+    known: &Streams,
+) -> Option<()> {
     let mut read = String::new();
     for (end, reply) in [
         (
@@ -76,6 +102,7 @@ fn serve(mut stream: TcpStream, limit: usize, answer: &Mutex<Answer>) -> Option<
         read.clear();
         stream.write_all(reply.as_bytes()).ok()?;
     }
+    known.lock().unwrap_or_else(PoisonError::into_inner).push(stream.try_clone().ok()?);
     loop {
         let Some(end) = end_of(&read) else {
             if read.len() > limit {
@@ -92,7 +119,7 @@ fn serve(mut stream: TcpStream, limit: usize, answer: &Mutex<Answer>) -> Option<
         let reply = if stanza.len() > limit {
             POLICY_VIOLATION.to_owned()
         } else {
-            (answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner))(&stanza)
+            (answer.lock().unwrap_or_else(PoisonError::into_inner))(&stanza)
         };
         stream.write_all(reply.as_bytes()).ok()?;
         if reply.contains("</stream:stream>") {
@@ -151,4 +178,12 @@ pub fn accept(stanza: &str) -> String {
     }
     let service = "<query xmlns='http://jabber.org/protocol/disco#info'><identity category='pubsub' type='service'/></query>";
     result(stanza, if stanza.contains("disco#info") { service } else { "" })
+}
+
+/// The event of an item of a node; `payload` is its one element.
+pub fn event(service: &str, node: &str, id: &str, payload: &str) -> String {
+    format!(
+        "<message from='{service}'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='{node}'>\
+         <item id='{id}'>{payload}</item></items></event></message>"
+    )
 }

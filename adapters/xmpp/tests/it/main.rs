@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod connecting;
+mod messages;
 mod nodes;
 mod owners;
 mod refusals;

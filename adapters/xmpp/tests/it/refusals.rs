@@ -1,7 +1,8 @@
 //! Which request a refusal is for, and what is received in excess.
 
 use super::{next, scripted};
-use abreast_testkit::xmpp::scripted::{Scripted, accept, error, result};
+use abreast_testkit::xmpp::SERVICE;
+use abreast_testkit::xmpp::scripted::{self, Scripted, accept, error, result};
 use abreast_xmpp::{ErrorKind, Event, Node, SENT_MAX, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -89,10 +90,7 @@ async fn services_that_ask_to_wait_do_not_refuse() {
 
 /// An event with an item of these payloads.
 fn event(id: usize, payloads: &str) -> String {
-    format!(
-        "<message from='pubsub.xmpp.test'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='n'>\
-         <item id='{id}'>{payloads}</item></items></event></message>"
-    )
+    scripted::event(SERVICE, "n", &id.to_string(), payloads)
 }
 
 #[tokio::test]

@@ -112,11 +112,9 @@ impl Follower {
             };
             // What was wrong from the beginning does not get better by itself.
             if !self.was_connected || !error.is_transient() {
-                let help = error.help().map(|help| format!(" (help: {help})")).unwrap_or_default();
-                let task = format!("cannot read {}{help}", self.node);
-                return Err(anyhow::Error::new(error).context(task));
+                return Err(error.into());
             }
-            tracing::warn!("{error}; connecting again");
+            tracing::warn!("{}; connecting again", error.message());
             let pause = RETRY.saturating_mul(1 << self.failures.min(10)).min(MAX_RETRY);
             tokio::time::sleep(pause).await;
             self.failures += 1;
@@ -159,7 +157,7 @@ impl Follower {
     async fn catch_up(&mut self, session: &Session) -> Result<bool, abreast_xmpp::Error> {
         let ids = match session.item_ids(&self.node).await {
             Err(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Forbidden) => {
-                tracing::warn!("{error}; only the newest {NEWEST} items are read");
+                tracing::warn!("{}; only the newest {NEWEST} items are read", error.message());
                 let newest = session.items(&self.node, NEWEST).await?;
                 if newest.is_none() {
                     tracing::warn!("the service hands out no items; only new ones are printed");

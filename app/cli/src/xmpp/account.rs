@@ -11,15 +11,17 @@ impl XmppConfig {
     /// Checks what needs no password.
     pub(super) fn check(&self, problems: &mut Vec<String>) {
         if let Err(error) = Account::new(&self.jid, "") {
-            problems.push(format!("`xmpp.jid`: {error} (help: for example source@example.org)"));
+            let why = error.message();
+            problems.push(format!("`xmpp.jid`: {why} (help: for example source@example.org)"));
         }
         if let Err(error) = self.node("name") {
             problems
                 .push(format!("`xmpp.service`: {error} (help: for example pubsub.example.org)"));
         }
         if let Some(Err(error)) = self.ca_file.as_deref().map(abreast_xmpp::check_certificates) {
+            let why = error.message();
             problems.push(format!(
-                "`xmpp.ca_file`: {error} (help: name a file with certificates in PEM)"
+                "`xmpp.ca_file`: {why} (help: name a file with certificates in PEM)"
             ));
         }
     }
@@ -28,7 +30,7 @@ impl XmppConfig {
     pub(crate) fn node(&self, name: &str) -> Result<String, String> {
         Node::new(&self.service, name)
             .map(|node| node.to_string())
-            .map_err(|error| error.to_string())
+            .map_err(|error| error.message().to_owned())
     }
 
     /// The account with its password.
@@ -75,6 +77,5 @@ impl XmppArgs {
 
 /// An address that is not one.
 pub(crate) fn usage(error: &abreast_xmpp::Error) -> anyhow::Error {
-    let help = error.help().map(|help| format!(" (help: {help})")).unwrap_or_default();
-    UsageError(format!("{error}{help}")).into()
+    UsageError(error.to_string()).into()
 }

@@ -1,14 +1,16 @@
 //! Fetching a package into the state folder: continued where it was interrupted, whole and
-//! verified.
+//! verified, by what is listed and by what its server states [rfc9530 §3].
 
 use super::background::BackgroundDigest;
 use super::listing::ListedPackage;
+use crate::diagnostics::{Diagnostics, Remark};
 use crate::error::{Error, ExitCode};
 use crate::requests::{Requests, net_error};
 use crate::state_folder::{StateFolder, open_begun, read_text, write_text};
 use crate::verify::{Hasher, Verdict, hash_into, judge};
 use abreast_folder::Dir;
 use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
+use abreast_webtypes::{Algorithm, Digests};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -34,6 +36,8 @@ struct Arriving {
     digest: BackgroundDigest,
     length: u64,
     etag: Option<String>,
+    /// What the server states about the whole package.
+    stated: Digests,
 }
 
 /// The packages in the state folder.
@@ -159,7 +163,8 @@ impl Downloads {
                 }
             }
             if arriving.is_none() {
-                arriving = match begin(&folder, package, &response) {
+                let stated = stated_by(&response, package, &requests.diagnostics);
+                arriving = match begin(&folder, package, &response, stated) {
                     Ok(begun) => Some(begun),
                     Err(cause) => return Ok(Err(io(cause))),
                 };
@@ -199,14 +204,20 @@ impl Downloads {
             })?,
             Err(error) => return Err(net_error(error)),
         }
-        let Some(Arriving { file, digest, length, .. }) = arriving else {
+        let Some(Arriving { file, digest, length, stated, .. }) = arriving else {
             return Err(different(package, "nothing was sent"));
         };
-        if judge(&package.digests, package.length, &digest.finish(), length) == Verdict::Mismatch {
-            forget(&folder, package);
-            return Err(different(package, "its length or digest is not the one listed"));
-        }
-        Ok(file)
+        let digests = digest.finish();
+        let what = if judge(&package.digests, package.length, &digests, length) == Verdict::Mismatch
+        {
+            "its length or digest is not the one listed"
+        } else if stated.agree(&digests) == Some(false) {
+            "its digest is not the one that its server states (`Repr-Digest`)"
+        } else {
+            return Ok(file);
+        };
+        forget(&folder, package);
+        Err(different(package, what))
     }
 
     /// Removes a package that is of no more use.
@@ -277,11 +288,13 @@ fn begun_whole(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<
 /// The part of a package that an earlier run received, when its version is known.
 fn begun(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<Arriving>> {
     let Some(note) = read_text(folder, &note_of(package), NOTE_BYTES_MAX) else { return Ok(None) };
-    let Some((etag, url)) = note.trim_end().split_once('\n').filter(|(_, url)| *url == package.url)
-    else {
+    let mut lines = note.lines();
+    let (Some(etag), Some(url)) = (lines.next(), lines.next()) else { return Ok(None) };
+    if url != package.url {
         return Ok(None);
-    };
-    let _ = url;
+    }
+    let mut stated = Digests::default();
+    stated.parse_leniently_into(lines.next().unwrap_or_default().as_bytes());
     let Some((mut file, stat)) = open_begun(folder, &name_of(package)) else { return Ok(None) };
     let size = stat.size;
     if size == 0 || package.length.is_some_and(|length| size > length) {
@@ -292,24 +305,58 @@ fn begun(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<Arrivi
         file.set_len(size - 1)?;
         file.seek(SeekFrom::Start(0))?;
     }
-    let mut hasher = Hasher::for_no_others(&package.digests);
+    let mut hasher = hasher_of(package, &stated);
     let length = hash_into(&mut file, &mut hasher)?;
     Ok((length > 0).then(|| Arriving {
         file,
         digest: BackgroundDigest::new(hasher),
         length,
         etag: Some(etag.to_owned()),
+        stated,
     }))
 }
 
+/// For what is listed and what is stated.
+fn hasher_of(package: &ListedPackage, stated: &Digests) -> Hasher {
+    let mut all = package.digests.clone();
+    for algorithm in Algorithm::ALL {
+        if let Some(bytes) = stated.bytes_of(algorithm) {
+            all.set(algorithm, bytes);
+        }
+    }
+    Hasher::for_no_others(&all)
+}
+
+/// The digests of the whole package that its server states. `Content-Digest` is about the same bytes,
+/// since an answer that begins a package is whole and has no coding.
+fn stated_by(response: &Response, package: &ListedPackage, diagnostics: &Diagnostics) -> Digests {
+    let mut stated = Digests::default();
+    for name in ["content-digest", "repr-digest"] {
+        let lines = response.headers().get_all(name).iter();
+        let lines: Vec<_> = lines.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+        if let Err(error) = stated.parse_field(&lines.join(",")) {
+            let message = format!("the header `{name}` is ignored: {error}");
+            let remark = Remark { code: "http.digest", line: 0, message, count: 1 };
+            diagnostics.note(&package.url, remark);
+        }
+    }
+    stated
+}
+
 /// Begins a package from its first byte.
-fn begin(folder: &Dir, package: &ListedPackage, response: &Response) -> std::io::Result<Arriving> {
+fn begin(
+    folder: &Dir,
+    package: &ListedPackage,
+    response: &Response,
+    stated: Digests,
+) -> std::io::Result<Arriving> {
     forget(folder, package);
     let file = folder.create_new(&name_of(package))?;
     let etag = response.header("etag").filter(|etag| etag.starts_with('"')).map(str::to_owned);
     if let Some(etag) = &etag {
-        write_text(folder, &note_of(package), &format!("{etag}\n{}\n", package.url))?;
+        let note = format!("{etag}\n{}\n{stated}\n", package.url);
+        write_text(folder, &note_of(package), &note)?;
     }
-    let digest = BackgroundDigest::new(Hasher::for_no_others(&package.digests));
-    Ok(Arriving { file, digest, length: 0, etag })
+    let digest = BackgroundDigest::new(hasher_of(package, &stated));
+    Ok(Arriving { file, digest, length: 0, etag, stated })
 }

@@ -102,6 +102,9 @@ impl PlanContext<'_, '_> {
             self.planner.mirror.set_meta(key::COMMON, Some(&base))?;
         }
         if whole {
+            if !comparison.has_wanted {
+                self.planner.selection.report_nothing(list, entries, self.report);
+            }
             self.planner.selection.keep(self.planner.mirror)?;
         }
         Ok(self.planner.mirror.forget_documents()?)
@@ -165,6 +168,8 @@ pub(crate) struct Comparison {
     /// asked for.
     wanted: bool,
     admitted: bool,
+    /// Whether any document names anything that is wanted.
+    has_wanted: bool,
     listed: Pending,
     /// The file system of a copy in a folder, which may round times.
     system: Option<FileSystem>,
@@ -191,6 +196,7 @@ impl Comparison {
             wants_base: planner.sink.is_none(),
             wanted: false,
             admitted: false,
+            has_wanted: false,
             listed: Pending::default(),
             system: system.as_deref().and_then(FileSystem::from_text),
         })
@@ -226,7 +232,7 @@ impl Comparison {
             }
             return Ok(false);
         }
-        self.wanted = true;
+        (self.wanted, self.has_wanted) = (true, true);
         self.admitted = self.admitted || self.admits(listed);
         planner.history.note(listed);
         listed.pending_into(&mut self.listed);

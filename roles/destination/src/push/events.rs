@@ -57,7 +57,7 @@ impl Subscriber {
                 if is_believed && !event.data.is_empty() {
                     self.inbox.notify(event.data.into());
                 } else {
-                    self.inbox.pull();
+                    self.inbox.hint();
                 }
             }
             reader.last_id().clone_into(last_id);

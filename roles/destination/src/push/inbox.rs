@@ -27,6 +27,8 @@ struct Waiting {
     bytes: usize,
     pull: bool,
     live: bool,
+    /// Something was notified since this was asked last.
+    arrived: bool,
     changed: bool,
     notes: Vec<Note>,
 }
@@ -58,6 +60,7 @@ impl Inbox {
     /// Adds a notification that is accepted.
     pub(crate) fn notify(&self, notification: Bytes) {
         let mut waiting = self.lock();
+        waiting.arrived = true;
         if waiting.pull {
             return;
         }
@@ -70,6 +73,17 @@ impl Inbox {
             waiting.notifications = Vec::new();
         }
         self.wake.notify_all();
+    }
+
+    /// A notification came that is not applied; the lists know what changed.
+    pub(crate) fn hint(&self) {
+        self.lock().arrived = true;
+        self.pull();
+    }
+
+    /// Whether anything was notified since this was asked last.
+    pub(crate) fn take_arrived(&self) -> bool {
+        std::mem::take(&mut self.lock().arrived)
     }
 
     /// Something may have changed; the lists know what.

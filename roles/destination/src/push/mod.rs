@@ -44,7 +44,7 @@ pub(crate) use inbox::{Inbox, Wakeup};
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
-/// A way that lasted so long worked: the pauses begin again at the first.
+/// A way that lasted so long, or notified of anything, worked: the pauses begin again at the first.
 const LASTED: Duration = Duration::from_secs(30);
 /// A silent event stream is given up after this; Sources that speak every 15 s are never so silent.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -244,7 +244,7 @@ impl Subscriber {
                     }
                 }
                 Ended::Broken(why) => {
-                    if begun.elapsed() >= LASTED {
+                    if self.inbox.take_arrived() || begun.elapsed() >= LASTED {
                         pause = PAUSE_MIN;
                     }
                     // The next hub, if there are several.

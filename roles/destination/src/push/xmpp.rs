@@ -38,10 +38,7 @@ impl Subscriber {
     ) -> Ended {
         match self.read_node(account, node, last_id).await {
             Ok(()) => Ended::Broken(format!("{node}: the subscription was ended")),
-            Err(error) => {
-                let help = error.help().map(|help| format!("\n  help: {help}")).unwrap_or_default();
-                Ended::Broken(format!("{node}: {error}{help}"))
-            }
+            Err(error) => Ended::Broken(error.to_string()),
         }
     }
 
@@ -100,7 +97,7 @@ impl Subscriber {
         tracing::debug!(node = item.node, id = item.id, "an item was pushed over XMPP");
         match taken(last_id, &item.id, item.payload.as_deref()) {
             Taken::Nothing => return,
-            Taken::Asked => self.inbox.pull(),
+            Taken::Asked => self.inbox.hint(),
             Taken::Applied => {
                 let payload = item.payload.unwrap_or_default();
                 self.inbox.notify(payload.into_bytes().into());

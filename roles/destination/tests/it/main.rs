@@ -50,6 +50,8 @@ mod rs01_kills;
 mod rs01_nodes;
 mod rs01_source;
 mod rs01_warc;
+#[cfg(feature = "xmpp")]
+mod rs01_xmpp;
 mod sdshare;
 mod sdshare_source;
 mod sinks;

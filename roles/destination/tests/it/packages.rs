@@ -2,7 +2,9 @@
 
 use crate::copy::{Copy, files};
 use crate::dump_source::{DumpSource, manifest, packages, resources, run_until};
+use crate::rs01_source::base64_of_hex;
 use abreast_destination::{Dumps, Filter, Mode, Tolerance};
+use abreast_testkit::digest::sha256_hex;
 use abreast_testkit::documents::{BEGIN, document};
 use abreast_testkit::pages::Answer;
 use abreast_testkit::zip::Zip;
@@ -128,6 +130,39 @@ fn packages_of_other_kinds_or_digests_are_reported() {
         let ran = copy.try_run();
         assert_eq!((ran.exit(), ran.summary().created), (0, 40), "{:?}", ran.reported);
         assert!(ran.has(code), "{code} {:?}", ran.reported);
+    }
+}
+
+#[test]
+fn a_package_is_the_one_that_its_server_states() {
+    let mut source = DumpSource::new();
+    let all = resources(40);
+    source.serve(&all);
+    source.list(&all);
+    let package = source.package(&all, false);
+    let right = format!("sha-256=:{}:", base64_of_hex(&sha256_hex(&package)));
+    let wrong = format!("sha-256=:{}:", base64_of_hex(&sha256_hex("another")));
+    for (name, value, code) in [
+        ("repr-digest", format!("crc32c=:AAAAAA==:, {right}"), None),
+        ("content-digest", right, None),
+        ("repr-digest", wrong.clone(), Some("fixity.mismatch")),
+        ("content-digest", wrong.clone(), Some("fixity.mismatch")),
+        ("repr-digest", wrong.replace(':', ""), Some("http.digest")),
+        // Of algorithms that are unknown or deprecated.
+        ("repr-digest", "md5=:AAAAAAAAAAAAAAAAAAAAAA==:".to_owned(), None),
+    ] {
+        source.server.put("/one.zip", Answer::ok(&*package).header(name, &value));
+        source.dump_with(&["/one.zip"], |_, _| String::new());
+        let mut copy = Copy::of(source.url());
+        copy.options.dumps = Dumps::Always;
+        source.server.take_log();
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.summary().created), (0, 40), "{value} {:?}", ran.reported);
+        for known in ["fixity.mismatch", "http.digest"] {
+            assert_eq!(ran.has(known), code == Some(known), "{value} {:?}", ran.reported);
+        }
+        let is_single = source.server.take_log().iter().any(|path| path.starts_with("/d/"));
+        assert_eq!(is_single, code == Some("fixity.mismatch"), "{value}");
     }
 }
 

@@ -218,7 +218,12 @@ impl Follower {
     }
 
     pub(crate) fn has_told(&self, code: &str) -> bool {
-        self.told.lock().unwrap().iter().any(|told| told.starts_with(code))
+        self.count(code) > 0
+    }
+
+    /// How often it reported this.
+    pub(crate) fn count(&self, code: &str) -> usize {
+        self.told.lock().unwrap().iter().filter(|told| told.starts_with(code)).count()
     }
 
     pub(crate) fn runs(&self) -> usize {

@@ -2,8 +2,11 @@
 
 use crate::contract::kills::run_killed_at;
 use crate::copy::{Copy, Ran};
-use crate::rs01_source::{CHANGE_SET, OldSource, Shape, document, fixity, link, modified};
-use abreast_destination::{Dumps, Event, ItemAction, MaxDelete, Mode, Tolerance};
+use crate::rs01_source::{
+    CHANGE_SET, OldSource, Shape, base64_of_hex, document, fixity, link, modified,
+};
+use abreast_destination::{Dumps, Event, Filter, ItemAction, MaxDelete, Mode, Tolerance};
+use abreast_testkit::digest::sha256_hex;
 use abreast_testkit::documents::{BEGIN, capability_list};
 use abreast_testkit::pages::{Answer, Server};
 use abreast_testkit::zip::Zip;
@@ -507,6 +510,57 @@ fn only_resources_of_a_category_are_copied() {
 }
 
 #[test]
+fn filters_that_match_nothing_are_reported() {
+    let category = |name: &str| format!("<xhtml:meta name=\"DC.subject\" content=\"{name}\"/>");
+    let mut source = OldSource::new();
+    for (path, name) in [("/frog", "Frogs"), ("/fish", "Fish")] {
+        source.more.insert(path.to_owned(), category(name));
+        source.set(path, path);
+    }
+    source.snapshot();
+    let mut copy = copy_of(&source);
+    copy.options.categories = vec!["frogs".to_owned(), "Toads".to_owned()];
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.summary().excluded), (0, 2), "{:?}", ran.reported);
+    let told = |ran: &Ran| {
+        let mut all = ran.reported.iter().filter(|it| it.code == "filter.none");
+        all.next().map(|it| it.message.clone()).unwrap_or_default()
+    };
+    let text = told(&ran);
+    assert!(text.contains("(`Toads`, `frogs`); listed are `Fish`, `Frogs`\n  help: "), "{text}");
+
+    // Sitemaps that are not read because of their categories are among them; some are named.
+    let mut index = modified(BEGIN);
+    for number in 0..20 {
+        let (loc, names) = (source.server.url("/s/0.xml"), category(&format!("C{number:02}")));
+        index += &format!("<sitemap><loc>{loc}?{number}</loc>{names}</sitemap>");
+    }
+    source.server.body("/s.xml", document("sitemapindex", "", &index));
+    let mut copy = copy_of(&source);
+    copy.options.categories = vec!["Frogs".to_owned()];
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0);
+    let text = told(&ran);
+    assert!(text.contains("listed are `C00`, ") && text.contains("`C09`, and others"), "{text}");
+
+    // A Source without any, and other filters.
+    for (categories, filter, expected) in [
+        (vec!["A".to_owned()], Filter::default(), "no categories are listed"),
+        (Vec::new(), Filter::new(["+ *.pdf"]).unwrap().only(), "--test-filter"),
+    ] {
+        let mut source = OldSource::new();
+        some(&mut source, 3);
+        let mut copy = copy_of(&source);
+        (copy.options.categories, copy.options.filter) = (categories, filter);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0);
+        assert!(told(&ran).contains(expected), "{:?}", ran.reported);
+        // Where nothing is listed that is no news.
+        assert!(!copy_of(&OldSource::new()).try_run().has("filter.none"));
+    }
+}
+
+#[test]
 fn categories_not_in_change_sets_are_those_of_the_sitemap() {
     let frogs = "<xhtml:meta name=\"DC.subject\" content=\"Frogs\"/>";
     let mut source = OldSource::new();
@@ -942,6 +996,51 @@ fn a_dump_by_itself_is_a_source() {
         assert_eq!(ran.code(), "dump.zip", "{:?}", ran.result);
         assert_eq!(copy.texts(), source.texts());
     }
+}
+
+#[test]
+fn a_dump_is_the_one_that_its_server_states() {
+    let mut source = OldSource::new();
+    some(&mut source, 5);
+    let put = |source: &OldSource, etag: &str, body: &[u8], stated: &[u8]| {
+        let digest = format!("sha-256=:{}:", base64_of_hex(&sha256_hex(stated)));
+        let answer = Answer::ok(body).header("etag", etag).header("repr-digest", &digest);
+        source.server.put("/d.zip", answer);
+        digest
+    };
+    let mut copy = copy_at(&source, source.server.url("/d.zip"));
+    copy.options.net.retries = 0;
+    let whole = source.dump();
+    put(&source, "\"1\"", &whole, &whole);
+    run_equal(&copy, &source);
+
+    let before = copy.texts();
+    source.kept.remove("/f00");
+    source.kept.insert("/f01".to_owned(), "other".to_owned());
+    let whole = source.dump();
+    put(&source, "\"2\"", &whole, b"another");
+    let ran = copy.try_run();
+    assert_eq!((ran.code(), ran.exit()), ("fixity.mismatch", 4), "{:?}", ran.result);
+    assert_eq!(copy.texts(), before);
+
+    // What an interrupted transfer stated counts for the rest, too.
+    let digest = put(&source, "\"3\"", &whole, &whole);
+    let half = whole.len() / 2;
+    let head = format!(
+        "HTTP/1.1 200 OK\r\netag: \"3\"\r\nrepr-digest: {digest}\r\ncontent-length: {}\r\n\r\n",
+        whole.len()
+    );
+    let cut = [head.as_bytes(), &whole[..half]].concat();
+    source.server.handler(move |_, _| Some(Answer::raw(cut.clone())));
+    assert_ne!(copy.try_run().exit(), 0);
+    source.server.handler(|_, _| None);
+    let mut altered = whole.clone();
+    altered[half + 1] ^= 1;
+    source.server.put("/d.zip", Answer::ok(altered).header("etag", "\"3\""));
+    assert_eq!(copy.try_run().code(), "fixity.mismatch");
+    assert_eq!(copy.texts(), before);
+    put(&source, "\"3\"", &whole, &whole);
+    run_equal(&copy, &source);
 }
 
 #[test]

@@ -79,12 +79,12 @@ fn confirmed(source: &OldSource, copy: &Follower, number: usize, lease: u64) -> 
     asked
 }
 
-fn follows(source: &OldSource, copy: &Follower) {
+pub(crate) fn follows(source: &OldSource, copy: &Follower) {
     eventually("the copy follows", || files(&copy.folder) == source.kept);
 }
 
 /// The change set of one change after a time.
-fn pushed(source: &OldSource, after: &str, path: &str) -> String {
+pub(crate) fn pushed(source: &OldSource, after: &str, path: &str) -> String {
     let (loc, now) = (source.server.url(path), source.now());
     let entry = match source.kept.get(path) {
         Some(body) => format!("<lastmod rs:type=\"updated\">{now}</lastmod>{}", fixity(body)),

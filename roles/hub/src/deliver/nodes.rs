@@ -11,7 +11,7 @@ use abreast_core::{LogError, Offset, Position};
 use abreast_store::hub::TargetId;
 use abreast_xmpp::{Account, Error, ErrorKind, Node, Session};
 use bytes::Bytes;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,13 +25,15 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// another reason.
 const STANZA_MIN: usize = 8 << 10;
 
-/// A notification for a node.
+/// A notification for a node, with those that are published together with it.
 pub(super) struct NodeItem<'a> {
     pub(super) target: TargetId,
     pub(super) address: &'a str,
     pub(super) topic_url: &'a Arc<str>,
     pub(super) offset: Offset,
     pub(super) ready: &'a Ready,
+    /// The changes of all of them: after this position, and to that.
+    pub(super) changes: Option<(Position, Position)>,
 }
 
 /// The account that publishes, and what is known of its nodes.
@@ -46,8 +48,9 @@ pub(super) struct Nodes {
 #[derive(Default)]
 struct Link {
     session: Option<Arc<Session>>,
-    /// Nodes that exist, as far as this session knows.
-    prepared: HashSet<Node>,
+    /// Nodes that exist, as far as this session knows, each with the change that its newest item was
+    /// named by when that was found out.
+    prepared: HashMap<Node, Position>,
     /// The largest item, where the server or the service takes less than is configured: until the
     /// next start.
     largest: Option<usize>,
@@ -106,6 +109,7 @@ impl Trouble {
         let ours = |status, error| Outcome::Failed {
             status,
             error,
+            help: None,
             pause: None,
             contact: ExchangeEnd::Answered,
         };
@@ -156,15 +160,25 @@ impl Nodes {
         cache: &Arc<PayloadCache>,
     ) -> Result<(), Trouble> {
         let node: Node = item.address.parse()?;
-        let Some((after, last)) = item.ready.changes else {
+        let Some((after, last)) = item.changes else {
             let id = item.offset.0.to_string();
             return self.put(&node, item.topic_url, &id, &item.ready.body).await;
         };
         let mut done = self.done(item).unwrap_or(after).clamp(after, last);
+        // What the node has of them was published before a crash, or before its answer was lost. Together
+        // with others it would come again as a part of another item.
+        let (_, newest) = self.prepared(&node, item.topic_url).await?;
+        if (after..=last).contains(&newest) {
+            done = done.max(newest);
+        }
+        if done == last {
+            self.lock().remove(&item.target);
+            return Ok(());
+        }
         // The ends of the parts, the first on top.
         let mut ends = vec![last];
         while let Some(end) = ends.pop() {
-            let body = if (done, end) == (after, last) {
+            let body = if Some((done, end)) == item.ready.changes {
                 item.ready.body.clone()
             } else {
                 cache.render(item.topic_url, done, end).await.map_err(Trouble::Ours)?
@@ -212,7 +226,7 @@ impl Nodes {
         id: &str,
         body: &[u8],
     ) -> Result<(), Trouble> {
-        let session = self.prepared(node, topic_url).await?;
+        let (session, _) = self.prepared(node, topic_url).await?;
         let largest = self.link.lock().await.largest.unwrap_or(self.account.max_sent);
         if body.len() > largest {
             return Err(Trouble::TooLarge(body.len()));
@@ -224,8 +238,8 @@ impl Nodes {
             }
             return Ok(());
         };
-        if error.kind() == ErrorKind::NotFound {
-            // It was deleted: the next attempt makes it again.
+        if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Timeout) {
+            // It was deleted: the next attempt makes it again. Or it may have the item.
             self.link.lock().await.prepared.remove(node);
         }
         if error.kind() == ErrorKind::TooLarge && body.len() > STANZA_MIN {
@@ -238,20 +252,38 @@ impl Nodes {
         Err(self.lost(&session, error).await)
     }
 
-    /// The session, with the node created or checked.
-    async fn prepared(&self, node: &Node, topic_url: &str) -> Result<Arc<Session>, Trouble> {
-        let (session, is_prepared) = self.session(node).await?;
-        if !is_prepared {
-            match session.create(node, topic_url, PAYLOAD_TYPE).await {
-                Ok(_) => {}
-                Err(error) => return Err(self.lost(&session, error).await),
-            }
-            let mut link = self.link.lock().await;
-            if link.has(&session) {
-                link.prepared.insert(node.clone());
-            }
+    /// The session, with the node created or checked, and the change of its newest item at that time.
+    async fn prepared(
+        &self,
+        node: &Node,
+        topic_url: &str,
+    ) -> Result<(Arc<Session>, Position), Trouble> {
+        let (session, known) = self.session(node).await?;
+        if let Some(newest) = known {
+            return Ok((session, newest));
         }
-        Ok(session)
+        let made = match session.create(node, topic_url, PAYLOAD_TYPE).await {
+            Ok(true) => Ok(Vec::new()),
+            Ok(false) => match session.items(node, 1).await {
+                // Services need not list items to publishers.
+                Err(error) if error.kind() != ErrorKind::Timeout && !session.is_closed() => {
+                    tracing::debug!(%node, %error, "the newest item is not known");
+                    Ok(Vec::new())
+                }
+                items => items.map(Option::unwrap_or_default),
+            },
+            Err(error) => Err(error),
+        };
+        let newest = match made {
+            Ok(items) => items.iter().filter_map(|item| item.id.parse().ok()).max().unwrap_or(0),
+            Err(error) => return Err(self.lost(&session, error).await),
+        };
+        let newest = Position(newest);
+        let mut link = self.link.lock().await;
+        if link.has(&session) {
+            link.prepared.insert(node.clone(), newest);
+        }
+        Ok((session, newest))
     }
 
     /// What a failed request means: a connection that ended is made again after a pause.
@@ -263,11 +295,11 @@ impl Nodes {
         Trouble::Service(error)
     }
 
-    /// The session, and whether the node is known to be there.
-    async fn session(&self, node: &Node) -> Result<(Arc<Session>, bool), Trouble> {
+    /// The session, and what is known of the node if it is known to be there.
+    async fn session(&self, node: &Node) -> Result<(Arc<Session>, Option<Position>), Trouble> {
         let mut link = self.link.lock().await;
         if let Some(session) = link.session.as_ref().filter(|session| !session.is_closed()) {
-            return Ok((Arc::clone(session), link.prepared.contains(node)));
+            return Ok((Arc::clone(session), link.prepared.get(node).copied()));
         }
         let now = Instant::now();
         if let Some(failure) = link.failure.as_ref().filter(|failure| failure.until > now) {
@@ -281,7 +313,7 @@ impl Nodes {
                 let session = Arc::new(session);
                 link.session = Some(Arc::clone(&session));
                 tracing::info!(server = self.account.server(), "connected to the XMPP server");
-                Ok((session, false))
+                Ok((session, None))
             }
             Err(error) => Err(link.failed(error)),
         }
@@ -302,11 +334,11 @@ impl Engine {
             let Err(outcome) = nodes.prepare(&address, &topic_url).await else {
                 return self.note_preparation(id, Ok(()));
             };
-            let Outcome::Failed { status, error, pause, .. } = outcome else { return };
+            let Outcome::Failed { status, error, help, pause, .. } = outcome else { return };
             failures += 1;
             self.note_preparation(id, Err(status));
             if u32::is_power_of_two(failures) {
-                let help = submissions::help(true, status);
+                let help = help.unwrap_or_else(|| submissions::help(true, status));
                 tracing::warn!(hub = address, error, failures, help, "a node is not ready");
             }
             let pause = pause.unwrap_or_else(|| backoff(&self.options.retries, failures));
@@ -351,6 +383,6 @@ fn failed(error: &Error, pause: Option<Duration>) -> Outcome {
         (ErrorKind::Connection | ErrorKind::Timeout, None) => ExchangeEnd::Silent,
         _ => ExchangeEnd::Answered,
     };
-    let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
-    Outcome::Failed { status, error: format!("{error}{help}"), pause, contact }
+    let (error, help) = (error.message().to_owned(), error.help());
+    Outcome::Failed { status, error, help, pause, contact }
 }

@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
     Failed {
         status: Option<u16>,
         error: String,
+        /// What to do about it, where that is known.
+        help: Option<&'static str>,
         /// The pause that was asked for.
         pause: Option<Duration>,
         contact: ExchangeEnd,
@@ -38,6 +40,7 @@ impl Outcome {
                 return Self::Failed {
                     status: None,
                     error: text::failure(&error),
+                    help: None,
                     pause: None,
                     contact,
                 };
@@ -61,13 +64,25 @@ impl Outcome {
         } else {
             format!("the callback answered {status}")
         };
-        Self::Failed { status: Some(status.as_u16()), error, pause, contact: ExchangeEnd::Answered }
+        Self::Failed {
+            status: Some(status.as_u16()),
+            error,
+            help: None,
+            pause,
+            contact: ExchangeEnd::Answered,
+        }
     }
 
     /// A node that cannot be published to from here.
     pub(crate) fn no_xmpp(why: &str) -> Self {
         let error = format!("cannot publish to a node: {why}");
-        Self::Failed { status: None, error, pause: None, contact: ExchangeEnd::Answered }
+        Self::Failed {
+            status: None,
+            error,
+            help: None,
+            pause: None,
+            contact: ExchangeEnd::Answered,
+        }
     }
 
     /// Ended by the hub, since others waited for its place.
@@ -76,7 +91,7 @@ impl Outcome {
             "no answer within {} ms, and other deliveries were waiting (net.timeout)",
             after.as_millis()
         );
-        Self::Failed { status: None, error, pause: None, contact: ExchangeEnd::Silent }
+        Self::Failed { status: None, error, help: None, pause: None, contact: ExchangeEnd::Silent }
     }
 
     pub(crate) fn contact(&self) -> ExchangeEnd {

@@ -12,6 +12,12 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
 /// Most notifications kept ready, whatever their size.
 const MAX_READY: usize = 4_096;
+/// Most changes of notifications that are published together.
+#[cfg(feature = "xmpp")]
+const JOINED_CHANGES: u64 = 1_000;
+/// Notifications read at a time for that.
+#[cfg(feature = "xmpp")]
+const JOINED_READ: usize = 100;
 /// Bytes that a permit of the semaphore represents.
 const UNIT: usize = 1_024;
 /// The header with a notification's number, so that receivers know repeats.
@@ -248,6 +254,40 @@ impl PayloadCache {
                 _room: None,
             }
         }))
+    }
+
+    /// The last of the notifications behind an offset whose changes continue those of that one, from
+    /// behind `after` up to `last`, and their last change: they can be published together.
+    #[cfg(feature = "xmpp")]
+    pub(crate) async fn joined(
+        self: &Arc<Self>,
+        topic: TopicId,
+        mut offset: Offset,
+        (first, mut end): (Position, Position),
+    ) -> Result<(Offset, Position), LogError> {
+        let store = Arc::clone(&self.store);
+        let join = move || {
+            loop {
+                let next = store.read(topic, offset, JOINED_READ)?;
+                let is_all = next.len() < JOINED_READ;
+                for notification in next {
+                    match notification.content.payload {
+                        Payload::Changes { after, last }
+                            if after == end && last.0 - first.0 <= JOINED_CHANGES =>
+                        {
+                            (offset, end) = (notification.offset, last);
+                        }
+                        _ => return Ok((offset, end)),
+                    }
+                }
+                if is_all {
+                    return Ok((offset, end));
+                }
+            }
+        };
+        tokio::task::spawn_blocking(join)
+            .await
+            .unwrap_or_else(|_| Err(LogError::new(abreast_core::ErrorKind::Io, "the hub stops")))
     }
 
     /// The bytes of a notification of a part of the changes, which nobody else gets.

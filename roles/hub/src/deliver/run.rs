@@ -61,13 +61,12 @@ struct GiveUp {
 enum AttemptResult {
     Tried {
         outcome: Outcome,
+        /// The last notification that it was about.
+        last: Offset,
         give_up: Option<GiveUp>,
     },
     /// The notification that some are missing was sent: up to this one.
-    Reported {
-        outcome: Outcome,
-        last: Offset,
-    },
+    Reported { outcome: Outcome, last: Offset },
     /// The notification is gone; the next that is kept.
     Trimmed(Offset),
     /// The store, or the renderer of the bytes, failed.
@@ -161,6 +160,7 @@ impl Engine {
                 let outcome = Outcome::Failed {
                     status: None,
                     error,
+                    help: None,
                     pause: None,
                     contact: ExchangeEnd::Silent,
                 };
@@ -255,39 +255,50 @@ impl Engine {
             .find(job.topic, &job.topic_url, job.offset, job.exchange.pace.is_slow())
             .await;
         match found {
-            Ok(PayloadLookup::Ready(ready)) => {
-                let outcome = self.publish(job, &ready).await;
-                self.tried(job, outcome).await
-            }
+            Ok(PayloadLookup::Ready(ready)) => match self.publish(job, &ready).await {
+                Ok((outcome, published)) => match self.tried(job, outcome).await {
+                    AttemptResult::Tried { outcome, give_up, .. } => {
+                        AttemptResult::Tried { outcome, last: published, give_up }
+                    }
+                    other => other,
+                },
+                Err(error) => AttemptResult::Ours(error),
+            },
             Ok(PayloadLookup::Trimmed(next)) => AttemptResult::Trimmed(next),
             Err(error) => AttemptResult::Ours(error),
         }
     }
 
-    /// Publishes a notification to a node of an XMPP service.
+    /// Publishes a notification to a node of an XMPP service, together with those that wait behind it: a
+    /// service that takes a few items a second only must not fall back for ever. Returns the last of
+    /// them.
     #[cfg(feature = "xmpp")]
-    async fn publish(&self, job: &Job, ready: &Ready) -> Outcome {
-        let address = job.hub.as_deref().unwrap_or_default();
-        match &self.nodes {
-            Some(nodes) => {
-                let item = super::nodes::NodeItem {
-                    target: job.target,
-                    address,
-                    topic_url: &job.topic_url,
-                    offset: job.offset,
-                    ready,
-                };
-                nodes.publish(&item, &self.cache).await
-            }
-            None => Outcome::no_xmpp("no account is configured in `[xmpp]`"),
+    async fn publish(&self, job: &Job, ready: &Ready) -> Result<(Outcome, Offset), LogError> {
+        let Some(nodes) = &self.nodes else {
+            return Ok((Outcome::no_xmpp("no account is configured in `[xmpp]`"), job.offset));
+        };
+        let (mut last, mut changes) = (job.offset, ready.changes);
+        if let Some((after, end)) = changes.filter(|_| job.head > job.offset) {
+            let (joined, end) = self.cache.joined(job.topic, job.offset, (after, end)).await?;
+            (last, changes) = (joined, Some((after, end)));
         }
+        let item = super::nodes::NodeItem {
+            target: job.target,
+            address: job.hub.as_deref().unwrap_or_default(),
+            topic_url: &job.topic_url,
+            offset: job.offset,
+            ready,
+            changes,
+        };
+        Ok((nodes.publish(&item, &self.cache).await, last))
     }
 
     /// A store may have targets of a program that could.
     #[cfg(not(feature = "xmpp"))]
     #[expect(clippy::unused_async, reason = "as with the feature `xmpp`")]
-    async fn publish(&self, _: &Job, _: &Ready) -> Outcome {
-        Outcome::no_xmpp("this program was built without the feature `xmpp`")
+    async fn publish(&self, job: &Job, _: &Ready) -> Result<(Outcome, Offset), LogError> {
+        let outcome = Outcome::no_xmpp("this program was built without the feature `xmpp`");
+        Ok((outcome, job.offset))
     }
 
     /// Finds out whether it is time to give up, and what: all that was accepted before that time
@@ -319,7 +330,7 @@ impl Engine {
                 gap.ok().map(|gap| GiveUp { last, reports: gap.is_some() })
             }
         };
-        AttemptResult::Tried { outcome, give_up }
+        AttemptResult::Tried { outcome, last: job.offset, give_up }
     }
 
     /// Notes what came of a delivery and takes the next one.
@@ -350,8 +361,8 @@ impl Engine {
             .is_some_and(|entry| entry.epoch == epoch && entry.doing == TargetActivity::Flying)
         {
             match ended {
-                AttemptResult::Tried { outcome: Outcome::Taken(status), .. } => {
-                    self.taken(&mut state, place, job, job.offset, status, now);
+                AttemptResult::Tried { outcome: Outcome::Taken(status), last, .. } => {
+                    self.taken(&mut state, place, job, last, status, now);
                 }
                 AttemptResult::Reported { outcome: Outcome::Taken(status), last } => {
                     let letter =
@@ -365,7 +376,7 @@ impl Engine {
                 {
                     self.end(&mut state, place, Ending::Gone);
                 }
-                AttemptResult::Tried { outcome, give_up } => {
+                AttemptResult::Tried { outcome, give_up, .. } => {
                     self.failed(&mut state, place, job, outcome, give_up, now);
                 }
                 AttemptResult::Reported { outcome, .. } => {
@@ -460,10 +471,10 @@ impl Engine {
         now: Instant,
     ) {
         self.counters.failed.fetch_add(1, Relaxed);
-        let (status, error, pause) = match outcome {
-            Outcome::Failed { status, error, pause, .. } => (status, error, pause),
+        let (status, error, help, pause) = match outcome {
+            Outcome::Failed { status, error, help, pause, .. } => (status, error, help, pause),
             Outcome::Gone | Outcome::Taken(_) => {
-                (Some(410), "the hub answered 410".to_owned(), None)
+                (Some(410), "the hub answered 410".to_owned(), None, None)
             }
         };
         let time = self.now();
@@ -481,15 +492,15 @@ impl Engine {
         trouble.status = status;
         // Powers of two: at first soon, then once in a while, as long as it lasts.
         if job.kind != TargetKind::Subscription && trouble.failures.is_power_of_two() {
-            let failures = trouble.failures;
-            let help = submissions::help(job.kind == TargetKind::Node, status);
+            let (failures, is_node) = (trouble.failures, job.kind == TargetKind::Node);
+            let what = if is_node { "a node" } else { "another hub" };
             tracing::warn!(
                 hub = &*entry.address,
                 topic = &*job.topic_url,
                 error,
                 failures,
-                help,
-                "another hub, or a node, does not accept a notification"
+                help = help.unwrap_or_else(|| submissions::help(is_node, status)),
+                "{what} does not accept a notification"
             );
         }
         let attempts = trouble.attempts;
@@ -498,6 +509,7 @@ impl Engine {
             trouble.gap = Some(given.last).filter(|_| given.reports);
         }
         let (id, host) = (entry.id.0, host_of(&entry.address));
+        let error = help.map_or(error.clone(), |help| format!("{error}; {help}"));
         tracing::debug!(
             target = id,
             host,

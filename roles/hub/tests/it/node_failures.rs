@@ -7,11 +7,26 @@ use abreast_testkit::xmpp::scripted::{
 };
 use abreast_testkit::{eventually, eventually_some};
 use abreast_xmpp::Account;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// An item that the service has: its name, the positions in it, and its length.
 type Taken = (u64, Vec<u64>, usize);
+
+/// What it answers about a node that is ours.
+const OWNED: [(&str, &str); 2] = [
+    (
+        "<configure node",
+        "<pubsub xmlns='http://jabber.org/protocol/pubsub#owner'><configure node='papers'><x xmlns='jabber:x:data' type='form'>\
+         <field var='pubsub#publish_model'><value>publishers</value></field></x></configure></pubsub>",
+    ),
+    (
+        "<affiliations",
+        "<pubsub xmlns='http://jabber.org/protocol/pubsub#owner'><affiliations node='papers'>\
+         <affiliation jid='source@xmpp.test' affiliation='owner'/></affiliations></pubsub>",
+    ),
+];
 
 /// What the service was sent.
 #[derive(Default)]
@@ -22,6 +37,8 @@ struct Record {
     created: usize,
     /// Whether the node is there.
     exists: bool,
+    /// The connection ends before the answer to the next item that it takes.
+    ends: bool,
 }
 
 /// A service of one node.
@@ -43,8 +60,22 @@ impl Fake {
         let server = Scripted::with_limit(limit, move |stanza| {
             let mut record = fake.lock();
             if stanza.contains("<create") {
+                let existed = std::mem::replace(&mut record.exists, true);
                 record.created += 1;
-                record.exists = true;
+                if existed {
+                    return error(stanza, "cancel", "conflict");
+                }
+            }
+            if let (true, Some((id, ..))) = (stanza.contains("<items"), record.items.last()) {
+                return result(
+                    stanza,
+                    &format!(
+                        "<pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='papers'><item id='{id}'/></items></pubsub>"
+                    ),
+                );
+            }
+            if let Some(answer) = OWNED.iter().find(|(request, _)| stanza.contains(request)) {
+                return result(stanza, answer.1);
             }
             if !stanza.contains("<publish") {
                 return accept(stanza);
@@ -57,6 +88,9 @@ impl Fake {
                 return answer;
             }
             record.items.push(taken(stanza));
+            if std::mem::take(&mut record.ends) {
+                return "</stream:stream>".to_owned();
+            }
             accept(stanza)
         });
         let mut account = Account::new("source@xmpp.test", "hush").unwrap();
@@ -96,9 +130,47 @@ fn order_is_kept_whatever_fails() {
         service.publish(position, position + 1);
     }
     service.wait_until_delivered();
-    let expected: Vec<u64> = (1..=20).collect();
-    assert_eq!((fake.positions(), fake.ids()), (expected.clone(), expected));
+    assert_eq!(fake.positions(), (1..=20).collect::<Vec<_>>());
+    // Items are named by their last changes.
+    let last = |(id, positions, _): &Taken| positions.last() == Some(id);
+    assert!(fake.lock().items.iter().all(last), "{:?}", fake.ids());
     assert!(service.hub.failing_hubs().is_empty());
+}
+
+#[test]
+fn notifications_that_wait_are_published_together() {
+    let (fake, accepts) = (Fake::default(), Arc::new(AtomicBool::new(false)));
+    let own = Arc::clone(&accepts);
+    let account = fake.start(usize::MAX, move |_, stanza| {
+        let refuses = !own.load(Ordering::Relaxed);
+        refuses.then(|| error(stanza, "wait", "resource-constraint"))
+    });
+    let service = Service::start(account, 10);
+    for position in 0..900 {
+        service.publish(position, position + 1);
+    }
+    accepts.store(true, Ordering::Relaxed);
+    service.wait_until_delivered();
+    assert!(fake.positions().into_iter().eq(1..=900), "{:?}", fake.positions());
+    assert!(fake.ids().len() < 5, "{:?}", fake.ids());
+}
+
+#[test]
+fn what_a_node_has_does_not_come_again_with_what_follows() {
+    let fake = Fake::default();
+    let service = Service::start(fake.start(usize::MAX, |_, _| None), 10);
+    let mut done = 0;
+    for last in [4, 9, 16] {
+        fake.lock().ends = true;
+        service.publish(done, done + 1);
+        eventually("an item is taken", || !fake.lock().ends);
+        // Meanwhile others wait.
+        service.publish(done + 1, last);
+        service.wait_until_delivered();
+        done = last;
+    }
+    assert_eq!(fake.positions(), (1..=16).collect::<Vec<_>>());
+    assert_eq!(fake.ids(), [1, 4, 5, 9, 10, 16]);
 }
 
 #[test]

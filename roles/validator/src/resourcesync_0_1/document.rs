@@ -136,6 +136,8 @@ pub(super) struct Checker {
     /// Resources to be sampled.
     pub(super) listed: Sketch<Listed>,
     pub(super) facts: Facts,
+    /// It is the manifest of a WARC file: `rs:path` may be the URI of a record.
+    pub(super) names_records: bool,
     is_broken: bool,
     is_complete: bool,
     is_cut: bool,
@@ -152,6 +154,7 @@ impl Checker {
             entry: Entry::default(),
             seed,
             facts: Facts::default(),
+            names_records: false,
             is_broken: false,
             is_complete: false,
             is_cut: false,
@@ -216,6 +219,9 @@ impl Checker {
         let (entry, facts) = (&self.entry, &mut self.facts);
         facts.entries += 1;
         check_entry(&facts.head, entry, found);
+        if let Some(path) = &entry.path {
+            check_path(path, self.names_records, entry.line, found);
+        }
         for category in categories(&entry.links, &entry.metas) {
             if facts.categories.len() < CATEGORIES_MAX {
                 facts.categories.insert(category.to_owned());
@@ -353,6 +359,15 @@ fn check_head(head: &Head, found: &mut Findings) {
     }
 }
 
+fn check_path(path: &str, names_records: bool, line: u64, found: &mut Findings) {
+    let is_unsafe = path.contains('\\')
+        || path.split('/').any(|segment| matches!(segment, "" | "." | ".."))
+        || path == "manifest.xml";
+    if is_unsafe && !(names_records && values::uri_fault(path).is_none()) {
+        found.add(&r::A_PATH, (line, 0), || format!("`rs:path` is \"{}\"", excerpt(path)));
+    }
+}
+
 fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
     let place = (entry.line, 0);
     if let Some(fault) = values::uri_fault(&entry.loc) {
@@ -370,14 +385,6 @@ fn check_entry(head: &Head, entry: &Entry, found: &mut Findings) {
         if !is_type {
             let message = || format!("`rs:mimetype` is \"{}\"", excerpt(media_type));
             found.add(&r::A_MIMETYPE, place, message);
-        }
-    }
-    if let Some(path) = &entry.path {
-        let is_unsafe = path.contains('\\')
-            || path.split('/').any(|segment| matches!(segment, "" | "." | ".."));
-        if is_unsafe || path == "manifest.xml" {
-            let message = || format!("`rs:path` is \"{}\"", excerpt(path));
-            found.add(&r::A_PATH, place, message);
         }
     }
     for link in &entry.links {

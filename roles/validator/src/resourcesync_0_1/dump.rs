@@ -7,10 +7,11 @@ use crate::feeds::{Feeds, From};
 use crate::fetch::Failure;
 use crate::finding::Findings;
 use crate::node::Outcome;
-use crate::package::{MAKING, MANIFEST, each_piece, get};
+use crate::package::{MAKING, MANIFEST, each_piece, get, is_named_warc};
 use crate::rules as r;
 use abreast_webtypes::excerpt;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::fs::File;
+use std::io::{self, Read, Seek as _};
 use zip::ZipArchive;
 
 /// Members that are checked.
@@ -39,26 +40,26 @@ impl Feeds<'_> {
             }
             Err(other) => return Err(other),
         };
-        let missing = |error: std::io::Error| Failure::Missing(error.to_string());
+        let missing = |error: io::Error| Failure::Missing(error.to_string());
         let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-        file.seek(SeekFrom::Start(0)).map_err(missing)?;
-        let is_plain = begins_as_warc(&file);
-        file.seek(SeekFrom::Start(0)).map_err(missing)?;
-        let is_warc = is_plain || begins_as_warc(flate2::read::GzDecoder::new(&file));
         let mut dump = Alpha { name: "ResourceSync 0.1 Dump", bytes, ..Alpha::default() };
         let mut found = Findings::new(&url, self.options.mode, self.options.most_each);
-        if is_warc {
-            // Other formats than ZIP may be published [rs-0.1 §4.2].
-            dump.name = "ResourceSync 0.1 Dump (WARC)";
-            self.warc(&url, &file, &mut dump, &mut found)?;
+        let archive = if is_warc(&file).map_err(missing)? {
+            None
         } else {
-            file.seek(SeekFrom::Start(0)).map_err(missing)?;
-            match ZipArchive::new(file) {
-                Ok(archive) => self.zip(&url, archive, &mut dump, &mut found)?,
-                Err(error) => {
-                    let message = || format!("this is no ZIP file and no WARC: {error}");
-                    found.add(&r::A_MANIFEST, (0, 0), message);
-                }
+            file.rewind().map_err(missing)?;
+            Some(ZipArchive::new(file.try_clone().map_err(missing)?))
+        };
+        match archive {
+            Some(Ok(archive)) => self.zip(&url, archive, &mut dump, &mut found)?,
+            Some(Err(error)) if !is_named_warc(&url) => {
+                let message = || format!("this is no ZIP file and no WARC: {error}");
+                found.add(&r::A_MANIFEST, (0, 0), message);
+            }
+            // Other formats than ZIP may be published [rs-0.1 §4.2].
+            None | Some(Err(_)) => {
+                dump.name = "ResourceSync 0.1 Dump (WARC)";
+                self.warc(&url, &file, &mut dump, &mut found)?;
             }
         }
         self.walked.nodes[number].outcome = Outcome::Alpha(Box::new(dump));
@@ -69,7 +70,7 @@ impl Feeds<'_> {
     fn zip(
         &mut self,
         url: &str,
-        mut archive: ZipArchive<std::fs::File>,
+        mut archive: ZipArchive<File>,
         dump: &mut Alpha,
         found: &mut Findings,
     ) -> Result<(), Failure> {
@@ -163,8 +164,11 @@ pub(super) fn add_absent(facts: &Facts, in_manifest: &mut Findings) {
     }
 }
 
-/// Whether the manifest of a ZIP file is one of 0.1.
-pub(crate) fn is_dump(file: &std::fs::File) -> bool {
+/// Whether a file is a WARC file, or a ZIP file with a manifest of 0.1.
+pub(crate) fn is_dump(file: &File) -> bool {
+    if is_warc(file).unwrap_or(false) {
+        return true;
+    }
     let Some(mut archive) = file.try_clone().ok().and_then(|file| ZipArchive::new(file).ok())
     else {
         return false;
@@ -175,7 +179,13 @@ pub(crate) fn is_dump(file: &std::fs::File) -> bool {
     read.is_ok() && document::is_document(&beginning)
 }
 
-fn begins_as_warc(mut input: impl std::io::Read) -> bool {
-    let mut begin = [0; 5];
-    input.read_exact(&mut begin).is_ok() && begin == *b"WARC/"
+fn is_warc(mut file: &File) -> io::Result<bool> {
+    let begins = |input: &mut dyn Read| {
+        let mut begin = [0; 5];
+        input.read_exact(&mut begin).is_ok() && begin == *b"WARC/"
+    };
+    file.rewind()?;
+    let is_plain = begins(&mut file);
+    file.rewind()?;
+    Ok(is_plain || begins(&mut flate2::read::GzDecoder::new(file)))
 }

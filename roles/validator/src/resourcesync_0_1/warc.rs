@@ -39,6 +39,7 @@ impl Feeds<'_> {
         found: &mut Findings,
     ) -> Result<(), Failure> {
         let (mut checker, mut in_manifest) = self.begin_manifest(url);
+        checker.names_records = true;
         let mut manifest = None;
         let read = each_record(file, self.budget, &mut |at, payload| {
             if manifest.is_some() || !is_manifest(&payload.head) {

@@ -5,10 +5,11 @@ use crate::server::{Answers, Server};
 use crate::site::{Break, Members, break_all, pack, typed};
 use Break::{AddFinding, Changed, Members as InPackage, Remove, Repeat, Replace, Swell};
 use abreast_testkit::warc::Warc;
-use abreast_validator::{Mode, Severity, Share, check_document, ndjson, text};
+use abreast_validator::{Mode, Options, Severity, Share, check_document, ndjson, text, validate};
 use base64::Engine as _;
 use md5::{Digest as _, Md5};
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 
 const XML: &str = "application/xml";
 const NS: &str = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
@@ -419,6 +420,58 @@ fn dumps_of_0_1_that_are_given_are_judged_by_its_rules() {
     });
     let report = inspect(&server, "/dump.zip", |_| {});
     assert_eq!(report.documents[0].name, "ResourceSync 0.1 Dump (WARC)");
+}
+
+#[test]
+fn dumps_in_warc_are_judged_by_themselves() {
+    const BASE: &str = "http://source.example";
+    let dump = |mut warc: Warc| {
+        let manifest = members(BASE)[0].1.clone();
+        let text = String::from_utf8(manifest).unwrap();
+        // Records are named by their addresses.
+        let text = text.replace("resources/", &format!("{BASE}/r/"));
+        warc.info().resource(&format!("{BASE}/dump/manifest.xml"), text.as_bytes());
+        warc.ok(&format!("{BASE}/r/a"), b"aaaaa").ok(&format!("{BASE}/r/b"), b"bbbbb");
+        warc.finish()
+    };
+    let (packed, plain) = (dump(Warc::new()), dump(Warc::plain()));
+    let gzip = |bytes: &[u8]| {
+        use std::io::Write as _;
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    };
+    let warc = "ResourceSync 0.1 Dump (WARC)";
+    for (name, body, expected, rules) in [
+        ("d.warc.gz", packed.clone(), warc, &[][..]),
+        ("d.warc", plain.clone(), warc, &[]),
+        ("d", packed.clone(), warc, &[]),
+        ("d", plain.clone(), warc, &[]),
+        ("D.WARC", packed.clone(), warc, &[]),
+        ("d.warc.gz", packed[..packed.len() - 9].to_vec(), warc, &["RS01-4.2.1-members"]),
+        ("d.warc", plain[..plain.len() - 9].to_vec(), warc, &["RS01-4.2.1-members"]),
+        ("d.warc.gz", packed[..60].to_vec(), warc, &["RS01-4.2.1-manifest", "RS01-4.2.1-members"]),
+        ("d.warc.gz", Vec::new(), warc, &["RS01-4.2.1-manifest"]),
+        ("d.warc", b"<urlset/>".to_vec(), warc, &["RS01-4.2.1-manifest", "RS01-4.2.1-members"]),
+        ("d.warc.gz", gzip(b"hello"), warc, &["RS01-4.2.1-manifest", "RS01-4.2.1-members"]),
+        ("d.warc.gz", pack(&members(BASE)), "ResourceSync 0.1 Dump", &[]),
+        ("d.zip", b"hello".to_vec(), "", &["RS-11.2-manifest"]),
+        // Each record is a gzip member, or none is.
+        ("d.warc.gz", gzip(&plain), warc, &["RS01-4.2.1-manifest", "RS01-4.2.1-members"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(name);
+        std::fs::write(&file, &body).unwrap();
+        let path = format!("/{name}?x=1");
+        let server =
+            Server::start(|_| [(path.clone(), typed("application/warc", body.clone()))].into());
+        for start in [file.display().to_string(), server.url(&path)] {
+            let report = validate(&Options::new(vec![start.clone()]), &AtomicBool::new(false));
+            let found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
+            assert_eq!(found, rules, "{start} {}", text(&report));
+            assert!(expected.is_empty() || report.documents[0].name == expected, "{start}");
+        }
+    }
 }
 
 #[test]

@@ -1,28 +1,19 @@
-//! Manifests of packages, read out of the packages themselves [rs-core §11.2, §13.2].
+//! Manifests of packages of 1.1 [rs-core §11.2, §13.2].
 
 pub(crate) mod fuzz_property;
 
 use super::change_list::span_of;
 use super::listed::listed;
 use crate::diagnostics::Diagnostics;
-use crate::error::{Error, ExitCode};
-use crate::package::archive::{Found, Package};
+use crate::error::Error;
+use crate::package::archive::Package;
 use crate::package::listing::Packaged;
 use crate::package::manifest::Manifest;
 use crate::plan::changes::Span;
 use crate::plan::listed::Listed;
-use crate::read::sitemap::document::{at_earliest, is_zoneless, note_findings, syntax_error};
-use crate::sink::outcome::Failure;
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, Step};
-use std::io::Read as _;
-
-/// Where the manifest is in each package.
-const NAME: &str = "manifest.xml";
-/// Bytes read at a time.
-const BLOCK_BYTES: usize = 64 << 10;
-/// Most entries of one manifest: it has one for each member, or several where a resource changed
-/// again.
-const ENTRIES_MAX: u64 = 2_000_000;
+use crate::read::sitemap::document::Part;
+use crate::read::sitemap::manifest::{self, refusal};
+use abreast_resourcesync::v1_1::{Capability, Root, V1_1};
 
 /// Reads the manifest of a package, and hands over each entry as it comes.
 ///
@@ -39,66 +30,28 @@ pub(crate) fn read_manifest(
         Packaged::Snapshot => Capability::ResourceDumpManifest,
         Packaged::Changes => Capability::ChangeDumpManifest,
     };
-    let refuse = |code, what: &str| {
-        Error::new(code, ExitCode::SourceInvalid, format!("cannot use the package {url}: {what}"))
-    };
-    let Found::Member(number) = package.find(NAME) else {
-        return Err(refuse("dump.manifest", "there is no `manifest.xml` at its top"));
-    };
-    let failed = |failure: &Failure| {
-        let exit =
-            if failure.code == "dump.ratio" { ExitCode::Limit } else { ExitCode::SourceInvalid };
-        Error::new(
-            failure.code,
-            exit,
-            format!("cannot use the package {url}: its manifest: {}", failure.message),
-        )
-    };
-    let mut reader = package.reader(package.member(number)).map_err(|failure| failed(&failure))?;
-    let mut manifest = Manifest::new(package);
-    manifest.name(number);
-    let name = format!("{url}!/{NAME}");
-    let mut parser =
-        Parser::with_tolerance(Limits::default().with_entries(ENTRIES_MAX), diagnostics.tolerance);
-    let (mut head, mut entry, mut block) =
-        (Head::default(), Entry::default(), vec![0; BLOCK_BYTES]);
-    loop {
-        match parser.next(&mut entry).map_err(|fault| syntax_error(&name, &fault))? {
-            Step::NeedInput => {
-                let count = reader
-                    .read(&mut block)
-                    .map_err(|cause| failed(&Failure::new("dump.manifest", cause.to_string())))?;
-                if count == 0 {
-                    parser.finish();
-                } else {
-                    parser.feed(&block[..count]);
-                }
-            }
-            Step::Head => {
-                head = parser.head().cloned().unwrap_or_default();
+    if package.is_warc() {
+        return Err(refusal(url, "it is a WARC file, and packages of this version are ZIP files"));
+    }
+    manifest::read_manifest::<V1_1>(package, url, diagnostics, &mut |part, manifest| {
+        match part {
+            Part::Begin(head, _) => {
                 if head.capability != Some(capability) || head.root != Root::UrlSet {
                     let found = head.capability.map_or("none", Capability::token);
-                    let what = format!(
-                        "its manifest should be a `{}` and is `{found}`",
-                        capability.token()
-                    );
-                    return Err(refuse("dump.manifest", &what));
+                    let token = capability.token();
+                    let what = format!("its manifest should be a `{token}` and is `{found}`");
+                    return Err(refusal(url, &what));
                 }
                 manifest.at = head.at.map(|at| at.instant);
             }
-            Step::Entry => {
-                let listed = listed(url, &head, &entry);
-                each(span_of(&head), &listed)?;
+            Part::Entry(head, entry) => {
+                let listed = listed(url, head, entry);
+                each(span_of(head), &listed)?;
                 manifest.add(package, &listed, entry.path.as_deref());
             }
-            Step::End => break,
         }
-    }
-    note_findings(diagnostics, &name, parser.findings());
-    (manifest.skipped, manifest.zoneless) = (parser.skipped(), is_zoneless(parser.findings()));
-    manifest.at = manifest.at.map(|at| at_earliest(manifest.zoneless, at));
-    manifest.finish(package);
-    Ok(manifest)
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -55,7 +55,8 @@ fn compare_sitemaps(
     let mirror = run.planner.mirror;
     let mut sitemaps = Sitemaps::new(run.planner.options);
     let mut compared = compare(run, sitemap, &mut sitemaps, true)?;
-    let Sitemaps { modified, newest, entry_points: mut found, .. } = sitemaps;
+    let Sitemaps { modified, newest, entry_points: mut found, others, .. } = sitemaps;
+    run.planner.selection.note_others(&others);
     found.sitemap.clone_from(&known.sitemap);
     found.keep_changes_of(known);
     let has_changes = found.change_set.is_some();

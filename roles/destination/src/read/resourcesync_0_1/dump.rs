@@ -21,23 +21,15 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
 use crate::read::pieces::Answered;
-use crate::read::sitemap::document::{at_earliest, is_zoneless, note_findings, syntax_error};
+use crate::read::sitemap::document::Part as DocumentPart;
+use crate::read::sitemap::manifest::{self, refusal};
 use crate::requests::Requests;
-use crate::sink::outcome::Failure;
 use crate::state_folder::StateFolder;
 use abreast_net::{Request, StatusCode};
-use abreast_resourcesync::v0_1::{Entry, Head, Limits, Parser, Root, Step};
+use abreast_resourcesync::v0_1::{Head, Root, V0_1};
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
 use std::fs::File;
-use std::io::Read as _;
-
-/// Where the manifest is in each dump.
-const NAME: &str = "manifest.xml";
-/// Bytes read at a time.
-const BLOCK_BYTES: usize = 64 << 10;
-/// Most entries of one manifest.
-const ENTRIES_MAX: u64 = 2_000_000;
 
 /// A dump as resources may be taken out of it. The server states how long it is: links do not.
 pub(super) fn offered(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Dump, Error> {
@@ -95,67 +87,30 @@ pub(super) fn read_manifest(
     diagnostics: &Diagnostics,
     each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
 ) -> Result<Manifest, Error> {
-    let refuse = |what: &str| {
-        let message = format!("cannot use the dump {url}: {what}");
-        Error::new("dump.manifest", ExitCode::SourceInvalid, message)
-    };
-    let failed = |failure: &Failure| {
-        let exit =
-            if failure.code == "dump.ratio" { ExitCode::Limit } else { ExitCode::SourceInvalid };
-        let message = format!("cannot use the dump {url}: its manifest: {}", failure.message);
-        Error::new(failure.code, exit, message)
-    };
-    let Some(number) = package.manifest() else {
-        return Err(refuse(if package.is_warc() {
-            "there is no record `resource` whose URI ends with `manifest.xml`"
-        } else {
-            "there is no `manifest.xml` at its top"
-        }));
-    };
-    let mut reader = package.reader(package.member(number)).map_err(|failure| failed(&failure))?;
-    let mut manifest = Manifest::new(package);
-    manifest.name(number);
-    let name = format!("{url}!/{NAME}");
-    let limits = Limits::default().with_entries(ENTRIES_MAX);
-    let mut parser = Parser::with_tolerance(limits, diagnostics.tolerance);
-    let (mut entry, mut block) = (Entry::default(), vec![0; BLOCK_BYTES]);
     let (mut entries, mut placed, now) = (0_u64, 0_u64, now());
-    loop {
-        match parser.next(&mut entry).map_err(|fault| syntax_error(&name, &fault))? {
-            Step::NeedInput => {
-                let count = reader
-                    .read(&mut block)
-                    .map_err(|cause| failed(&Failure::new("dump.manifest", cause.to_string())))?;
-                if count == 0 {
-                    parser.finish();
-                } else {
-                    parser.feed(&block[..count]);
+    let manifest =
+        manifest::read_manifest::<V0_1>(package, url, diagnostics, &mut |part, manifest| {
+            match part {
+                DocumentPart::Begin(head, _) => {
+                    check_head(head).map_err(|what| refusal(url, what))?;
+                    manifest.at = head.modified.map(|modified| modified.instant);
+                }
+                DocumentPart::Entry(_, entry)
+                    if entry.protocol.is_some() || is_gone(entry, now) => {}
+                DocumentPart::Entry(_, entry) => {
+                    entries += 1;
+                    placed += u64::from(entry.path.is_some());
+                    let listed = listed(url, false, entry);
+                    each(&listed)?;
+                    manifest.add(package, &listed, entry.path.as_deref());
                 }
             }
-            Step::Head => {
-                let head = parser.head().cloned().unwrap_or_default();
-                check_head(&head).map_err(refuse)?;
-                manifest.at = head.modified.map(|modified| modified.instant);
-            }
-            Step::Entry if entry.protocol.is_some() || is_gone(&entry, now) => {}
-            Step::Entry => {
-                entries += 1;
-                placed += u64::from(entry.path.is_some());
-                let listed = listed(url, false, &entry);
-                each(&listed)?;
-                manifest.add(package, &listed, entry.path.as_deref());
-            }
-            Step::End => break,
-        }
-    }
+            Ok(())
+        })?;
     if entries > 0 && placed == 0 && !package.is_warc() {
-        return Err(refuse("none of the entries of its manifest has `rs:path`")
+        return Err(refusal(url, "none of the entries of its manifest has `rs:path`")
             .with_help("give the address of the document that lists the dump, if there is one"));
     }
-    note_findings(diagnostics, &name, parser.findings());
-    (manifest.skipped, manifest.zoneless) = (parser.skipped(), is_zoneless(parser.findings()));
-    manifest.at = manifest.at.map(|at| at_earliest(manifest.zoneless, at));
-    manifest.finish(package);
     Ok(manifest)
 }
 

@@ -76,7 +76,9 @@ fn plan_in_order(
         for (time, uri) in one.changes() {
             boundary.note(time, uri);
         }
-        match place(one.from, one.newest, at, boundary.is_found()) {
+        let place = place(one.from, one.newest, at, boundary.is_found());
+        tracing::debug!(from = one.from.map(|from| from.to_string()), until = %one.newest, cursor = %at, ?place, "a pushed change set");
+        match place {
             Place::Old => continue,
             Place::Apart => return Ok(false),
             Place::Next => {}

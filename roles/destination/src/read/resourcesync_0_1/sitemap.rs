@@ -12,7 +12,7 @@ use crate::read::pieces::Go;
 use crate::read::sitemap::document::{Part, read, unasked};
 use crate::read::sitemap::walk::{Found, Lists, Member};
 use crate::requests::Requests;
-use crate::select::is_any;
+use crate::select::{OtherCategories, is_any};
 use abreast_resourcesync::v0_1::{Change, Entry, Head, Root, V0_1};
 use abreast_webtypes::Timestamp;
 
@@ -25,12 +25,14 @@ pub(super) struct Sitemaps<'a> {
     pub(super) newest: Option<Timestamp>,
     /// What the documents name.
     pub(super) entry_points: EntryPoints,
+    /// Categories that an index states for Sitemaps without anything wanted.
+    pub(super) others: OtherCategories,
 }
 
 impl<'a> Sitemaps<'a> {
     pub(super) fn new(options: &'a SyncOptions) -> Self {
         let (modified, newest, entry_points) = (None, None, EntryPoints::default());
-        Self { options, modified, newest, entry_points }
+        Self { options, modified, newest, entry_points, others: OtherCategories::default() }
     }
 }
 
@@ -54,7 +56,11 @@ impl Lists for Sitemaps<'_> {
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {
                     let time = entry.time.map(|time| time.instant);
-                    let (url, is_other) = (entry.loc.clone(), is_other(entry, self.options));
+                    let (url, own) = (entry.loc.clone(), categories(&entry.links, &entry.metas));
+                    let is_other = is_other(&own, self.options);
+                    if is_other {
+                        self.others.note(&own);
+                    }
                     each(Found::Member(Member { url, time, is_other }))?;
                 }
                 Part::Entry(_, entry) if entry.protocol.is_some() => others += 1,
@@ -102,10 +108,9 @@ pub(super) fn is_gone(entry: &Entry, now: Timestamp) -> bool {
 }
 
 /// Whether the categories that an index states for a Sitemap show that nothing wanted is in it.
-fn is_other(entry: &Entry, options: &SyncOptions) -> bool {
-    let own = categories(&entry.links, &entry.metas);
+fn is_other(own: &[&str], options: &SyncOptions) -> bool {
     // Without any, the index does not state them.
-    !own.is_empty() && is_any(&options.categories, Categories::Listed(&own)) == Some(false)
+    !own.is_empty() && is_any(&options.categories, Categories::Listed(own)) == Some(false)
 }
 
 /// # Errors

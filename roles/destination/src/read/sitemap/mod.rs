@@ -5,6 +5,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `document.rs` | reads one document, entry by entry, within limits |
+//! | `manifest.rs` | reads the manifest of a package |
 //! | `walk.rs` | the only way through an index and its lists |
 //! | `compare.rs` | compares a copy with the lists |
 //! | `unchanged.rs` | asks whether the lists are as they were read |
@@ -14,6 +15,7 @@
 pub(super) mod compare;
 pub(super) mod document;
 pub(super) mod follow;
+pub(super) mod manifest;
 pub(super) mod pushed;
 pub(super) mod unchanged;
 pub(super) mod walk;
