@@ -94,4 +94,15 @@ fn filters_by_time_judge_the_times_of_changes() {
     copy.options.filter = copy.options.filter.clone().modified(Some(limit), None);
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().created), (0, 1), "{:?}", ran.reported);
+    assert!(!ran.has("filter.none"));
+}
+
+#[test]
+fn filters_that_exclude_all_of_a_feed_are_reported() {
+    let source = with_numbers(Habits::default(), 3);
+    let mut copy = copy_of(&source);
+    let limit = abreast_webtypes::W3cDatetime::parse(b"2030").unwrap();
+    copy.options.filter = copy.options.filter.clone().modified(Some(limit), None);
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.count("filter.none")), (0, 1), "{:?}", ran.reported);
 }

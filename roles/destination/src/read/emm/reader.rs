@@ -196,6 +196,12 @@ impl Emm {
                 run.report.list_failed("list.unstable", &name, message);
             }
             run.plan_coming()?;
+            if since.is_none()
+                && run.planner.mirror.count_rows_up_to(1)? == 0
+                && run.planner.mirror.pending_counts()?.fetches == 0
+            {
+                run.planner.selection.report_nothing(&name, seen.entries, run.report);
+            }
             run.keep_common(&mut seen)?;
             let is_all = walked.cut != Some(Cut::Older) && !walked.is_unstable;
             let newest = walked.newest.filter(|_| is_all);
