@@ -187,7 +187,7 @@ impl<'a> Requests<'a> {
     ///
     /// # Errors
     /// The user wants to stop, or the time of the run is over.
-    pub(crate) fn check_goes_on(&self) -> Result<(), Error> {
+    pub(crate) fn check_continues(&self) -> Result<(), Error> {
         self.check_cancelled()?;
         self.allowance.check_time()
     }

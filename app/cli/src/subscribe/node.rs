@@ -200,7 +200,7 @@ fn number(id: &str) -> Option<u64> {
     id.parse().ok().filter(|number| *number > 0)
 }
 
-/// What tells an item from others: its name, and a fingerprint of its payload.
+/// An item among others: its name, and a fingerprint of its payload.
 fn name_of(item: &Item) -> (String, u64) {
     let mut hasher = DefaultHasher::new();
     item.payload.hash(&mut hasher);

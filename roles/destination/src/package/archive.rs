@@ -88,7 +88,7 @@ pub(crate) enum Found {
     Escape,
 }
 
-/// Whether the work goes on.
+/// Called while work continues: an error ends it.
 pub(crate) type Check<'a> = &'a dyn Fn() -> Result<(), Error>;
 
 impl Package {

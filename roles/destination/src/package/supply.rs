@@ -117,7 +117,7 @@ pub(super) fn apply_package(
     listed: &ListedPackage,
     file: File,
 ) -> Result<(), Error> {
-    let package = Package::open(file, &|| run.requests.check_goes_on())
+    let package = Package::open(file, &|| run.requests.check_continues())
         .map_err(|error| unusable(listed, &error))?;
     let manifest = reader.manifest(run.requests, &package, &listed.url, dump.packaged)?;
     let report = &mut *run.report;

@@ -372,7 +372,7 @@ fn a_deletion_that_our_clock_has_not_reached_is_not_lost() {
 }
 
 #[test]
-fn a_change_set_with_entries_left_out_is_read_again_until_it_is_right() {
+fn a_change_set_with_entries_left_out_is_read_until_it_is_right() {
     let mut source = OldSource::new();
     some(&mut source, 3);
     let mut copy = copy_of(&source);

@@ -239,7 +239,7 @@ fn compare(
             .map_err(|cause| {
                 Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause)
             })
-            .and_then(|file| Package::open(file, &|| run.requests.check_goes_on()))
+            .and_then(|file| Package::open(file, &|| run.requests.check_continues()))
             .map_err(|error| unusable(package, &error))?;
         let mut newest = NewestTime::of(answered);
         let manifest = read_manifest(&archive, url, &diagnostics, &mut |listed| {
@@ -281,7 +281,7 @@ pub(super) fn each_entry(
     for Part { package, length, answered } in parts_of(requests, links)? {
         let package = ListedPackage { length, ..package };
         let file = downloads.fetch(requests, &package)?;
-        let archive = Package::open(file, &|| requests.check_goes_on())
+        let archive = Package::open(file, &|| requests.check_continues())
             .map_err(|error| unusable(&package, &error))?;
         let mut newest = NewestTime::of(&answered);
         let diagnostics = &requests.diagnostics;
