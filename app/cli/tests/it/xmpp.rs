@@ -463,7 +463,8 @@ fn following(server: &Prosody, place: &Path, port: u16, interval: &str, address:
 /// The names and contents of a folder's files.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
-    let files = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path()));
+    let files =
+        entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
     let visible = files.filter(|(name, path)| !name.starts_with('.') && path.is_file());
     visible.map(|(name, path)| (name, fs::read_to_string(path).unwrap_or_default())).collect()
 }

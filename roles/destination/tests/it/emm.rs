@@ -524,3 +524,16 @@ fn a_move_deletes_only_what_is_at_its_new_address() {
     assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
     assert_same(&copy, &source);
 }
+
+#[test]
+fn an_audit_takes_the_newer_of_two_changes_of_one_day() {
+    let source = with_numbers(Habits { whole_days: true, page: 2, ..Habits::default() }, 4);
+    // On the page before the deletion, of the same day.
+    source.put(1, "second");
+    source.put(2, "second");
+    source.delete(1);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_same(&copy, &source);
+    assert_eq!(copy.audit(false).exit_code, 0);
+}

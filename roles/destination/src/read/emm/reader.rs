@@ -237,27 +237,36 @@ impl Emm {
         Ok(())
     }
 
+    /// Hands over each change since then, or each of the feed.
     fn each_changed(
         &self,
         requests: &Requests<'_>,
         options: &SyncOptions,
         since: Option<Timestamp>,
-        each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
+        each: &mut dyn FnMut(Walked<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let only_files = self.is_of_files(requests, options)?;
         let own = names_of(&self.entry);
         let (way, _) = way(requests, options, &self.entry)?;
         way.walk(requests, options, since.map(Since::time), &mut |page| {
-            let mut items = page.items.iter();
+            if page.is_back {
+                each(Walked::EarlierPage)?;
+            }
+            let mut each = |listed: &Listed<'_>| each(Walked::Change(listed));
+            let mut items = page.items.iter().filter(|item| !is_of_other_feed(item, &own));
             items.try_for_each(|item| {
-                if is_of_other_feed(item, &own) {
-                    return Ok(());
-                }
-                each_change((page.document, page.url), item, None, only_files, each)
+                each_change((page.document, page.url), item, None, only_files, &mut each)
             })
         })?;
         Ok(())
     }
+}
+
+/// What a walk through a feed hands over.
+enum Walked<'l> {
+    /// The changes that follow are earlier than those before, where their times are the same.
+    EarlierPage,
+    Change(&'l Listed<'l>),
 }
 
 /// Keeps the patch of an activity that is not known yet; returns where it begins.
@@ -411,7 +420,10 @@ impl Reader for Emm {
                 let mut lists = ResourceLists::default();
                 walk::each_resource(requests, options, list, &mut lists, each)
             }
-            None => self.each_changed(requests, options, None, &mut every),
+            None => self.each_changed(requests, options, None, &mut |walked| match walked {
+                Walked::EarlierPage => Ok(()),
+                Walked::Change(listed) => every(listed),
+            }),
         }
     }
 
@@ -438,8 +450,14 @@ impl Reader for Emm {
             }
             _ => None,
         };
-        self.each_changed(requests, options, since, &mut |listed| {
-            to.changed(listed, listed.changed.unwrap_or(Timestamp::MIN).as_micros())
+        self.each_changed(requests, options, since, &mut |walked| match walked {
+            Walked::EarlierPage => {
+                to.earlier_list();
+                Ok(())
+            }
+            Walked::Change(listed) => {
+                to.changed(listed, listed.changed.unwrap_or(Timestamp::MIN).as_micros())
+            }
         })
     }
 
