@@ -90,6 +90,12 @@ impl Head {
     pub const fn is_new(&self) -> bool {
         self.position.0 == 0 && self.resources == 0 && !self.importing
     }
+
+    /// Whether anything changed since the log began. A log that was restarted has a position before
+    /// its first change.
+    pub fn has_changes(&self) -> bool {
+        self.time > self.created
+    }
 }
 
 /// One resource of the base of a new set.

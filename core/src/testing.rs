@@ -101,6 +101,7 @@ const PROMISES: &[(&str, Check)] = &[
     ("versions are kept only when asked", versions::versions_are_kept_only_when_asked),
     ("versions are the history of a resource", versions::versions_tell_the_history_of_a_resource),
     ("bytes found later complete a version", versions::bytes_found_later_complete_a_version),
+    ("the state at the beginning is a version", versions::the_state_at_the_beginning_is_a_version),
     ("versions beyond the count are dropped", versions::versions_beyond_the_count_are_dropped),
     (
         "versions superseded too long ago are dropped",

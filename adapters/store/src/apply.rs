@@ -45,6 +45,11 @@ impl<'s> Encoded<'s> {
         }
     }
 
+    /// A state as a row has it.
+    pub(crate) fn of(state: &'s State) -> Self {
+        Self::new(Held { state, content: state.content }, None)
+    }
+
     /// Where the bytes are kept.
     pub(crate) fn content(&self) -> Option<&[u8]> {
         self.content.as_ref().map(|id| id.as_bytes().as_slice())
@@ -65,7 +70,7 @@ impl<'s> Encoded<'s> {
 
 /// About the size of a state in a document.
 pub(crate) fn document_bytes(key: &str, state: &State) -> u64 {
-    Encoded::new(Held { state, content: None }, None).bytes(key)
+    Encoded::of(state).bytes(key)
 }
 
 /// A stored resource.
@@ -319,10 +324,17 @@ fn follow<T: Tables>(
     let mut sizes: Vec<u64> =
         decided.rows.iter().map(|row| stored.get(row.key).map_or(0, |row| row.bytes)).collect();
     let mut due = Vec::new();
+    let mut is_first = vec![true; decided.rows.len()];
     for (step, encoded) in decided.steps.iter().zip(encoded) {
         match (step, encoded) {
             (Step::Record(entry), encoded) => {
                 let key = decided.rows[entry.row].key;
+                let former = stored.get(key).filter(|row| !row.is_damaged);
+                if let Some(former) = former
+                    && std::mem::take(&mut is_first[entry.row])
+                {
+                    versions::record_former(set_state, tables, &former.resource)?;
+                }
                 let touch = LastChange { position: entry.position, time: entry.time };
                 let (before, bytes) =
                     (sizes[entry.row], encoded.as_ref().map_or(0, |new| new.bytes(key)));

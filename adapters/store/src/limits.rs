@@ -125,12 +125,17 @@ pub(crate) fn no_set(set: SetId) -> LogError {
 
 /// A set is opened in another way than it was created.
 pub(crate) fn other_beginning(new: &NewSet) -> LogError {
-    let (known, asked) = match new.beginning {
-        Beginning::Log => ("a base", "its log"),
-        Beginning::Base => ("its log", "a base"),
+    let why = match new.beginning {
+        Beginning::Log => {
+            "began with files or records that are not in its log; a set of entities, or with \
+             `initial_changes`, has all in its log from the first change on"
+        }
+        Beginning::Base => {
+            "was begun as a set of entities or with `initial_changes`, and cannot become another one"
+        }
     };
     refused(format!(
-        "the set `{}` begins with {known}, not with {asked}\n  help: publish other kinds of resources as another set",
+        "the set `{}` {why}\n  help: publish this under another name, or with a new store",
         new.slug
     ))
 }

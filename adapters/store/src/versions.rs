@@ -3,7 +3,7 @@
 
 use crate::apply::{Encoded, LastChange, Tables};
 use crate::set_state::SetState;
-use abreast_core::{Collected, ContentId, Kind, Order, Position, VersionPolicy};
+use abreast_core::{Collected, ContentId, Kind, Order, Position, Resource, VersionPolicy};
 use abreast_webtypes::Timestamp;
 use std::collections::BTreeMap;
 
@@ -134,6 +134,26 @@ pub(crate) fn record<T: Tables>(
     Ok(())
 }
 
+/// Records the state that a change replaces, if its bytes are kept and it came while no versions
+/// were.
+pub(crate) fn record_former<T: Tables>(
+    set_state: &mut SetState,
+    tables: &mut T,
+    former: &Resource,
+) -> Result<(), T::Error> {
+    if !set_state.versions.keep || former.state.content.is_none() {
+        return Ok(());
+    }
+    let Some(time) = stored_time(tables, former.position)? else { return Ok(()) };
+    if tables.version_content(&former.key, time)?.is_some() {
+        return Ok(());
+    }
+    let state = Encoded::of(&former.state);
+    tables.add_version(&former.key, former.position, time, Some(&state))?;
+    hold(set_state, Some(&state));
+    Ok(())
+}
+
 /// The bytes of a state recorded before are kept only now, or elsewhere.
 pub(crate) fn found_content<T: Tables>(
     set_state: &mut SetState,
@@ -145,14 +165,20 @@ pub(crate) fn found_content<T: Tables>(
     if !set_state.versions.keep {
         return Ok(());
     }
-    let time =
-        if recorded_at == Position(0) { Some(BASE_TIME) } else { tables.time_of(recorded_at)? };
-    let Some(time) = time else { return Ok(()) };
+    let Some(time) = stored_time(tables, recorded_at)? else { return Ok(()) };
     let before = tables.version_content(key, time)?.flatten();
     let_go(set_state, before);
     tables.add_version(key, recorded_at, time, Some(new))?;
     hold(set_state, Some(new));
     Ok(())
+}
+
+/// The stored time of a state, by where it was recorded.
+fn stored_time<T: Tables>(
+    tables: &mut T,
+    recorded_at: Position,
+) -> Result<Option<Timestamp>, T::Error> {
+    if recorded_at == Position(0) { Ok(Some(BASE_TIME)) } else { tables.time_of(recorded_at) }
 }
 
 /// How many more rows name some bytes.

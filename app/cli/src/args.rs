@@ -21,15 +21,15 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Publish a folder and its changes over HTTP
+    /// Publish a folder and its changes over HTTP: ResourceSync, SDShare and change feeds
     Serve(Box<ServeArgs>),
     /// Write a folder's documents as files, for any web server or bucket
     Build(Box<crate::build::BuildArgs>),
-    /// Copy what a Source or an SDShare server publishes, or bring the copy up to date
+    /// Copy what a Source, an SDShare server or a change feed publishes, or bring the copy up to date
     Sync(Box<SyncArgs>),
-    /// Compare a copy with its Source or SDShare server; read-only
+    /// Compare a copy with its Source, SDShare server or change feed; read-only
     Audit(Box<AuditArgs>),
-    /// Check the documents of a Source, or the feeds of SDShare, against their specifications
+    /// Check the documents of a Source, feeds of SDShare or change feeds against their specifications
     Validate(Box<crate::validate::ValidateArgs>),
     /// Print what a Source publishes, as a tree
     Explore(Box<crate::explore::ExploreArgs>),
@@ -101,8 +101,11 @@ const SERVE_HELP: &str = "\
 Examples:
   abreast serve ./papers
   abreast serve /srv/papers --listen 0.0.0.0:8080 --base-url https://papers.example.org/
+  abreast serve ./authorities --origin rdf --versions all
   abreast serve --config /etc/abreast.toml
 
+Each set is published over ResourceSync (/SET/capabilitylist.xml, and 0.1 at /SET/v0.1/), SDShare (/SET/sdshare) and as change feeds in
+Activity Streams: /SET/emm/1.0, /SET/emm/0.1 (with --versions also /SET/emm/0.1/patches) and /SET/iiif.
 Hidden files (.x) and temporary files of editors (x~, #x#) are not published; symbolic links are followed only
 with --follow-links, and only to published files of the same folder.
 Stops on SIGTERM or Ctrl-C after finishing requests in flight.";

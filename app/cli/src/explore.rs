@@ -1,5 +1,6 @@
 //! `abreast explore`: the tree of what a Source, a server of SDShare or a change feed publishes.
 
+use crate::explore_feeds;
 use crate::validate::{WalkArgs, nothing_found};
 use abreast_validator::{
     ChangeFeedFacts, Document, FeedFacts, Report, Share, document_json, validate,
@@ -7,6 +8,7 @@ use abreast_validator::{
 use abreast_webtypes::count;
 use clap::Args;
 use indicatif::HumanBytes;
+use serde_json::json;
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -17,7 +19,8 @@ Examples:
   abreast explore https://id.example.org/authorities/emm/1.0
   abreast explore https://papers.example.org/ --json | jq -r 'select(.name == \"Change List\") | .url'
 
-Walks up to the Source Description and down to every list; resources and packages are not fetched.
+Walks up to the Source Description and down to every list; resources and packages are not fetched. The change feeds
+that the site names in /.well-known/host-meta.json are listed at the end: give one of them to read it.
 From a feed of SDShare it walks down: from an overview to collections, snapshots and every page of fragments feeds.
 From an Entry Point of a change feed (EMM, IIIF Change Discovery) it reads every page, from a page those of its Entry Point.
 From a Sitemap or change set of ResourceSync 0.1 it reads lists, change sets back to the first, and the manifest of a dump.
@@ -62,6 +65,15 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
     } else if report.found_source() {
         for line in tree(&report) {
             crate::terminal::line(&line);
+        }
+    }
+    if !report.cancelled {
+        for url in explore_feeds::find(&report, options.net) {
+            crate::terminal::line(&if args.json {
+                json!({ "type": "link", "name": "change feed", "url": url.as_str() }).to_string()
+            } else {
+                format!("change feed {url}")
+            });
         }
     }
     for found in report.circles() {

@@ -312,12 +312,7 @@ fn in_our_words(message: &str) -> String {
         .or_else(|| message.strip_prefix("invalid value: "))
         .and_then(|rest| rest.split_once(", expected "))
     else {
-        let is_of_several_forms = message.contains("did not match any variant");
-        return if is_of_several_forms {
-            "it has none of its forms".to_owned()
-        } else {
-            message.to_owned()
-        };
+        return message.to_owned();
     };
     let found = match found {
         "map" => "a table",

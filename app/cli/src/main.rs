@@ -18,6 +18,7 @@ mod doctor;
 mod dumps;
 mod exit;
 mod explore;
+mod explore_feeds;
 mod faults;
 mod follow_args;
 mod hub;

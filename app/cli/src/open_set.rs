@@ -136,7 +136,14 @@ impl SetOpener<'_> {
             let folder = self.stores.path("snapshots").join(&set.slug);
             let (log, options) = (Arc::clone(self.log), SnapshotOptions::default());
             let opened = SetSnapshots::open(log, id, representations.clone(), folder, options);
-            Some(opened.context("cannot open the folder of snapshots")?)
+            let snapshots = opened.context("cannot open the folder of snapshots")?;
+            // The first client of a change feed finds it.
+            let begun = Arc::clone(&snapshots);
+            match &rdf {
+                Some(watch) => watch.status().when_read(move || begun.begin()),
+                None => begun.begin(),
+            }
+            Some(snapshots)
         } else {
             None
         };

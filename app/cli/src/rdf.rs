@@ -286,6 +286,7 @@ fn open(args: &ImportArgs) -> Result<Opened> {
         let log = log_of(args, &stores)?;
         let id = open_log(&*log, set)?;
         if !args.dry_run {
+            crate::versions::keep(&*log, id, set)?;
             stores.keep();
         }
         let RdfOrigin { digests, skolemize, base, graphs, .. } = origin.clone();

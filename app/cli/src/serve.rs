@@ -324,6 +324,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
             running.base_url
         ));
     }
+    crate::logging::ready(&format!(
+        "  all addresses  {} (a page for people; change feeds are at SET/emm/1.0, SET/emm/0.1 and SET/iiif)",
+        running.base_url
+    ));
     crate::logging::ready(&format!("  store          {data}"));
     crate::logging::ready(&format!("  listening on   http://{}/", running.address));
     if writes {

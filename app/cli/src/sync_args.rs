@@ -22,9 +22,10 @@ Examples:
   abreast sync https://papers.example.org/ warc:./archive
   abreast sync https://papers.example.org/ - --state ./state | my-indexer
   abreast sync https://authorities.example.org/sdshare nquads:./graph
+  abreast sync https://authorities.example.org/authorities/emm/1.0 nquads:./graph
 
-URL may be any ResourceSync document, a page that links to one, or a site's root; or an overview or collection of SDShare, or one of
-its feeds. The first run copies everything, later
+URL may be any ResourceSync document, a page that links to one, or a site's root; an overview or collection of SDShare, or one of
+its feeds; or the Entry Point of a change feed (EMM, IIIF Change Discovery). The first run copies everything, later
 runs apply changes. A file appears under its name only when it is complete and verified; files that others put
 into the folder are never deleted; a locally changed file is moved to .abreast/backup before it is replaced.
 A folder whose name has a colon is written with its path: ./warc:x.
@@ -161,6 +162,7 @@ Examples:
   abreast audit https://papers.example.org/ ./papers
   abreast audit https://papers.example.org/ ./papers --full --json
   abreast audit https://authorities.example.org/sdshare nquads:./graph
+  abreast audit https://authorities.example.org/authorities/emm/1.0 nquads:./graph
 
 URL and TARGET are those of `abreast sync`. Read-only. Exit code 0: the copy equals the Source; 1: it differs; `abreast sync URL FOLDER --baseline` repairs it.";
 

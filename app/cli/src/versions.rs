@@ -13,12 +13,25 @@ use std::sync::Arc;
 
 /// `versions` of a `[[set]]`: a number of versions, or a table.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a number of 1 or more, `\"all\"`, or a table such as `{ count = 10, age = \"365d\" }`"
+)]
 pub(crate) enum VersionsFile {
     /// As `count` in the table.
     Count(u32),
+    /// As an empty table.
+    All(AllVersions),
     /// `{ count = 10, age = "365d", size = "10GB" }`
     Table(VersionsTable),
+}
+
+/// The word that stands for no bounds, as for `--versions`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) enum AllVersions {
+    /// `"all"`
+    #[serde(rename = "all")]
+    All,
 }
 
 /// The bounds, each optional; an empty table keeps all.
@@ -80,6 +93,7 @@ pub(crate) fn check(
         VersionsFile::Count(count) => {
             VersionsTable { count: Some(count), ..VersionsTable::default() }
         }
+        VersionsFile::All(AllVersions::All) => VersionsTable::default(),
         VersionsFile::Table(table) => table,
     };
     let mut policy = VersionPolicy { count: table.count, ..VersionPolicy::default() };
@@ -184,5 +198,22 @@ mod tests {
         assert_eq!(policy(flags(Some("3"), None)).and_then(|policy| policy.count), Some(3));
         assert_eq!(policy(flags(None, Some("1kB"))).and_then(|policy| policy.bytes), Some(1_000));
         assert!(flags(Some("few"), None).to_file().is_err());
+    }
+
+    #[test]
+    fn versions_are_a_number_all_or_a_table() {
+        #[derive(Debug, Deserialize)]
+        struct Set {
+            #[expect(dead_code, reason = "it is only read")]
+            versions: VersionsFile,
+        }
+        for (text, count) in [("5", Some(5)), ("\"all\"", None), ("{ count = 5 }", Some(5))] {
+            let (policy, problems) = checked(&format!("versions = {text}"));
+            assert_eq!((policy.unwrap().count, problems.len()), (count, 0));
+        }
+        for wrong in ["-1", "\"some\"", "true"] {
+            let error = toml::from_str::<Set>(&format!("versions = {wrong}")).unwrap_err();
+            assert!(error.message().starts_with("expected a number"), "{error}");
+        }
     }
 }

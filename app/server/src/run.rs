@@ -26,6 +26,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use metrics::{Counter, counter};
+use std::fmt::Write as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -310,7 +311,7 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
             Ok(hub::events(site, request.uri().query(), request.method(), request.headers(), stop)
                 .await)
         }
-        Route::NotFound => Ok(nothing()),
+        Route::NotFound => Ok(nothing(site, "")),
     }?;
     if is_published {
         allow_browsers(answer.headers_mut());
@@ -370,7 +371,7 @@ async fn published(
     if site.publisher.is_lasting_topic(&path) && !path.split('/').next().is_some_and(of_set) {
         return Ok(topic::removed(site, &path, method, headers).await);
     }
-    Ok(nothing())
+    Ok(nothing(site, &path))
 }
 
 /// Work that may wait for the store, on a thread that may.
@@ -382,8 +383,12 @@ async fn blocking(
     tokio::task::spawn_blocking(move || work(&site)).await.map_err(io::Error::other)
 }
 
-fn nothing() -> Answer {
-    problem(StatusCode::NOT_FOUND, "nothing is published at this address")
+fn nothing(site: &Site, path: &str) -> Answer {
+    let mut detail = "nothing is published at this address".to_owned();
+    if let Some(set) = path.split_once('/').and_then(|(slug, _)| site.publisher.find_set(slug)) {
+        let _ = write!(detail, "; {} has the addresses of the set", set.urls.page());
+    }
+    problem(StatusCode::NOT_FOUND, &detail)
 }
 
 /// A URI in a path keeps its query.

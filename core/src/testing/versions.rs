@@ -177,6 +177,34 @@ pub(super) fn bytes_found_later_complete_a_version(stores: &mut dyn Stores) {
     assert_eq!(lengths(&fixture, "b"), []);
 }
 
+pub(super) fn the_state_at_the_beginning_is_a_version(stores: &mut dyn Stores) {
+    let fixture = Fixture::plain(stores);
+    fixture.append(vec![put("a", 1), put("b", 5), put("c", 9)]);
+    fixture.append(vec![put("a", 2)]);
+    fixture.log.keep_versions(fixture.set, true).expect("kept");
+    fixture.append(vec![put("a", 3), Change::delete("b"), put("a", 4)]);
+    let former =
+        Version { time: START.plus_micros(4), position: Position(4), state: Some(kept(2)) };
+    assert_eq!(versions(&fixture, "a")[0], former, "since its change");
+    assert_eq!(lengths(&fixture, "a"), [Some(2), Some(3), Some(4)]);
+    assert_eq!(lengths(&fixture, "b"), [Some(5), None]);
+    assert_eq!(unneeded(&fixture), [id(1)]);
+    // Not kept for a while.
+    fixture.log.keep_versions(fixture.set, false).expect("no longer kept");
+    fixture.append(vec![put("a", 6), put("a", 7)]);
+    fixture.log.keep_versions(fixture.set, true).expect("kept again");
+    let fixture = fixture.reopen(stores);
+    fixture.append(vec![Change::delete("a"), put("a", 8), put("c", 10)]);
+    let all = [Some(2), Some(3), Some(4), Some(7), None, Some(8)];
+    assert_eq!(lengths(&fixture, "a"), all);
+    assert_eq!(lengths(&fixture, "c"), [Some(9), Some(10)]);
+    assert_eq!(unneeded(&fixture), [id(1), id(6)]);
+    collect(&fixture, VersionPolicy { count: Some(1), ..VersionPolicy::default() });
+    assert_eq!(lengths(&fixture, "a"), [Some(8)]);
+    assert_eq!(lengths(&fixture, "c"), [Some(10)]);
+    check_needs(&fixture, &[fixture.set], &["a", "b", "c"], "at the end");
+}
+
 pub(super) fn versions_beyond_the_count_are_dropped(stores: &mut dyn Stores) {
     let fixture = with_versions(stores);
     for number in 1..=9 {

@@ -30,7 +30,7 @@ pub enum WatchState {
 #[derive(Debug, Default)]
 pub struct WatchStatus(Mutex<Inner>);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Inner {
     state: WatchState,
     last_scan: Option<Timestamp>,
@@ -43,6 +43,16 @@ struct Inner {
     confirmed: bool,
     /// The confirmation was taken by a scan that has not ended.
     confirming: bool,
+    when_read: Option<Continuation>,
+}
+
+/// What is done when something else is complete.
+struct Continuation(Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Continuation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Continuation")
+    }
 }
 
 impl WatchStatus {
@@ -119,12 +129,30 @@ impl WatchStatus {
         self.lock().folder = Some(folder.clone());
     }
 
+    /// Calls this on the thread of the watch when it has read everything for the first time; at once
+    /// if it has.
+    pub fn when_read(&self, then: impl FnOnce() + Send + 'static) {
+        let mut inner = self.lock();
+        if inner.state == WatchState::Watching {
+            drop(inner);
+            then();
+        } else {
+            inner.when_read = Some(Continuation(Box::new(then)));
+        }
+    }
+
     pub(crate) fn set(&self, state: WatchState) {
         let mut inner = self.lock();
         // Trying again is not yet working again.
         let failing = matches!(inner.state, WatchState::Vanished(_) | WatchState::Failed(_));
         if !(failing && state == WatchState::Scanning) {
             inner.state = state;
+        }
+        let is_read = inner.state == WatchState::Watching;
+        let then = if is_read { inner.when_read.take() } else { None };
+        drop(inner);
+        if let Some(Continuation(then)) = then {
+            then();
         }
     }
 
@@ -144,6 +172,23 @@ impl WatchStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_follows_the_first_reading_is_done_once() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let then = |name: &'static str| {
+            let sender = sender.clone();
+            move || sender.send(name).unwrap()
+        };
+        let status = WatchStatus::default();
+        status.when_read(then("waiting"));
+        status.set(WatchState::Scanning);
+        assert!(receiver.try_recv().is_err());
+        status.set(WatchState::Watching);
+        status.set(WatchState::Watching);
+        status.when_read(then("read"));
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["waiting", "read"]);
+    }
 
     #[test]
     fn a_failure_lasts_until_the_watch_works_again() {

@@ -142,7 +142,7 @@ fn equal_faults_of_several_tables_have_lines_of_their_own() {
         rule.repeat(2),
         "archives = 1\n".to_owned(),
         set("two"),
-        "archives = { evry = \"7d\" }\nversions = \"all\"\n".to_owned(),
+        "archives = { evry = \"7d\" }\nversions = -1\n".to_owned(),
         "[api]\ncolour = 1\n[hub]\ncolour = 1\n".to_owned(),
         mirror("a"),
         mirror("b"),
@@ -164,7 +164,10 @@ fn equal_faults_of_several_tables_have_lines_of_their_own() {
         line_of("archives = {"),
         "unknown key `evry` in `archives` (help: did you mean `every`?)",
     ));
-    expected.push((line_of("versions"), "`set.versions`: it has none of its forms"));
+    expected.push((
+        line_of("versions"),
+        "`set.versions`: expected a number of 1 or more, `\"all\"`, or a table",
+    ));
     // What several sets need, and no key says.
     let second = text.match_indices("[[set]]").nth(1).unwrap().0;
     expected

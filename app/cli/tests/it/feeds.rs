@@ -92,6 +92,50 @@ fn follow_entities(feed: &str) {
 }
 
 #[test]
+fn the_first_client_of_a_feed_finds_a_full_download() {
+    let place = Place::new();
+    place.write("one.ttl", TURTLE);
+    let source = serve(&place, 0, EMM);
+    // Asked at `/readyz` only, which makes no snapshot.
+    let snapshots = fs::canonicalize(place.path("rdf")).unwrap().join(".abreast/snapshots/set");
+    eventually("the snapshot is complete", || {
+        paths(&snapshots).iter().any(|path| path.extension().is_some_and(|end| end == "json"))
+    });
+    let entry = source.get(&format!("/{EMM}")).unwrap();
+    let entry: serde_json::Value = serde_json::from_slice(&entry).unwrap();
+    let is_triples = |link: &serde_json::Value| link["mediaType"] == "application/n-triples";
+    assert!(entry["url"].as_array().unwrap().iter().any(is_triples), "{entry}");
+}
+
+#[test]
+fn change_feeds_are_found_from_the_site() {
+    let place = Place::new();
+    place.write("one.ttl", TURTLE);
+    let source = serve(&place, 0, PATCHES);
+    let feeds = ["emm/0.1", "emm/1.0", "iiif"].map(|feed| format!("{}set/{feed}", source.url()));
+    for page in ["/", "/set/about.html"] {
+        let page = String::from_utf8(source.get(page).unwrap()).unwrap();
+        for feed in &feeds {
+            assert!(page.contains(&format!("<a href=\"{feed}\">")), "{page}");
+        }
+    }
+    let explored = run(abreast().args(["explore", &source.url()]));
+    assert_eq!(explored.status.code(), Some(0));
+    let explored = String::from_utf8(explored.stdout).unwrap();
+    for feed in &feeds {
+        assert!(explored.lines().any(|line| line == format!("change feed {feed}")), "{explored}");
+    }
+    let address = source.url();
+    let address = address.trim_start_matches("http://").trim_end_matches('/');
+    for wrong in ["emm", "emm/1.1", "emm/1.0/", "iiif/2"] {
+        let (status, body) = crate::world::get(address, &format!("/set/{wrong}")).unwrap();
+        let body = String::from_utf8(body).unwrap();
+        let help = format!("{}set/about.html has the addresses of the set", source.url());
+        assert!(status == 404 && body.contains(&help), "{body}");
+    }
+}
+
+#[test]
 fn a_feed_of_a_type_is_followed() {
     let person = |name: &str, label: &str| {
         format!(

@@ -186,6 +186,47 @@ fn import_replaces_the_state_of_a_set() {
 }
 
 #[test]
+fn an_import_without_a_server_keeps_the_first_description() {
+    for is_configured in [true, false] {
+        let place = Place::new();
+        let (data, config, file) = (place.path("data"), place.path("a.toml"), place.path("x.nt"));
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\ndata = {data:?}\n[[set]]\nname = \"set\"\norigin = \"rdf\"\nversions = 5\n"
+        );
+        fs::write(&config, text).unwrap();
+        let import = |label: &str| {
+            fs::write(&file, format!("<http://e.org/x> <http://e.org/label> \"{label}\" .\n"))
+                .unwrap();
+            let store = if is_configured { ("--config", &config) } else { ("--data", &data) };
+            let (code, _, errors) =
+                import_into(&[store.0, store.1.to_str().unwrap()], &[file.to_str().unwrap()]);
+            assert_eq!(code, 0, "{errors}");
+        };
+        let serve = || Source::run(abreast().args(["serve", "--config"]).arg(&config));
+        let mementos = |source: &Source| {
+            let path = format!("/timemap/json/{}set/r/!iri/http%3A/!/e.org/x", source.url());
+            let map: serde_json::Value = serde_json::from_slice(&source.get(&path)?).unwrap();
+            Some(map["mementos"]["list"].as_array().unwrap().len())
+        };
+        import("one");
+        let source = serve();
+        // Without the configuration, nothing states that the set has versions.
+        assert_eq!(mementos(&source), is_configured.then_some(1));
+        assert_eq!(source.stop(), Some(0));
+        import("two");
+        let source = serve();
+        assert_eq!(mementos(&source), Some(2));
+        let page = source.get("/set/emm/0.1/patches/page/1").unwrap();
+        let page: serde_json::Value = serde_json::from_slice(&page).unwrap();
+        for (item, row) in page["orderedItems"].as_array().unwrap().iter().zip(["one", "two"]) {
+            let patch = item["instrument"]["content"].as_str().unwrap();
+            assert!(patch.contains(&format!("A <http://e.org/x> <http://e.org/label> \"{row}\"")));
+        }
+        assert_eq!(page["orderedItems"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[test]
 fn a_description_can_be_put_through_the_api() {
     let place = Place::new();
     let source = place.serve_given();

@@ -155,13 +155,24 @@ struct Work {
     /// The next part of the folder to compare, and when to begin again.
     part: Option<u8>,
     swept: Instant,
+    /// Contents removed from the parts that were compared since it began.
+    removed: u64,
 }
 
 impl Work {
     fn new(log: Arc<dyn ChangeLog>, contents: Contents, sets: Vec<KeptSet>) -> Self {
         let checked =
             sets.iter().map(|_| Checked { at: Position(0), when: None, complete: false }).collect();
-        Self { log, contents, sets, checked, unneeded: true, part: Some(0), swept: Instant::now() }
+        Self {
+            log,
+            contents,
+            sets,
+            checked,
+            unneeded: true,
+            part: Some(0),
+            swept: Instant::now(),
+            removed: 0,
+        }
     }
 
     /// Does one step; returns whether there is more to do at once.
@@ -178,6 +189,10 @@ impl Work {
             self.part = part.checked_add(1);
             self.swept = Instant::now();
             more = self.part.is_some();
+            let removed = if more { 0 } else { std::mem::take(&mut self.removed) };
+            if removed > 0 {
+                tracing::info!(removed, "removed kept contents that nothing needs");
+            }
         }
         Ok(more)
     }
@@ -228,14 +243,10 @@ impl Work {
             found.push(id);
             ControlFlow::Continue(())
         })?;
-        let mut removed = 0_u64;
         for id in &found {
             if !self.log.needs_content(id)? {
-                removed += u64::from(self.remove(id)?);
+                self.removed += u64::from(self.remove(id)?);
             }
-        }
-        if removed > 0 {
-            tracing::info!(removed, "removed kept contents that nothing needs");
         }
         Ok(())
     }

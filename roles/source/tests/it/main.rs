@@ -17,6 +17,7 @@ mod publish;
 mod rdf;
 mod rendering;
 mod resourcesync_0_1;
+mod restarted;
 mod restless;
 mod scan;
 mod sdshare;

@@ -229,6 +229,17 @@ fn blank_nodes_of_none_and_of_several_can_become_entities() {
 }
 
 #[test]
+fn the_error_of_a_temporary_file_names_the_folder_and_the_reason() {
+    let mut place = Place::new();
+    let missing = place.options.sort.temporary.join("missing");
+    place.options.sort.temporary.clone_from(&missing);
+    let error = place.replace(Syntax::Turtle, "<http://a/1> <http://p> 1 .").unwrap_err();
+    assert!(error.to_string().contains(missing.to_str().unwrap()), "{error}");
+    let reason = std::error::Error::source(&error).unwrap().to_string();
+    assert!(reason.contains("No such file"), "{reason}");
+}
+
+#[test]
 fn files_that_were_read_last_are_not_read_again() {
     let place = Place::new();
     let folder = place.options.sort.temporary.join("files");

@@ -40,6 +40,15 @@ pub fn apply(
     lenient: bool,
     modified: Timestamp,
 ) -> Result<RdfReport, RdfError> {
+    super::in_folder(target.options, || applied(target, inputs, lenient, modified))
+}
+
+fn applied(
+    target: RdfTarget<'_>,
+    inputs: impl IntoIterator<Item = Result<Delta, Error>>,
+    lenient: bool,
+    modified: Timestamp,
+) -> Result<RdfReport, RdfError> {
     let sort = &target.options.sort;
     let sorter = LineSorter::new(&sort.temporary, sort.memory);
     let mut rows = Rows { sorter, count: 0, line: Vec::new(), aborted: Vec::new() };

@@ -155,13 +155,15 @@ pub fn replace(
     inputs: impl IntoIterator<Item = Result<RdfInput, Error>>,
     modified: Timestamp,
 ) -> Result<RdfReport, RdfError> {
-    let mut inputs: Vec<_> = inputs.into_iter().collect::<Result<_, _>>()?;
-    let Some((plan, report)) = in_place(target, &inputs)? else {
-        let statements = abreast_statements::sorted(&target.options.sort, inputs.drain(..))?;
-        return replace_by(target, statements, modified);
-    };
-    record::record(target, plan, modified)?;
-    Ok(report)
+    in_folder(target.options, || {
+        let mut inputs: Vec<_> = inputs.into_iter().collect::<Result<_, _>>()?;
+        let Some((plan, report)) = in_place(target, &inputs)? else {
+            let statements = abreast_statements::sorted(&target.options.sort, inputs.drain(..))?;
+            return replace_by(target, statements, modified);
+        };
+        record::record(target, plan, modified)?;
+        Ok(report)
+    })
 }
 
 /// As [`replace`], by statements that are sorted.
@@ -177,6 +179,19 @@ pub(super) fn replace_by(
     let (plan, report) = comparison::compare(target, &statements)?;
     record::record(target, plan, modified)?;
     Ok(report)
+}
+
+/// Does what needs temporary files: the error of one names their folder.
+pub(super) fn in_folder(
+    options: &RdfOptions,
+    task: impl FnOnce() -> Result<RdfReport, RdfError>,
+) -> Result<RdfReport, RdfError> {
+    task().map_err(|error| match error {
+        RdfError::Io(cause) | RdfError::Statements(Error::Io(cause)) => {
+            RdfError::Temporary { folder: options.sort.temporary.clone(), cause }
+        }
+        other => other,
+    })
 }
 
 /// Compares a single file of sorted N-Triples without a copy of it; `None` when it is not that.
@@ -230,9 +245,32 @@ pub enum RdfError {
     /// The disk failed.
     #[error("a temporary file failed")]
     Io(#[from] io::Error),
+    /// It failed in the folder of temporary files.
+    #[error(
+        "cannot write or read a temporary file in `{}`\n  help: they are as large as the statements; free space on its disk",
+        folder.display()
+    )]
+    Temporary {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
 }
 
 impl RdfError {
+    /// Its text and its cause: most have that in their own text.
+    pub(crate) fn text(&self) -> String {
+        let text = self.to_string();
+        let cause = std::error::Error::source(self).map(ToString::to_string);
+        let Some(cause) = cause.filter(|cause| !text.contains(cause)) else { return text };
+        match text.split_once('\n') {
+            Some((first, help)) => format!("{first}: {cause}\n{help}"),
+            None => format!("{text}: {cause}"),
+        }
+    }
+
     /// Whether the input is wrong: the same input will be refused again.
     pub fn is_of_input(&self) -> bool {
         matches!(

@@ -284,16 +284,14 @@ impl Shared {
                 self.status.set(WatchState::Vanished(problem.clone()));
             }
             Err(error) if is_passing(error) => {
-                tracing::error!("cannot record {name}: {error}; retrying");
-                self.status.set(WatchState::Failed(error.to_string()));
+                let problem = error.text();
+                tracing::error!("cannot record {name}: {problem}; retrying");
+                self.status.set(WatchState::Failed(problem));
             }
             Err(error) => {
-                // Most errors have their cause in their own text.
-                let cause = std::error::Error::source(error).map(ToString::to_string);
-                let cause = cause.filter(|cause| !error.to_string().contains(cause));
-                let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
                 let problem = format!(
-                    "cannot read {name}: {error}{cause}; what was published stays until that is changed"
+                    "cannot read {name}: {}; what was published stays until that is changed",
+                    error.text()
                 );
                 tracing::error!("{problem}");
                 self.status.scanned(now, 1, vec![problem]);
@@ -346,6 +344,7 @@ fn is_passing(error: &RdfError) -> bool {
             !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
         }
         RdfError::Io(_)
+        | RdfError::Temporary { .. }
         | RdfError::Contents(_)
         | RdfError::Statements(abreast_statements::Error::Io(_)) => true,
         _ => false,

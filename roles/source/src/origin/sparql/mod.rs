@@ -106,12 +106,13 @@ impl SparqlSet {
     pub fn read(&mut self) -> Result<RdfReport, RdfError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stop = Arc::clone(&self.options.sort.stop);
-        runtime.block_on(async {
+        let result = runtime.block_on(async {
             tokio::select! {
                 result = self.poll() => result,
                 () = stopped(&stop) => Err(abreast_statements::Error::Stopped.into()),
             }
-        })
+        });
+        super::rdf::in_folder(&self.options, || result)
     }
 
     fn target(&self) -> RdfTarget<'_> {

@@ -1,6 +1,6 @@
 //! A change of the log as an activity [emm-1.0 §4, iiif-discovery §2.1].
 
-use super::paths::Feed;
+use super::paths::{Feed, View};
 use crate::Naming;
 use abreast_core::{ChangeRecord, Kind};
 use abreast_emm::{Activity, ActivityType, Instrument, LinkTo, Object, PageWriter, Profile};
@@ -108,7 +108,10 @@ impl<'f> Activities<'f> {
         // Patches are of version 0.1 [emm-0.1 §4.2]; in others where they are asked for. They are
         // those of the activities in the feed of all changes.
         let has_versions = is_entity && self.feed.set.versions.is_some() && !is_own;
-        let has_instrument = has_versions && (profile == Profile::Emm01 || patch.is_some());
+        // A closed page names them for ever, and 410 states there that one is no longer kept. The
+        // pages with patches follow what is kept.
+        let is_named = profile == Profile::Emm01 && self.feed.view != View::Patches;
+        let has_instrument = has_versions && (is_named || patch.is_some());
         let instrument =
             has_instrument.then(|| Instrument { id: &self.instrument, content: patch });
         take(&Activity {

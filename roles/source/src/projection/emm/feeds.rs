@@ -5,7 +5,7 @@ use super::pages::Pages;
 use super::patches::{self, skolem_base};
 use super::paths::{Feed, FeedPath, View};
 use crate::projection::sdshare::newest_snapshot;
-use crate::projection::{HeadReader, LogState, Output, Rendered, ResolvedDocument, Version};
+use crate::projection::{HeadReader, Output, Rendered, ResolvedDocument, Version};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::{ChangeLog, ChangeRecord, Position};
 use abreast_emm::{
@@ -29,9 +29,11 @@ pub(super) struct FeedDocument<'p> {
 impl ResolvedDocument for FeedDocument<'_> {
     fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let feed = self.path.feed();
-        let LogState { created, position } =
-            LogState::of(heads, feed.set).ok_or(PublishError::Importing)?;
-        let created = created.as_micros() as u64;
+        let head = heads.of(feed.set)?;
+        if head.importing {
+            return Err(PublishError::Importing);
+        }
+        let (created, position) = (head.created.as_micros() as u64, head.position);
         let changing = |position: u64| Version { of: [created, position], immutable: false };
         Ok(match &self.path {
             FeedPath::EntryPoint(_) => {
@@ -39,7 +41,7 @@ impl ResolvedDocument for FeedDocument<'_> {
                 changing(position.0 ^ download.rotate_left(24))
             }
             FeedPath::Page(_, number) => {
-                if *number == 0 || *number > feed.page_of(position.max(Position(1))) {
+                if *number == 0 || *number > feed.last_page(&head) {
                     return Err(PublishError::NotFound);
                 }
                 match feed.view {
@@ -210,10 +212,12 @@ fn page(
     number: u64,
     output: &mut dyn Output,
 ) -> Result<Vec<u8>, PublishError> {
+    if !pages.has(number) {
+        return Err(PublishError::NotFound);
+    }
     output.expect(feed.per_page * ACTIVITY_BYTES);
-    let (earlier, later) = (pages.earlier(number)?, pages.later(number)?);
-    let is_last = later.is_none() && (number == feed.page_of(pages.head().position) || number == 1);
-    let [mut prev, mut next] = [earlier, later].map(|page| page.map(|page| feed.page(page)));
+    let around = [pages.earlier(number)?, pages.later(number)?];
+    let [mut prev, mut next] = around.map(|page| page.map(|page| feed.page(page)));
     if feed.view == View::Newest {
         std::mem::swap(&mut prev, &mut next);
     }
@@ -242,10 +246,6 @@ fn page(
                 output.drain(writer.bytes());
             }
         }
-    }
-    if writer.items() == 0 && !is_last && feed.view == View::History {
-        // The positions of a gap.
-        return Err(PublishError::NotFound);
     }
     Ok(writer.finish())
 }

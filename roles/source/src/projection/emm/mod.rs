@@ -103,16 +103,14 @@ impl Projection for ChangeFeeds {
         feeds.map(|feed| site_link("alternate", feed.url(), feed.media_type())).collect()
     }
 
-    /// In a static site, since there no answer has links.
     fn page_links(&self, set: &Arc<PublishedSet>) -> Vec<Link> {
-        let feeds = self.histories(set).filter(Feed::is_file);
         let link = |feed: Feed<'_>| {
             let mut link = site_link("alternate", feed.url(), feed.media_type());
             let title = format!("Change feed ({})", title(feed.profile));
             link.params.push(("title".to_owned(), title));
             link
         };
-        feeds.map(link).collect()
+        self.histories(set).map(link).collect()
     }
 
     /// The feeds of all changes. Pages of others would change with every change of an entity or of

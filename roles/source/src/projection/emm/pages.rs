@@ -57,9 +57,14 @@ impl<'f, 'p> Pages<'f, 'p> {
     /// The numbers of the pages with the oldest and the newest change, which are the same while
     /// there is none.
     pub(super) fn ends(&self) -> Result<(u64, u64), PublishError> {
-        let last = self.feed.page_of(self.head.position.max(self.begin.next()));
+        let last = self.feed.last_page(&self.head);
         let first = self.after(self.begin)?.unwrap_or(last);
         Ok((first, last))
+    }
+
+    /// Whether there is such a page: positions have a gap where a log was restarted.
+    pub(super) fn has(&self, page: u64) -> bool {
+        (self.feed.page_of(self.begin.next())..=self.feed.last_page(&self.head)).contains(&page)
     }
 
     /// The page of the first change behind a position.

@@ -24,7 +24,7 @@
 use super::patches::LogPatch;
 use crate::projection::plain_number;
 use crate::publish::PublishedSet;
-use abreast_core::Position;
+use abreast_core::{Head, Position};
 use abreast_emm::Profile;
 use abreast_rdf::Syntax;
 use abreast_webtypes::{decode_segment, encode_segment};
@@ -192,6 +192,12 @@ impl Feed<'_> {
     /// The number of the page with a position.
     pub(super) fn page_of(&self, position: Position) -> u64 {
         position.0.saturating_sub(1) / self.per_page + 1
+    }
+
+    /// The number of the page with the last change; while there is none, of that which the first
+    /// one comes to.
+    pub(super) fn last_page(&self, head: &Head) -> u64 {
+        self.page_of(if head.has_changes() { head.position } else { head.position.next() })
     }
 }
 

@@ -46,9 +46,16 @@ pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishErro
         let about = &set.about;
         let capability_list = escaped(&set.urls.capability_list());
         let _ = writeln!(links, "<link rel=\"resourcesync\" href=\"{capability_list}\">");
+        let mut documents = format!("<a href=\"{capability_list}\">Capability List</a>");
+        for link in of_projections(publisher, set) {
+            if let Some(title) = link.param("title") {
+                let (href, title) = (escaped(&link.target), escaped(title));
+                let _ = write!(documents, ", <a href=\"{href}\">{title}</a>");
+            }
+        }
         let _ = writeln!(
             rows,
-            "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th><td>{}</td><td><a href=\"{capability_list}\">Capability List</a></td></tr>",
+            "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th><td>{}</td><td>{documents}</td></tr>",
             escaped(&set.urls.page()),
             escaped(about.title(set)),
             resources(&publisher.log().head(set.id)?),
@@ -110,8 +117,7 @@ pub(super) fn set_page(
         ("Resource List", set.urls.resource_list()),
         ("Change List", set.urls.change_list()),
     ];
-    let of_projections: Vec<Link> =
-        publisher.projections().flat_map(|projection| projection.page_links(set)).collect();
+    let of_projections = of_projections(publisher, set);
     let titled =
         of_projections.iter().filter_map(|link| Some((link.param("title")?, link.target.clone())));
     let last = [
@@ -158,6 +164,11 @@ pub(super) fn set_page(
         links.push_str(">\n");
     }
     Ok(page(title, &links, &main))
+}
+
+/// Links of other protocols in the page of a set.
+fn of_projections(publisher: &Publisher, set: &Arc<PublishedSet>) -> Vec<Link> {
+    publisher.projections().flat_map(|projection| projection.page_links(set)).collect()
 }
 
 pub(super) fn page(title: &str, links: &str, main: &str) -> Rendered {

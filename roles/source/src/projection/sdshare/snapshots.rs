@@ -9,8 +9,8 @@
 //! is at least that new: with the fragments since that time a client has exactly the set, whatever
 //! changed meanwhile.
 //!
-//! A snapshot is made when somebody asks for the feed and the newest one is too old, or there is
-//! none. It is written under another name, made durable, and listed by its record, which is written
+//! A snapshot is made when the set was read for the first time and there is none, and when somebody
+//! asks for the feed and the newest one is too old. It is written under another name, made durable, and listed by its record, which is written
 //! last: at any instant a snapshot is there whole, or not.
 
 use super::ascii::Ascii;
@@ -219,6 +219,15 @@ impl SetSnapshots {
         let state = Mutex::new(State { complete, ..State::default() });
         let cancel = AtomicBool::new(false);
         Ok(Arc::new(Self { log, set, representations, folder, options, state, cancel }))
+    }
+
+    /// Begins the first snapshot, before anybody asks for it, unless the set is empty. If the log
+    /// fails, whoever asks begins it.
+    pub fn begin(self: &Arc<Self>) {
+        let head = self.log.head(self.set).ok().filter(|head| head.resources > 0);
+        if let Some(head) = head {
+            self.ask(&head);
+        }
     }
 
     /// Ends the work, and waits until it has ended.
