@@ -403,6 +403,38 @@ fn statements_about_others_are_reported_and_not_stored() {
     }
 }
 
+#[test]
+fn texts_are_read_as_rdf_only_where_they_state_something() {
+    let plain =
+        || Source { media_type: Some("text/plain; charset=utf-8"), ..Source::of_statements() };
+    for (sink, what) in sinks() {
+        let mut source = plain();
+        source.set("/a", "first");
+        source.set("/b.nt", "first");
+        source.snapshot();
+        let copy = Copy::kept_in(&source, |_| sink);
+        assert_eq!(copy.run().created, 2);
+        let before = copied(&copy);
+        assert_eq!(before, published(&source), "{what}");
+        for text in ["# README\n", "", "\n", "Not found", "<!DOCTYPE html>", "<a> <b> <c> .\n"] {
+            source.form = |_, text| text.to_owned();
+            source.set("/a", text);
+            let ran = copy.try_run();
+            assert!(ran.has("rdf.type"), "{what}, {text:?}: {:?}", ran.reported);
+            assert_eq!((ran.exit(), copied(&copy)), (3, before.clone()), "{what}, {text:?}");
+        }
+        source.form = plain().form;
+        source.set("/a", "second");
+        copy.run();
+        assert_eq!(copied(&copy), published(&source), "{what}");
+        // What is named as N-Triples may state nothing.
+        source.form = |_, text| text.to_owned();
+        source.set("/b.nt", "# nothing any more\n");
+        copy.run();
+        assert_eq!(copied(&copy), published(&source), "{what}");
+    }
+}
+
 /// As a set of entities is published by ResourceSync: the URI is an address.
 #[test]
 fn an_address_may_be_that_of_a_document_about_an_entity() {

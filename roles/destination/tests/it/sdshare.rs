@@ -415,6 +415,45 @@ fn other_hosts_are_asked_only_when_they_are_allowed() {
 }
 
 #[test]
+fn a_text_is_no_description_and_empties_nothing() {
+    for media_type in ["text/plain", "text/turtle"] {
+        let source = with_numbers(Habits { media_type, ..Habits::default() }, 3);
+        source.make_snapshot();
+        let copy = copy_of(&source);
+        assert_eq!(copy.try_run().exit(), 0);
+        let before = canonical(quads(copy.folder()));
+        for text in [
+            "# README\n#\n# All about this folder.\n",
+            "Not found\n",
+            "<!DOCTYPE html><title>500</title>",
+            "<http://h/a> <http://h/p> \"about another\" .\n",
+            "# Cut off\n<http://id.example/id/1> <http://h/p> \n",
+        ] {
+            source.wait(5);
+            source.put_number(1, "second");
+            let answer = Answer::ok(text).header("content-type", "text/plain; charset=utf-8");
+            source.answer_first(move |target, _| {
+                target.starts_with("/fragment/").then(|| answer.clone())
+            });
+            let ran = copy.try_run();
+            assert_eq!(ran.exit(), 3, "{text}: {:?}", ran.reported);
+            assert!(ran.has("rdf.type") || ran.has("rdf.subject"), "{text}: {:?}", ran.reported);
+            assert_eq!(canonical(quads(copy.folder())), before, "{text}");
+        }
+        // One that states something is read, whatever the server calls it; one without any byte is
+        // the sign of a deletion.
+        source.data().habits.media_type = "text/plain";
+        source.answer_first(|_, _| None);
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_same(&copy, &source);
+        source.wait(5);
+        source.delete_number(1);
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_same(&copy, &source);
+    }
+}
+
+#[test]
 fn a_time_in_the_future_hides_no_later_change() {
     let source = with_numbers(Habits { page: 100, ..Habits::default() }, 3);
     source.make_snapshot();

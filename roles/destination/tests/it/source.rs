@@ -14,7 +14,7 @@ pub(crate) struct Source {
     pub(crate) at: String,
     /// Makes the document of a resource out of the text that a test gives.
     pub(crate) form: fn(uri: &str, text: &str) -> String,
-    media_type: Option<&'static str>,
+    pub(crate) media_type: Option<&'static str>,
 }
 
 impl Source {

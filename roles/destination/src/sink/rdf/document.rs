@@ -6,7 +6,7 @@ use crate::sink::outcome::{Failure, Notice};
 use abreast_rdf::sparql::Reach;
 use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
 use abreast_store::mirror::{Pending, Task};
-use abreast_webtypes::count;
+use abreast_webtypes::{count, excerpt};
 use memchr::memchr;
 use oxrdf::{GraphNameRef, NamedNode, NamedOrBlankNodeRef, QuadRef};
 use std::collections::HashMap;
@@ -53,16 +53,17 @@ pub(super) fn describe(
     if is_description(item, body) {
         return described(&root, body.bytes);
     }
-    let syntax = syntax_of(body.media_type.as_deref(), item.href(), &item.uri)?;
+    let sent = body.media_type.as_deref();
+    let syntax = syntax_of(sent, None, [item.href(), &item.uri]).ok_or_else(|| not_rdf(sent))?;
     let mut statements = Statements::new(graph, &root);
     statements.by_address = item.href() == item.uri;
-    if let Some(temporary) = &mut body.file {
-        temporary.file.rewind()?;
-        statements.read(syntax, BufReader::new(&temporary.file), item.href())?;
-    } else {
-        statements.read(syntax, body.bytes, item.href())?;
+    let file = body.file.as_mut().map(|temporary| &mut temporary.file);
+    statements.read_sent(syntax, body.bytes, file, item.href())?;
+    let described = statements.describe()?;
+    if syntax.is_doubtful && described.lines.is_empty() {
+        return Err(syntax.is_none("states nothing"));
     }
-    statements.describe()
+    Ok(described)
 }
 
 /// Whether the bytes are the description as [`describe`] makes it: they came with a list, or were
@@ -81,13 +82,62 @@ fn described(root: &NamedNode, lines: &[u8]) -> Result<Description, Failure> {
     Ok(Description { lines, digest, entity: None, reach, notices: Vec::new() })
 }
 
-/// The syntax of an answer: by the media type that was sent, or where that is vague, by the one
-/// that was asked for. `None` when it is not RDF.
-pub(crate) fn syntax_of_answer(sent: Option<&str>, asked: Option<&str>) -> Option<Syntax> {
-    let exact = |media_type: Option<&str>| media_type.and_then(Syntax::of_media_type);
-    exact(sent)
-        .or_else(|| exact(asked).filter(|_| is_vague(sent)))
-        .or_else(|| Syntax::of_sdshare_media_type(sent.or(asked)?))
+/// The syntax of what a server sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SentSyntax {
+    syntax: Syntax,
+    /// It came as `text/plain`, which was the type of N-Triples [sdshare §Recommended Resource Representation Formats]
+    /// and is that of errors, pages and anything else. So it counts only if it states something: a text of
+    /// comments is not the description of a resource that has none.
+    is_doubtful: bool,
+}
+
+impl SentSyntax {
+    fn is_none(self, why: &str) -> Failure {
+        let (name, media_type) = (self.syntax.name(), self.syntax.media_type());
+        let message = format!(
+            "it is text/plain, and as {name} it {why}\n  help: if it is {name}, the server has to send it as {media_type}; until then the \
+             copy keeps what it has"
+        );
+        Failure::refused("rdf.type", message)
+    }
+}
+
+/// The syntax by the media type that was sent, or where that is vague, by the one that was asked for,
+/// or by the ends of addresses. `None` when it is not RDF.
+pub(crate) fn syntax_of(
+    sent: Option<&str>,
+    asked: Option<&str>,
+    addresses: [&str; 2],
+) -> Option<SentSyntax> {
+    let sure = |syntax| SentSyntax { syntax, is_doubtful: false };
+    if let Some(syntax) = sent.and_then(Syntax::of_media_type) {
+        return Some(sure(syntax));
+    }
+    let asked_for = asked.and_then(Syntax::of_media_type);
+    let named = addresses.into_iter().find_map(syntax_of_name);
+    if let Some(syntax) = asked_for.or(named).filter(|_| is_vague(sent)) {
+        let is_doubtful = named.is_none() && sent.is_some_and(is_plain);
+        return Some(SentSyntax { syntax, is_doubtful });
+    }
+    // As SDShare calls N-Triples.
+    let is_plain = sent.or(asked).is_some_and(is_plain);
+    is_plain.then_some(SentSyntax { syntax: Syntax::NTriples, is_doubtful: true })
+}
+
+/// The syntax by the end of an address.
+fn syntax_of_name(url: &str) -> Option<Syntax> {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let found = Syntax::of_file_name(path.rsplit('/').next().unwrap_or_default())?;
+    found.compression.is_none().then_some(found.syntax)
+}
+
+fn essence(media_type: &str) -> &str {
+    media_type.split(';').next().unwrap_or_default().trim()
+}
+
+fn is_plain(media_type: &str) -> bool {
+    essence(media_type).eq_ignore_ascii_case("text/plain")
 }
 
 /// Canonical N-Triples, and what is reported about them.
@@ -96,67 +146,45 @@ pub(crate) type Lines = (Vec<u8>, Vec<Notice>);
 /// The description of an item by an answer; `None` when the answer states nothing at all.
 pub(crate) fn describe_answer(
     item: &Pending,
-    syntax: Syntax,
+    syntax: SentSyntax,
     bytes: &[u8],
     file: Option<&mut File>,
 ) -> Result<Option<Lines>, Failure> {
     let root = super::iri(&item.uri)?;
     let mut statements = Statements::new(&Graph::Default, &root);
     statements.is_fragment = true;
-    match file {
-        Some(file) => {
-            file.rewind()?;
-            statements.read(syntax, BufReader::new(file), item.href())?;
-        }
-        None => statements.read(syntax, bytes, item.href())?,
-    }
+    let is_blank = file.is_none() && bytes.iter().all(u8::is_ascii_whitespace);
+    statements.read_sent(syntax, bytes, file, item.href())?;
     if statements.count == 0 && statements.others == 0 {
+        if syntax.is_doubtful && !is_blank {
+            return Err(syntax.is_none("states nothing"));
+        }
         return Ok(None);
     }
     statements.describe().map(|described| Some((described.lines, described.notices)))
 }
 
-/// The syntax by the media type, or where that names none, by the end of an address.
-fn syntax_of(media_type: Option<&str>, href: &str, uri: &str) -> Result<Syntax, Failure> {
-    if let Some(syntax) = media_type.and_then(Syntax::of_media_type) {
-        return Ok(syntax);
-    }
-    let essence = media_type.map(|text| text.split(';').next().unwrap_or_default().trim());
-    let named = [href, uri].into_iter().find_map(|url| {
-        let path = url.split(['?', '#']).next().unwrap_or_default();
-        let found = Syntax::of_file_name(path.rsplit('/').next().unwrap_or_default())?;
-        found.compression.is_none().then_some(found.syntax)
-    });
-    if let Some(syntax) = named.filter(|_| is_vague(media_type)) {
-        return Ok(syntax);
-    }
-    // As SDShare calls N-Triples.
-    if let Some(syntax) = media_type.and_then(Syntax::of_sdshare_media_type) {
-        return Ok(syntax);
-    }
-    let what = essence.unwrap_or("no media type");
-    Err(Failure::refused(
+fn not_rdf(media_type: Option<&str>) -> Failure {
+    let what = excerpt(media_type.map_or("no media type", essence));
+    Failure::refused(
         "rdf.type",
         format!(
             "it is {what}, which is not RDF\n  help: exclude it by a filter; RDF is read as N-Triples, N-Quads, Turtle, TriG, RDF/XML and JSON-LD"
         ),
-    ))
+    )
 }
 
 /// Whether a media type does not show the syntax.
 fn is_vague(media_type: Option<&str>) -> bool {
-    let essence = media_type.map(|text| text.split(';').next().unwrap_or_default().trim());
-    essence.is_none_or(|text| {
-        [
-            "application/octet-stream",
-            "application/xml",
-            "text/xml",
-            "application/json",
-            "text/plain",
-        ]
-        .iter()
-        .any(|vague| text.eq_ignore_ascii_case(vague))
-    })
+    const VAGUE: [&str; 5] = [
+        "application/octet-stream",
+        "application/xml",
+        "text/xml",
+        "application/json",
+        "text/plain",
+    ];
+    media_type
+        .is_none_or(|text| VAGUE.iter().any(|vague| essence(text).eq_ignore_ascii_case(vague)))
 }
 
 /// The statements of a document.
@@ -197,6 +225,28 @@ impl<'a> Statements<'a> {
             has_several: false,
             of_other: Vec::new(),
         }
+    }
+
+    /// Reads what a server sent, out of a file if there is one.
+    fn read_sent(
+        &mut self,
+        sent: SentSyntax,
+        bytes: &[u8],
+        file: Option<&mut File>,
+        base: &str,
+    ) -> Result<(), Failure> {
+        let read = match file {
+            Some(file) => {
+                file.rewind()?;
+                self.read(sent.syntax, BufReader::new(file), base)
+            }
+            None => self.read(sent.syntax, bytes, base),
+        };
+        read.map_err(|failure| match failure.code {
+            "body.read" => failure,
+            _ if failure.refused || !sent.is_doubtful => failure,
+            _ => sent.is_none(&format!("cannot be read: {}", failure.message)),
+        })
     }
 
     fn read(&mut self, syntax: Syntax, input: impl Read, base: &str) -> Result<(), Failure> {
@@ -411,13 +461,25 @@ mod tests {
 
     #[test]
     fn the_syntax_is_the_media_types_or_else_the_names() {
-        let of = |media_type, href| syntax_of(media_type, href, "http://h/x").ok();
-        assert_eq!(of(Some("text/turtle; charset=utf-8"), "http://h/a.nt"), Some(Syntax::Turtle));
-        assert_eq!(of(Some("text/plain"), "http://h/a"), Some(Syntax::NTriples));
-        assert_eq!(of(Some("application/xml"), "http://h/a.rdf?x=1.nt"), Some(Syntax::RdfXml));
-        assert_eq!(of(None, "http://h/a.jsonld#a"), Some(Syntax::JsonLd));
-        assert_eq!(of(Some("text/html"), "http://h/a.nt"), None);
-        assert_eq!(of(Some("text/plain"), "http://h/a.ttl"), Some(Syntax::Turtle));
-        assert_eq!(of(Some("application/octet-stream"), "http://h/a"), None);
+        let (turtle, plain) = ("text/turtle; charset=utf-8", "Text/Plain; charset=utf-8");
+        for (sent, asked, href, expected) in [
+            (Some(turtle), None, "http://h/a.nt", Some((Syntax::Turtle, false))),
+            (Some("application/xml"), None, "http://h/a.rdf?x=1.nt", Some((Syntax::RdfXml, false))),
+            (None, None, "http://h/a.jsonld#a", Some((Syntax::JsonLd, false))),
+            (None, Some(turtle), "http://h/a.nt", Some((Syntax::Turtle, false))),
+            (Some("text/html"), Some(turtle), "http://h/a.nt", None),
+            (Some("application/octet-stream"), None, "http://h/a", None),
+            (Some(plain), None, "http://h/a.nt", Some((Syntax::NTriples, false))),
+            (Some(plain), None, "http://h/a.ttl", Some((Syntax::Turtle, false))),
+            (Some(plain), None, "http://h/a", Some((Syntax::NTriples, true))),
+            (Some(plain), Some(plain), "http://h/a?b.nt", Some((Syntax::NTriples, true))),
+            (Some(plain), Some(turtle), "http://h/a", Some((Syntax::Turtle, true))),
+            (None, Some(plain), "http://h/a", Some((Syntax::NTriples, true))),
+            (None, None, "http://h/a", None),
+        ] {
+            let found = syntax_of(sent, asked, [href, "http://h/x"]);
+            let found = found.map(|found| (found.syntax, found.is_doubtful));
+            assert_eq!(found, expected, "{sent:?} {asked:?} {href}");
+        }
     }
 }

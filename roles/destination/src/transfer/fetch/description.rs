@@ -7,7 +7,7 @@
 
 use super::{Fetched, Fetcher, Part, Place, Target};
 use crate::sink::outcome::{Failure, Notice, Outcome};
-use crate::sink::rdf::document::{describe_answer, syntax_of_answer};
+use crate::sink::rdf::document::{describe_answer, syntax_of};
 use crate::transfer::store::{Facts, Incoming};
 use abreast_folder::Dir;
 use abreast_rdf::Syntax;
@@ -65,7 +65,8 @@ impl Fetcher {
         if incoming.length == 0 {
             return self.nothing_stated();
         }
-        let Some(syntax) = syntax_of_answer(facts.media_type.as_deref(), accept) else {
+        let sent = facts.media_type.as_deref();
+        let Some(syntax) = syntax_of(sent, accept, [item.href(), &item.uri]) else {
             return self.store(task, listed, Part { incoming, facts }, true).await;
         };
         let file = incoming.file.as_mut().map(|temporary| &mut temporary.file);
