@@ -1,7 +1,7 @@
 //! A run, in its order: lock, plan what the reader lists, carry the plan out, report.
 
 use crate::admit::Admission;
-use crate::damage::{plan_names, report_more_reserved};
+use crate::damage::{check_kept, plan_names, report_more_reserved};
 use crate::deprecation::message;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Observer, Summary};
@@ -231,6 +231,10 @@ impl<'a> Run<'a> {
             recover(&mut self.context())?;
         }
         self.planner.selection.prepare(mirror, options, (&*reader, self.requests), &start)?;
+        if options.baseline {
+            // Where the Source has no list of everything, no comparison with one does it.
+            check_kept(&mut self.context())?;
+        }
         reader.plan(&mut self.context())?;
         self.planner.selection.plan_excluded(mirror, options, &mut self.report)?;
         plan_names(&mut self.planner)?;

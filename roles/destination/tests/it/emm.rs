@@ -3,7 +3,9 @@
 use crate::copy::Copy;
 use crate::emm_source::{EmmSource, Habits};
 use crate::rdf::{canonical, quads};
-use abreast_destination::{NQuadsOptions, SinkOptions};
+use abreast_destination::{LabelsOptions, NQuadsOptions, SinkOptions};
+use abreast_store::labels::LabelTable;
+use abreast_store::mirror::Mirror;
 use abreast_testkit::pages::Answer;
 use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::model::Quad;
@@ -496,4 +498,55 @@ fn a_feed_that_grew_once_is_read_again_once() {
     let log = source.server.take_log();
     let of_last = log.iter().filter(|path| path.ends_with("/feed/3")).count();
     assert!(of_last <= 4, "{log:?}");
+}
+
+/// A feed without a full download has no list of everything to compare with.
+#[test]
+fn damage_is_repaired_by_a_baseline_without_a_full_download() {
+    for kind in ["folder", "nquads", "labels"] {
+        let source = EmmSource::start(Habits::default());
+        for number in 0..5 {
+            source.put(number, "first");
+        }
+        let mut copy = copy_of(&source);
+        let table = copy.place.path().join("labels.db");
+        match kind {
+            "folder" => copy.options.sink = SinkOptions::Folder,
+            "labels" => {
+                copy.options.sink = SinkOptions::Labels(LabelsOptions {
+                    path: table.clone(),
+                    predicates: vec!["http://ns.example/value".to_owned()],
+                    ..LabelsOptions::default()
+                });
+            }
+            _ => {}
+        }
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_eq!(copy.audit(true).exit_code, 0);
+        if kind == "labels" {
+            let mut labels = LabelTable::open(&table, false).unwrap();
+            labels.remove(&source.iri(1)).unwrap();
+            let batch = labels.end_batch().unwrap();
+            // As if another program had removed it: the state knows of no other batch.
+            let state = Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
+            state.set_meta("labels-batch", Some(&batch.to_string())).unwrap();
+            drop((labels, state));
+            assert_eq!(copy.audit(false).missing, 1);
+        } else {
+            let (path, bytes) = crate::copy::files(copy.folder())
+                .into_iter()
+                .find(|(_, bytes)| bytes.windows(5).any(|word| word == b"first"))
+                .unwrap();
+            let text = String::from_utf8(bytes).unwrap().replacen("first", "other", 1);
+            std::fs::write(copy.folder().join(path), text).unwrap();
+            assert_eq!(copy.audit(true).exit_code, 1, "{kind}");
+        }
+        copy.options.baseline = true;
+        copy.options.full = true;
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.summary().damaged), (0, 1), "{kind}: {:?}", ran.reported);
+        assert_eq!(copy.audit(true).exit_code, 0, "{kind}");
+        let ran = copy.try_run();
+        assert_eq!((ran.summary().damaged, ran.items.len()), (0, 0), "{kind}: {:?}", ran.reported);
+    }
 }

@@ -21,7 +21,7 @@ use abreast_store::labels::{LabelRow, LabelTable, Labels};
 use abreast_store::mirror::{Deprecated, Mirror, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,6 +95,8 @@ pub(crate) struct LabelsSink {
     partials: Partials,
     spill: Dir,
     epoch: i64,
+    /// Whether the file of CSV is compared with the table.
+    checks_file: bool,
 }
 
 impl LabelsSink {
@@ -103,6 +105,7 @@ impl LabelsSink {
         mirror: &Mirror,
         (options, replaced_by): (&LabelsOptions, &[String]),
         epoch: i64,
+        checks_file: bool,
     ) -> Result<Self, Error> {
         let table = options.table(state)?;
         mirror.begin()?;
@@ -119,6 +122,7 @@ impl LabelsSink {
             partials,
             spill,
             epoch,
+            checks_file,
         })
     }
 
@@ -146,8 +150,7 @@ impl LabelsSink {
             .tempfile_in(folder)
             .map_err(wrong)?;
         let mut out = BufWriter::new(file.as_file());
-        out.write_all(b"uri,label,lang,deprecated,replaced_by,changed\r\n").map_err(wrong)?;
-        table.each(&mut |row| write_row(&mut out, row).map_err(wrong))?;
+        write_table(table, &mut out, &wrong)?;
         out.flush().map_err(wrong)?;
         drop(out);
         if let Some(before) = before {
@@ -232,6 +235,60 @@ fn check_csv(options: &LabelsOptions, mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(CSV, Some(&path))?)
 }
 
+/// The table as CSV; `failed` is about the file that it goes to.
+fn write_table(
+    table: &LabelTable,
+    out: &mut impl Write,
+    failed: &dyn Fn(io::Error) -> Error,
+) -> Result<(), Error> {
+    out.write_all(b"uri,label,lang,deprecated,replaced_by,changed\r\n").map_err(failed)?;
+    table.each(&mut |row| write_row(out, row).map_err(failed))
+}
+
+/// Compares what is written with what can be read.
+struct Comparing<R> {
+    with: R,
+    buffer: Vec<u8>,
+    is_same: bool,
+}
+
+impl<R: Read> Write for Comparing<R> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_same {
+            self.buffer.clear();
+            (&mut self.with).take(bytes.len() as u64).read_to_end(&mut self.buffer)?;
+            self.is_same = self.buffer == bytes;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How the file of CSV differs from the table that it was written from.
+fn csv_damage(options: &LabelsOptions, table: &LabelTable) -> Result<Option<Damage>, Error> {
+    let unreadable = |cause: io::Error| {
+        let message = format!("cannot read {}: {cause}", options.path.display());
+        Error::new("labels.file", ExitCode::Io, message).with_cause(cause)
+    };
+    let file = match File::open(&options.path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let message = "the file is missing".to_owned();
+            return Ok(Some(Damage { kind: DamageKind::Missing, message }));
+        }
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut comparing = Comparing { with: BufReader::new(file), buffer: Vec::new(), is_same: true };
+    write_table(table, &mut comparing, &unreadable)?;
+    let Comparing { mut with, is_same, .. } = comparing;
+    let is_same = is_same && with.fill_buf().map_err(unreadable)?.is_empty();
+    let message = || "the file does not have the rows that were written".to_owned();
+    Ok((!is_same).then(|| Damage { kind: DamageKind::Digest, message: message() }))
+}
+
 /// A row of CSV [rfc4180], without control characters other than line breaks and tabs.
 fn write_row(out: &mut impl Write, row: &LabelRow) -> io::Result<()> {
     let deprecated = if row.deprecated { "1" } else { "0" };
@@ -300,10 +357,16 @@ impl Sink for LabelsSink {
 
     fn finish(&self, _: &Mirror) -> Result<(), Error> {
         let table = self.table();
-        if self.options.is_csv && !(table.is_exported()? && self.options.path.exists()) {
-            self.export(&table)?;
+        if !self.options.is_csv {
+            return Ok(());
         }
-        Ok(())
+        let is_there = table.is_exported()?
+            && if self.checks_file {
+                csv_damage(&self.options, &table)?.is_none()
+            } else {
+                self.options.path.exists()
+            };
+        if is_there { Ok(()) } else { self.export(&table) }
     }
 }
 
@@ -372,9 +435,10 @@ impl LabelsWriter {
     }
 }
 
-/// Reads the table back, for audits: whether it has each entity. The descriptions that labels were
-/// taken from are not kept.
+/// Reads the table back, for audits: whether it has each entity, and whether the file of CSV is what
+/// was written. The descriptions that labels were taken from are not kept.
 pub(crate) struct LabelsKept {
+    options: LabelsOptions,
     table: LabelTable,
 }
 
@@ -389,7 +453,8 @@ impl LabelsKept {
         let table = LabelTable::open_read_only(&path);
         // A database of another program has no id.
         let table = table.and_then(|table| table.id().map(|_| table));
-        Ok(Self { table: table.map_err(|error| options.failed(error))? })
+        let table = table.map_err(|error| options.failed(error))?;
+        Ok(Self { options: options.clone(), table })
     }
 }
 
@@ -405,6 +470,14 @@ impl ReadBack for LabelsKept {
 
     fn keeps_bytes(&self) -> bool {
         false
+    }
+
+    fn file_damage(&mut self) -> Result<Option<(String, Damage)>, Error> {
+        if !self.options.is_csv {
+            return Ok(None);
+        }
+        let damage = csv_damage(&self.options, &self.table)?;
+        Ok(damage.map(|damage| (self.options.path.display().to_string(), damage)))
     }
 }
 
