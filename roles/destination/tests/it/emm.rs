@@ -550,3 +550,57 @@ fn damage_is_repaired_by_a_baseline_without_a_full_download() {
         assert_eq!((ran.summary().damaged, ran.items.len()), (0, 0), "{kind}: {:?}", ran.reported);
     }
 }
+
+/// A page of a server under maintenance, or for a login.
+#[test]
+fn a_page_in_place_of_an_entity_is_not_kept() {
+    for (is_folder, habits) in
+        [(true, Habits::default()), (true, Habits::of_getty()), (false, Habits::default())]
+    {
+        let source = with_numbers(habits, 3);
+        let mut copy = copy_of(&source);
+        if is_folder {
+            copy.options.sink = SinkOptions::Folder;
+        }
+        assert_eq!(copy.try_run().exit(), 0);
+        let before = copy.texts();
+        source.put(1, "second");
+        for (body, media_type) in [
+            ("<html>Down for maintenance</html>", "text/html; charset=utf-8"),
+            ("<html xmlns='http://www.w3.org/1999/xhtml'/>", "application/xhtml+xml"),
+            ("", "text/html"),
+            ("%PDF", "application/pdf"),
+            ("{\"error\":\"busy\"}", "application/problem+json"),
+        ] {
+            source.answer_first(move |target, _| {
+                let answer = || Answer::ok(body).header("content-type", media_type);
+                target.starts_with("/id/1").then(answer)
+            });
+            let ran = copy.try_run();
+            assert_eq!((ran.exit(), ran.count("rdf.type")), (3, 1), "{:?}", ran.reported);
+            assert!(ran.reported[0].message.contains("help:"));
+            assert_eq!(copy.texts(), before, "{media_type}");
+        }
+        // Once the server is back, without another change.
+        source.answer_first(|_, _| None);
+        assert_eq!(copy.try_run().exit(), 0);
+        assert!(copy.texts().values().any(|text| text.contains("second")));
+        assert_eq!(copy.audit(true).exit_code, 0);
+    }
+}
+
+/// Without a listed length an empty answer is an answer: files may be empty.
+#[test]
+fn an_empty_file_is_a_file() {
+    let source = with_numbers(Habits { has_links: false, ..Habits::default() }, 2);
+    let mut copy = copy_of(&source);
+    copy.options.sink = SinkOptions::Folder;
+    let file = |number: usize| json!({"object": {"id": source.iri(number), "type": "Image"}});
+    source.record_with(0, "Update", file(0));
+    source.record_with(1, "Update", file(1));
+    assert_eq!(copy.try_run().exit(), 0);
+    source.data().entities.insert(1, String::new());
+    source.record_with(1, "Update", file(1));
+    assert_eq!(copy.try_run().exit(), 0);
+    assert!(copy.texts().values().any(String::is_empty));
+}
