@@ -153,6 +153,7 @@ pub(crate) fn report_reserved(
     let (mut rows, mut tasks) = (Vec::new(), Vec::new());
     rows.extend(mirror.row(&beneath)?);
     mirror.rows_after(&beneath, 1, &mut rows)?;
+    tasks.extend(mirror.task(&beneath)?);
     mirror.pending_after(&beneath, 1, &mut tasks)?;
     let planned = tasks.iter().filter(|task| !task.pending.action.is_deletion());
     let mut others = rows.iter().map(|row| &row.uri).chain(planned.map(|task| &task.pending.uri));

@@ -604,3 +604,19 @@ fn an_empty_file_is_a_file() {
     assert_eq!(copy.try_run().exit(), 0);
     assert!(copy.texts().values().any(String::is_empty));
 }
+
+#[test]
+fn a_stray_subject_does_not_name_all_files() {
+    for stray in ["file:///etc/passwd", "ftp://a.b/c", "http://127.0.0.1/other/x", "urn:x:y"] {
+        let source = with_numbers(Habits::default(), 4);
+        source.make_download();
+        let line = format!("<{stray}> <http://ns.example/value> \"stray\" .\n");
+        source.data().download.as_mut().unwrap().0.push_str(&line);
+        let mut copy = copy_of(&source);
+        copy.options.sink = SinkOptions::Folder;
+        assert_eq!(copy.try_run().exit(), 0);
+        let paths = copy.paths();
+        let own = |number: usize| paths.contains(&number.to_string());
+        assert!(paths.len() == 5 && (0..4).all(own), "{stray}: {paths:?}");
+    }
+}

@@ -348,3 +348,45 @@ fn a_file_in_csv_that_was_altered_is_found_and_written_again() {
         assert!(copy.try_run().reported.is_empty());
     }
 }
+
+#[test]
+fn a_missing_folder_is_found_before_anything_is_requested() {
+    let source = EmmSource::start(Habits::default());
+    source.put(0, "first");
+    for (name, dry_run) in [("labels.csv", false), ("labels.csv", true), ("labels.db", true)] {
+        let mut copy = copy_of(&source);
+        let place = copy.place.path().join("none");
+        copy.options.sink = SinkOptions::Labels(table_in(&place, name, VALUE));
+        copy.options.dry_run = dry_run;
+        source.server.take_log();
+        let ran = copy.try_run();
+        assert_eq!((ran.code(), ran.exit()), ("labels.file", 13), "{name} {dry_run}");
+        let error = ran.result.err().unwrap();
+        assert!(error.to_string().contains("there is no folder"), "{error}");
+        assert_eq!(source.server.take_log(), [""; 0]);
+        assert!(!copy.folder().exists());
+        std::fs::create_dir(&place).unwrap();
+        assert_eq!(copy.try_run().exit(), 0);
+    }
+}
+
+#[test]
+fn a_table_without_any_label_is_reported() {
+    let source = EmmSource::start(Habits::default());
+    for number in 0..2 {
+        source.put(number, "first");
+    }
+    let mut copy = copy_of(&source);
+    let set = |copy: &mut Copy, predicate: &str| {
+        let table = table_in(copy.place.path(), "labels.db", predicate);
+        copy.options.sink = SinkOptions::Labels(table);
+    };
+    set(&mut copy, "skos:prefLabel");
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.count("labels.none")), (0, 1), "{:?}", ran.reported);
+    assert!(ran.reported[0].message.contains("skos:prefLabel"));
+    // Once for what was stored.
+    assert!(!copy.try_run().has("labels.none"));
+    set(&mut copy, VALUE);
+    assert!(!copy.try_run().has("labels.none"));
+}

@@ -11,7 +11,7 @@ use crate::deprecation::replacements;
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, is_distrusted, plan_again};
-use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::outcome::{Failure, Notice, Outcome};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use crate::state_folder::StateFolder;
 use abreast_core::LogError;
@@ -24,6 +24,7 @@ use std::fs::{File, Permissions};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Items whose labels are made durable together.
@@ -65,11 +66,30 @@ impl LabelsOptions {
 
     /// The file of CSV, the same by each spelling of its folder.
     fn csv(&self) -> Option<String> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = self.folder();
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let name = self.path.file_name().filter(|_| self.is_csv)?;
         Some(folder.join(name).display().to_string())
+    }
+
+    fn folder(&self) -> &Path {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.unwrap_or(Path::new("."))
+    }
+
+    /// Checks that the file can be made, before anything is requested.
+    pub(crate) fn check_folder(&self) -> Result<(), Error> {
+        let folder = self.folder();
+        if folder.is_dir() {
+            return Ok(());
+        }
+        let message = format!(
+            "cannot write {}: there is no folder {}",
+            self.path.display(),
+            folder.display()
+        );
+        Err(Error::new("labels.file", ExitCode::Io, message)
+            .with_help("make the folder, or correct the path of the file"))
     }
 
     fn failed(&self, cause: LogError) -> Error {
@@ -97,6 +117,7 @@ pub(crate) struct LabelsSink {
     epoch: i64,
     /// Whether the file of CSV is compared with the table.
     checks_file: bool,
+    has_stored: AtomicBool,
 }
 
 impl LabelsSink {
@@ -123,6 +144,7 @@ impl LabelsSink {
             spill,
             epoch,
             checks_file,
+            has_stored: AtomicBool::new(false),
         })
     }
 
@@ -140,8 +162,7 @@ impl LabelsSink {
             let message = format!("cannot write {}: {cause}", path.display());
             Error::new("labels.file", ExitCode::Io, message).with_cause(cause)
         };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = self.options.folder();
         // The mode of the table before it; without one, that of other new files.
         let before = std::fs::metadata(path).ok().map(|about| about.permissions());
         let file = tempfile::Builder::new()
@@ -368,6 +389,20 @@ impl Sink for LabelsSink {
             };
         if is_there { Ok(()) } else { self.export(&table) }
     }
+
+    fn remark(&self) -> Result<Option<Notice>, Error> {
+        if !self.has_stored.load(Ordering::Relaxed) || !self.table().is_without_labels()? {
+            return Ok(None);
+        }
+        let predicates = match &*self.options.predicates {
+            [] => "the usual predicates".to_owned(),
+            predicates => predicates.join(", "),
+        };
+        let message = format!(
+            "no entity has a label, by {predicates}\n  help: name the predicates that it has with `--label-predicate IRI`"
+        );
+        Ok(Some(Notice::new("labels.none", message)))
+    }
 }
 
 struct LabelsWriter {
@@ -429,6 +464,7 @@ impl LabelsWriter {
         };
         let replaced = self.sink.table().replace(resource, &labels);
         replaced.map_err(|error| self.sink.fatal(error))?;
+        self.sink.has_stored.store(true, Ordering::Relaxed);
         let mut notices = body.notices;
         notices.extend(description.notices);
         Ok(Outcome::Stored { created: task.row.is_none(), row, notices })
