@@ -169,6 +169,15 @@ impl LabelTable {
             .map_err(failed(READ))
     }
 
+    /// Whether there are entities, and none of them has a label.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn is_without_labels(&self) -> Result<bool, LogError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM label) AND NOT EXISTS (SELECT 1 FROM label WHERE label <> '')";
+        self.connection.query_row(sql, [], |row| row.get(0)).map_err(failed(READ))
+    }
+
     /// Replaces the rows of a resource. Without a label it has a row with an empty one.
     ///
     /// # Errors

@@ -18,12 +18,41 @@ pub(crate) fn base_url(text: &str) -> Result<String, String> {
     }
 }
 
-/// An absolute IRI.
-pub(crate) fn iri(text: &str) -> Result<String, String> {
-    if abreast_rdf::is_iri(text) {
-        return Ok(text.to_owned());
+/// Prefixes that everybody uses for the same vocabularies.
+const PREFIXES: [(&str, &str); 12] = [
+    ("skos", "http://www.w3.org/2004/02/skos/core#"),
+    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
+    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
+    ("owl", "http://www.w3.org/2002/07/owl#"),
+    ("madsrdf", "http://www.loc.gov/mads/rdf/v1#"),
+    ("bf", "http://id.loc.gov/ontologies/bibframe/"),
+    ("schema", "https://schema.org/"),
+    ("dcterms", "http://purl.org/dc/terms/"),
+    ("dc", "http://purl.org/dc/elements/1.1/"),
+    ("foaf", "http://xmlns.com/foaf/0.1/"),
+    ("gndo", "https://d-nb.info/standards/elementset/gnd#"),
+    ("wdt", "http://www.wikidata.org/prop/direct/"),
+];
+/// Schemes of IRIs that are names, without `//`.
+const NAMES: [&str; 3] = ["urn", "tag", "info"];
+
+/// The IRI of a property; a usual prefix stands for its vocabulary. A prefix that is not known is not
+/// taken for a scheme: no statement would have such a property.
+pub(crate) fn property(text: &str) -> Result<String, String> {
+    let example = "expected an absolute IRI, for example http://purl.org/dc/terms/isReplacedBy";
+    let Some((word, rest)) = text.split_once(':') else { return Err(example.to_owned()) };
+    let mut iri = text.to_owned();
+    if !rest.starts_with("//") {
+        if let Some((_, vocabulary)) = PREFIXES.iter().find(|(prefix, _)| *prefix == word) {
+            iri = format!("{vocabulary}{rest}");
+        } else if !NAMES.contains(&word.to_ascii_lowercase().as_str()) {
+            let known = PREFIXES.map(|(prefix, _)| prefix).join(", ");
+            return Err(format!(
+                "the prefix `{word}:` is not known: {example}; the prefixes that are known are {known}"
+            ));
+        }
     }
-    Err("expected an absolute IRI, for example http://purl.org/dc/terms/isReplacedBy".to_owned())
+    if abreast_rdf::is_iri(&iri) && !rest.is_empty() { Ok(iri) } else { Err(example.to_owned()) }
 }
 
 /// The host of a URL, with its port where that is not the usual one.
@@ -84,6 +113,22 @@ mod tests {
         assert!(
             is_url("http:/h") && is_url("ftp://h") && !is_url("./a.xml") && !is_url("localhost:80")
         );
+    }
+
+    #[test]
+    fn a_property_is_an_iri_or_has_a_usual_prefix() {
+        for (text, iri) in [
+            ("skos:prefLabel", "http://www.w3.org/2004/02/skos/core#prefLabel"),
+            ("dcterms:isReplacedBy", "http://purl.org/dc/terms/isReplacedBy"),
+            ("http://ns.example/p", "http://ns.example/p"),
+            ("urn:example:p", "urn:example:p"),
+        ] {
+            assert_eq!(property(text).as_deref(), Ok(iri));
+        }
+        for bad in ["", "label", "ex:label", "skos:", "skos:a b", "http://h/ p", "urn:"] {
+            assert!(property(bad).unwrap_err().contains("http://purl.org/"), "{bad}");
+        }
+        assert!(property("ex:label").unwrap_err().contains("madsrdf"));
     }
 
     #[test]

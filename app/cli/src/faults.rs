@@ -135,15 +135,20 @@ pub(crate) fn report(mut faults: Vec<Fault>) -> String {
     lines.join("\n")
 }
 
+/// The known name that is nearest to an unknown one.
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let near = |known: &str| strsim::jaro(known, name);
+    let nearest = known.iter().max_by(|one, two| near(one).total_cmp(&near(two))).copied();
+    nearest.filter(|nearest| near(nearest) > NEAR)
+}
+
 /// An unknown key, with the nearest known one.
 pub(crate) fn unknown_key<'a>(
     key: &str,
     known: &[&'a str],
     place: &str,
 ) -> (String, Option<&'a str>) {
-    let near = |known: &str| strsim::jaro(known, key);
-    let nearest = known.iter().max_by(|one, two| near(one).total_cmp(&near(two))).copied();
-    let nearest = nearest.filter(|nearest| near(nearest) > NEAR);
+    let nearest = nearest(key, known);
     let place = if place.is_empty() { String::new() } else { format!(" in {place}") };
     let help = match nearest {
         Some(nearest) => format!(" (help: did you mean `{nearest}`?)"),

@@ -28,7 +28,8 @@ URL may be any ResourceSync document, a page that links to one, or a site's root
 its feeds; or the Entry Point of a change feed (EMM, IIIF Change Discovery). The first run copies everything, later
 runs apply changes. A file appears under its name only when it is complete and verified; files that others put
 into the folder are never deleted; a locally changed file is moved to .abreast/backup before it is replaced.
-A folder whose name has a colon is written with its path: ./warc:x.
+A folder whose name has a colon is written with its path: ./warc:x. Other words before a colon than those of the kinds of copies, and options
+that have no effect on the kind, are refused.
 
 Exit codes: 0 in sync, 1 other, 2 usage, 3 partial, 4 source invalid, 5 try again later, 6 no secure
 connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not authorised, 13 disk, 130 cancelled.";
@@ -71,7 +72,7 @@ pub(crate) struct MirrorArgs {
     pub(crate) allow_host: Vec<String>,
     /// Property of a deprecated entity that names what to use instead; repeatable, the best first [default:
     /// dcterms:isReplacedBy and others]
-    #[arg(long, value_name = "IRI", value_parser = crate::address::iri)]
+    #[arg(long, value_name = "IRI", value_parser = crate::address::property)]
     pub(crate) replaced_by: Vec<String>,
     /// Allow http resources in lists served over https
     #[arg(long)]

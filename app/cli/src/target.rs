@@ -37,9 +37,9 @@ pub(crate) struct TargetArgs {
     /// Address of the SPARQL endpoint that answers queries [default: from that for updates]
     #[arg(long, value_name = "URL")]
     pub(crate) query_url: Option<String>,
-    /// Predicate of labels for labels:FILE, repeatable, the best first [default: those of SKOS, RDF
+    /// Predicate of labels for labels:FILE, an IRI or a name such as skos:prefLabel; repeatable, the best first [default: those of SKOS, RDF
     /// Schema, MADS/RDF, schema.org, DCMI and FOAF]
-    #[arg(long, value_name = "IRI", value_parser = crate::address::iri)]
+    #[arg(long, value_name = "IRI", value_parser = crate::address::property)]
     pub(crate) label_predicate: Vec<String>,
     /// One label for each entity, in the first of these languages that it has: de,en [default: all
     /// labels]
@@ -47,6 +47,9 @@ pub(crate) struct TargetArgs {
     pub(crate) label_language: Vec<String>,
 }
 
+/// Kinds of copies that are named by a word before a colon; those of object stores are followed by `//`.
+const KINDS: [&str; 10] =
+    ["warc", "nquads", "labels", "oxigraph", "sparql", "graphstore", "push", "set", "s3", "file"];
 /// The word for a graph of each resource.
 const OF_RESOURCE: &str = "resource";
 /// Default configuration file of sets.
@@ -163,6 +166,36 @@ impl TargetArgs {
             options.sink = SinkOptions::Push(PushOptions { url: url.to_owned(), graph });
         } else if target.starts_with("s3://") || target.starts_with("file://") {
             self.apply_objects(target, options)?;
+        } else if let Some(word) = word_of(target) {
+            bail!(UsageError(unknown_kind(target, word)));
+        }
+        self.check_options(target)
+    }
+
+    /// Refuses options that have no effect on a copy of this kind.
+    fn check_options(&self, target: &str) -> Result<()> {
+        let kind = if target == "-" { "-" } else { word_of(target).unwrap_or_default() };
+        let graphs = &["nquads", "oxigraph", "sparql", "graphstore", "push"][..];
+        for (option, is_given, kinds) in [
+            ("--segment-size", self.segment_size.is_some(), &["warc", "nquads"][..]),
+            ("--compress", self.compress > 0, &["warc"]),
+            ("--block-digest", self.block_digest, &["warc"]),
+            ("--content", self.content.is_some(), &["-"]),
+            ("--graph", self.graph.is_some(), graphs),
+            ("--query-url", self.query_url.is_some(), &["sparql"]),
+            ("--label-predicate", !self.label_predicate.is_empty(), &["labels"]),
+            ("--label-language", !self.label_language.is_empty(), &["labels"]),
+        ] {
+            if is_given && !kinds.contains(&kind) {
+                let named = |kind: &&str| match *kind {
+                    "-" => "-".to_owned(),
+                    kind => format!("{kind}:"),
+                };
+                let of = kinds.iter().map(named).collect::<Vec<_>>().join(", ");
+                bail!(UsageError(format!(
+                    "`{option}` has no effect on a copy in `{target}` (help: leave it out; it is for {of})"
+                )));
+            }
         }
         Ok(())
     }
@@ -203,6 +236,31 @@ impl TargetArgs {
         options.folder = state;
         Ok(())
     }
+}
+
+/// The word before the first colon of a target, unless that is a part of a path.
+fn word_of(target: &str) -> Option<&str> {
+    target.split_once(':').map(|(word, _)| word).filter(|word| !word.contains('/'))
+}
+
+/// Why a target with a colon is none.
+fn unknown_kind(target: &str, word: &str) -> String {
+    let rest = &target[word.len() + 1..];
+    let word = word.to_ascii_lowercase();
+    let path = format!("a folder whose name has a colon is written with its path: ./{target}");
+    if matches!(&*word, "http" | "https") {
+        return format!(
+            "`{target}` is an address, and no place for a copy (help: name a folder, or the kind of server: sparql:URL, graphstore:URL or \
+             push:URL; {path})"
+        );
+    }
+    let help = match crate::faults::nearest(&word, &KINDS) {
+        Some(kind @ ("s3" | "file")) => format!("did you mean `{kind}://{}`?", rest.trim_start_matches('/')),
+        Some(kind) => format!("did you mean `{kind}:{rest}`?"),
+        None => "the kinds are warc:DIR, nquads:DIR, labels:FILE, oxigraph:DIR, sparql:URL, graphstore:URL, push:URL, set:NAME, s3://BUCKET, file://DIR and -"
+            .to_owned(),
+    };
+    format!("`{word}:` is not a kind of copy (help: {help}; {path})")
 }
 
 /// The folder of a copy, without the word for its kind.
@@ -301,6 +359,48 @@ mod tests {
         let graph = Some("http://h/g".to_owned());
         let expected = PushOptions { url: "http://h/p".to_owned(), graph };
         assert_eq!(push.sink, SinkOptions::Push(expected));
+    }
+
+    #[test]
+    fn a_misprinted_kind_is_no_folder() {
+        for (target, help) in [
+            ("lables:x.csv", "did you mean `labels:x.csv`"),
+            ("label:./x.csv", "did you mean `labels:./x.csv`"),
+            ("nquad:x", "did you mean `nquads:x`"),
+            ("WARC:x", "did you mean `warc:x`"),
+            ("s3:bucket/a", "did you mean `s3://bucket/a`"),
+            ("graph-store:http://h/", "did you mean `graphstore:http://h/`"),
+            ("foo:bar", "the kinds are"),
+            ("http://x/y", "sparql:URL"),
+            ("HTTPS://x/y", "sparql:URL"),
+        ] {
+            let words = ["--label-language", "de"];
+            for words in [&words[..], &[]] {
+                let text = applied(words, target, Some("./s")).unwrap_err().to_string();
+                assert!(text.contains(help) && text.contains(&format!("./{target}")), "{text}");
+            }
+        }
+        for path in ["./lables:x", "/a/foo:bar", "a/b:c", "papers"] {
+            assert_eq!(applied(&[], path, None).unwrap().folder, PathBuf::from(path));
+        }
+    }
+
+    #[test]
+    fn options_of_other_kinds_are_refused() {
+        for (words, target) in [
+            (&["--label-language", "de"][..], "./x"),
+            (&["--label-predicate", "http://h/p"], "nquads:x"),
+            (&["--graph", "http://h/g"], "labels:x.db"),
+            (&["--graph", "http://h/g"], "./x"),
+            (&["--segment-size", "1M"], "./x"),
+            (&["--compress", "3"], "nquads:x"),
+            (&["--block-digest"], "-"),
+            (&["--content", "1K"], "warc:x"),
+            (&["--query-url", "http://h/"], "graphstore:http://h/"),
+        ] {
+            let text = applied(words, target, Some("./s")).unwrap_err().to_string();
+            assert!(text.contains(words[0]) && text.contains("no effect"), "{text}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The audit: a comparison of the copy with what the Source lists. It changes nothing.
 
+use crate::common_base::CommonBase;
 use crate::damage::reserved_message;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
@@ -7,7 +8,6 @@ use crate::filter::{Decision, Subject};
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::Place;
-use crate::plan::comparison::widen;
 use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
 use crate::read::choice::Choice;
@@ -99,13 +99,13 @@ pub(crate) fn audit_with(
         expected: &expected,
         selection: &mut selection,
         excluded: &excluded,
-        common: None,
+        common: CommonBase::default(),
         item: Pending::default(),
         list: 0,
         cancel,
     };
     reader.expect(&requests, sync, &mut listing)?;
-    let common = listing.common;
+    let common = listing.common.of_most(&start.first);
     let mut report = match &sync.sink {
         SinkOptions::Folder => compare_folder(
             &folder,
@@ -278,8 +278,8 @@ struct Listing<'a> {
     selection: &'a mut Selection,
     /// Resources that the filters exclude, kept or not.
     excluded: &'a Expected,
-    /// The common begin of all URIs.
-    common: Option<String>,
+    /// Of all URIs.
+    common: CommonBase,
     item: Pending,
     /// Where the list of changes being read stands among all.
     list: i64,
@@ -294,7 +294,7 @@ impl Expecting for Listing<'_> {
     fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
         stop(self.cancel)?;
         listed.pending_into(&mut self.item);
-        widen(&mut self.common, &self.item.uri);
+        self.common.note(&self.item.uri);
         let is_excluded = matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
         let to = if is_excluded { self.excluded } else { self.expected };
         Ok(to.put(&expected_row(&self.item), (i64::MIN, i64::MIN), false)?)

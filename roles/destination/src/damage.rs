@@ -41,13 +41,28 @@ pub(crate) struct CopyCheck {
     kept: Option<Box<dyn ReadBack>>,
     /// Resources kept under the reserved name without need.
     misnamed: Vec<String>,
+    /// Every row was compared with what is there.
+    is_done: bool,
 }
 
-/// Compares every row with what is there, before a comparison with the whole list.
+/// Compares every row with what is there, once in a run: before a comparison with the whole list, or,
+/// where the Source has none, because the user asks for it.
 pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     let (mirror, options) = (run.planner.mirror, run.planner.options);
+    if std::mem::replace(&mut run.planner.copy.is_done, true) {
+        return Ok(());
+    }
     let Some(mut kept) = whole_copy(mirror, options)? else { return Ok(()) };
     run.report.begin_phase("comparing");
+    let is_begun = mirror.count_rows_up_to(1)? > 0;
+    if let Some((file, damage)) = kept.file_damage()?.filter(|_| is_begun) {
+        run.report.summary.damaged += 1;
+        run.report.notice(
+            damage.kind.code(),
+            &file,
+            &format!("{}; it is written again", damage.message),
+        );
+    }
     let (mut key, mut rows, mut checked) = (String::new(), Vec::new(), 0);
     loop {
         rows.clear();
@@ -138,6 +153,7 @@ pub(crate) fn report_reserved(
     let (mut rows, mut tasks) = (Vec::new(), Vec::new());
     rows.extend(mirror.row(&beneath)?);
     mirror.rows_after(&beneath, 1, &mut rows)?;
+    tasks.extend(mirror.task(&beneath)?);
     mirror.pending_after(&beneath, 1, &mut tasks)?;
     let planned = tasks.iter().filter(|task| !task.pending.action.is_deletion());
     let mut others = rows.iter().map(|row| &row.uri).chain(planned.map(|task| &task.pending.uri));
@@ -211,13 +227,8 @@ fn plan_damaged(run: &mut PlanContext<'_, '_>, row: &Row, damage: &Damage) -> Re
         DamageKind::Missing | DamageKind::Length | DamageKind::Digest => {
             run.report.summary.damaged += 1;
             if run.report.summary.damaged <= REPORTED_MAX {
-                let code = if damage.kind == DamageKind::Missing {
-                    "local.missing"
-                } else {
-                    "local.altered"
-                };
                 run.report.notice(
-                    code,
+                    damage.kind.code(),
                     &row.uri,
                     &format!("{}; it is fetched again", damage.message),
                 );

@@ -7,6 +7,7 @@ mod audit;
 mod bodies;
 pub mod check;
 mod clock;
+mod common_base;
 mod damage;
 mod deprecation;
 mod diagnostics;

@@ -1,7 +1,7 @@
 //! A run, in its order: lock, plan what the reader lists, carry the plan out, report.
 
 use crate::admit::Admission;
-use crate::damage::{plan_names, report_more_reserved};
+use crate::damage::{check_kept, plan_names, report_more_reserved};
 use crate::deprecation::message;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Observer, Summary};
@@ -19,6 +19,8 @@ use crate::requests::Requests;
 use crate::robots::Robots;
 use crate::settle::{settle, written_text};
 use crate::sink::open::Opening;
+use crate::sink::options::SinkOptions;
+use crate::sink::outcome::Notice;
 use crate::state::{State, key};
 use crate::state_folder::StateFolder;
 use crate::transfer::fetch::Rules;
@@ -92,6 +94,9 @@ pub(crate) fn sync_with(
     let began = Instant::now();
     let before = shared.counters();
     check_url(&options.url)?;
+    if let SinkOptions::Labels(labels) = &options.sink {
+        labels.check_folder()?;
+    }
     let State { mirror, folder, own_folder, lock, lost, mut made } =
         State::open(options, wake.is_held)?;
     let mut requests = Requests::new(options, cancel, shared)?;
@@ -234,6 +239,10 @@ impl<'a> Run<'a> {
             recover(&mut self.context())?;
         }
         self.planner.selection.prepare(mirror, options, (&*reader, self.requests), &start)?;
+        if options.baseline {
+            // Where the Source has no list of everything, no comparison with one does it.
+            check_kept(&mut self.context())?;
+        }
         reader.plan(&mut self.context())?;
         self.planner.selection.plan_excluded(mirror, options, &mut self.report)?;
         plan_names(&mut self.planner)?;
@@ -252,6 +261,9 @@ impl<'a> Run<'a> {
         carried_out?;
         if let Some(sink) = &self.planner.sink {
             sink.finish(mirror)?;
+            if let Some(Notice { code, message }) = sink.remark()? {
+                self.report.notice(code, &options.url, &message);
+            }
         }
         if !options.dry_run {
             self.planner.bodies.sweep(mirror)?;

@@ -6,12 +6,12 @@
 //! compared with the Resource List.
 
 use crate::admit::Admission;
+use crate::common_base::CommonBase;
 use crate::error::Error;
 use crate::events::{Event, Filtered};
 use crate::filter::{Categories, Decision, Filter, MediaType, Subject};
 use crate::options::SyncOptions;
 use crate::path_map::{Form, NameRules, PathMap};
-use crate::plan::comparison::widen;
 use crate::plan::listed::Listed;
 use crate::read::{Reader, Start};
 use crate::reporter::Reporter;
@@ -405,14 +405,14 @@ pub(crate) fn common_base(
     start: &Start,
     options: &SyncOptions,
 ) -> Result<Option<String>, Error> {
-    let mut base = None;
+    let mut base = CommonBase::default();
     let mut admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
     reader.each_resource(requests, options, &mut |listed| {
         if admission.check(listed.href()).is_ok() {
-            widen(&mut base, listed.uri);
+            base.note(listed.uri);
         }
     })?;
-    Ok(base)
+    Ok(base.of_most(&start.first))
 }
 
 /// A resource of which no more than its URI is known.

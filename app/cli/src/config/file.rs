@@ -127,8 +127,8 @@ pub(crate) struct SetFile {
     pub(crate) initial_changes: Option<bool>,
     /// The type of files in change feeds, such as `Manifest`. Default: by their media types.
     pub(crate) object_type: Option<String>,
-    /// Of sets of entities: the IRIs of the predicates of labels, for the feed of changes of labels.
-    /// Default: the common ones.
+    /// Of sets of entities: the IRIs of the predicates of labels, or their names with a usual prefix,
+    /// such as `skos:prefLabel`, for the feed of changes of labels. Default: the common ones.
     #[serde(default)]
     pub(crate) label_predicates: Vec<String>,
     /// The node that its change sets are published to, where `[xmpp]` names an account. Default: the

@@ -280,18 +280,18 @@ fn check_feeds(set: &SetFile, problems: &mut Vec<String>) -> FeedOptions {
                 .to_owned(),
         );
     }
-    for iri in &set.label_predicates {
-        if !abreast_rdf::is_iri(iri) {
-            problems.push(format!(
-                "`label_predicates`: `{iri}` is not an IRI (help: for example \
-                 \"http://www.w3.org/2004/02/skos/core#prefLabel\")"
-            ));
+    let mut label_predicates = Vec::new();
+    for text in &set.label_predicates {
+        match crate::address::property(text) {
+            Ok(iri) => label_predicates.push(iri),
+            Err(expected) => problems.push(format!(
+                "`label_predicates`: `{}` cannot be used: {expected} (help: for example \
+                 \"http://www.w3.org/2004/02/skos/core#prefLabel\" or \"skos:prefLabel\")",
+                text.escape_debug()
+            )),
         }
     }
-    FeedOptions {
-        object_type: set.object_type.clone(),
-        label_predicates: set.label_predicates.clone(),
-    }
+    FeedOptions { object_type: set.object_type.clone(), label_predicates }
 }
 
 /// Checks `origin` and the older `records`.

@@ -75,7 +75,10 @@ impl Downloads {
         package: &ListedPackage,
     ) -> Result<File, Error> {
         package.check_format()?;
-        self.fetch_any(requests, package, None)
+        self.fetch_any(requests, package, None).map_err(|error| match error.code() {
+            "dump.space" => error.with_help("free space, or run with `--dumps never`"),
+            _ => error,
+        })
     }
 
     /// As [`Downloads::fetch`], for a file of any type.
@@ -111,10 +114,17 @@ impl Downloads {
         if let Some(free) = folder.free_bytes()
             && free < to_come.saturating_add(SPARE_BYTES)
         {
-            let message =
-                format!("{to_come} bytes of {} are to come, and {free} are free", package.url);
+            let length = match to_come {
+                0 => "its length is not stated".to_owned(),
+                to_come => format!("it needs {to_come} bytes"),
+            };
+            let message = format!(
+                "cannot download {}: {length}, {SPARE_BYTES} bytes have to remain free, and {} has {free}",
+                package.url,
+                shown.display()
+            );
             return Err(Error::new("dump.space", ExitCode::Io, message)
-                .with_help("free space, or run with `--dumps never`"));
+                .with_help("free space, or keep the state in another place with `--state DIR`"));
         }
         let mut arriving = begun(&folder, package).map_err(io)?;
         let authorization = requests

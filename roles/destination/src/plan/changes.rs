@@ -7,9 +7,10 @@
 
 use crate::admit::Admission;
 use crate::alternates::Changed;
+use crate::common_base::CommonBase;
 use crate::deprecation::message;
 use crate::error::Error;
-use crate::plan::comparison::{compare, widen};
+use crate::plan::comparison::compare;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::state::key;
@@ -60,7 +61,7 @@ pub(crate) struct Seen {
     pub(crate) reaches_cursor: bool,
     /// Any stated time at all.
     pub(crate) stated: bool,
-    pub(crate) base: Option<String>,
+    pub(crate) base: CommonBase,
     pub(crate) entries: u64,
     /// Where the list being read stands among all: less than those read before, when they are
     /// walked back.
@@ -133,7 +134,7 @@ impl PlanContext<'_, '_> {
 
     /// Keeps what the URIs of changes have in common, while no base is known.
     pub(crate) fn keep_common(&self, seen: &mut Seen) -> Result<(), Error> {
-        if let Some(base) = seen.base.take()
+        if let Some(base) = std::mem::take(&mut seen.base).of_most(&self.planner.options.url)
             && self.planner.mirror.meta(key::BASE)?.is_none()
             && self.planner.mirror.meta(key::COMMON)?.is_none()
         {
@@ -187,7 +188,7 @@ impl PlanContext<'_, '_> {
             _ => PendingAction::Fetch,
         };
         if *wants_base && admission.check(listed.href()).is_ok() {
-            widen(&mut seen.base, &item.uri);
+            seen.base.note(&item.uri);
         }
         self.planner.history.note(listed);
         let (order, is_exact) = ((time.as_micros(), seen.list), listed.changed.is_some());

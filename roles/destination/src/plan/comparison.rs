@@ -5,10 +5,10 @@
 //! later list names them after all.
 
 use crate::admit::Admission;
+use crate::common_base::CommonBase;
 use crate::error::{Error, ExitCode};
 use crate::events::Mode;
 use crate::options::MaxDelete;
-use crate::path_map::common_directory;
 use crate::plan::listed::Listed;
 use crate::plan::planner::{PlanContext, Planner};
 use crate::probe::FileSystem;
@@ -81,7 +81,7 @@ impl PlanContext<'_, '_> {
         whole: bool,
     ) -> Result<(), Error> {
         comparison.finish(self.planner.mirror)?;
-        let (entries, base) = (comparison.entries, comparison.base.take());
+        let (entries, base) = (comparison.entries, comparison.base.of_most(list));
         if whole
             && entries == 0
             && self.planner.mirror.count_rows()? > 0
@@ -161,8 +161,8 @@ pub(crate) struct Comparison {
     last: String,
     stale: bool,
     pub(crate) entries: u64,
-    /// The common begin of all admitted URIs, while the base is not known.
-    base: Option<String>,
+    /// Of all admitted URIs, while the base is not known.
+    base: CommonBase,
     wants_base: bool,
     /// Whether the document that is read names anything that is wanted, and any of that may be
     /// asked for.
@@ -192,7 +192,7 @@ impl Comparison {
             last: String::new(),
             stale,
             entries: 0,
-            base: None,
+            base: CommonBase::default(),
             wants_base: planner.sink.is_none(),
             wanted: false,
             admitted: false,
@@ -223,7 +223,7 @@ impl Comparison {
         let planner = &mut *run.planner;
         let uri = listed.uri;
         if self.wants_base && self.admits(listed) {
-            widen(&mut self.base, uri);
+            self.base.note(uri);
         }
         let row = self.matching(mirror, uri)?;
         if !planner.selection.wants(mirror, run.report, listed, row.is_some())? {
@@ -314,20 +314,6 @@ impl Comparison {
     }
 }
 
-/// Makes a base so short that a URI starts with it.
-pub(crate) fn widen(base: &mut Option<String>, uri: &str) {
-    match base {
-        None => *base = common_directory(uri, uri).map(str::to_owned),
-        Some(known) if uri.starts_with(known.as_str()) => {}
-        Some(known) => {
-            if let Some(shared) = common_directory(known, uri) {
-                let length = shared.len();
-                known.truncate(length);
-            }
-        }
-    }
-}
-
 /// The action for a listed resource, given the row that is kept; `None` when it is up to date.
 pub(crate) fn compare(
     listed: &Pending,
@@ -381,17 +367,5 @@ mod tests {
         assert_eq!(compare(Some(5), Some(7), &sha), None);
         assert_eq!(compare(Some(5), Some(8), &sha), Some(PendingAction::Fetch));
         assert_eq!(compare(Some(5), None, &none), Some(PendingAction::Fetch));
-    }
-
-    #[test]
-    fn a_base_is_what_all_have_in_common() {
-        let mut base = None;
-        widen(&mut base, "http://h/a/b/c");
-        assert_eq!(base.as_deref(), Some("http://h/a/b/"));
-        widen(&mut base, "http://h/a/b/d");
-        widen(&mut base, "http://h/a/x");
-        assert_eq!(base.as_deref(), Some("http://h/a/"));
-        widen(&mut base, "http://h/");
-        assert_eq!(base.as_deref(), Some("http://h/"));
     }
 }

@@ -55,6 +55,11 @@ impl DamageKind {
         }
     }
 
+    /// The code of a notice that it is repaired.
+    pub(crate) fn code(self) -> &'static str {
+        if self == Self::Missing { "local.missing" } else { "local.altered" }
+    }
+
     /// Whether the bytes are those that were written: a comparison gives the file its name or time
     /// back.
     pub(crate) const fn keeps_bytes(self) -> bool {
@@ -144,6 +149,12 @@ pub(crate) trait ReadBack {
         true
     }
 
+    /// The damage to the one file that all resources are in together, and its path, where it is made of
+    /// something else that is kept.
+    fn file_damage(&mut self) -> Result<Option<(String, Damage)>, Error> {
+        Ok(None)
+    }
+
     /// Reads what the next calls will need of these resources.
     fn read_ahead(&mut self, _mirror: &Mirror, _uris: &[&str]) -> Result<(), Error> {
         Ok(())
@@ -204,6 +215,14 @@ impl Kept<'_> {
         }
         self.find_extra(expected, &mut report)?;
         let (mirror, observer) = (&self.mirror, self.observer);
+        if let Some((file, damage)) = self.reader.file_damage()? {
+            let (count, action) = match damage.kind {
+                DamageKind::Missing => (&mut report.missing, ItemAction::Missing),
+                _ => (&mut report.updated, ItemAction::Different),
+            };
+            *count += 1;
+            observer.event(&Event::Item(Item { path: &file, ..Item::new("", action) }));
+        }
         self.reader.extras(mirror, &mut |path| {
             report.extra += 1;
             observer.event(&Event::Item(Item { path, ..Item::new("", ItemAction::Extra) }));

@@ -115,6 +115,11 @@ pub(crate) trait Sink: Debug + Send + Sync {
     /// Removes what is left of a body that was begun and is wanted no longer.
     fn sweep(&self, uri: &str);
 
+    /// What is odd about the whole copy, after [`Sink::finish`].
+    fn remark(&self) -> Result<Option<Notice>, Error> {
+        Ok(None)
+    }
+
     /// The plan was carried out, and everything is settled.
     fn finish(&self, _mirror: &Mirror) -> Result<(), Error> {
         Ok(())

@@ -81,6 +81,7 @@ impl Opening<'_> {
                 mirror,
                 (labels, &options.replaced_by),
                 epoch,
+                options.baseline,
             )?)),
             sink @ (SinkOptions::Oxigraph(_)
             | SinkOptions::Sparql(_)

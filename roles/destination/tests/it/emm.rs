@@ -3,7 +3,9 @@
 use crate::copy::Copy;
 use crate::emm_source::{EmmSource, Habits};
 use crate::rdf::{canonical, quads};
-use abreast_destination::{NQuadsOptions, SinkOptions};
+use abreast_destination::{LabelsOptions, NQuadsOptions, SinkOptions};
+use abreast_store::labels::LabelTable;
+use abreast_store::mirror::Mirror;
 use abreast_testkit::pages::Answer;
 use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::model::Quad;
@@ -536,4 +538,125 @@ fn an_audit_takes_the_newer_of_two_changes_of_one_day() {
     assert_eq!(copy.try_run().exit(), 0);
     assert_same(&copy, &source);
     assert_eq!(copy.audit(false).exit_code, 0);
+}
+
+/// A feed without a full download has no list of everything to compare with.
+#[test]
+fn damage_is_repaired_by_a_baseline_without_a_full_download() {
+    for kind in ["folder", "nquads", "labels"] {
+        let source = EmmSource::start(Habits::default());
+        for number in 0..5 {
+            source.put(number, "first");
+        }
+        let mut copy = copy_of(&source);
+        let table = copy.place.path().join("labels.db");
+        match kind {
+            "folder" => copy.options.sink = SinkOptions::Folder,
+            "labels" => {
+                copy.options.sink = SinkOptions::Labels(LabelsOptions {
+                    path: table.clone(),
+                    predicates: vec!["http://ns.example/value".to_owned()],
+                    ..LabelsOptions::default()
+                });
+            }
+            _ => {}
+        }
+        assert_eq!(copy.try_run().exit(), 0);
+        assert_eq!(copy.audit(true).exit_code, 0);
+        if kind == "labels" {
+            let mut labels = LabelTable::open(&table, false).unwrap();
+            labels.remove(&source.iri(1)).unwrap();
+            let batch = labels.end_batch().unwrap();
+            // As if another program had removed it: the state knows of no other batch.
+            let state = Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
+            state.set_meta("labels-batch", Some(&batch.to_string())).unwrap();
+            drop((labels, state));
+            assert_eq!(copy.audit(false).missing, 1);
+        } else {
+            let (path, bytes) = crate::copy::files(copy.folder())
+                .into_iter()
+                .find(|(_, bytes)| bytes.windows(5).any(|word| word == b"first"))
+                .unwrap();
+            let text = String::from_utf8(bytes).unwrap().replacen("first", "other", 1);
+            std::fs::write(copy.folder().join(path), text).unwrap();
+            assert_eq!(copy.audit(true).exit_code, 1, "{kind}");
+        }
+        copy.options.baseline = true;
+        copy.options.full = true;
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.summary().damaged), (0, 1), "{kind}: {:?}", ran.reported);
+        assert_eq!(copy.audit(true).exit_code, 0, "{kind}");
+        let ran = copy.try_run();
+        assert_eq!((ran.summary().damaged, ran.items.len()), (0, 0), "{kind}: {:?}", ran.reported);
+    }
+}
+
+/// A page of a server under maintenance, or for a login.
+#[test]
+fn a_page_in_place_of_an_entity_is_not_kept() {
+    for (is_folder, habits) in
+        [(true, Habits::default()), (true, Habits::of_getty()), (false, Habits::default())]
+    {
+        let source = with_numbers(habits, 3);
+        let mut copy = copy_of(&source);
+        if is_folder {
+            copy.options.sink = SinkOptions::Folder;
+        }
+        assert_eq!(copy.try_run().exit(), 0);
+        let before = copy.texts();
+        source.put(1, "second");
+        for (body, media_type) in [
+            ("<html>Down for maintenance</html>", "text/html; charset=utf-8"),
+            ("<html xmlns='http://www.w3.org/1999/xhtml'/>", "application/xhtml+xml"),
+            ("", "text/html"),
+            ("%PDF", "application/pdf"),
+            ("{\"error\":\"busy\"}", "application/problem+json"),
+        ] {
+            source.answer_first(move |target, _| {
+                let answer = || Answer::ok(body).header("content-type", media_type);
+                target.starts_with("/id/1").then(answer)
+            });
+            let ran = copy.try_run();
+            assert_eq!((ran.exit(), ran.count("rdf.type")), (3, 1), "{:?}", ran.reported);
+            assert!(ran.reported[0].message.contains("help:"));
+            assert_eq!(copy.texts(), before, "{media_type}");
+        }
+        // Once the server is back, without another change.
+        source.answer_first(|_, _| None);
+        assert_eq!(copy.try_run().exit(), 0);
+        assert!(copy.texts().values().any(|text| text.contains("second")));
+        assert_eq!(copy.audit(true).exit_code, 0);
+    }
+}
+
+/// Without a listed length an empty answer is an answer: files may be empty.
+#[test]
+fn an_empty_file_is_a_file() {
+    let source = with_numbers(Habits { has_links: false, ..Habits::default() }, 2);
+    let mut copy = copy_of(&source);
+    copy.options.sink = SinkOptions::Folder;
+    let file = |number: usize| json!({"object": {"id": source.iri(number), "type": "Image"}});
+    source.record_with(0, "Update", file(0));
+    source.record_with(1, "Update", file(1));
+    assert_eq!(copy.try_run().exit(), 0);
+    source.data().entities.insert(1, String::new());
+    source.record_with(1, "Update", file(1));
+    assert_eq!(copy.try_run().exit(), 0);
+    assert!(copy.texts().values().any(String::is_empty));
+}
+
+#[test]
+fn a_stray_subject_does_not_name_all_files() {
+    for stray in ["file:///etc/passwd", "ftp://a.b/c", "http://127.0.0.1/other/x", "urn:x:y"] {
+        let source = with_numbers(Habits::default(), 4);
+        source.make_download();
+        let line = format!("<{stray}> <http://ns.example/value> \"stray\" .\n");
+        source.data().download.as_mut().unwrap().0.push_str(&line);
+        let mut copy = copy_of(&source);
+        copy.options.sink = SinkOptions::Folder;
+        assert_eq!(copy.try_run().exit(), 0);
+        let paths = copy.paths();
+        let own = |number: usize| paths.contains(&number.to_string());
+        assert!(paths.len() == 5 && (0..4).all(own), "{stray}: {paths:?}");
+    }
 }

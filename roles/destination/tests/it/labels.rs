@@ -298,3 +298,95 @@ fn a_file_in_csv_of_others_is_left_as_it_is() {
     assert_eq!(copy.try_run().exit(), 0);
     assert!(std::fs::read_to_string(&path).unwrap().contains("first"));
 }
+
+#[test]
+fn a_file_in_csv_that_was_altered_is_found_and_written_again() {
+    for has_download in [false, true] {
+        let source = EmmSource::start(Habits::default());
+        for number in 0..4 {
+            source.put(number, "first");
+        }
+        if has_download {
+            source.wait_days(1);
+            source.make_download();
+        }
+        let mut copy = copy_of(&source);
+        let path = copy.place.path().join("labels.csv");
+        copy.options.sink = SinkOptions::Labels(table_in(copy.place.path(), "labels.csv", VALUE));
+        copy.options.baseline = true;
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.has("local.missing")), (0, false), "{:?}", ran.reported);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(copy.audit(false).exit_code, 0);
+        let cut = whole[..whole.len() / 2].to_owned();
+        let other = whole.replacen("first", "other", 1);
+        let more = format!("{whole}http://h/a,a,,0,,\r\n");
+        for (text, full) in [
+            (Some(cut.clone()), false),
+            (Some(cut), true),
+            (Some(other), false),
+            (Some(more), true),
+            (Some(String::new()), false),
+            (None, false),
+        ] {
+            match &text {
+                Some(text) => std::fs::write(&path, text).unwrap(),
+                None => std::fs::remove_file(&path).unwrap(),
+            }
+            let audited = Ran::audit(&copy.options, full);
+            let report = audited.result.as_ref().unwrap();
+            let counts = (report.updated, report.missing, report.same, report.exit_code);
+            let is_there = u64::from(text.is_some());
+            assert_eq!(counts, (is_there, 1 - is_there, 4, 1), "{text:?}");
+            assert_eq!(audited.items[0].path, path.display().to_string());
+            let ran = copy.try_run();
+            let code = if text.is_some() { "local.altered" } else { "local.missing" };
+            assert_eq!((ran.exit(), ran.count(code)), (0, 1), "{text:?}: {:?}", ran.reported);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
+            assert_eq!(copy.audit(full).exit_code, 0);
+        }
+        assert!(copy.try_run().reported.is_empty());
+    }
+}
+
+#[test]
+fn a_missing_folder_is_found_before_anything_is_requested() {
+    let source = EmmSource::start(Habits::default());
+    source.put(0, "first");
+    for (name, dry_run) in [("labels.csv", false), ("labels.csv", true), ("labels.db", true)] {
+        let mut copy = copy_of(&source);
+        let place = copy.place.path().join("none");
+        copy.options.sink = SinkOptions::Labels(table_in(&place, name, VALUE));
+        copy.options.dry_run = dry_run;
+        source.server.take_log();
+        let ran = copy.try_run();
+        assert_eq!((ran.code(), ran.exit()), ("labels.file", 13), "{name} {dry_run}");
+        let error = ran.result.err().unwrap();
+        assert!(error.to_string().contains("there is no folder"), "{error}");
+        assert_eq!(source.server.take_log(), [""; 0]);
+        assert!(!copy.folder().exists());
+        std::fs::create_dir(&place).unwrap();
+        assert_eq!(copy.try_run().exit(), 0);
+    }
+}
+
+#[test]
+fn a_table_without_any_label_is_reported() {
+    let source = EmmSource::start(Habits::default());
+    for number in 0..2 {
+        source.put(number, "first");
+    }
+    let mut copy = copy_of(&source);
+    let set = |copy: &mut Copy, predicate: &str| {
+        let table = table_in(copy.place.path(), "labels.db", predicate);
+        copy.options.sink = SinkOptions::Labels(table);
+    };
+    set(&mut copy, "skos:prefLabel");
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.count("labels.none")), (0, 1), "{:?}", ran.reported);
+    assert!(ran.reported[0].message.contains("skos:prefLabel"));
+    // Once for what was stored.
+    assert!(!copy.try_run().has("labels.none"));
+    set(&mut copy, VALUE);
+    assert!(!copy.try_run().has("labels.none"));
+}

@@ -190,3 +190,19 @@ fn a_move_to_the_leaf_name_that_was_broken_off_is_finished() {
         [("%!a", "file"), ("a/b", "below")].map(|(path, text)| (path.to_owned(), text.to_owned()));
     assert_eq!(copy.texts(), expected.into());
 }
+
+/// The name of an empty segment is a file for one and a folder for the other, as any other is.
+#[test]
+fn empty_segments_are_folders_that_are_needed() {
+    let server = Server::start();
+    list_of(&server, &["/", "//", "/a/", "/a//", "/b//", "/b/"]);
+    let copy = Copy::of(server.url("/list.xml"));
+    for _ in 0..2 {
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.count("path.conflict")), (0, 0), "{:?}", ran.reported);
+    }
+    assert_eq!(copy.paths().len(), 6);
+    let audited = crate::copy::Ran::audit(&copy.options, true);
+    assert_eq!(audited.codes, [""; 0], "{:?}", audited.reported);
+    assert_eq!(audited.result.unwrap().exit_code, 0);
+}

@@ -10,7 +10,6 @@ use crate::events::Mode;
 use crate::filter::Decision;
 use crate::options::SyncOptions;
 use crate::plan::changes::{Followed, Seen};
-use crate::plan::comparison::widen;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::read::pieces::{Answered, Pieces, read_pieces};
@@ -137,7 +136,7 @@ impl Emm {
             if matches!(selection.decide(listed.subject()), Decision::Excluded(_)) {
                 return Ok(());
             }
-            widen(&mut seen.base, uri);
+            seen.base.note(uri);
             let is_planned = mirror.task(uri)?.map(|Task { pending, .. }| {
                 // Where nothing names its address, its IRI is.
                 pending.action.is_deletion() || pending.access.is_some() || pending.body.is_some()

@@ -164,14 +164,27 @@ pub(crate) fn describe_answer(
     statements.describe().map(|described| Some((described.lines, described.notices)))
 }
 
-fn not_rdf(media_type: Option<&str>) -> Failure {
-    let what = excerpt(media_type.map_or("no media type", essence));
-    Failure::refused(
-        "rdf.type",
-        format!(
-            "it is {what}, which is not RDF\n  help: exclude it by a filter; RDF is read as N-Triples, N-Quads, Turtle, TriG, RDF/XML and JSON-LD"
-        ),
-    )
+/// Whether an answer that is not RDF is of a type that was asked for, which is not RDF either; a page
+/// of a server under maintenance, or for a login, is not.
+pub(crate) fn is_as_asked(sent: Option<&str>, asked: Option<&str>) -> bool {
+    let Some(asked) = asked else { return false };
+    let mut types = asked.split(',').map(essence);
+    let has_rdf = types.clone().any(|asked| Syntax::of_sdshare_media_type(asked).is_some());
+    let is_sent = |asked: &str| sent.is_some_and(|sent| essence(sent).eq_ignore_ascii_case(asked));
+    !has_rdf && (is_vague(sent) || types.any(is_sent))
+}
+
+/// The failure of an answer that is not RDF.
+pub(crate) fn not_rdf(media_type: Option<&str>) -> Failure {
+    let what = match media_type {
+        Some(media_type) => format!("it is {}, which is not RDF", excerpt(essence(media_type))),
+        None => "the server states no media type, so it is not read as RDF".to_owned(),
+    };
+    let message = format!(
+        "{what}; the copy keeps what it has\n  help: exclude it by a filter; RDF is read as N-Triples, N-Quads, Turtle, TriG, RDF/XML and \
+         JSON-LD"
+    );
+    Failure::refused("rdf.type", message)
 }
 
 /// Whether a media type does not show the syntax.

@@ -11,7 +11,7 @@ use crate::deprecation::replacements;
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, is_distrusted, plan_again};
-use crate::sink::outcome::{Failure, Outcome};
+use crate::sink::outcome::{Failure, Notice, Outcome};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use crate::state_folder::StateFolder;
 use abreast_core::LogError;
@@ -21,9 +21,10 @@ use abreast_store::labels::{LabelRow, LabelTable, Labels};
 use abreast_store::mirror::{Deprecated, Mirror, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Items whose labels are made durable together.
@@ -65,11 +66,30 @@ impl LabelsOptions {
 
     /// The file of CSV, the same by each spelling of its folder.
     fn csv(&self) -> Option<String> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = self.folder();
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let name = self.path.file_name().filter(|_| self.is_csv)?;
         Some(folder.join(name).display().to_string())
+    }
+
+    fn folder(&self) -> &Path {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.unwrap_or(Path::new("."))
+    }
+
+    /// Checks that the file can be made, before anything is requested.
+    pub(crate) fn check_folder(&self) -> Result<(), Error> {
+        let folder = self.folder();
+        if folder.is_dir() {
+            return Ok(());
+        }
+        let message = format!(
+            "cannot write {}: there is no folder {}",
+            self.path.display(),
+            folder.display()
+        );
+        Err(Error::new("labels.file", ExitCode::Io, message)
+            .with_help("make the folder, or correct the path of the file"))
     }
 
     fn failed(&self, cause: LogError) -> Error {
@@ -95,6 +115,9 @@ pub(crate) struct LabelsSink {
     partials: Partials,
     spill: Dir,
     epoch: i64,
+    /// Whether the file of CSV is compared with the table.
+    checks_file: bool,
+    has_stored: AtomicBool,
 }
 
 impl LabelsSink {
@@ -103,6 +126,7 @@ impl LabelsSink {
         mirror: &Mirror,
         (options, replaced_by): (&LabelsOptions, &[String]),
         epoch: i64,
+        checks_file: bool,
     ) -> Result<Self, Error> {
         let table = options.table(state)?;
         mirror.begin()?;
@@ -119,6 +143,8 @@ impl LabelsSink {
             partials,
             spill,
             epoch,
+            checks_file,
+            has_stored: AtomicBool::new(false),
         })
     }
 
@@ -136,8 +162,7 @@ impl LabelsSink {
             let message = format!("cannot write {}: {cause}", path.display());
             Error::new("labels.file", ExitCode::Io, message).with_cause(cause)
         };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = self.options.folder();
         // The mode of the table before it; without one, that of other new files.
         let before = std::fs::metadata(path).ok().map(|about| about.permissions());
         let file = tempfile::Builder::new()
@@ -146,8 +171,7 @@ impl LabelsSink {
             .tempfile_in(folder)
             .map_err(wrong)?;
         let mut out = BufWriter::new(file.as_file());
-        out.write_all(b"uri,label,lang,deprecated,replaced_by,changed\r\n").map_err(wrong)?;
-        table.each(&mut |row| write_row(&mut out, row).map_err(wrong))?;
+        write_table(table, &mut out, &wrong)?;
         out.flush().map_err(wrong)?;
         drop(out);
         if let Some(before) = before {
@@ -232,6 +256,60 @@ fn check_csv(options: &LabelsOptions, mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(CSV, Some(&path))?)
 }
 
+/// The table as CSV; `failed` is about the file that it goes to.
+fn write_table(
+    table: &LabelTable,
+    out: &mut impl Write,
+    failed: &dyn Fn(io::Error) -> Error,
+) -> Result<(), Error> {
+    out.write_all(b"uri,label,lang,deprecated,replaced_by,changed\r\n").map_err(failed)?;
+    table.each(&mut |row| write_row(out, row).map_err(failed))
+}
+
+/// Compares what is written with what can be read.
+struct Comparing<R> {
+    with: R,
+    buffer: Vec<u8>,
+    is_same: bool,
+}
+
+impl<R: Read> Write for Comparing<R> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_same {
+            self.buffer.clear();
+            (&mut self.with).take(bytes.len() as u64).read_to_end(&mut self.buffer)?;
+            self.is_same = self.buffer == bytes;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How the file of CSV differs from the table that it was written from.
+fn csv_damage(options: &LabelsOptions, table: &LabelTable) -> Result<Option<Damage>, Error> {
+    let unreadable = |cause: io::Error| {
+        let message = format!("cannot read {}: {cause}", options.path.display());
+        Error::new("labels.file", ExitCode::Io, message).with_cause(cause)
+    };
+    let file = match File::open(&options.path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let message = "the file is missing".to_owned();
+            return Ok(Some(Damage { kind: DamageKind::Missing, message }));
+        }
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut comparing = Comparing { with: BufReader::new(file), buffer: Vec::new(), is_same: true };
+    write_table(table, &mut comparing, &unreadable)?;
+    let Comparing { mut with, is_same, .. } = comparing;
+    let is_same = is_same && with.fill_buf().map_err(unreadable)?.is_empty();
+    let message = || "the file does not have the rows that were written".to_owned();
+    Ok((!is_same).then(|| Damage { kind: DamageKind::Digest, message: message() }))
+}
+
 /// A row of CSV [rfc4180], without control characters other than line breaks and tabs.
 fn write_row(out: &mut impl Write, row: &LabelRow) -> io::Result<()> {
     let deprecated = if row.deprecated { "1" } else { "0" };
@@ -300,10 +378,30 @@ impl Sink for LabelsSink {
 
     fn finish(&self, _: &Mirror) -> Result<(), Error> {
         let table = self.table();
-        if self.options.is_csv && !(table.is_exported()? && self.options.path.exists()) {
-            self.export(&table)?;
+        if !self.options.is_csv {
+            return Ok(());
         }
-        Ok(())
+        let is_there = table.is_exported()?
+            && if self.checks_file {
+                csv_damage(&self.options, &table)?.is_none()
+            } else {
+                self.options.path.exists()
+            };
+        if is_there { Ok(()) } else { self.export(&table) }
+    }
+
+    fn remark(&self) -> Result<Option<Notice>, Error> {
+        if !self.has_stored.load(Ordering::Relaxed) || !self.table().is_without_labels()? {
+            return Ok(None);
+        }
+        let predicates = match &*self.options.predicates {
+            [] => "the usual predicates".to_owned(),
+            predicates => predicates.join(", "),
+        };
+        let message = format!(
+            "no entity has a label, by {predicates}\n  help: name the predicates that it has with `--label-predicate IRI`"
+        );
+        Ok(Some(Notice::new("labels.none", message)))
     }
 }
 
@@ -366,15 +464,17 @@ impl LabelsWriter {
         };
         let replaced = self.sink.table().replace(resource, &labels);
         replaced.map_err(|error| self.sink.fatal(error))?;
+        self.sink.has_stored.store(true, Ordering::Relaxed);
         let mut notices = body.notices;
         notices.extend(description.notices);
         Ok(Outcome::Stored { created: task.row.is_none(), row, notices })
     }
 }
 
-/// Reads the table back, for audits: whether it has each entity. The descriptions that labels were
-/// taken from are not kept.
+/// Reads the table back, for audits: whether it has each entity, and whether the file of CSV is what
+/// was written. The descriptions that labels were taken from are not kept.
 pub(crate) struct LabelsKept {
+    options: LabelsOptions,
     table: LabelTable,
 }
 
@@ -389,7 +489,8 @@ impl LabelsKept {
         let table = LabelTable::open_read_only(&path);
         // A database of another program has no id.
         let table = table.and_then(|table| table.id().map(|_| table));
-        Ok(Self { table: table.map_err(|error| options.failed(error))? })
+        let table = table.map_err(|error| options.failed(error))?;
+        Ok(Self { options: options.clone(), table })
     }
 }
 
@@ -405,6 +506,14 @@ impl ReadBack for LabelsKept {
 
     fn keeps_bytes(&self) -> bool {
         false
+    }
+
+    fn file_damage(&mut self) -> Result<Option<(String, Damage)>, Error> {
+        if !self.options.is_csv {
+            return Ok(None);
+        }
+        let damage = csv_damage(&self.options, &self.table)?;
+        Ok(damage.map(|damage| (self.options.path.display().to_string(), damage)))
     }
 }
 

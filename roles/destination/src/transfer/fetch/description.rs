@@ -7,7 +7,7 @@
 
 use super::{Fetched, Fetcher, Part, Place, Target};
 use crate::sink::outcome::{Failure, Notice, Outcome};
-use crate::sink::rdf::document::{describe_answer, syntax_of};
+use crate::sink::rdf::document::{describe_answer, is_as_asked, not_rdf, syntax_of};
 use crate::transfer::store::{Facts, Incoming};
 use abreast_folder::Dir;
 use abreast_rdf::Syntax;
@@ -62,11 +62,16 @@ impl Fetcher {
             return Ok(Fetched::Done(Outcome::Right { row }));
         };
         let Part { mut incoming, facts } = got.part;
-        if incoming.length == 0 {
+        let sent = facts.media_type.as_deref();
+        let syntax = syntax_of(sent, accept, [item.href(), &item.uri]);
+        let is_empty = incoming.length == 0;
+        if syntax.is_none() && !(is_empty && sent.is_none()) && !is_as_asked(sent, accept) {
+            return Err(not_rdf(sent));
+        }
+        if is_empty {
             return self.nothing_stated();
         }
-        let sent = facts.media_type.as_deref();
-        let Some(syntax) = syntax_of(sent, accept, [item.href(), &item.uri]) else {
+        let Some(syntax) = syntax else {
             return self.store(task, listed, Part { incoming, facts }, true).await;
         };
         let file = incoming.file.as_mut().map(|temporary| &mut temporary.file);
