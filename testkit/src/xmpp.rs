@@ -82,6 +82,15 @@ impl Prosody {
         eventually("Prosody answers", || TcpStream::connect(("127.0.0.1", port)).is_ok());
     }
 
+    /// Kills the server and starts it again without its nodes: it reads and writes all items of a node
+    /// for each that is published.
+    pub fn restart_without_nodes(&mut self) {
+        self.kill();
+        let nodes = self.folder.path().join("data").join(SERVICE.replace('.', "%2e"));
+        fs::remove_dir_all(nodes).unwrap();
+        self.restart();
+    }
+
     /// Kills the server.
     pub fn kill(&mut self) {
         self.running = None;

@@ -11,7 +11,7 @@ use abreast_net::{Client, Options, Post, Request, Response, Retries, Shared};
 use abreast_server::api::change_of;
 use abreast_server::api::model::{RecordAnswer, RecordRequest};
 use abreast_store::SqliteLog;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Timestamp, visible};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde::Deserialize;
@@ -453,9 +453,9 @@ fn refusal(status: http::StatusCode, body: &[u8]) -> anyhow::Error {
     };
     let message = match serde_json::from_slice::<Problem>(body) {
         Ok(Problem { detail, help: Some(help) }) => {
-            format!("the server refuses: {detail}\n  help: {help}")
+            format!("the server refuses: {}\n  help: {}", visible(&detail), visible(&help))
         }
-        Ok(Problem { detail, help: None }) => format!("the server refuses: {detail}"),
+        Ok(Problem { detail, help: None }) => format!("the server refuses: {}", visible(&detail)),
         Err(_) => format!(
             "the server answers {status}, and not as this API does\n  help: give the base URL of a server made by `abreast serve`"
         ),

@@ -15,7 +15,7 @@ const HELP: &str = "\
 Examples:
   abreast validate https://papers.example.org/
   abreast validate https://papers.example.org/changelist.xml --no-walk --strict
-  abreast validate resourcelist.xml package.zip --format json
+  abreast validate resourcelist.xml package.zip dump.warc.gz --format json
   abreast validate https://papers.example.org/sdshare
   abreast validate https://id.example.org/authorities/emm/1.0
   abreast validate https://papers.example.org/ --sample all --format html > report.html
@@ -23,8 +23,8 @@ Examples:
 URL may be any ResourceSync document, a page that links to one, or a site's root: the whole Source is read from
 there, up and down, each address once. From a feed of SDShare everything below it is read, and all pages from an Entry Point or
 page of a change feed (EMM 0.1 and 1.0, IIIF Change Discovery). From a Sitemap or change set of ResourceSync 0.1 its lists, change
-sets and dump are read. Files (documents, feeds, patches, also in gzip, and ZIP packages) are
-checked one by one.
+sets and dump are read. Files (documents, feeds, patches, also in gzip, ZIP packages
+and WARC dumps) are checked one by one.
 
 Exit codes: 0 no findings of that severity, 1 errors found (or as --fail-on states), 2 usage; if no document can be read: 4 the
 address has no document, 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";

@@ -14,14 +14,26 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 /// Clears the screen, rings, turns the text around, and begins a line as messages of this program
-/// begin.
+/// begin: for arguments and settings, which are the user's own.
 const EVIL: &str = "x\u{1b}[2J\u{7}\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}\u{7f}\u{8}\r\nabreast: FORGED\nINFO FORGED";
-/// What of it XML allows.
+/// What servers and names of files hold: it also begins lines as further lines of messages begin.
+const FOREIGN: &str = "x\u{1b}[2J\u{7}\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}\u{7f}\u{8}\r\nabreast: FORGED\nINFO FORGED\n  \
+     help: FORGED\n  because: FORGED\nnote: FORGED";
+/// What of it XML allows in one line.
 const EVIL_XML: &str = "x\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}\u{7f}";
+/// What of it XML allows, as text and in attributes.
+const EVIL_LINES: &str = "x\u{9b}31m\u{202e}&#10;abreast: FORGED&#10;  help: FORGED&#10;  because: FORGED&#13;note: FORGED";
 /// What of it a header may hold.
 const EVIL_HEADER: &str = "x\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}";
-/// Such lines would pass for the program's own.
+/// Such lines would pass for the program's own, and for further lines of its messages.
 const FORGED: [&str; 2] = ["abreast: FORGED", "INFO FORGED"];
+const FORGED_MORE: [&str; 3] = ["help: FORGED", "because: FORGED", "note: FORGED"];
+
+/// A line that passes for the program's own.
+fn forged(text: &str) -> Option<&str> {
+    let begins = |line: &str, all: &[&str]| all.iter().any(|forged| line.starts_with(forged));
+    text.lines().find(|line| begins(line, &FORGED) || begins(line.trim_start(), &FORGED_MORE))
+}
 
 /// The commands that were run, by name.
 #[derive(Default)]
@@ -45,9 +57,7 @@ impl Seen {
             if let Some(found) = text.chars().find(|c| is_control(*c) && *c != '\n') {
                 panic!("{arguments:?} prints {found:?}: {text:?}");
             }
-            if let Some(line) =
-                text.lines().find(|line| FORGED.iter().any(|forged| line.starts_with(forged)))
-            {
+            if let Some(line) = forged(text) {
                 panic!("{arguments:?} prints a line of others: {line:?} in {text:?}");
             }
             if text.contains("\\u202e") || text.contains("\\u{202e}") || text.contains("FORGED") {
@@ -71,24 +81,24 @@ fn answer(request: &Request, stream: &mut TcpStream) {
     let path = request.target();
     let json = |value: serde_json::Value| ("200 OK", "application/json", value.to_string());
     let target = serde_json::json!({
-        "id": 1, "kind": EVIL, "address": EVIL, "topic": EVIL, "cursor": 0, "head": 1, "state": EVIL, "attempts": 2,
-        "lease_until": EVIL,
-        "last_attempts": [{"time": EVIL, "offset": 1, "number": 1, "error": EVIL, "took_ms": 1}],
-        "dead_letters": [{"first": 1, "last": 2, "time": EVIL, "error": EVIL}],
+        "id": 1, "kind": FOREIGN, "address": FOREIGN, "topic": FOREIGN, "cursor": 0, "head": 1, "state": FOREIGN, "attempts": 2,
+        "lease_until": FOREIGN,
+        "last_attempts": [{"time": FOREIGN, "offset": 1, "number": 1, "error": FOREIGN, "took_ms": 1}],
+        "dead_letters": [{"first": 1, "last": 2, "time": FOREIGN, "error": FOREIGN}],
     });
     let (status, kind, body) = match path {
         _ if path.starts_with("/api/v1/hub/topics?") => json(
-            serde_json::json!({"topics": [{"id": 1, "url": EVIL, "head": 1, "trimmed": 0}], "next": null}),
+            serde_json::json!({"topics": [{"id": 1, "url": FOREIGN, "head": 1, "trimmed": 0}], "next": null}),
         ),
         _ if path.starts_with("/api/v1/hub/topics/") => {
             json(serde_json::json!({"targets": [target], "next": null}))
         }
         _ if path.starts_with("/api/v1/hub/") => json(target),
         _ if path.starts_with("/api/v1/sets/log/") => {
-            json(serde_json::json!({"changes": [{"position": 1, "uri": EVIL}], "next": 1}))
+            json(serde_json::json!({"changes": [{"position": 1, "uri": FOREIGN}], "next": 1}))
         }
         _ if path.starts_with("/api/") => {
-            let problem = serde_json::json!({"detail": EVIL, "help": EVIL});
+            let problem = serde_json::json!({"detail": FOREIGN, "help": FOREIGN});
             ("422 Unprocessable Content", "application/problem+json", problem.to_string())
         }
         "/events" => ("200 OK", "text/event-stream", format!("id: 7\ndata: {EVIL_XML}\n\n")),
@@ -97,18 +107,46 @@ fn answer(request: &Request, stream: &mut TcpStream) {
             let text = format!(
                 "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\
                  <rs:md capability=\"capabilitylist\"/><url><loc>{base}/list.xml</loc><rs:md capability=\"resourcelist\"/></url>\
-                 <url><loc>{base}/{EVIL_XML}</loc><rs:md capability=\"{EVIL_XML}\"/></url></urlset>"
+                 <url><loc>{base}/{EVIL_LINES}</loc><rs:md capability=\"{EVIL_LINES}\"/></url></urlset>"
             );
             ("200 OK", "application/xml", text)
         }
-        "/broken.xml" => ("200 OK", "application/xml", format!("<urlset><{EVIL_XML}>{EVIL}")),
+        "/v0.1.xml" => ("200 OK", "application/xml", old_list(&base)),
+        "/changes.xml" => (
+            "200 OK",
+            "application/xml",
+            old_list(&base).replace("<urlset", "<urlset rs:type=\"changeset\""),
+        ),
+        "/feed.json" => json(serde_json::json!({
+            "@context": FOREIGN, "type": "OrderedCollection", "id": FOREIGN, "first": {"id": format!("{base}/page.json")},
+            "last": {"id": format!("{base}/page.json")}, "totalItems": 1, "summary": FOREIGN,
+        })),
+        "/page.json" => {
+            let object = serde_json::json!({"id": format!("{base}/{FOREIGN}"), "type": FOREIGN, "canonical": FOREIGN});
+            let activity = |kind: &str| serde_json::json!({"id": FOREIGN, "type": kind, "object": object, "endTime": FOREIGN});
+            json(serde_json::json!({
+                "type": "OrderedCollectionPage", "id": FOREIGN, "partOf": FOREIGN, "next": FOREIGN, "prev": FOREIGN,
+                "orderedItems": [activity("Update"), activity(FOREIGN), activity("Delete")],
+            }))
+        }
+        "/overview" | "/collection" | "/fragments" => {
+            ("200 OK", "application/atom+xml", feed(&base, path))
+        }
+        "/fragment" => (
+            "200 OK",
+            "text/turtle",
+            format!(
+                "<{base}/a> <http://h/p> \"{EVIL_XML}\" . <{FOREIGN}> <http://h/p> \"\"\"{FOREIGN}\"\"\" ."
+            ),
+        ),
+        "/broken.xml" => ("200 OK", "application/xml", format!("<urlset><{EVIL_XML}>{FOREIGN}")),
         "/page" => (
             "200 OK",
             "text/html",
-            format!("<html><link rel=\"resourcesync\" href=\"{EVIL}\">{EVIL}</html>"),
+            format!("<html><link rel=\"resourcesync\" href=\"{FOREIGN}\">{FOREIGN}</html>"),
         ),
         "/robots.txt" => ("404 Not Found", "text/plain", String::new()),
-        _ => ("200 OK", "text/plain", EVIL.to_owned()),
+        _ => ("200 OK", "text/plain", FOREIGN.to_owned()),
     };
     let headers = format!(
         "Content-Type: {kind}\r\nLink: <{EVIL_HEADER}>; rel=\"resourcesync\"\r\nConnection: close\r\n"
@@ -125,10 +163,50 @@ fn list(base: &str) -> String {
          <url><loc>{base}/good{name}</loc><rs:md length=\"{length}\"/></url>\
          <url><loc>{base}/wrong{name}</loc><rs:md hash=\"md5:1e0d5cb8ef6ba40c99b14c0237be735e\"/></url>\
          <url><loc>{base}/raw{EVIL_XML}</loc><lastmod>{EVIL_XML}</lastmod></url>\
-         <url><loc>{base}/type</loc><rs:md type=\"{EVIL_XML}\" hash=\"{EVIL_XML}\" length=\"{EVIL_XML}\" change=\"{EVIL_XML}\"/>\
-         <rs:ln rel=\"{EVIL_XML}\" href=\"{EVIL_XML}\"/></url>\
+         <url><loc>{base}/lines{EVIL_LINES}</loc><lastmod>{EVIL_LINES}</lastmod></url>\
+         <url><loc>{base}/type</loc><rs:md type=\"{EVIL_LINES}\" hash=\"{EVIL_LINES}\" length=\"{EVIL_LINES}\" change=\"{EVIL_LINES}\"/>\
+         <rs:ln rel=\"{EVIL_LINES}\" href=\"{EVIL_LINES}\"/></url>\
          <url><loc>http://other.invalid/{name}</loc></url></urlset>",
-        length = EVIL.len(),
+        length = FOREIGN.len(),
+    )
+}
+
+/// A Sitemap of ResourceSync 0.1.
+fn old_list(base: &str) -> String {
+    format!(
+        "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\" \
+         xmlns:xhtml=\"http://www.w3.org/1999/xhtml\"><xhtml:meta name=\"DCTERMS.modified\" content=\"{EVIL_LINES}\"/>\
+         <xhtml:link rel=\"current http://www.openarchives.org/rs/changeset\" href=\"{EVIL_LINES}\"/>\
+         <xhtml:link rel=\"http://www.openarchives.org/rs/dump\" href=\"{base}/dump{EVIL_LINES}\" type=\"{EVIL_LINES}\"/>\
+         <url><loc>{base}/good{name}</loc><lastmod rs:type=\"{EVIL_LINES}\">2026-01-01T00:00:00Z</lastmod>\
+         <rs:fixity type=\"{EVIL_LINES}\">{EVIL_LINES}</rs:fixity><rs:size>{EVIL_LINES}</rs:size>\
+         <rs:mimetype>{EVIL_LINES}</rs:mimetype><rs:path>{EVIL_LINES}</rs:path>\
+         <xhtml:meta name=\"DC.subject\" content=\"{EVIL_LINES}\"/></url>\
+         <url><loc>{base}/lines{EVIL_LINES}</loc><expires>{EVIL_LINES}</expires></url></urlset>",
+        name = encoded(),
+    )
+}
+
+/// A feed of SDShare.
+fn feed(base: &str, path: &str) -> String {
+    let (relation, href) = match path {
+        "/overview" => ("collectionfeed", "/collection"),
+        "/collection" => ("fragmentsfeed", "/fragments"),
+        _ => ("fragment", "/fragment"),
+    };
+    let entry = |id: &str, href: &str| {
+        format!(
+            "<entry><id>{EVIL_LINES}</id><title>{EVIL_LINES}</title><updated>2026-01-01T00:00:00Z</updated>\
+             <s:resource>{base}/{id}</s:resource>\
+             <link rel=\"http://www.sdshare.org/2012/core/{relation}\" type=\"text/turtle\" href=\"{href}\"/></entry>"
+        )
+    };
+    format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:s=\"http://www.sdshare.org/2012/core/\"><id>{EVIL_LINES}</id>\
+         <title>{EVIL_LINES}</title><updated>{EVIL_LINES}</updated>{}{}{}</feed>",
+        entry("a", href),
+        entry(EVIL_LINES, href),
+        entry("b", EVIL_LINES)
     )
 }
 
@@ -147,9 +225,28 @@ fn no_command_prints_what_steers_a_terminal() {
 
     // A hostile Source.
     let copy = path("copy");
-    for source in ["list.xml", "capabilities.xml", "broken.xml", "page", EVIL] {
-        for more in [&["-v"][..], &["--json"], &["--dry-run"], &["--test-filter"], &["--lenient"]] {
-            let copy = path(&format!("copy-{}", source.len()));
+    let sources = [
+        "list.xml",
+        "capabilities.xml",
+        "broken.xml",
+        "page",
+        "v0.1.xml",
+        "changes.xml",
+        "feed.json",
+        "overview",
+        EVIL,
+    ];
+    for (number, source) in sources.into_iter().enumerate() {
+        for more in [
+            &["-v"][..],
+            &["--json"],
+            &["--dry-run"],
+            &["--test-filter"],
+            &["--lenient"],
+            &["--strict"],
+            &["--category", EVIL],
+        ] {
+            let copy = path(&format!("copy-{number}"));
             seen.run(&[&["sync", &url(source), text(&copy), "--retries", "0"], more].concat());
         }
         for format in ["text", "json", "html"] {
@@ -157,6 +254,8 @@ fn no_command_prints_what_steers_a_terminal() {
         }
         seen.run(&["explore", &url(source), "--retries", "0"]);
         seen.run(&["explore", &url(source), "--retries", "0", "--json"]);
+        let graph = format!("nquads:{}", text(&path(&format!("graph-{number}"))));
+        seen.run(&["sync", &url(source), &graph, "--retries", "0"]);
         seen.run(&["subscribe", &url(source), "--limit", "1", "--max-time", "5s"]);
     }
     seen.run(&[
@@ -177,7 +276,7 @@ fn no_command_prints_what_steers_a_terminal() {
     seen.run(&["doctor", EVIL]);
 
     // Files that a stranger named, and files that are gone.
-    fs::write(copy.join(EVIL), "extra").unwrap();
+    fs::write(copy.join(FOREIGN), "extra").unwrap();
     seen.run(&["audit", &url("list.xml"), text(&copy), "--retries", "0"]);
     for entry in
         fs::read_dir(&copy).unwrap().flatten().filter(|entry| entry.file_name() != ".abreast")
@@ -195,13 +294,13 @@ fn no_command_prints_what_steers_a_terminal() {
     fs::write(&lines, "{\"uri\":\"http://example.org/a\"}\n").unwrap();
     seen.run(&["import", "set", text(&lines), "--server", &base]);
     for (name, content) in
-        [("a.ndjson", EVIL), ("b.csv", EVIL), ("c.xml", EVIL_XML), ("d.xml", &list(&base))]
+        [("a.ndjson", FOREIGN), ("b.csv", FOREIGN), ("c.xml", EVIL_XML), ("d.xml", &list(&base))]
     {
         fs::write(path(name), content).unwrap();
         seen.run(&["import", "set", text(&path(name)), "--dry-run"]);
         seen.run(&["import", "set", text(&path(name)), "--dry-run", "--json"]);
     }
-    fs::write(path("e.ndjson"), format!("{{\"uri\":{}}}\n", serde_json::json!(EVIL))).unwrap();
+    fs::write(path("e.ndjson"), format!("{{\"uri\":{}}}\n", serde_json::json!(FOREIGN))).unwrap();
     seen.run(&["import", "set", text(&path("e.ndjson")), "--dry-run"]);
     seen.run(&["log", "set", "--server", &base]);
     seen.run(&["log", "log", "--server", &base, "--limit", "1"]);
@@ -216,11 +315,14 @@ fn no_command_prints_what_steers_a_terminal() {
 
     // A published folder in which strangers may write, with a server's log in both formats.
     let folder = path("folder");
-    fs::create_dir_all(folder.join(format!("d{EVIL}"))).unwrap();
-    fs::write(folder.join(EVIL), "bytes").unwrap();
-    fs::write(folder.join(format!(".{EVIL}.links.json")), EVIL).unwrap();
-    std::os::unix::fs::symlink("/nowhere", folder.join(format!("l{EVIL}"))).unwrap();
-    std::os::unix::fs::symlink(EVIL, folder.join("link")).unwrap();
+    fs::create_dir_all(folder.join(format!("d{FOREIGN}"))).unwrap();
+    fs::write(folder.join(FOREIGN), "bytes").unwrap();
+    fs::write(folder.join(format!(".{FOREIGN}.links.json")), FOREIGN).unwrap();
+    fs::write(folder.join("linked"), "bytes").unwrap();
+    let links = serde_json::json!({FOREIGN: FOREIGN, "links": [{"rel": FOREIGN, "href": FOREIGN, FOREIGN: 1}]});
+    fs::write(folder.join(".linked.links.json"), links.to_string()).unwrap();
+    std::os::unix::fs::symlink("/nowhere", folder.join(format!("l{FOREIGN}"))).unwrap();
+    std::os::unix::fs::symlink(FOREIGN, folder.join("link")).unwrap();
     let out = path("out");
     for more in [&[][..], &["--json"]] {
         let build =
@@ -296,7 +398,7 @@ fn no_command_prints_what_steers_a_terminal() {
 
 /// As it stands in a URI.
 fn encoded() -> String {
-    EVIL.bytes().fold(String::new(), |out, byte| format!("{out}%{byte:02X}"))
+    FOREIGN.bytes().fold(String::new(), |out, byte| format!("{out}%{byte:02X}"))
 }
 
 /// A string of TOML.
@@ -410,9 +512,5 @@ fn a_log_entry_of_a_stranger_stays_one_entry() {
     drop(server);
     let mut text = String::new();
     child.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-    assert!(
-        !text.is_empty()
-            && !text.lines().any(|line| FORGED.iter().any(|forged| line.starts_with(forged))),
-        "{text}"
-    );
+    assert!(!text.is_empty() && forged(&text).is_none(), "{text}");
 }
