@@ -2,7 +2,7 @@
 
 use crate::path_map::common_directory;
 
-/// Most servers that are told apart; resources on more of them do not count.
+/// Most servers that are counted; resources on others do not decide.
 const SERVERS_MAX: usize = 64;
 
 /// What the URIs of resources begin with. Where they are on several servers, a single resource of
@@ -45,7 +45,9 @@ mod tests {
 
     fn base_of(uris: &[&str]) -> Option<String> {
         let mut base = CommonBase::default();
-        uris.iter().for_each(|uri| base.note(uri));
+        for uri in uris {
+            base.note(uri);
+        }
         base.of_most("http://h/feed")
     }
 
