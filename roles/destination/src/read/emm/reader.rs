@@ -221,11 +221,11 @@ impl Emm {
 
     /// Plans what makes the copy equal to a Resource List, and what changed since.
     fn plan_listed(&mut self, run: &mut PlanContext<'_, '_>, list: &str) -> Result<(), Error> {
-        let baseline = plan_named_list(run, list, &mut |mirror, at| {
+        let baseline = plan_named_list(run, list, &mut |mirror, is_whole, at| {
             forget_end(mirror)?;
             forget_planned(mirror)?;
             mirror.set_meta(FILES, Some("1"))?;
-            keep_time(mirror, SEEN, at)
+            keep_time(mirror, SEEN, at.filter(|_| is_whole))
         })?;
         if let Some(uris) = &run.planner.options.uris {
             self.plan_wanted(run, uris, false)?;

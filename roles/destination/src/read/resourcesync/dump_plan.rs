@@ -173,7 +173,7 @@ fn read_resource_manifests(
         None => dump.date,
     };
     run.conclude(url, &mut comparison, whole)?;
-    keep_snapshot(run, whole, at)?;
+    keep_snapshot(run.planner.mirror, whole, at)?;
     if let (Some(at), Some(_)) = (at, run.planner.mirror.meta(keys::CHANGE_DUMP)?) {
         // What changed since is read again from the Change Dump.
         run.planner.mirror.spare_newer(at.as_micros())?;

@@ -106,23 +106,19 @@ pub(in crate::read) fn is_resource_list(requests: &Requests<'_>, url: &str) -> R
 }
 
 /// Plans what makes the copy equal to a Resource List that is followed by changes of another
-/// protocol; `keep` keeps the instant from which these are read, if everything was read.
+/// protocol.
 pub(in crate::read) fn plan_named_list(
     run: &mut PlanContext<'_, '_>,
     list: &str,
-    keep: &mut dyn FnMut(&Mirror, Option<Timestamp>) -> Result<(), Error>,
+    keep: Keep<'_>,
 ) -> Result<Baseline, Error> {
     run.report.begin_phase("reading");
-    run.plan_snapshot(list, &mut |run| {
-        compare_lists(run, list, true, &mut |run, whole, at| {
-            keep(run.planner.mirror, at.filter(|_| whole))
-        })
-    })
+    run.plan_snapshot(list, &mut |run| compare_lists(run, list, true, keep))
 }
 
-/// Keeps how far a copy is known, after a comparison.
-type Keep<'k> =
-    &'k mut dyn FnMut(&PlanContext<'_, '_>, bool, Option<Timestamp>) -> Result<(), Error>;
+/// Keeps how far a copy is known after a comparison: whether everything was read, and the instant
+/// from which changes are to be read.
+type Keep<'k> = &'k mut dyn FnMut(&Mirror, bool, Option<Timestamp>) -> Result<(), Error>;
 
 /// Compares with the list or the index and its lists; `None` when they changed meanwhile.
 fn compare_lists(
@@ -140,21 +136,21 @@ fn compare_lists(
     let at = replay_from(run, list, &compared.top, lists.at, has_changes);
     let whole = compared.whole;
     run.conclude(list, &mut compared.comparison, whole)?;
-    keep(run, whole, at)?;
+    keep(run.planner.mirror, whole, at)?;
     compared.keep(run.planner.mirror, keys::LIST_INDEXES)?;
     Ok(Some(Baseline { unchanged: false, whole, at }))
 }
 
 /// Keeps the instant of a snapshot, if it was read whole, as the cursor.
 pub(super) fn keep_snapshot(
-    run: &PlanContext<'_, '_>,
+    mirror: &Mirror,
     whole: bool,
     at: Option<Timestamp>,
 ) -> Result<(), Error> {
     if whole {
-        run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
+        mirror.set_meta(keys::OPEN_LIST, None)?;
     }
-    cursor::set_to_snapshot(run.planner.mirror, at.filter(|_| whole))
+    cursor::set_to_snapshot(mirror, at.filter(|_| whole))
 }
 
 /// The instant from which changes are to be replayed, never later than the server's own clock.
