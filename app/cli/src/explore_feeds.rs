@@ -46,7 +46,7 @@ pub(crate) fn find(report: &Report, net: Options) -> Vec<Url> {
     let body = runtime.block_on(async {
         let mut response = client.send(&Request::new(&url)).await?.require_success()?;
         let mut body = Vec::new();
-        response.read_to(&mut body, MAX_BYTES).await.map(|_| body)
+        response.read_to(&mut body, MAX_BYTES).await.map(|()| body)
     });
     let found = body.ok().and_then(|body| serde_json::from_slice::<HostMeta>(&body).ok());
     found

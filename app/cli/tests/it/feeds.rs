@@ -370,8 +370,14 @@ fn only_the_entities_of_a_list_are_copied() {
 fn labels_of_a_set_are_kept_in_a_table() {
     let place = Place::new();
     let text = TURTLE.replace("'Ada'@en", "'Ada, \"the first\"'@en, 'Ada'@de");
-    place.write("one.ttl", &text);
+    place.write("one.ttl", TURTLE);
     let source = place.serve(0);
+    // Behind the full download: the feed states when it changed.
+    place.write("one.ttl", &text);
+    eventually("the change is published", || {
+        let page = source.get(&format!("/{EMM}/page/1")).unwrap();
+        String::from_utf8(page).unwrap().contains("Update")
+    });
     let (file, state, list) = (place.path("labels.csv"), place.path("state"), place.path("list"));
     fs::write(&list, "http://id.example/a\n").unwrap();
     let command = |target: &str, more: &[&str]| {

@@ -229,7 +229,7 @@ fn blank_nodes_of_none_and_of_several_can_become_entities() {
 }
 
 #[test]
-fn the_error_of_a_temporary_file_names_the_folder_and_the_reason() {
+fn errors_of_temporary_files_name_folder_and_reason() {
     let mut place = Place::new();
     let missing = place.options.sort.temporary.join("missing");
     place.options.sort.temporary.clone_from(&missing);

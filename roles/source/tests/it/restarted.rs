@@ -105,7 +105,7 @@ fn crawl(publisher: &Publisher) -> usize {
             _ if !publisher.is_document(path) => continue,
             _ => publisher.document(path),
         };
-        // Descriptions of the past are not kept for ever.
+        // Descriptions of the past are not kept permanently.
         let is_patch = path.ends_with("/instrument/1");
         let document = match document {
             Err(PublishError::NotKept) if is_patch => continue,

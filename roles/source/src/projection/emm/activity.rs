@@ -108,7 +108,7 @@ impl<'f> Activities<'f> {
         // Patches are of version 0.1 [emm-0.1 §4.2]; in others where they are asked for. They are
         // those of the activities in the feed of all changes.
         let has_versions = is_entity && self.feed.set.versions.is_some() && !is_own;
-        // A closed page names them for ever, and 410 states there that one is no longer kept. The
+        // A closed page names them permanently, and 410 states there that one is no longer kept. The
         // pages with patches follow what is kept.
         let is_named = profile == Profile::Emm01 && self.feed.view != View::Patches;
         let has_instrument = has_versions && (is_named || patch.is_some());

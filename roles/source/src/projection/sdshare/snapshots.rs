@@ -222,7 +222,7 @@ impl SetSnapshots {
     }
 
     /// Begins the first snapshot, before anybody asks for it, unless the set is empty. If the log
-    /// fails, whoever asks begins it.
+    /// fails, the first client that asks begins it.
     pub fn begin(self: &Arc<Self>) {
         let head = self.log.head(self.set).ok().filter(|head| head.resources > 0);
         if let Some(head) = head {
