@@ -657,6 +657,54 @@ fn dumps_are_used_when_asked_for() {
     run_equal(&copy, &source);
 }
 
+#[test]
+fn a_dump_in_the_making_is_waited_for_briefly_where_resources_can_be_requested() {
+    for (dumps, count) in [(Dumps::Always, 1), (Dumps::Auto, 60)] {
+        let mut source = OldSource::new();
+        source.links = link(DUMP, "/d.zip");
+        some(&mut source, count);
+        let making =
+            Answer::status(202).header("retry-after", "3600").header("content-length", "0");
+        source.server.put("/d.zip", making);
+        let mut copy = copy_of(&source);
+        copy.options.dumps = dumps;
+        let ran = run_equal(&copy, &source);
+        assert!(ran.has("http.making"), "{:?}", ran.reported);
+        let log = source.server.take_log();
+        assert_eq!(log.iter().filter(|path| path.ends_with("/d.zip")).count(), 2, "{log:?}");
+    }
+}
+
+#[test]
+fn a_dump_that_its_first_request_makes_is_used() {
+    for is_alone in [false, true] {
+        let mut source = OldSource::new();
+        source.links = link(DUMP, "/d.zip");
+        some(&mut source, 5);
+        source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", "\"1\""));
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        source.server.handler(move |path, _| {
+            let is_making = path.ends_with("/d.zip")
+                && asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 3;
+            is_making.then(|| Answer::status(202).header("retry-after", "0"))
+        });
+        let address = if is_alone { "/d.zip" } else { "/s.xml" };
+        let mut copy = copy_at(&source, source.server.url(address));
+        copy.options.dumps = Dumps::Always;
+        run_equal(&copy, &source);
+        let log = source.server.take_log();
+        assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
+    }
+}
+
+#[test]
+fn a_dump_by_itself_that_is_not_made_in_time_ends_the_run() {
+    let source = OldSource::new();
+    source.server.put("/d.zip", Answer::status(202).header("retry-after", "3600"));
+    let ran = copy_at(&source, source.server.url("/d.zip")).try_run();
+    assert_eq!((ran.code(), ran.exit()), ("http.making", 5), "{:?}", ran.result);
+}
+
 /// A dump whose manifest has that about each resource.
 fn dump_with(source: &OldSource, head: &str, facts: &dyn Fn(&str) -> String) -> Vec<u8> {
     let (mut zip, mut inside) = (Zip::new(), head.to_owned());
@@ -1118,6 +1166,75 @@ fn sites_lead_to_documents_of_both_versions() {
     copy.run();
     assert_eq!(copy.paths(), ["f00"]);
     run_equal(&copy_of(&source), &source);
+}
+
+#[test]
+fn one_of_several_sitemaps_of_a_site_is_chosen_and_never_silently() {
+    let mut source = OldSource::new();
+    some(&mut source, 2);
+    let server = &source.server;
+    let other = format!("<url><loc>{}</loc></url>", server.url("/g"));
+    let other = document("urlset", "", &(modified("2026-01-01T00:00:00Z") + &other));
+    server.body("/other/t.xml", other);
+    server.body("/g", "of the other set");
+    let xrd = "<XRD xmlns=\"http://docs.oasis-open.org/ns/xri/xrd-1.0\"><Link rel=\"sitemap\" \
+               href=\"/s.xml\"/><Link rel=\"sitemap\" href=\"/other/t.xml\"/></XRD>";
+    let json = "{\"links\":[{\"rel\":\"sitemap\",\"href\":\"/s.xml\"},\
+                {\"rel\":\"sitemap\",\"href\":\"/other/t.xml\"},{\"rel\":\"sitemap\",\"href\":\"/s.xml\"}]}";
+    let html = "<!DOCTYPE html><html><head><link rel=sitemap href=/s.xml>\
+                <link rel=sitemap href=/other/t.xml></head><body></body></html>";
+    let robots = format!("Sitemap: {}\nSitemap: {}\n", source.url(), server.url("/other/t.xml"));
+    let header = "</s.xml>; rel=sitemap, </other/t.xml>; rel=sitemap";
+    let cases: [(&str, &str, Answer); 7] = [
+        ("/.well-known/host-meta", "/", Answer::ok(xrd)),
+        ("/.well-known/host-meta", "/.well-known/host-meta", Answer::ok(xrd)),
+        ("/.well-known/host-meta.json", "/", Answer::ok(json)),
+        ("/.well-known/host-meta.json", "/.well-known/host-meta.json", Answer::ok(json)),
+        ("/", "/", Answer::ok(html)),
+        ("/page", "/page", Answer::ok("<!DOCTYPE html><html></html>").header("link", header)),
+        ("/robots.txt", "/", Answer::ok(robots)),
+    ];
+    for (path, address, answer) in cases {
+        server.put(path, answer);
+        let mut copy = copy_at(&source, server.url(address));
+        let ran = copy.try_run();
+        assert_eq!((ran.code(), ran.exit()), ("discover.set", 2), "{path}: {:?}", ran.result);
+        let message = ran.result.unwrap_err().to_string();
+        assert!(message.contains("/s.xml") && message.contains("/other/t.xml"), "{message}");
+        let cancel = std::sync::atomic::AtomicBool::new(false);
+        let sets = abreast_destination::source_sets(&copy.options, &cancel).unwrap();
+        assert_eq!(sets.len(), 2, "{path} {address}: {sets:?}");
+
+        copy.options.set = Some("t".to_owned());
+        let ran = copy.try_run();
+        assert_eq!(
+            (ran.exit(), copy.paths()),
+            (0, vec!["g".to_owned()]),
+            "{path}: {:?}",
+            ran.result
+        );
+        // The copy remembers its set.
+        copy.options.set = None;
+        assert_eq!(copy.try_run().exit(), 0, "{path} {address}");
+        copy.options.set = Some("s".to_owned());
+        assert_eq!(copy.try_run().code(), "folder.source", "{path} {address}");
+        server.remove(path);
+    }
+}
+
+#[test]
+fn all_parts_of_a_dump_that_a_page_links_to_are_the_dump() {
+    let mut source = OldSource::new();
+    some(&mut source, 6);
+    let parts = ["/d1.zip", "/d2.zip"];
+    for (number, path) in parts.iter().enumerate() {
+        let part = source.part_of_dump(&modified(&source.now()), (number, parts.len()));
+        source.server.put(path, Answer::ok(part));
+    }
+    let links: String =
+        parts.iter().map(|part| format!("<link rel='{DUMP}' href='{part}'>")).collect();
+    source.server.body("/page", format!("<!DOCTYPE html><html><head>{links}</head></html>"));
+    run_equal(&copy_at(&source, source.server.url("/page")), &source);
 }
 
 #[test]

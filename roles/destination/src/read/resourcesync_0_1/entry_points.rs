@@ -127,6 +127,11 @@ impl EntryPoints {
         }
     }
 
+    /// Takes all parts of a dump that is linked in a page; the first was found.
+    pub(super) fn take_parts(&mut self, urls: impl Iterator<Item = String>) {
+        self.dumps = of_one_form(urls.map(|url| DumpLink { url, media_type: None }));
+    }
+
     /// Takes the change set that is known and where it is pushed, if this names none: a Sitemap need
     /// not link to it.
     pub(super) fn keep_changes_of(&mut self, known: &Self) {
