@@ -862,6 +862,29 @@ fn a_sitemap_without_a_change_set_keeps_the_known_one() {
 }
 
 #[test]
+fn an_audit_without_digests_takes_what_a_change_set_brought() {
+    for server_time in [None, Some("Thu, 01 Jan 2026 00:00:07 GMT")] {
+        let mut source = OldSource::of(Shape { fixity: false, ..Shape::default() });
+        some(&mut source, 3);
+        let copy = copy_of(&source);
+        run_equal(&copy, &source);
+        source.wait(3);
+        source.set("/f01", "changed");
+        if let Some(time) = server_time {
+            let answer = Answer::ok("changed").header("last-modified", time);
+            source.server.put("/f01", answer);
+        }
+        run_equal(&copy, &source);
+        source.snapshot();
+        let report = copy.audit(false);
+        assert_eq!((report.exit_code, report.same), (0, 3), "{server_time:?}: {report:?}");
+        // What was altered here is seen all the same.
+        std::fs::write(copy.folder().join("f01"), "altered").unwrap();
+        assert_eq!(copy.audit(false).updated, 1, "{server_time:?}");
+    }
+}
+
+#[test]
 fn copies_of_dumps_can_be_audited_and_torn_ones_are_refused() {
     let mut source = without_sitemap(&["/d1.zip", "/d2.zip"]);
     for (part, path) in ["/d1.zip", "/d2.zip"].into_iter().enumerate() {

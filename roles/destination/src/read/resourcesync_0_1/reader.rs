@@ -133,7 +133,10 @@ impl Reader for ResourceSync01 {
     fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
         let (options, mirror) = (run.planner.options, run.planner.mirror);
         let known = EntryPoints::known(mirror)?;
-        if let Some(known) = known_at(mirror, options)? {
+        if let Some(mut known) = known_at(mirror, options)? {
+            if run.planner.polling.looks_again {
+                look_again(run, &mut known)?;
+            }
             return Ok(self.start(known, options));
         }
         let (requests, report) = (run.requests, &mut *run.report);
@@ -363,6 +366,22 @@ fn known_at(mirror: &Mirror, options: &SyncOptions) -> Result<Option<EntryPoints
         }
         _ => Ok(Some(known)),
     }
+}
+
+/// Reads where change sets are pushed, as the Sitemap states it now.
+fn look_again(run: &mut PlanContext<'_, '_>, known: &mut EntryPoints) -> Result<(), Error> {
+    let Some(address) = known.sitemap.clone().or_else(|| known.change_set.clone()) else {
+        return Ok(());
+    };
+    let found = match find(run.requests, run.planner.options, &address) {
+        Ok(found) => found,
+        Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+        // The lists are read all the same.
+        Err(_) => return Ok(()),
+    };
+    run.requests.diagnostics.report(run.report);
+    known.offers = found.offers;
+    keep_found(run, &|mirror| known.keep(mirror))
 }
 
 /// Plans what changed since a snapshot, or while it was made.
