@@ -340,7 +340,8 @@ fn expected_row(item: &Pending) -> ExpectedRow {
 /// Whether the Source states a change that is later than the one kept. Only where nothing else shows
 /// which version is here.
 pub(crate) fn is_stale(listed: &ExpectedRow, row: &Row) -> bool {
-    !is_version_of(listed.modified, row) && row.changed.zip(listed.changed).is_some_and(|(kept, now)| kept < now)
+    !is_version_of(listed.modified, row)
+        && row.changed.zip(listed.changed).is_some_and(|(kept, now)| kept < now)
 }
 
 fn stop(cancel: &AtomicBool) -> Result<(), Error> {

@@ -68,6 +68,12 @@ impl ResourceSync01 {
         let Some(way) = &self.way else {
             let found = find(requests, options, &options.url)?;
             check_set(&found, options)?;
+            if let (None, parts @ 2..) = (&found.sitemap, found.dumps.len()) {
+                let url = &options.url;
+                notice(&format!(
+                    "{url} is one of the {parts} parts of a dump; all of them are read"
+                ));
+            }
             return Ok(found);
         };
         let sets = way.all();
