@@ -8,6 +8,7 @@ use crate::filter::{Decision, Subject};
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::Place;
+use crate::plan::comparison::is_version_of;
 use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
 use crate::read::choice::Choice;
@@ -340,8 +341,8 @@ fn expected_row(item: &Pending) -> ExpectedRow {
 /// Whether the Source states a change that is later than the one kept. Only where nothing else shows
 /// which version is here.
 pub(crate) fn is_stale(listed: &ExpectedRow, row: &Row) -> bool {
-    let is_same_version = listed.modified.is_some() && listed.modified == row.modified;
-    !is_same_version && row.changed.zip(listed.changed).is_some_and(|(kept, now)| kept < now)
+    !is_version_of(listed.modified, row)
+        && row.changed.zip(listed.changed).is_some_and(|(kept, now)| kept < now)
 }
 
 fn stop(cancel: &AtomicBool) -> Result<(), Error> {
@@ -425,6 +426,8 @@ impl Comparison<'_> {
                         .with_cause(cause)
                 })?;
                 same = digests.agree(&listed) == Some(true);
+            } else if !same {
+                same = self.is_kept_version(row)?;
             }
             is_unverified = same && row.length.is_none() && time.is_none();
         }
@@ -452,6 +455,14 @@ impl Comparison<'_> {
         let damage = kept.damage(mirror, &row, self.full)?;
         let is_damaged = damage.is_some_and(|damage| !damage.kind.keeps_bytes());
         Ok(!is_damaged && !is_stale(listed, &row))
+    }
+
+    /// Whether a resource without a digest, whose file has another time than listed, is the listed
+    /// version as the copy wrote it: its server may state another time than the Source's documents.
+    fn is_kept_version(&mut self, listed: &ExpectedRow) -> Result<bool, Error> {
+        let Some((mirror, kept)) = &mut self.written else { return Ok(false) };
+        let Some(row) = mirror.row(&listed.uri)? else { return Ok(false) };
+        Ok(is_version_of(listed.modified, &row) && kept.damage(mirror, &row, false)?.is_none())
     }
 
     /// Reports a resource under its reserved name, if a folder that no resource needs has its own.

@@ -217,6 +217,11 @@ impl Summary {
         }
     }
 
+    /// Whether anything of the Source had changed.
+    pub(crate) const fn has_changes(&self) -> bool {
+        self.created + self.updated + self.patched + self.deleted > 0
+    }
+
     /// Whether there is nothing to report.
     pub(crate) fn is_idle(&self) -> bool {
         let counts = [self.created, self.updated, self.deleted, self.held, self.damaged];

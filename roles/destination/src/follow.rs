@@ -23,6 +23,9 @@ const POLL_PAUSE: Duration = Duration::from_secs(1);
 /// the usual pause.
 const AGAIN_PAUSE: Duration = Duration::from_secs(1);
 
+/// Told when a poll found changes.
+const SILENT: &str = "these changes were not pushed; where changes are announced is looked up again, and the lists are polled at the usual interval until something is pushed";
+
 /// Synchronises, then applies changes as they are announced, and polls, until stopped. Transient
 /// failures are reported and retried with growing pauses.
 ///
@@ -42,7 +45,11 @@ pub fn follow(
     // The copy stays taken between the runs.
     let _lock = ran.lock.take();
     let inbox = Arc::<Inbox>::default();
-    let pushing = Pushing::start(options, ran.announcement.take(), &inbox, listener)?;
+    let mut pushing = Pushing::start(options, ran.announcement.take(), &inbox, listener)?;
+    let mut looks_again = false;
+    let tell = |code: &str, message: &str| {
+        observer.event(&Event::Notice(Problem { code, uri: &options.url, message }));
+    };
     let mut pace = Pace::new(options, &ran);
     let mut last = ran.summary;
     loop {
@@ -61,18 +68,37 @@ pub fn follow(
             robots = Arc::default();
         }
         let was_notified = notifications.is_some();
+        let (is_live, notified) = (inbox.is_live(), inbox.count());
+        pace.note_notified(notified);
         let wake = Wake {
             notifications: notifications.unwrap_or_default(),
             poll_from: was_notified.then_some(pace.poll_from),
+            looks_again,
             is_held: true,
         };
         let begun = Instant::now();
         match sync_with(options, observer, cancel, &shared, &robots, wake, &mut choice) {
-            Ok(ran) => {
+            Ok(mut ran) => {
                 if ran.polling.is_postponed {
                     inbox.pull();
                 }
+                let was_behind = pace.is_behind;
                 pace.ran(&ran, was_notified, begun);
+                if looks_again {
+                    // The old one ends first: it has the port.
+                    drop(pushing.take());
+                    let listener = listen(options).unwrap_or_else(|error| {
+                        tell(error.code(), &error.to_string());
+                        None
+                    });
+                    pushing = Pushing::start(options, ran.announcement.take(), &inbox, listener)?;
+                }
+                let is_silent = is_live && !was_notified && inbox.count() == notified;
+                looks_again = is_silent && !was_behind && ran.summary.has_changes();
+                if looks_again {
+                    tell("push.silent", SILENT);
+                    pace.doubt(notified);
+                }
                 last = ran.summary;
             }
             Err(error) if error.exit_code() == ExitCode::Cancelled => break,
@@ -112,6 +138,8 @@ struct Pace {
     again: Option<Duration>,
     /// The last run left something undone.
     is_behind: bool,
+    /// Changes were found that nothing had announced: how often anything had been by then.
+    doubted_at: Option<u64>,
     share: u32,
 }
 
@@ -126,6 +154,7 @@ impl Pace {
             pause: options.interval,
             again: None,
             is_behind: false,
+            doubted_at: None,
             share: 0,
         };
         pace.ran(ran, false, now);
@@ -135,13 +164,24 @@ impl Pace {
     /// When the lists are polled without a notification; spread by a tenth so that many copies do
     /// not poll at once.
     fn due(&self, is_live: bool) -> Instant {
-        let usual = if is_live && !self.is_behind {
+        let usual = if is_live && !self.is_behind && self.doubted_at.is_none() {
             self.pause.saturating_mul(NOTIFIED_FACTOR)
         } else {
             self.pause
         };
         let pause = self.again.map_or(usual, |again| again.min(usual));
         self.ended + pause + pause / 10_000 * self.share
+    }
+
+    /// Notifications do not come although they should: the next run follows soon, to look up where
+    /// changes are announced.
+    const fn doubt(&mut self, notified: u64) {
+        (self.doubted_at, self.again) = (Some(notified), Some(AGAIN_PAUSE));
+    }
+
+    /// So often something was notified: what is doubted works if that is more often.
+    fn note_notified(&mut self, notified: u64) {
+        self.doubted_at = self.doubted_at.filter(|before| *before == notified);
     }
 
     fn ended(&mut self, begun: Instant) {

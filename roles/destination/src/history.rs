@@ -21,7 +21,7 @@ use crate::verify::{Hasher, Verdict, judge};
 use abreast_folder::{Dir, set_modified};
 use abreast_net::{Request, UnaskedEncoding};
 use abreast_webtypes::{Digests, Timestamp, parse_link_header, resolve};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 
@@ -134,6 +134,15 @@ pub(crate) fn fetch_versions(
                 Err(error) => version_failed(report, &error, timemap, &mut failures)?,
             }
         }
+        // Links need not state times: those of the list of versions count, so that a version has one
+        // name, whatever led to it.
+        let times: HashMap<String, Timestamp> = versions
+            .iter()
+            .filter_map(|version| Some((version.url.clone(), version.time?)))
+            .collect();
+        for version in &mut versions {
+            version.time = version.time.or_else(|| times.get(&version.url).copied());
+        }
         // Versions of the list come first, since they may have a digest.
         let mut urls = HashSet::new();
         versions.retain(|version| urls.insert(version.url.clone()));
@@ -147,7 +156,7 @@ pub(crate) fn fetch_versions(
         let dir = make_all(&folder, path.split(|byte| *byte == b'/'), &mut false)?;
         for version in &versions {
             let name = version.name();
-            if dir.stat(&name).is_ok() {
+            if is_kept(&dir, version, &name)? {
                 continue;
             }
             if fetched >= FETCHES_MAX {
@@ -165,6 +174,20 @@ pub(crate) fn fetch_versions(
         report.notice("history", &options.url, &message);
     }
     Ok(())
+}
+
+/// Whether a version is here; one whose time was not known before gets its name.
+fn is_kept(dir: &Dir, version: &Version, name: &[u8]) -> Result<bool, Error> {
+    let timeless = Version { time: None, url: version.url.clone(), ..Version::default() }.name();
+    let (is_here, is_timeless) = (dir.stat(name).is_ok(), dir.stat(&timeless).is_ok());
+    if is_timeless && timeless != name {
+        if is_here {
+            dir.unlink(&timeless)?;
+        } else {
+            dir.rename(&timeless, dir, name)?;
+        }
+    }
+    Ok(is_here || is_timeless)
 }
 
 fn version_failed(

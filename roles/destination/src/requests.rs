@@ -9,15 +9,17 @@ use crate::options::SyncOptions;
 use crate::read::pieces::{Documents, Network};
 use crate::robots::Robots;
 use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
 
-/// How long a run waits for a document that the server is making, and how often it asks.
+/// How long a run waits, in all, for what servers are making, and how often it asks.
 const MAKING_PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// How long of that for what can be done without.
+const SHORT_PATIENCE: Duration = Duration::from_secs(5);
 const MAKING_PAUSE_MIN: Duration = Duration::from_millis(250);
 const MAKING_PAUSE_MAX: Duration = Duration::from_secs(30);
 
@@ -45,6 +47,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) documents: Rc<dyn Documents>,
     /// An answer that is not read to its end yet.
     opened: Rc<RefCell<Option<Opened>>>,
+    /// How long the run may still wait for what servers are making.
+    patience: Rc<Cell<Duration>>,
 }
 
 /// The answer to a request that a reader is chosen by, kept until the reader makes that request.
@@ -83,6 +87,7 @@ impl<'a> Requests<'a> {
             robots: (!options.ignore_robots).then(Arc::default),
             documents: Rc::new(Network),
             opened: Rc::default(),
+            patience: Rc::new(Cell::new(MAKING_PATIENCE)),
         })
     }
 
@@ -126,6 +131,9 @@ impl<'a> Requests<'a> {
             Err(error) if error.status().is_none() || error.is_transient() => {
                 return Err(net_error(error));
             }
+            Ok(begun) if begun.response.status() == StatusCode::ACCEPTED => {
+                return Err(answered_else(url, StatusCode::ACCEPTED));
+            }
             answer => answer,
         };
         let shown = show(answer.as_ref());
@@ -150,31 +158,45 @@ impl<'a> Requests<'a> {
         Ok(Begun { response, begin: Vec::new() })
     }
 
-    /// Sends a request; again while the server answers that the document is being made (202), as
-    /// often as it asks for and [`MAKING_PATIENCE`] allows.
+    /// Sends a request; again while the server answers that the document is being made (202), unless
+    /// that takes longer than the run may wait, or than the server states.
     pub(crate) async fn send(
         &self,
         client: &Client,
         request: &Request<'_>,
     ) -> Result<Response, abreast_net::Error> {
-        let (began, mut pause) = (Instant::now(), MAKING_PAUSE_MIN);
+        let mut pause = MAKING_PAUSE_MIN;
         loop {
             let response = client.send(request).await?;
-            let patience = MAKING_PATIENCE.saturating_sub(began.elapsed());
-            if response.status() != StatusCode::ACCEPTED || patience.is_zero() {
+            if response.status() != StatusCode::ACCEPTED {
                 return Ok(response);
             }
             let asked = response
                 .header("retry-after")
                 .and_then(|value| abreast_net::retry_after(value, SystemTime::now()));
+            let patience = self.patience.get();
+            if asked.unwrap_or(pause) > patience {
+                return Ok(response);
+            }
             response.discard().await;
             if pause == MAKING_PAUSE_MIN {
                 tracing::warn!("{} is being made; waiting for it", request.url);
             }
             let wait = asked.unwrap_or(pause).clamp(MAKING_PAUSE_MIN, MAKING_PAUSE_MAX);
-            tokio::time::sleep(wait.min(patience)).await;
+            self.patience.set(patience.saturating_sub(wait));
+            tokio::time::sleep(wait).await;
             pause = (pause * 2).min(MAKING_PAUSE_MAX);
         }
+    }
+
+    /// Does what can be done without: waits [`SHORT_PATIENCE`] at most for what servers are making.
+    pub(crate) fn briefly<T>(&self, work: impl FnOnce() -> T) -> T {
+        let left = self.patience.get();
+        let given = left.min(SHORT_PATIENCE);
+        self.patience.set(given);
+        let done = work();
+        self.patience.set(left.saturating_sub(given.saturating_sub(self.patience.get())));
+        done
     }
 
     /// # Errors
@@ -210,6 +232,18 @@ impl<'a> Requests<'a> {
     }
 }
 
+/// The error of a run for an answer that is not what was asked for.
+pub(crate) fn answered_else(url: &str, status: StatusCode) -> Error {
+    if status == StatusCode::ACCEPTED {
+        let message = format!("cannot read {url}: its server is still making it (202)");
+        return Error::new("http.making", ExitCode::Retryable, message)
+            .with_status(Some(status.as_u16()))
+            .with_help("run again later, or ask the Source's operator whether it can be made");
+    }
+    let message = format!("cannot read {url}: the server answered {status}");
+    Error::new("http.status", ExitCode::SourceInvalid, message)
+}
+
 /// The error of a run for a failed request.
 pub(crate) fn net_error(error: abreast_net::Error) -> Error {
     let exit = match error.status() {
@@ -220,4 +254,27 @@ pub(crate) fn net_error(error: abreast_net::Error) -> Error {
     };
     let status = error.status();
     Error::new(error.code(), exit, error.to_string()).with_status(status).with_cause(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_what_is_made_ends_in_all() {
+        let options = SyncOptions::new("http://h/s.xml", "/tmp/copy");
+        let (cancel, shared) = (AtomicBool::new(false), Shared::new(options.net_options()));
+        let requests = Requests::new(&options, &cancel, &shared).unwrap();
+        let wait = |seconds| {
+            let left = requests.patience.get().saturating_sub(Duration::from_secs(seconds));
+            requests.patience.set(left);
+        };
+        requests.briefly(|| assert_eq!(requests.patience.get(), SHORT_PATIENCE));
+        assert_eq!(requests.patience.get(), MAKING_PATIENCE);
+        requests.briefly(|| wait(4));
+        assert_eq!(requests.patience.get(), MAKING_PATIENCE.saturating_sub(Duration::from_secs(4)));
+        wait(15 * 60);
+        requests.briefly(|| assert_eq!(requests.patience.get(), Duration::ZERO));
+        assert_eq!(requests.patience.get(), Duration::ZERO);
+    }
 }

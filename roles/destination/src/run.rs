@@ -63,6 +63,8 @@ pub(crate) struct Wake {
     pub(crate) notifications: Vec<Bytes>,
     /// Where they do not, the lists are not requested before this instant, but by a later run.
     pub(crate) poll_from: Option<Instant>,
+    /// Where changes are announced is looked up again.
+    pub(crate) looks_again: bool,
     /// The caller holds the lock of the copy for all its runs.
     pub(crate) is_held: bool,
 }
@@ -104,6 +106,7 @@ pub(crate) fn sync_with(
     let mut planner = Planner::new(options, &mirror, own_folder.clone())?;
     planner.notifications = wake.notifications;
     planner.polling.earliest = wake.poll_from;
+    planner.polling.looks_again = wake.looks_again;
     let report = Reporter::new(observer, shared, options.dry_run);
     let mut run = Run {
         options,

@@ -4,7 +4,7 @@ use super::{MAX_RETRY, RETRY, SubscribeArgs, lines};
 use crate::config::UsageError;
 use abreast_xmpp::{Account, ErrorKind, Event, Item, Node, Session};
 use anyhow::{Result, bail};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 
@@ -13,7 +13,7 @@ const CATCH_UP: usize = 1_000;
 /// Items that are asked for where a service does not list them.
 const NEWEST: u32 = 10;
 /// Most items that are remembered, so that none is printed again.
-const REMEMBERED: usize = 1_000;
+const REMEMBERED: usize = 10_000;
 
 /// Reads a node.
 pub(super) struct Follower {
@@ -21,61 +21,65 @@ pub(super) struct Follower {
     node: Node,
     /// Items still wanted.
     left: u64,
-    printed: Printed,
+    /// What the node has at first is wanted from the item after this on; nothing of it if `None`.
+    from: Option<u64>,
+    /// Whether what the node has at first is known.
+    has_begun: bool,
+    known: Known,
     /// Connections in a row that failed.
     failures: u32,
     was_connected: bool,
 }
 
-/// What was printed.
+/// The items that were printed, or are not wanted. Names need not ascend: others than a Source like
+/// ours may publish, and a Source that was restored counts again from where it was.
 #[derive(Debug, Default)]
-struct Printed {
-    /// The last item with a number; `None` before the first connection of one that wants only new
-    /// items.
-    last: Option<u64>,
-    /// The last items, with fingerprints of their payloads: where an item is replaced, it is another
-    /// one.
-    names: VecDeque<(String, u64)>,
-    /// The numbers of items that were listed last: their events may still come.
-    listed: HashSet<u64>,
+struct Known {
+    /// By its name each item's payload, as a fingerprint: where it is replaced, it is another item.
+    /// `None` where it was left out.
+    items: HashMap<String, Option<u64>>,
+    /// The names, the oldest first.
+    names: VecDeque<String>,
 }
 
-impl Printed {
-    /// Whether an item is to be printed; `false` for the same one from now on.
+impl Known {
+    /// Whether an item is a new one; not so from now on.
     fn is_new(&mut self, item: &Item) -> bool {
-        let number = number(&item.id);
-        let is_known = match number {
-            Some(number) => self.last.is_some_and(|last| number <= last),
-            None => self.names.contains(&name_of(item)),
-        };
-        if is_known {
-            return false;
-        }
-        self.last = number.or(self.last);
-        if self.names.len() >= REMEMBERED {
-            self.names.pop_front();
-        }
-        self.names.push_back(name_of(item));
-        true
+        let mut hasher = DefaultHasher::new();
+        item.payload.hash(&mut hasher);
+        let payload = Some(hasher.finish());
+        self.put(&item.id, payload) != Some(payload)
     }
 
-    /// An item that comes with a lower number: the Source counts from the beginning again, unless it
-    /// publishes again what it was not sure to have published.
-    fn note_return(&mut self, item: &Item) {
-        let (Some(number), Some(last)) = (number(&item.id), self.last) else { return };
-        if number < last && !self.listed.contains(&number) && !self.names.contains(&name_of(item)) {
-            tracing::warn!("item `{number}` came after `{last}`; continuing from there");
-            self.last = Some(0);
+    fn put(&mut self, id: &str, payload: Option<u64>) -> Option<Option<u64>> {
+        let before = self.items.insert(id.to_owned(), payload);
+        if before.is_none() {
+            self.names.push_back(id.to_owned());
+            if self.names.len() > REMEMBERED
+                && let Some(oldest) = self.names.pop_front()
+            {
+                self.items.remove(&oldest);
+            }
         }
+        before
     }
 
-    /// The listed items that may be new, the lowest number first.
-    fn missing(&mut self, mut ids: Vec<String>) -> Vec<String> {
+    /// The listed items to read, the lowest number first: new ones, and known ones, which may have been
+    /// replaced. Of either there are [`CATCH_UP`] at most; the new ones beyond are left out, and given
+    /// back beside.
+    fn due(&mut self, mut ids: Vec<String>) -> (Vec<String>, Vec<String>) {
         ids.sort_by_key(|id| number(id));
-        self.listed = ids.iter().filter_map(|id| number(id)).collect();
-        let last = self.last.unwrap_or(0);
-        ids.retain(|id| number(id).is_none_or(|number| number > last));
-        ids
+        ids.retain(|id| self.items.get(id) != Some(&None));
+        let (mut known, mut new): (Vec<_>, Vec<_>) =
+            ids.into_iter().partition(|id| self.items.contains_key(id));
+        let left_out: Vec<_> = new.drain(..new.len().saturating_sub(CATCH_UP)).collect();
+        for id in &left_out {
+            self.put(id, None);
+        }
+        known.drain(..known.len().saturating_sub(CATCH_UP));
+        known.append(&mut new);
+        known.sort_by_key(|id| number(id));
+        (known, left_out)
     }
 }
 
@@ -97,7 +101,9 @@ impl Follower {
             account,
             node,
             left: args.limit.unwrap_or(u64::MAX),
-            printed: Printed { last: args.from, ..Printed::default() },
+            from: args.from,
+            has_begun: false,
+            known: Known::default(),
             failures: 0,
             was_connected: false,
         })
@@ -135,8 +141,7 @@ impl Follower {
         loop {
             let goes_on = match events.next().await? {
                 Event::Item(item) if item.node == self.node.name() => {
-                    self.printed.note_return(&item);
-                    !self.printed.is_new(&item) || self.print(&item)
+                    !self.known.is_new(&item) || self.print(&item)
                 }
                 // Without it nothing would come any more; where the node is gone, this fails.
                 Event::Unsubscribed { node } if node == self.node.name() => {
@@ -166,24 +171,25 @@ impl Follower {
             }
             ids => ids?,
         };
-        let begins = self.printed.last.is_none();
-        let mut missing = self.printed.missing(ids);
-        if begins {
-            // Only what comes from now on is wanted. Items without a number are read to be known.
-            self.printed.last = Some(self.printed.listed.iter().copied().max().unwrap_or(0));
-            missing.retain(|id| number(id).is_none());
-        }
-        let left_out = missing.len().saturating_sub(CATCH_UP);
+        let (due, left_out) = self.known.due(ids);
+        let left_out = left_out.iter().filter(|id| self.is_wanted(id)).count();
         if left_out > 0 {
             tracing::warn!("{left_out} items are left out: only the newest {CATCH_UP} are read");
         }
-        for id in missing.drain(..).skip(left_out) {
+        for id in due {
             let Some(item) = session.item(&self.node, &id).await? else { continue };
-            if self.printed.is_new(&item) && !begins && !self.print(&item) {
+            if self.known.is_new(&item) && self.is_wanted(&item.id) && !self.print(&item) {
                 return Ok(false);
             }
         }
+        self.has_begun = true;
         Ok(true)
+    }
+
+    /// Whether an item that the node has is wanted, if it is new.
+    fn is_wanted(&self, id: &str) -> bool {
+        let is_after = |from| number(id).is_none_or(|number| number > from);
+        self.has_begun || self.from.is_some_and(is_after)
     }
 
     /// Prints an item. `false` when no more are wanted.
@@ -200,13 +206,6 @@ fn number(id: &str) -> Option<u64> {
     id.parse().ok().filter(|number| *number > 0)
 }
 
-/// An item among others: its name, and a fingerprint of its payload.
-fn name_of(item: &Item) -> (String, u64) {
-    let mut hasher = DefaultHasher::new();
-    item.payload.hash(&mut hasher);
-    (item.id.clone(), hasher.finish())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,59 +215,59 @@ mod tests {
     }
 
     #[test]
-    fn no_item_is_printed_twice() {
-        let mut printed = Printed { last: Some(9), ..Printed::default() };
+    fn no_item_is_printed_twice_and_none_is_lost_whatever_its_number() {
+        let mut known = Known::default();
         for (id, payload, expected) in [
-            ("8", "a", false),
-            ("9", "a", false),
-            ("10", "a", true),
-            ("10", "a", false),
+            ("300", "a", true),
             ("x", "a", true),
-            ("y", "a", true),
-            // The same after a connection is lost.
+            ("500", "a", true),
+            ("7", "a", true),
+            // The same once more: after a connection is lost, or the hub was killed before it noted
+            // that it had published them.
+            ("500", "a", false),
+            ("300", "a", false),
             ("x", "a", false),
+            // Replaced, as by a Source that was restored.
             ("x", "b", true),
-            ("11", "a", true),
-            ("10", "a", false),
+            ("300", "of another log", true),
+            ("18446744073709551615", "a", true),
+            ("18446744073709551615", "a", false),
         ] {
-            assert_eq!(printed.is_new(&item(id, payload)), expected, "{id} {payload}");
+            assert_eq!(known.is_new(&item(id, payload)), expected, "{id} {payload}");
         }
     }
 
     #[test]
-    fn few_names_are_remembered() {
-        let mut printed = Printed::default();
+    fn few_items_are_remembered() {
+        let mut known = Known::default();
         for number in 0..2 * REMEMBERED {
-            assert!(printed.is_new(&item(&format!("n{number}"), "")));
+            assert!(known.is_new(&item(&format!("n{number}"), "")));
         }
-        assert_eq!(printed.names.len(), REMEMBERED);
+        assert_eq!((known.names.len(), known.items.len()), (REMEMBERED, REMEMBERED));
     }
 
     #[test]
-    fn listed_items_are_read_by_their_numbers() {
-        let mut printed = Printed { last: Some(9), ..Printed::default() };
-        let ids = ["10", "9", "x", "100", "8", "11"].map(str::to_owned).to_vec();
-        assert_eq!(printed.missing(ids), ["x", "10", "11", "100"]);
-        // One that was listed and comes late is no sign of another log.
-        assert!(printed.is_new(&item("100", "")));
-        printed.note_return(&item("11", ""));
-        assert_eq!(printed.last, Some(100));
-        printed.note_return(&item("3", ""));
-        assert_eq!(printed.last, Some(0));
+    fn listed_items_are_read_by_their_numbers_also_lower_and_known_ones() {
+        let mut known = Known::default();
+        assert!(known.is_new(&item("9", "")) && known.is_new(&item("500", "")));
+        let ids = ["10", "9", "x", "500", "8", "11"].map(str::to_owned).to_vec();
+        assert_eq!(
+            known.due(ids),
+            (["x", "8", "9", "10", "11", "500"].map(str::to_owned).to_vec(), vec![])
+        );
     }
 
     #[test]
-    fn items_that_are_published_again_are_no_return() {
-        let mut printed = Printed { last: Some(4), ..Printed::default() };
-        for id in ["5", "6", "7"] {
-            assert!(printed.is_new(&item(id, id)));
+    fn items_that_were_left_out_are_not_read_later() {
+        let mut known = Known::default();
+        let ids: Vec<_> = (1..=CATCH_UP + 3).map(|number| number.to_string()).collect();
+        let (due, left_out) = known.due(ids.clone());
+        assert_eq!((due.len(), left_out), (CATCH_UP, ["1", "2", "3"].map(str::to_owned).to_vec()));
+        for id in &due {
+            assert!(known.is_new(&item(id, "")));
         }
-        // The hub was killed before it noted that it had published them.
-        for (id, payload, expected) in
-            [("6", "6", false), ("7", "7", false), ("8", "8", true), ("6", "of another log", true)]
-        {
-            printed.note_return(&item(id, payload));
-            assert_eq!(printed.is_new(&item(id, payload)), expected, "{id} {payload}");
-        }
+        let (due, left_out) = known.due(ids);
+        assert_eq!((due.len(), left_out.len()), (CATCH_UP, 0));
+        assert!(due.iter().all(|id| !known.is_new(&item(id, ""))));
     }
 }

@@ -136,6 +136,12 @@ fn subscribe_prints_what_a_node_has_and_gets() {
     publish(&server, &[("22", change_set("e")), ("23", change_set("f"))]);
     // Nothing again, with a number or without.
     assert_eq!([next(), next()], ["22", "23"]);
+    // Nor is anything lost whose number is lower, as after the Source was restored.
+    server.restart();
+    publish(&server, &[("3", change_set("g")), ("15", change_set("h"))]);
+    assert_eq!([next(), next()], ["3", "15"]);
+    publish(&server, &[("7", change_set("i"))]);
+    assert_eq!(next(), "7");
     assert_eq!(stop(child), Some(130));
 }
 

@@ -239,6 +239,7 @@ fn refusal(error: &PublishError) -> Answer {
         PublishError::BadQuery(detail) => problem(StatusCode::BAD_REQUEST, detail),
         PublishError::Elsewhere(url) => redirect(url),
         PublishError::Making => making(&error.to_string(), RETRY),
+        PublishError::NotMade { reason, seconds } => try_later(reason, *seconds),
         _ => {
             tracing::error!("cannot make a document: {error}");
             problem(

@@ -103,7 +103,8 @@ pub(super) fn choose(
         return Ok(None);
     }
     let since = run.planner.since;
-    let offers = reader.packages(run, since)?;
+    let requests = run.requests;
+    let offers = requests.briefly(|| reader.packages(run, since))?;
     let (pace, downloads) = (run.requests.diagnostics.pace(), &run.planner.downloads);
     let mut best: Option<(f64, Dump)> = None;
     for Offered { url, dump } in offers {

@@ -5,7 +5,7 @@ use super::background::BackgroundDigest;
 use super::listing::ListedPackage;
 use crate::diagnostics::{Diagnostics, Remark};
 use crate::error::{Error, ExitCode};
-use crate::requests::{Requests, net_error};
+use crate::requests::{Requests, answered_else, net_error};
 use crate::state_folder::{StateFolder, open_begun, read_text, write_text};
 use crate::verify::{Hasher, Verdict, hash_into, judge};
 use abreast_folder::Dir;
@@ -164,12 +164,7 @@ impl Downloads {
             if !resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag)) {
                 arriving = None;
                 if response.status() != StatusCode::OK {
-                    let message = format!(
-                        "cannot read {}: the server answered {}",
-                        package.url,
-                        response.status()
-                    );
-                    return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
+                    return Ok(Err(answered_else(&package.url, response.status())));
                 }
             }
             if arriving.is_none() {

@@ -95,7 +95,7 @@ pub(super) fn supply_since(
         }
         Err(error) => {
             report_unusable(run.report, &package, &error);
-            if error.code() == "http.status" {
+            if matches!(error.code(), "http.status" | "http.making") {
                 reader.forget_package_since(run)?;
             }
         }

@@ -82,7 +82,8 @@ fn supply_from(
         if transfer.mirror.pending_counts()?.fetches == 0 || run.report.summary.budget_spent {
             break;
         }
-        let fetched = run.planner.downloads.fetch(run.requests, package);
+        let fetch = || run.planner.downloads.fetch(run.requests, package);
+        let fetched = if dump.is_plan { fetch() } else { run.requests.briefly(fetch) };
         let Err(error) =
             fetched.and_then(|file| apply_package(transfer, reader, run, dump, package, file))
         else {
@@ -101,7 +102,7 @@ fn supply_from(
         }
         let message = format!("{error}\n  resources are asked for one by one");
         run.report.notice(error.code(), &package.url, &message);
-        if is_full {
+        if is_full || error.code() == "http.making" {
             break;
         }
         run.planner.downloads.discard(package);

@@ -314,6 +314,12 @@ impl Comparison {
     }
 }
 
+/// Whether the version kept is the one of a listed time: by its own time, or by that of the change that
+/// brought it, whatever its server states as `Last-Modified`.
+pub(crate) fn is_version_of(modified: Option<i64>, row: &Row) -> bool {
+    modified.is_some() && (modified == row.modified || modified == row.changed)
+}
+
 /// The action for a listed resource, given the row that is kept; `None` when it is up to date.
 pub(crate) fn compare(
     listed: &Pending,
@@ -332,7 +338,7 @@ pub(crate) fn compare(
         Some(true) => Some(PendingAction::Touch),
         // Without a digest to compare, length and time have to do; without a time only the server
         // knows.
-        None if same_time && listed.modified.is_some() => None,
+        None if is_version_of(listed.modified, row) => None,
         Some(false) | None => Some(PendingAction::Fetch),
     }
 }
@@ -367,5 +373,9 @@ mod tests {
         assert_eq!(compare(Some(5), Some(7), &sha), None);
         assert_eq!(compare(Some(5), Some(8), &sha), Some(PendingAction::Fetch));
         assert_eq!(compare(Some(5), None, &none), Some(PendingAction::Fetch));
+        let row = Row { changed: Some(9), ..row.clone() };
+        let compare = |modified| super::compare(&listed(Some(5), modified), &none, Some(&row));
+        assert_eq!(compare(Some(9)), None);
+        assert_eq!(compare(Some(8)), Some(PendingAction::Fetch));
     }
 }

@@ -85,6 +85,8 @@ pub(crate) struct Polling {
     pub(crate) polled: Option<Instant>,
     /// It was too early to request them.
     pub(crate) is_postponed: bool,
+    /// Where changes are announced is looked up again.
+    pub(crate) looks_again: bool,
 }
 
 impl Polling {

@@ -29,8 +29,16 @@ struct Waiting {
     live: bool,
     /// Something was notified since this was asked last.
     arrived: bool,
+    /// How often anything was notified.
+    count: u64,
     changed: bool,
     notes: Vec<Note>,
+}
+
+impl Waiting {
+    const fn note_arrival(&mut self) {
+        (self.arrived, self.count) = (true, self.count.wrapping_add(1));
+    }
 }
 
 /// A remark for people.
@@ -60,7 +68,7 @@ impl Inbox {
     /// Adds a notification that is accepted.
     pub(crate) fn notify(&self, notification: Bytes) {
         let mut waiting = self.lock();
-        waiting.arrived = true;
+        waiting.note_arrival();
         if waiting.pull {
             return;
         }
@@ -77,8 +85,13 @@ impl Inbox {
 
     /// A notification came that is not applied; the lists know what changed.
     pub(crate) fn hint(&self) {
-        self.lock().arrived = true;
+        self.lock().note_arrival();
         self.pull();
+    }
+
+    /// How often anything was notified so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.lock().count
     }
 
     /// Whether anything was notified since this was asked last.

@@ -31,16 +31,13 @@ pub(super) fn reader_at_site(
         Err(_) => None,
     };
     Ok(match old {
-        Some((url, route)) => (Some(OLD.name), Box::new(ResourceSync01::at(url, route))),
+        Some(old) => (Some(OLD.name), Box::new(ResourceSync01::found_at(old))),
         None => (None, Box::new(ResourceSync::found(found))),
     })
 }
 
 /// A Sitemap that was found and is of 0.1.
-fn old_sitemap(
-    requests: &Requests<'_>,
-    found: &Discovered,
-) -> Result<Option<(String, String)>, Error> {
+fn old_sitemap(requests: &Requests<'_>, found: &Discovered) -> Result<Option<site::Found>, Error> {
     let (entry_points, route) = (&found.entry_points, found.route.as_ref());
     let Some(list) = entry_points.resource_list.as_ref() else { return Ok(None) };
     if entry_points.capability_list.is_some() {
@@ -50,5 +47,9 @@ fn old_sitemap(
         answer.is_ok_and(|begun| recognise::recognises(&AnswerHead { bytes: &begun.begin }))
     })?;
     let route = || route.cloned().unwrap_or_else(|| format!("found {list}"));
-    Ok(is_old.then(|| (list.clone(), route())))
+    Ok(is_old.then(|| {
+        let mut found = site::Found::default();
+        found.add(list.clone(), route());
+        found
+    }))
 }

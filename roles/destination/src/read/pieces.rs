@@ -3,7 +3,7 @@
 use crate::clock::now;
 use crate::diagnostics::Pace;
 use crate::error::{Error, ExitCode};
-use crate::requests::{Begun, Requests, net_error};
+use crate::requests::{Begun, Requests, answered_else, net_error};
 use abreast_net::{Request, Response, StatusCode};
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
@@ -94,9 +94,7 @@ impl Documents for Network {
         let work = abreast_net::with_retries(&requests.client, url, async |_| {
             let Begun { mut response, begin } = requests.begin(&request).await?;
             if response.status() != StatusCode::OK {
-                let message =
-                    format!("cannot read {url}: the server answered {}", response.status());
-                return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
+                return Ok(Err(answered_else(url, response.status())));
             }
             response.set_limit(bytes_max);
             let answered = Answered::of(&response);
@@ -160,11 +158,7 @@ pub(crate) fn read_document(
             return Ok(Ok(None));
         }
         if response.status() != StatusCode::OK {
-            let message = format!(
-                "cannot read {url}: the server answered {} without a document",
-                response.status()
-            );
-            return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
+            return Ok(Err(answered_else(url, response.status())));
         }
         response.set_limit(bytes_max);
         match receive(url, &mut response, begin, bytes_max, &mut pace, to).await {

@@ -167,7 +167,7 @@ fn a_missing_package_of_changes_is_reported_once_and_replaced() {
         ("http.status", Answer::status(429).header("retry-after", "3600")),
         ("http.status", Answer::status(503)),
         ("http.status", Answer::status(503).header("retry-after", "60")),
-        ("http.status", Answer::status(202)),
+        ("http.making", Answer::status(202)),
         ("dump.size", Answer::ok(large.clone())),
         ("dump.size", Answer::raw([b"HTTP/1.1 200 OK\r\n\r\n", large.as_slice()].concat())),
         ("dump.zip", Answer::ok("not a package")),

@@ -657,6 +657,54 @@ fn dumps_are_used_when_asked_for() {
     run_equal(&copy, &source);
 }
 
+#[test]
+fn a_dump_in_the_making_is_waited_for_briefly_where_resources_can_be_requested() {
+    for (dumps, count) in [(Dumps::Always, 1), (Dumps::Auto, 60)] {
+        let mut source = OldSource::new();
+        source.links = link(DUMP, "/d.zip");
+        some(&mut source, count);
+        let making =
+            Answer::status(202).header("retry-after", "3600").header("content-length", "0");
+        source.server.put("/d.zip", making);
+        let mut copy = copy_of(&source);
+        copy.options.dumps = dumps;
+        let ran = run_equal(&copy, &source);
+        assert!(ran.has("http.making"), "{:?}", ran.reported);
+        let log = source.server.take_log();
+        assert_eq!(log.iter().filter(|path| path.ends_with("/d.zip")).count(), 2, "{log:?}");
+    }
+}
+
+#[test]
+fn a_dump_that_its_first_request_makes_is_used() {
+    for is_alone in [false, true] {
+        let mut source = OldSource::new();
+        source.links = link(DUMP, "/d.zip");
+        some(&mut source, 5);
+        source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", "\"1\""));
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        source.server.handler(move |path, _| {
+            let is_making = path.ends_with("/d.zip")
+                && asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 3;
+            is_making.then(|| Answer::status(202).header("retry-after", "0"))
+        });
+        let address = if is_alone { "/d.zip" } else { "/s.xml" };
+        let mut copy = copy_at(&source, source.server.url(address));
+        copy.options.dumps = Dumps::Always;
+        run_equal(&copy, &source);
+        let log = source.server.take_log();
+        assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
+    }
+}
+
+#[test]
+fn a_dump_by_itself_that_is_not_made_in_time_ends_the_run() {
+    let source = OldSource::new();
+    source.server.put("/d.zip", Answer::status(202).header("retry-after", "3600"));
+    let ran = copy_at(&source, source.server.url("/d.zip")).try_run();
+    assert_eq!((ran.code(), ran.exit()), ("http.making", 5), "{:?}", ran.result);
+}
+
 /// A dump whose manifest has that about each resource.
 fn dump_with(source: &OldSource, head: &str, facts: &dyn Fn(&str) -> String) -> Vec<u8> {
     let (mut zip, mut inside) = (Zip::new(), head.to_owned());
@@ -811,6 +859,29 @@ fn a_sitemap_without_a_change_set_keeps_the_known_one() {
     source.set("/f00", "changed");
     let ran = run_equal(&copy, &source);
     assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
+}
+
+#[test]
+fn an_audit_without_digests_takes_what_a_change_set_brought() {
+    for server_time in [None, Some("Thu, 01 Jan 2026 00:00:07 GMT")] {
+        let mut source = OldSource::of(Shape { fixity: false, ..Shape::default() });
+        some(&mut source, 3);
+        let copy = copy_of(&source);
+        run_equal(&copy, &source);
+        source.wait(3);
+        source.set("/f01", "changed");
+        if let Some(time) = server_time {
+            let answer = Answer::ok("changed").header("last-modified", time);
+            source.server.put("/f01", answer);
+        }
+        run_equal(&copy, &source);
+        source.snapshot();
+        let report = copy.audit(false);
+        assert_eq!((report.exit_code, report.same), (0, 3), "{server_time:?}: {report:?}");
+        // What was altered here is seen all the same.
+        std::fs::write(copy.folder().join("f01"), "altered").unwrap();
+        assert_eq!(copy.audit(false).updated, 1, "{server_time:?}");
+    }
 }
 
 #[test]
@@ -979,7 +1050,9 @@ fn a_dump_by_itself_is_a_source() {
     source.server.put("/d.zip", Answer::ok(source.dump()).header("etag", "\"1\""));
     let copy = copy_at(&source, source.server.url("/d.zip"));
     run_equal(&copy, &source);
-    let log = source.server.take_log();
+    let mut log = source.server.take_log();
+    // A Sitemap of the site may link to it, with other parts.
+    log.retain(|path| path != "/robots.txt" && !path.starts_with("/.well-known/host-meta"));
     assert!(log.iter().all(|path| path.ends_with("/d.zip")), "{log:?}");
     let ran = run_equal(&copy, &source);
     assert_eq!(ran.summary().unchanged, 0, "the dump is not read again");
@@ -1118,6 +1191,95 @@ fn sites_lead_to_documents_of_both_versions() {
     copy.run();
     assert_eq!(copy.paths(), ["f00"]);
     run_equal(&copy_of(&source), &source);
+}
+
+#[test]
+fn one_of_several_sitemaps_of_a_site_is_chosen_and_never_silently() {
+    let mut source = OldSource::new();
+    some(&mut source, 2);
+    let server = &source.server;
+    let other = format!("<url><loc>{}</loc></url>", server.url("/g"));
+    let other = document("urlset", "", &(modified("2026-01-01T00:00:00Z") + &other));
+    server.body("/other/t.xml", other);
+    server.body("/g", "of the other set");
+    let xrd = "<XRD xmlns=\"http://docs.oasis-open.org/ns/xri/xrd-1.0\"><Link rel=\"sitemap\" \
+               href=\"/s.xml\"/><Link rel=\"sitemap\" href=\"/other/t.xml\"/></XRD>";
+    let json = "{\"links\":[{\"rel\":\"sitemap\",\"href\":\"/s.xml\"},\
+                {\"rel\":\"sitemap\",\"href\":\"/other/t.xml\"},{\"rel\":\"sitemap\",\"href\":\"/s.xml\"}]}";
+    let html = "<!DOCTYPE html><html><head><link rel=sitemap href=/s.xml>\
+                <link rel=sitemap href=/other/t.xml></head><body></body></html>";
+    let robots = format!("Sitemap: {}\nSitemap: {}\n", source.url(), server.url("/other/t.xml"));
+    let header = "</s.xml>; rel=sitemap, </other/t.xml>; rel=sitemap";
+    let cases: [(&str, &str, Answer); 7] = [
+        ("/.well-known/host-meta", "/", Answer::ok(xrd)),
+        ("/.well-known/host-meta", "/.well-known/host-meta", Answer::ok(xrd)),
+        ("/.well-known/host-meta.json", "/", Answer::ok(json)),
+        ("/.well-known/host-meta.json", "/.well-known/host-meta.json", Answer::ok(json)),
+        ("/", "/", Answer::ok(html)),
+        ("/page", "/page", Answer::ok("<!DOCTYPE html><html></html>").header("link", header)),
+        ("/robots.txt", "/", Answer::ok(robots)),
+    ];
+    for (path, address, answer) in cases {
+        server.put(path, answer);
+        let mut copy = copy_at(&source, server.url(address));
+        let ran = copy.try_run();
+        assert_eq!((ran.code(), ran.exit()), ("discover.set", 2), "{path}: {:?}", ran.result);
+        let message = ran.result.unwrap_err().to_string();
+        assert!(message.contains("/s.xml") && message.contains("/other/t.xml"), "{message}");
+        let cancel = std::sync::atomic::AtomicBool::new(false);
+        let sets = abreast_destination::source_sets(&copy.options, &cancel).unwrap();
+        assert_eq!(sets.len(), 2, "{path} {address}: {sets:?}");
+
+        copy.options.set = Some("t".to_owned());
+        let ran = copy.try_run();
+        assert_eq!(
+            (ran.exit(), copy.paths()),
+            (0, vec!["g".to_owned()]),
+            "{path}: {:?}",
+            ran.result
+        );
+        // The copy remembers its set.
+        copy.options.set = None;
+        assert_eq!(copy.try_run().exit(), 0, "{path} {address}");
+        copy.options.set = Some("s".to_owned());
+        assert_eq!(copy.try_run().code(), "folder.source", "{path} {address}");
+        server.remove(path);
+    }
+}
+
+#[test]
+fn a_part_of_a_dump_by_itself_leads_to_the_others() {
+    let mut source = OldSource::new();
+    let parts = ["/d1.zip", "/d2.zip", "/d3.zip"];
+    // Another form, and the same again.
+    source.links = link(DUMP, "/d1.warc.gz");
+    source.links.extend(parts.iter().chain(&parts[..1]).map(|part| link(DUMP, part)));
+    some(&mut source, 6);
+    for (number, path) in parts.iter().enumerate() {
+        let part = source.part_of_dump(&modified(&source.now()), (number, parts.len()));
+        source.server.put(path, Answer::ok(part));
+    }
+    source.server.body("/robots.txt", format!("Sitemap: {}\n", source.url()));
+    let copy = copy_at(&source, source.server.url(parts[1]));
+    let ran = run_equal(&copy, &source);
+    assert!(ran.has("discover.found"), "{:?}", ran.reported);
+    let log = source.server.take_log();
+    assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
+}
+
+#[test]
+fn all_parts_of_a_dump_that_a_page_links_to_are_the_dump() {
+    let mut source = OldSource::new();
+    some(&mut source, 6);
+    let parts = ["/d1.zip", "/d2.zip"];
+    for (number, path) in parts.iter().enumerate() {
+        let part = source.part_of_dump(&modified(&source.now()), (number, parts.len()));
+        source.server.put(path, Answer::ok(part));
+    }
+    let links: String =
+        parts.iter().map(|part| format!("<link rel='{DUMP}' href='{part}'>")).collect();
+    source.server.body("/page", format!("<!DOCTYPE html><html><head>{links}</head></html>"));
+    run_equal(&copy_at(&source, source.server.url("/page")), &source);
 }
 
 #[test]
@@ -1267,6 +1429,38 @@ fn has_to_do(copy: &Copy) -> bool {
     options.dry_run = true;
     let ran = Ran::sync(&options);
     ran.result.is_ok() && !ran.items.is_empty()
+}
+
+#[test]
+fn a_version_is_kept_once_whatever_led_to_it() {
+    let mut source = OldSource::new();
+    let memento = link("memento", "/v1");
+    source.server.body("/v1", "version 1");
+    let timemap = format!(
+        "<{}>; rel=\"memento\"; datetime=\"Wed, 01 Jan 2025 00:00:00 GMT\"",
+        source.server.url("/v1")
+    );
+    source.set("/a", "1");
+    let mut copy = copy_of(&source);
+    copy.options.history = Some(5);
+    let kept = |copy: &Copy| -> Vec<_> {
+        let names = std::fs::read_dir(copy.options.folder.join(".abreast/history/a")).unwrap();
+        names.map(|name| name.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    // First the list of versions cannot be read: no time is known.
+    source.set_with("/a", "2", &(memento.clone() + &link("timemap", "/tm")));
+    source.snapshot();
+    run_equal(&copy, &source);
+    assert!(kept(&copy)[0].starts_with("%@-"), "{:?}", kept(&copy));
+    source.server.body("/tm", timemap);
+    source.set_with("/a", "3", &link("timemap", "/tm"));
+    run_equal(&copy, &source);
+    assert_eq!(kept(&copy), ["%@20250101T000000Z"]);
+    source.set_with("/a", "4", &(memento + &link("timemap", "/tm")));
+    run_equal(&copy, &source);
+    assert_eq!(kept(&copy), ["%@20250101T000000Z"]);
+    let log = source.server.take_log();
+    assert_eq!(log.iter().filter(|path| *path == "/v1").count(), 1, "{log:?}");
 }
 
 /// Any history, read at any times, in any shape: the copy is the Source at the end, and nothing that

@@ -20,13 +20,21 @@ struct World {
     id: u64,
 }
 
+fn link_to(node: &str) -> String {
+    format!(
+        "<xhtml:link href=\"xmpp:{SERVICE}\" rs:protocol=\"http://xmpp.org/extensions/xep-0060.html\" \
+         rs:pubsubnode=\"{node}\"/>\n"
+    )
+}
+
 impl World {
     fn new() -> Self {
+        Self::polling(Duration::from_secs(600))
+    }
+
+    fn polling(interval: Duration) -> Self {
         let mut source = OldSource::new();
-        source.links = format!(
-            "<xhtml:link href=\"xmpp:{SERVICE}\" rs:protocol=\"http://xmpp.org/extensions/xep-0060.html\" \
-             rs:pubsubnode=\"papers\"/>\n"
-        );
+        source.links = link_to("papers");
         source.set("/d/first", "first");
         source.snapshot();
         let server = Scripted::start(accept);
@@ -34,6 +42,7 @@ impl World {
         account.server = Some(server.address());
         let copy = Follower::at(&source.server, "/s.xml", |options| {
             options.xmpp = Some(XmppOptions { account, node: None });
+            options.interval = interval;
         });
         let world = Self { source, server, copy, id: 0 };
         world.is_joined(1);
@@ -116,4 +125,26 @@ fn a_node_that_brings_items_is_followed_again_soon() {
     }
     // Pauses that double would be 30 s at least.
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_node_that_was_renamed_or_removed_is_looked_up_again() {
+    let mut world = World::polling(Duration::from_millis(100));
+    assert!(!world.copy.has_told("push.silent"));
+    world.source.links = link_to("renamed");
+    world.source.snapshot();
+    world.source.set("/d/unpushed", "found by a poll");
+    world.is_joined(2);
+    assert!(world.copy.has_told("push.silent"));
+    let after = world.source.now();
+    world.source.set("/d/pushed", "to the new node");
+    let document = pushed(&world.source, &after, "/d/pushed");
+    world.server.send(&event(SERVICE, "renamed", "1", document.split_once("?>").unwrap().1));
+    follows(&world.source, &world.copy);
+
+    world.source.links = String::new();
+    world.source.snapshot();
+    world.source.set("/d/unpushed", "found by a poll again");
+    eventually("nothing is pushed any more", || world.copy.has_told("push.none"));
+    follows(&world.source, &world.copy);
 }

@@ -56,6 +56,14 @@ pub enum PublishError {
     /// The Resource Dump or a snapshot is being made.
     #[error("this is being made; retry when it is complete")]
     Making,
+    /// The last attempt to make the Resource Dump failed.
+    #[error("{reason}")]
+    NotMade {
+        /// Why.
+        reason: String,
+        /// Seconds until it may be asked for again.
+        seconds: u32,
+    },
     /// What it is made of is no longer kept.
     #[error("the description before this change is no longer kept; read the entity as it is now")]
     NotKept,

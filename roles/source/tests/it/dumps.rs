@@ -259,6 +259,26 @@ fn a_dump_on_demand_is_made_when_asked_for() {
 }
 
 #[test]
+fn a_dump_that_cannot_be_made_is_answered_with_the_reason() {
+    let world = World::begun();
+    world.write("a", "a");
+    world.scan();
+    fs::remove_file(world.folder.join("a")).unwrap();
+    let unable = DumpOptions { scheduled: false, patience: Duration::ZERO, ..options() };
+    let made = start(&world, unable, None);
+    eventually("the reason is known", || {
+        let read = made.publisher.document("set/resourcedump.xml");
+        matches!(read, Err(PublishError::NotMade { reason, seconds })
+            if reason.starts_with("the dump cannot be made: `a` is published") && seconds >= 10)
+    });
+    let publisher = with_0_1(&made, &world, (9_500_000, 49_999));
+    for path in ["set/v0.1/dump.zip", "set/v0.1/dump.warc.gz"] {
+        let asked = of_0_1(&publisher, path);
+        assert!(matches!(asked, Err(FileError::Later { .. })), "{path}");
+    }
+}
+
+#[test]
 fn a_replaced_dump_remains_and_a_restart_finds_the_newest() {
     let world = World::begun();
     world.write("a", "1");

@@ -3,6 +3,7 @@
 use crate::diagnostics::{Diagnostics, Pace};
 use crate::error::{Error, ExitCode};
 use crate::package::listing::Packaged;
+use crate::read::choice::AnswerHead;
 use crate::read::pieces::{Go, Stop, receive};
 use crate::read::sitemap::document as sitemap;
 use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, Reading, note, refusal};
@@ -179,12 +180,14 @@ pub(crate) fn read_page(
 }
 
 /// Whether a text begins as a document of this protocol, packed perhaps: as XML that is neither a
-/// page nor of OAI-PMH.
+/// page nor of OAI-PMH, nor of a host about itself (RFC 6415).
 pub(super) fn is_document(begin: &[u8]) -> bool {
     let text = begin.trim_ascii_start();
     let is_packed = begin.starts_with(&[0x1f, 0x8b]);
     let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");
-    let is_other = super::discover::is_oai_pmh(text) || super::discover::is_rss(text);
+    let is_host_meta = AnswerHead { bytes: text }.root_element() == Some("XRD");
+    let is_other =
+        super::discover::is_oai_pmh(text) || super::discover::is_rss(text) || is_host_meta;
     is_packed || is_xml && !super::links::is_html(text) && !is_other
 }
 

@@ -23,7 +23,7 @@ use crate::read::boundary::Boundary;
 use crate::read::pieces::Answered;
 use crate::read::sitemap::document::Part as DocumentPart;
 use crate::read::sitemap::manifest::{self, refusal};
-use crate::requests::Requests;
+use crate::requests::{Requests, answered_else, net_error};
 use crate::state_folder::StateFolder;
 use abreast_net::{Request, StatusCode};
 use abreast_resourcesync::v0_1::{Head, Root, V0_1};
@@ -34,7 +34,7 @@ use std::fs::File;
 /// A dump as resources may be taken out of it. The server states how long it is: links do not.
 pub(super) fn offered(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Dump, Error> {
     let package = |part: Part| ListedPackage { length: part.length, ..part.package };
-    let parts = parts_of(requests, links)?;
+    let parts = made_parts_of(requests, links)?;
     let date = parts.iter().map(|part| part.answered.date).min();
     let packages = parts.into_iter().map(package).collect();
     Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, date, is_plan: false })
@@ -45,27 +45,51 @@ struct Part {
     package: ListedPackage,
     length: Option<u64>,
     answered: Answered,
+    is_making: bool,
 }
 
+/// Of a part that is being made nothing is known.
 fn parts_of(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Vec<Part>, Error> {
-    let part = |link: &DumpLink| -> Result<Part, Error> {
+    links.iter().map(|link| part_of(requests, link)).collect()
+}
+
+/// The parts once they are made: a request for a part itself may be what makes it.
+fn made_parts_of(requests: &Requests<'_>, links: &[DumpLink]) -> Result<Vec<Part>, Error> {
+    let made = |link: &DumpLink| -> Result<Part, Error> {
+        let part = part_of(requests, link)?;
+        if !part.is_making {
+            return Ok(part);
+        }
         let url = &link.url;
-        let request = Request { head: true, accept_gzip: false, ..requests.request(url) };
+        let request = Request { accept_gzip: false, ..requests.request(url) };
         let work = abreast_net::with_retries(&requests.client, url, async |_| {
-            let response = requests.client.send(&request).await?;
-            let answered = Answered::of(&response);
-            if refuses_head(response.status()) {
-                let validators = Document::default();
-                return Ok((None, Answered { last_modified: None, validators, ..answered }));
-            }
-            let response = response.require_success()?;
-            let length = response.header("content-length").and_then(|length| length.parse().ok());
-            Ok((length, answered))
+            Ok(requests.send(&requests.client, &request).await?.require_success()?.status())
         });
-        let (length, answered) = requests.run(work)?.map_err(crate::requests::net_error)?;
-        Ok(Part { package: link.package(), length, answered })
+        match requests.run(work)?.map_err(net_error)? {
+            StatusCode::OK => part_of(requests, link),
+            other => Err(answered_else(url, other)),
+        }
     };
-    links.iter().map(part).collect()
+    links.iter().map(made).collect()
+}
+
+fn part_of(requests: &Requests<'_>, link: &DumpLink) -> Result<Part, Error> {
+    let url = &link.url;
+    let request = Request { head: true, accept_gzip: false, ..requests.request(url) };
+    let work = abreast_net::with_retries(&requests.client, url, async |_| {
+        let response = requests.client.send(&request).await?;
+        let answered = Answered::of(&response);
+        let is_making = response.status() == StatusCode::ACCEPTED;
+        if is_making || refuses_head(response.status()) {
+            let validators = Document::default();
+            return Ok((None, Answered { last_modified: None, validators, ..answered }, is_making));
+        }
+        let response = response.require_success()?;
+        let length = response.header("content-length").and_then(|length| length.parse().ok());
+        Ok((length, answered, false))
+    });
+    let (length, answered, is_making) = requests.run(work)?.map_err(net_error)?;
+    Ok(Part { package: link.package(), length, answered, is_making })
 }
 
 /// Whether a server may answer GET where it answers HEAD so: addresses may be signed for one method,
@@ -137,7 +161,7 @@ pub(super) fn plan_dump(
             .with_help("run without `--dry-run`"));
     }
     let is_due = has_changes || run.planner.options.baseline || run.planner.selection.has_changed();
-    let parts = parts_of(run.requests, links)?;
+    let parts = made_parts_of(run.requests, links)?;
     if !is_due && is_known(run, &parts)? {
         return Ok(Baseline { unchanged: true, whole: true, at: None });
     }
@@ -278,7 +302,7 @@ pub(super) fn each_entry(
     })?;
     let downloads = Downloads::new(StateFolder::at(folder.path())?);
     let mut at = None;
-    for Part { package, length, answered } in parts_of(requests, links)? {
+    for Part { package, length, answered, .. } in made_parts_of(requests, links)? {
         let package = ListedPackage { length, ..package };
         let file = downloads.fetch(requests, &package)?;
         let archive = Package::open(file, &|| requests.check_continues())

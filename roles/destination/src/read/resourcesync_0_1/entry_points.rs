@@ -19,7 +19,7 @@ const SITEMAP: &str = "rs01-sitemap";
 const CHANGES: &str = "rs01-changes";
 const DUMPS: &str = "rs01-dump";
 const OFFERS: &str = "rs01-push";
-/// Sitemaps of a site that are read to find the one of a change set.
+/// Sitemaps of a site that are read to find the one of a change set or a dump.
 const SITEMAPS_MAX: usize = 10;
 
 /// Where a set of resources is described.
@@ -92,10 +92,7 @@ impl EntryPoints {
     pub(super) fn of(read: &Read, url: &str, options: &SyncOptions) -> Self {
         let base = &read.answered.url;
         let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
-        let mut admitted = |link: &Link| {
-            let url = target(base, link).filter(|url| admission.check(url).is_ok())?;
-            Some(DumpLink { url, media_type: link.media_type.clone() })
-        };
+        let mut admitted = |link: &Link| admitted(base, link, &mut admission);
         let with_rel = |rel: &'static str| read.head.links.iter().filter(move |it| it.has_rel(rel));
         let dumps = of_one_form(with_rel(DUMP).filter_map(&mut admitted));
         let mut first = |rel: &'static str, wanted: &dyn Fn(&Link) -> bool| {
@@ -125,6 +122,11 @@ impl EntryPoints {
         if self.offers.is_empty() {
             self.offers = other.offers;
         }
+    }
+
+    /// Takes all parts of a dump that is linked in a page; the first was found.
+    pub(super) fn take_parts(&mut self, urls: impl Iterator<Item = String>) {
+        self.dumps = of_one_form(urls.map(|url| DumpLink { url, media_type: None }));
     }
 
     /// Takes the change set that is known and where it is pushed, if this names none: a Sitemap need
@@ -210,7 +212,8 @@ pub(super) fn find(
         answer.is_ok_and(|begun| is_dump_begin(&begun.begin))
     })?;
     if is_dump {
-        let dumps = vec![DumpLink { url: address.to_owned(), media_type: None }];
+        let dumps = parts_beside(requests, options, address)?
+            .unwrap_or_else(|| vec![DumpLink { url: address.to_owned(), media_type: None }]);
         return Ok(EntryPoints { dumps, ..EntryPoints::default() });
     }
     let read = read_head(requests, address)?;
@@ -223,6 +226,33 @@ pub(super) fn find(
     Ok(found)
 }
 
+/// Where a link leads, unless its host is not allowed.
+fn admitted(base: &str, link: &Link, admission: &mut Admission) -> Option<DumpLink> {
+    let url = target(base, link).filter(|url| admission.check(url).is_ok())?;
+    Some(DumpLink { url, media_type: link.media_type.clone() })
+}
+
+/// All parts of the dump that this file is one of, if a Sitemap of the site links to it: a part by
+/// itself would pass for all there is.
+fn parts_beside(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    address: &str,
+) -> Result<Option<Vec<DumpLink>>, Error> {
+    let mut parts = None;
+    each_sitemap(requests, options, address, &mut |url, read| {
+        let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
+        let links = read.head.links.iter().filter(|link| link.has_rel(DUMP));
+        let all: Vec<_> =
+            links.filter_map(|link| admitted(&read.answered.url, link, &mut admission)).collect();
+        if let Some(own) = all.iter().find(|link| link.url == address).map(DumpLink::form) {
+            parts = Some(of_one_form(all.into_iter().filter(|link| link.form() == own)));
+        }
+        parts.is_some()
+    })?;
+    Ok(parts)
+}
+
 /// The Sitemap of the site that has this current change set: change sets need not link to it.
 fn sitemap_of(
     requests: &Requests<'_>,
@@ -230,17 +260,30 @@ fn sitemap_of(
     address: &str,
     current: &str,
 ) -> Result<Option<EntryPoints>, Error> {
+    let mut of_site = None;
+    each_sitemap(requests, options, address, &mut |url, read| {
+        let found = EntryPoints::of(read, url, options);
+        if found.sitemap.is_some() && found.change_set.as_deref() == Some(current) {
+            of_site = Some(found);
+        }
+        of_site.is_some()
+    })?;
+    Ok(of_site)
+}
+
+/// Reads the Sitemaps that the site of an address names, as far as they can be read, until `is_it`.
+fn each_sitemap(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    address: &str,
+    is_it: &mut dyn FnMut(&str, &Read) -> bool,
+) -> Result<(), Error> {
     for url in site::sitemaps(requests, options, address)?.into_iter().take(SITEMAPS_MAX) {
         match read_head(requests, &url) {
-            Ok(read) => {
-                let found = EntryPoints::of(&read, &url, options);
-                if found.sitemap.is_some() && found.change_set.as_deref() == Some(current) {
-                    return Ok(Some(found));
-                }
-            }
+            Ok(read) if is_it(&url, &read) => break,
             Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-            Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
     }
-    Ok(None)
+    Ok(())
 }

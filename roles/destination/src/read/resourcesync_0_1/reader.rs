@@ -8,6 +8,7 @@ use super::document::read_head;
 use super::dump;
 use super::entry_points::{EntryPoints, find};
 use super::pushed::plan_pushed;
+use super::site;
 use super::sitemap::Sitemaps;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Problem};
@@ -19,7 +20,7 @@ use crate::plan::changes::Followed;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::push::Topic;
-use crate::read::sets::{choose, name_of};
+use crate::read::sets::{choose, fits, name_of};
 use crate::read::sitemap::follow::is_followed;
 use crate::read::sitemap::walk::{self, expect_all};
 use crate::read::{Announcement, Expecting, Reader, SourceSet, Start, keep_found};
@@ -37,17 +38,17 @@ const ONLY_CHANGES: &str =
 /// A Source of documents of ResourceSync 0.1.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResourceSync01 {
-    /// Where the given address led, and how, when it is not a document itself.
-    way: Option<(String, String)>,
+    /// Where the given address led, when it is not a document itself.
+    way: Option<site::Found>,
     entry_points: EntryPoints,
     /// The time of the newest change that was pushed and not read.
     announced: Option<Timestamp>,
 }
 
 impl ResourceSync01 {
-    /// For an address that leads to a document of 0.1; `route` is the way there, for people.
-    pub(crate) fn at(url: String, route: String) -> Self {
-        Self { way: Some((url, route)), ..Self::default() }
+    /// For an address that leads to documents of 0.1.
+    pub(crate) fn found_at(way: site::Found) -> Self {
+        Self { way: Some(way), ..Self::default() }
     }
 
     fn start(&mut self, entry_points: EntryPoints, options: &SyncOptions) -> Start {
@@ -64,10 +65,31 @@ impl ResourceSync01 {
         options: &SyncOptions,
         notice: &mut dyn FnMut(&str),
     ) -> Result<EntryPoints, Error> {
-        let address = self.way.as_ref().map_or(&options.url, |(url, _)| url);
-        let found = find(requests, options, address)?;
-        check_set(&found, options)?;
-        if let Some((_, route)) = &self.way {
+        let Some(way) = &self.way else {
+            let found = find(requests, options, &options.url)?;
+            check_set(&found, options)?;
+            if let (None, parts @ 2..) = (&found.sitemap, found.dumps.len()) {
+                let url = &options.url;
+                notice(&format!(
+                    "{url} is one of the {parts} parts of a dump; all of them are read"
+                ));
+            }
+            return Ok(found);
+        };
+        let sets = way.all();
+        let wanted = options.set.as_deref();
+        let chosen = match sets.as_slice() {
+            [first, ..] if way.is_dump => first,
+            sets => choose(sets, wanted.filter(|_| sets.len() > 1), &options.url)?,
+        };
+        let mut found = find(requests, options, &chosen.url)?;
+        if way.is_dump {
+            found.take_parts(sets.iter().map(|set| set.url.clone()));
+        }
+        if way.is_dump || sets.len() == 1 {
+            check_set(&found, options)?;
+        }
+        for (_, route) in way.sets.iter().filter(|(set, _)| set.url == chosen.url) {
             notice(route);
         }
         Ok(found)
@@ -117,9 +139,10 @@ impl Reader for ResourceSync01 {
     fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
         let (options, mirror) = (run.planner.options, run.planner.mirror);
         let known = EntryPoints::known(mirror)?;
-        let is_same = mirror.meta(key::SOURCE_URL)?.as_ref() == Some(&options.url)
-            && options.set == mirror.meta(key::SET)?;
-        if is_same && known.has_any() {
+        if let Some(mut known) = known_at(mirror, options)? {
+            if run.planner.polling.looks_again {
+                look_again(run, &mut known)?;
+            }
             return Ok(self.start(known, options));
         }
         let (requests, report) = (run.requests, &mut *run.report);
@@ -159,6 +182,9 @@ impl Reader for ResourceSync01 {
         requests: &Requests<'_>,
         options: &SyncOptions,
     ) -> Result<Vec<SourceSet>, Error> {
+        if let Some(way) = self.way.as_ref().filter(|way| !way.is_dump && way.sets.len() > 1) {
+            return Ok(way.all());
+        }
         let found = self.found(requests, options, &mut |_| {})?;
         let url = found.first().unwrap_or(&options.url).to_owned();
         Ok(vec![SourceSet { name: name_of(&url).to_owned(), url }])
@@ -329,10 +355,39 @@ impl Reader for ResourceSync01 {
 }
 
 /// What an earlier run of the same address found.
+///
+/// # Errors
+/// That is of another set than the one that is wanted now.
 fn known_at(mirror: &Mirror, options: &SyncOptions) -> Result<Option<EntryPoints>, Error> {
-    let is_same = mirror.meta(key::SOURCE_URL)?.as_ref() == Some(&options.url);
     let known = EntryPoints::known(mirror)?;
-    Ok(Some(known).filter(|known| is_same && known.has_any()))
+    if mirror.meta(key::SOURCE_URL)?.as_ref() != Some(&options.url) {
+        return Ok(None);
+    }
+    let Some(first) = known.first() else { return Ok(None) };
+    match &options.set {
+        Some(set) if mirror.meta(key::SET)?.as_ref() != Some(set) && !fits(first, set) => {
+            let message = format!("this folder is a copy of {first}, not of the set `{set}`");
+            Err(Error::new("folder.source", ExitCode::Usage, message)
+                .with_help("use another folder, or leave out `--set`"))
+        }
+        _ => Ok(Some(known)),
+    }
+}
+
+/// Reads where change sets are pushed, as the Sitemap states it now.
+fn look_again(run: &mut PlanContext<'_, '_>, known: &mut EntryPoints) -> Result<(), Error> {
+    let Some(address) = known.sitemap.clone().or_else(|| known.change_set.clone()) else {
+        return Ok(());
+    };
+    let found = match find(run.requests, run.planner.options, &address) {
+        Ok(found) => found,
+        Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+        // The lists are read all the same.
+        Err(_) => return Ok(()),
+    };
+    run.requests.diagnostics.report(run.report);
+    known.offers = found.offers;
+    keep_found(run, &|mirror| known.keep(mirror))
 }
 
 /// Plans what changed since a snapshot, or while it was made.

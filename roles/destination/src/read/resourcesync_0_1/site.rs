@@ -4,7 +4,9 @@
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
+use crate::read::SourceSet;
 use crate::read::resourcesync::links::{in_robots, is_html};
+use crate::read::sets::name_of;
 use crate::requests::{Begun, Requests, net_error};
 use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP};
 use abreast_webtypes::xml::{Reader, Token};
@@ -25,6 +27,7 @@ const XRD: &[&str] = &["http://docs.oasis-open.org/ns/xri/xrd-1.0"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Sitemap,
+    CurrentChangeSet,
     ChangeSet,
     Dump,
 }
@@ -35,6 +38,7 @@ impl Kind {
             |rel: &str| rels.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel));
         match () {
             () if has("sitemap") => Some(Self::Sitemap),
+            () if has(CHANGE_SET) && has("current") => Some(Self::CurrentChangeSet),
             () if has(CHANGE_SET) && !has("prev") => Some(Self::ChangeSet),
             () if has(DUMP) => Some(Self::Dump),
             () => None,
@@ -42,11 +46,30 @@ impl Kind {
     }
 }
 
-/// The document of 0.1 that the page or the site at the given address leads to, and the way there.
-pub(crate) fn find(
-    requests: &Requests<'_>,
-    options: &SyncOptions,
-) -> Result<Option<(String, String)>, Error> {
+/// The documents of 0.1 that an address leads to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Of each set the document to begin with, and the way there, for the user.
+    pub(super) sets: Vec<(SourceSet, String)>,
+    /// They are the parts of one dump.
+    pub(super) is_dump: bool,
+}
+
+impl Found {
+    pub(crate) fn add(&mut self, url: String, route: String) {
+        if self.sets.iter().all(|(set, _)| set.url != url) {
+            self.sets.push((SourceSet { name: name_of(&url).to_owned(), url }, route));
+        }
+    }
+
+    pub(super) fn all(&self) -> Vec<SourceSet> {
+        self.sets.iter().map(|(set, _)| set.clone()).collect()
+    }
+}
+
+/// The documents of 0.1 that the page or the site at the given address leads to: all of the best kind
+/// that the first such place links to.
+pub(crate) fn find(requests: &Requests<'_>, options: &SyncOptions) -> Result<Option<Found>, Error> {
     let url = &options.url;
     let mut places = vec![url.clone()];
     if let Ok(parsed) = Url::parse(url)
@@ -56,9 +79,14 @@ pub(crate) fn find(
         places.extend(well_known.filter_map(|place| parsed.join(place).ok().map(String::from)));
     }
     for place in places {
-        if let Some((_, found)) = links_at(requests, options, &place)?.into_iter().min() {
-            let route = format!("{place} links to {found}, a document of ResourceSync 0.1");
-            return Ok(Some((found, route)));
+        let links = links_at(requests, options, &place)?;
+        if let Some(best) = links.iter().map(|(kind, _)| *kind).min() {
+            let mut found = Found { is_dump: best == Kind::Dump, ..Found::default() };
+            for (_, url) in links.into_iter().filter(|(kind, _)| *kind == best) {
+                let route = format!("{place} links to {url}, a document of ResourceSync 0.1");
+                found.add(url, route);
+            }
+            return Ok(Some(found));
         }
     }
     Ok(None)
@@ -216,7 +244,7 @@ mod tests {
 
     #[test]
     fn links_are_found_wherever_a_site_names_them() {
-        let change_set = (Kind::ChangeSet, "/c.xml".to_owned());
+        let change_set = (Kind::CurrentChangeSet, "/c.xml".to_owned());
         let html = format!(
             "<!DOCTYPE html><head><link rel=\"{CURRENT}\" href=/c.xml><link rel='prev {CHANGE_SET}' href=/no>\
              <link rel=sitemap href=/s.xml></head><body><link rel=\"{CURRENT}\" href=/no>"

@@ -444,8 +444,11 @@ impl PublishedSet {
     fn resource_dump(&self) -> Result<Arc<dumps::Dump>, PublishError> {
         let dumps = self.dumps.as_ref().ok_or(PublishError::NotFound)?;
         dumps.ask();
-        let none = if dumps.impossible() { PublishError::NotFound } else { PublishError::Making };
-        dumps.newest_resources().ok_or(none)
+        dumps.newest_resources().ok_or_else(|| match dumps.failure() {
+            _ if dumps.impossible() => PublishError::NotFound,
+            Some((reason, seconds)) => PublishError::NotMade { reason, seconds },
+            None => PublishError::Making,
+        })
     }
 }
 

@@ -27,6 +27,8 @@ const POLL: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(60);
 /// The same after a failure that only an operator can repair.
 const LONG_PAUSE: Duration = Duration::from_secs(3_600);
+/// Least seconds until a dump that could not be made may be asked for again.
+const RETRY: u32 = 10;
 /// Replaced dumps that remain until downloads end, besides those to be kept: each is as large as
 /// the set.
 const MOST_REPLACED: usize = 4;
@@ -89,6 +91,8 @@ struct Plan {
     not_before: [Option<Instant>; 2],
     /// The last attempt found that there can be no Resource Dump.
     impossible: bool,
+    /// Why the last attempt made no Resource Dump.
+    failure: Option<String>,
 }
 
 impl Dumps {
@@ -127,6 +131,7 @@ impl Dumps {
                 checked: 0,
                 not_before: [None; 2],
                 impossible: false,
+                failure: None,
             }),
             set,
         }))
@@ -196,6 +201,14 @@ impl SetDumps {
         lock(&self.plan).impossible
     }
 
+    /// Why the last attempt made no Resource Dump, and seconds until the next one is made on request.
+    pub fn failure(&self) -> Option<(String, u32)> {
+        let plan = lock(&self.plan);
+        let wait = plan.not_before[0]?.saturating_duration_since(Instant::now());
+        let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(RETRY);
+        Some((plan.failure.clone()?, seconds))
+    }
+
     /// Requests the Resource Dump: one is made, unless it is too soon for another.
     pub fn ask(&self) {
         if (!self.set.options.scheduled || lock(&self.resources).dumps.is_empty())
@@ -257,6 +270,7 @@ impl SetDumps {
         if self.resource_dump_is_due() {
             let job = self.job(&self.set.options);
             let name = lock(&self.resources).name(now());
+            lock(&self.plan).failure = None;
             let made =
                 made(&job, &self.resources, &name, |folder| resources::make(&job, folder, &name));
             // The next request gets the new one, or another attempt.
@@ -407,7 +421,15 @@ impl SetDumps {
                 count("failed");
                 let pause =
                     if matches!(error, DumpError::Elsewhere(_)) { LONG_PAUSE } else { PAUSE };
-                lock(&self.plan).not_before[place] = Some(Instant::now() + pause);
+                let mut plan = lock(&self.plan);
+                plan.not_before[place] = Some(Instant::now() + pause);
+                if place == 0 {
+                    // Its help is for the operator.
+                    let text = error.to_string();
+                    let reason = text.split(" (help: ").next().unwrap_or_default();
+                    plan.failure = Some(format!("the dump cannot be made: {reason}"));
+                }
+                drop(plan);
                 let cause = std::error::Error::source(&error)
                     .map_or(String::new(), |cause| format!(": {cause}"));
                 tracing::error!("set `{slug}`: cannot make the dump of {kind}: {error}{cause}");

@@ -218,11 +218,14 @@ impl SetDump<'_> {
             DumpName::Newest => {
                 dumps.ask();
                 let Some(dump) = dumps.newest_resources() else {
-                    let making = FileError::Making {
-                        detail: "the dump is being made".to_owned(),
-                        seconds: RETRY,
-                    };
-                    return Err(if dumps.impossible() { none() } else { making });
+                    return Err(match dumps.failure() {
+                        _ if dumps.impossible() => none(),
+                        Some((detail, seconds)) => FileError::Later { detail, seconds },
+                        None => FileError::Making {
+                            detail: "the dump is being made".to_owned(),
+                            seconds: RETRY,
+                        },
+                    });
                 };
                 let parts = self.all_parts(dumps, &dump).map_err(|cause| FileError::Failed {
                     detail: "the dump cannot be read".to_owned(),
