@@ -54,7 +54,7 @@ pub(super) fn each_change<E>(
         each(&Listed { body: patch.filter(|_| listed.describes), ..listed })?;
     }
     if item.action == Action::Move {
-        for target in &item.target {
+        for target in item.target() {
             let object = ReadObject { id: target.clone(), ..ReadObject::default() };
             // It has the types of the moved entity.
             let types = item.objects.first().map(|object| object.types.clone());
