@@ -25,6 +25,9 @@ From a Sitemap or change set of ResourceSync 0.1 it reads lists, change sets bac
 Exit codes: 0 everything was read, 1 some documents or pages were not, 2 usage; if no document or feed is found: 4 there is none,
 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
 
+/// Bytes of the URL of a download that are shown.
+const URL_SHOWN_MAX: usize = 300;
+
 /// Options of `explore`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
@@ -233,7 +236,10 @@ fn change_facts(document: &Document, feed: &ChangeFeedFacts) -> Vec<String> {
     facts.extend(feed.part_of.iter().map(|whole| format!("part of {whole}")));
     facts.extend(feed.downloads.iter().map(|download| {
         let until = download.updated.map(|time| format!(" until {time}")).unwrap_or_default();
-        format!("download {}{until}", abreast_webtypes::excerpt(&download.url))
+        // The end is what differs.
+        let url = Some(&download.url).filter(|url| url.len() <= URL_SHOWN_MAX);
+        let url = url.map_or_else(|| abreast_webtypes::excerpt(&download.url), Clone::clone);
+        format!("download {url}{until}")
     }));
     facts.extend(feed.patches.map(|how| format!("patches {how}")));
     facts.extend(feed.hubs.iter().map(|hub| format!("hub {hub}")));

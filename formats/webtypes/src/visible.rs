@@ -46,7 +46,9 @@ pub fn short_lines(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
         let (content, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-        let kept = &content[..content.floor_char_boundary(LINE_BYTES_MAX)];
+        let is_boundary = |at: &usize| content.is_char_boundary(*at);
+        let end_of_kept = (0..=LINE_BYTES_MAX.min(content.len())).rev().find(is_boundary);
+        let kept = &content[..end_of_kept.unwrap_or(0)];
         out.push_str(kept);
         if kept.len() < content.len() {
             let _ = write!(out, "… ({} more bytes)", content.len() - kept.len());

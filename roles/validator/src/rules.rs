@@ -551,7 +551,7 @@ rules! {
     IIIF_ORDER: "IIIF-3.2-order", Must, Error / Error, "iiif-discovery §3.2", "The newest activity of a feed of IIIF is the last one of `last`",
         "sort by `endTime`, the oldest first: readers go back from the end";
     EMM_TYPE: "EMM-3.3-type", Must, Error / Error, "emm-1.0 §3.3, §4, emm-0.1 §4.1, §5", "`type` of an activity is Create, Add, Update, Delete, Remove or Deprecate",
-        "use one of them";
+        "use Create, Add, Update, Deprecate, Remove or Delete";
     IIIF_TYPE: "IIIF-3.3-type", Must, Error / Error, "iiif-discovery §3.3", "`type` of an activity of IIIF is a registered type",
         "use Create, Update, Delete, Move, Add, Remove or Refresh";
     IIIF_TYPE_OTHER: "IIIF-3.3-type-known", Should, Note / Note, "iiif-discovery §3.3", "`type` of an activity of IIIF is one that readers know",
