@@ -72,7 +72,7 @@ impl Retries {
             && client.is_first_report(error.url())
         {
             let left = client.retries() - self.0;
-            tracing::warn!("{}; trying again, {left} times at most", error.summary());
+            tracing::warn!("{}; trying again (retries left: {left})", error.summary());
         }
         self.0 += 1;
         shared.count_retry();

@@ -25,8 +25,11 @@ From a feed of SDShare it walks down: from an overview to collections, snapshots
 From an Entry Point of a change feed (EMM, IIIF Change Discovery) it reads every page, from a page those of its Entry Point.
 From a Sitemap or change set of ResourceSync 0.1 it reads lists, change sets back to the first, and the manifest of a dump.
 
-Exit codes: 0 everything was read, 1 some documents were not, 2 usage; if no document or feed is found: 4 there is none,
+Exit codes: 0 everything was read, 1 some documents or pages were not, 2 usage; if no document or feed is found: 4 there is none,
 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
+
+/// Bytes of the URL of a download that are shown.
+const URL_SHOWN_MAX: usize = 300;
 
 /// Options of `explore`.
 #[derive(Debug, Args)]
@@ -90,9 +93,7 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
         crate::terminal::warning(&nothing(&args.url, &report));
         nothing_found(&report)
     } else {
-        u8::from(
-            report.documents.iter().any(|document| !document.read && document.problem.is_some()),
-        )
+        u8::from(report.documents.iter().any(|document| document.problem.is_some()))
     };
     if report.saw_nothing() && !report.cancelled {
         let problem = report
@@ -158,6 +159,9 @@ fn tree(report: &Report) -> Vec<String> {
 fn branch(report: &Report, number: usize, first: &str, rest: &str, lines: &mut Vec<String>) {
     let document = &report.documents[number];
     lines.push(format!("{first}{}", shown(document)));
+    if let Some(problem) = document.problem.as_ref().filter(|_| document.read) {
+        lines.push(format!("{rest}incomplete: {problem}"));
+    }
     // As deep as documents can point to each other, which is a few levels: indexes of indexes are
     // shown too.
     if rest.len() > 200 {
@@ -244,7 +248,10 @@ fn change_facts(document: &Document, feed: &ChangeFeedFacts) -> Vec<String> {
     facts.extend(feed.part_of.iter().map(|whole| format!("part of {whole}")));
     facts.extend(feed.downloads.iter().map(|download| {
         let until = download.updated.map(|time| format!(" until {time}")).unwrap_or_default();
-        format!("download {}{until}", abreast_webtypes::excerpt(&download.url))
+        // The end is what differs.
+        let url = Some(&download.url).filter(|url| url.len() <= URL_SHOWN_MAX);
+        let url = url.map_or_else(|| abreast_webtypes::excerpt(&download.url), Clone::clone);
+        format!("download {url}{until}")
     }));
     facts.extend(feed.patches.map(|how| format!("patches {how}")));
     facts.extend(feed.hubs.iter().map(|hub| format!("hub {hub}")));

@@ -86,23 +86,25 @@ fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
 
 /// Prints an error with its causes, the way out last. The program ends with this exit code.
 pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
-    let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+    let short = |text: String| abreast_webtypes::short_lines(&text).into_owned();
+    let causes: Vec<String> = error.chain().skip(1).map(|it| short(it.to_string())).collect();
+    let message = short(error.to_string());
     if JSON_OUTPUT.load(Ordering::Relaxed) {
         let object = serde_json::json!({
-            "type": "error", "fatal": true, "code": code_name(error, exit_code), "message": error.to_string(),
+            "type": "error", "fatal": true, "code": code_name(error, exit_code), "message": message,
             "causes": causes, "exit_code": exit_code,
         });
         terminal::line(&object.to_string());
     }
     if is_json() {
         if causes.is_empty() {
-            tracing::error!("{error}");
+            tracing::error!("{message}");
         } else {
-            tracing::error!(causes = causes.join("; "), "{error}");
+            tracing::error!(causes = causes.join("; "), "{message}");
         }
         return;
     }
-    let mut text = format!("abreast: {error}");
+    let mut text = format!("abreast: {message}");
     for cause in causes {
         text.push_str("\n  because: ");
         text.push_str(&cause);

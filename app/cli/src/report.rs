@@ -295,9 +295,9 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         (summary.excluded, "excluded by filters"),
         (summary.skipped, "refused"),
         (summary.failed, "failed"),
-        (summary.held, "deletions held back"),
+        (summary.held, "held back from deletion"),
         (summary.damaged, "found missing or altered here"),
-        (summary.unverified, "stored without a digest to check them by"),
+        (summary.unverified, "stored without a digest to check by"),
     ] {
         if count > 0 {
             parts.push(format!("{} {what}", HumanCount(count)));

@@ -1,239 +1,590 @@
 //! Members that are written as a string, an object or an array of these.
 
-use crate::read::{Items, Link, RawItem};
-use abreast_webtypes::W3cDatetime;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use crate::read::{Action, Item, Link, Object, action, is_patch};
+use abreast_webtypes::{MAX_URI_LENGTH, ResolveError, W3cDatetime, resolve};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// One or several of what can be made of a string or an object.
-trait Part: Sized {
-    fn of_text(text: &str) -> Option<Self>;
+/// Activities of one document. Feeds have 100 to 10,000 on a page, or all of them in one document.
+pub(crate) const ITEMS_MAX: usize = 1_000_000;
+/// Bytes that are kept of one document, those of the structures around texts included.
+const KEPT_BYTES_MAX: usize = 256 << 20;
 
-    fn of_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error>;
+/// How a document is read: where it is, and how much of it may still be kept.
+///
+/// What each element takes is larger than its text: `{}` in an array takes three bytes in a document,
+/// and a relative URL becomes as long as that of the document.
+pub(crate) struct Reading<'u> {
+    url: &'u str,
+    items: Cell<usize>,
+    bytes: Cell<usize>,
+    /// URLs that were left out for their length.
+    pub(crate) overlong: Cell<u64>,
+    /// The limit that was reached.
+    pub(crate) limit: Cell<Option<String>>,
+}
+
+impl<'u> Reading<'u> {
+    pub(crate) fn new(url: &'u str) -> Self {
+        Self::with_room(url, KEPT_BYTES_MAX)
+    }
+
+    pub(crate) fn with_room(url: &'u str, bytes: usize) -> Self {
+        Self {
+            url,
+            items: Cell::new(ITEMS_MAX),
+            bytes: Cell::new(bytes),
+            overlong: Cell::default(),
+            limit: Cell::default(),
+        }
+    }
+
+    /// Makes room for a part with a text of so many bytes.
+    fn keep<P, E: Error>(&self, text_bytes: usize) -> Result<(), E> {
+        let left = self.bytes.get().checked_sub(size_of::<P>() + text_bytes);
+        self.bytes.set(left.ok_or_else(|| {
+            self.over(format!("more than {} MiB have to be kept of it", KEPT_BYTES_MAX >> 20))
+        })?);
+        Ok(())
+    }
+
+    fn keep_item<E: Error>(&self) -> Result<(), E> {
+        let left = self.items.get().checked_sub(1);
+        self.items.set(
+            left.ok_or_else(|| self.over(format!("it has more than {ITEMS_MAX} activities")))?,
+        );
+        self.keep::<Item, E>(0)
+    }
+
+    fn over<E: Error>(&self, limit: String) -> E {
+        let error = E::custom(&limit);
+        self.limit.set(Some(limit));
+        error
+    }
+}
+
+/// What can be made of a string or an object.
+pub(crate) trait Part: Sized {
+    fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E>;
+
+    fn of_map<'de, A: MapAccess<'de>>(
+        map: A,
+        reading: &Reading<'_>,
+    ) -> Result<Option<Self>, A::Error>;
+}
+
+/// Where parts are kept: the first, or all.
+pub(crate) trait Keep<P> {
+    fn keep(&mut self, part: P);
+}
+
+impl<P> Keep<P> for Option<P> {
+    fn keep(&mut self, part: P) {
+        if self.is_none() {
+            *self = Some(part);
+        }
+    }
+}
+
+impl<P> Keep<P> for Vec<P> {
+    fn keep(&mut self, part: P) {
+        // Almost all lists have one element.
+        if self.capacity() == 0 {
+            self.reserve_exact(1);
+        }
+        self.push(part);
+    }
 }
 
 /// Reads any JSON as a list; what has another form is left out.
-struct Several<P>(PhantomData<P>);
+struct Several<'t, P, K> {
+    to: &'t mut K,
+    reading: &'t Reading<'t>,
+    part: PhantomData<P>,
+}
 
-impl<'de, P: Part> DeserializeSeed<'de> for Several<P> {
-    type Value = Vec<P>;
+impl<'de, P: Part, K: Keep<P>> DeserializeSeed<'de> for Several<'_, P, K> {
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<P>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de, P: Part> Visitor<'de> for Several<P> {
-    type Value = Vec<P>;
+impl<'de, P: Part, K: Keep<P>> Visitor<'de> for Several<'_, P, K> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string, an object or an array of these")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Vec<P>, E> {
-        Ok(P::of_text(text).into_iter().collect())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<P>, A::Error> {
-        Ok(P::of_map(map)?.into_iter().collect())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<P>, A::Error> {
-        let mut all = Vec::new();
-        while let Some(mut found) = seq.next_element_seed(Self(PhantomData))? {
-            all.append(&mut found);
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        if let Some(part) = P::of_text(text, self.reading)? {
+            self.to.keep(part);
         }
-        Ok(all)
+        Ok(())
     }
 
-    fn visit_unit<E>(self) -> Result<Vec<P>, E> {
-        Ok(Vec::new())
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        if let Some(part) = P::of_map(map, self.reading)? {
+            self.to.keep(part);
+        }
+        Ok(())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Vec<P>, E> {
-        Ok(Vec::new())
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let Self { to, reading, part } = self;
+        while seq.next_element_seed(Several { to: &mut *to, reading, part })?.is_some() {}
+        Ok(())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Vec<P>, E> {
-        Ok(Vec::new())
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Vec<P>, E> {
-        Ok(Vec::new())
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Vec<P>, E> {
-        Ok(Vec::new())
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
     }
 }
 
-macro_rules! list {
-    ($name:ident, $part:ty) => {
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Several::<$part>(PhantomData).deserialize(deserializer).map(|parts| {
-                    #[allow(clippy::redundant_closure_call)]
-                    Self(parts.into_iter().map(Into::into).collect())
-                })
+/// The names of members that count; those of one structure are unknown ones in another.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(field_identifier, rename_all = "camelCase")]
+pub(crate) enum Name {
+    #[serde(rename = "@context")]
+    Context,
+    #[serde(rename = "@id")]
+    AtId,
+    Id,
+    #[serde(alias = "@type")]
+    Type,
+    First,
+    Last,
+    Next,
+    Prev,
+    PartOf,
+    #[serde(alias = "items")]
+    OrderedItems,
+    Published,
+    EndTime,
+    Updated,
+    Created,
+    StartTime,
+    Object,
+    Target,
+    Origin,
+    Instrument,
+    Url,
+    Href,
+    MediaType,
+    Content,
+    #[serde(other)]
+    Other,
+}
+
+/// The members of an object, one after another.
+pub(crate) struct Members<'r, A> {
+    map: A,
+    pub(crate) reading: &'r Reading<'r>,
+    seen: u32,
+}
+
+impl<'de, 'r, A: MapAccess<'de>> Members<'r, A> {
+    pub(crate) fn new(map: A, reading: &'r Reading<'r>) -> Self {
+        Self { map, reading, seen: 0 }
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<Name>, A::Error> {
+        let name = self.map.next_key::<Name>()?;
+        if let Some(name) = name.filter(|name| *name != Name::Other) {
+            let bit = 1 << name as u32;
+            if self.seen & bit != 0 {
+                return Err(A::Error::custom(format_args!("a member is written twice: {name:?}")));
+            }
+            self.seen |= bit;
+        }
+        Ok(name)
+    }
+
+    /// Reads the value of the member.
+    pub(crate) fn to<P: Part, K: Keep<P>>(&mut self, to: &mut K) -> Result<(), A::Error> {
+        self.map.next_value_seed(Several { to, reading: self.reading, part: PhantomData })
+    }
+
+    pub(crate) fn items(&mut self) -> Result<Option<Items>, A::Error> {
+        self.map.next_value_seed(Activities(self.reading))
+    }
+
+    pub(crate) fn skip(&mut self) -> Result<(), A::Error> {
+        self.map.next_value::<IgnoredAny>().map(drop)
+    }
+}
+
+/// Reads past an object.
+fn skip<'de, A: MapAccess<'de>>(mut map: A) -> Result<(), A::Error> {
+    while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+    Ok(())
+}
+
+/// Declares parts that only a string can be.
+macro_rules! of_text_only {
+    ($($name:ty),*) => {$(
+        impl Part for $name {
+            fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
+                <$name>::of(text, reading)
+            }
+
+            fn of_map<'de, A: MapAccess<'de>>(map: A, _: &Reading<'_>) -> Result<Option<Self>, A::Error> {
+                skip(map).map(|()| None)
             }
         }
-    };
+    )*};
 }
 
-/// Strings; objects are left out.
-#[derive(Default)]
-pub(crate) struct Texts(pub(crate) Vec<String>);
+of_text_only!(Term, Content, Time, Action, IsPatch);
 
-impl Texts {
-    pub(crate) fn first(self) -> Option<String> {
-        self.0.into_iter().next()
-    }
-}
+/// A type or a media type. Longer ones than URLs are are left out.
+pub(crate) struct Term(pub(crate) String);
 
-struct Text(String);
-
-impl From<Text> for String {
-    fn from(text: Text) -> Self {
-        text.0
-    }
-}
-
-impl Part for Text {
-    fn of_text(text: &str) -> Option<Self> {
-        Some(Self(text.to_owned()))
-    }
-
-    fn of_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-}
-
-list!(Texts, Text);
-
-/// URLs: strings, or objects with `id`.
-#[derive(Default)]
-pub(crate) struct Refs(pub(crate) Vec<String>);
-
-struct Ref(String);
-
-impl From<Ref> for String {
-    fn from(reference: Ref) -> Self {
-        reference.0
-    }
-}
-
-impl Part for Ref {
-    /// An empty one would be that of the document itself, and no URL has control characters.
-    fn of_text(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let is_url = !text.is_empty() && !text.contains(char::is_control);
-        is_url.then(|| Self(text.to_owned()))
-    }
-
-    fn of_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
-        #[derive(Deserialize)]
-        struct Raw {
-            #[serde(default)]
-            id: Texts,
-            #[serde(rename = "@id", default)]
-            at_id: Texts,
-            #[serde(default)]
-            href: Texts,
+impl Term {
+    fn of<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
+        if text.len() > MAX_URI_LENGTH {
+            return Ok(None);
         }
-        let raw = Raw::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-        let texts = [raw.id, raw.at_id, raw.href].into_iter().filter_map(Texts::first);
-        Ok({ texts }.find_map(|text| Self::of_text(&text)))
+        reading.keep::<Self, E>(text.len())?;
+        Ok(Some(Self(text.to_owned())))
     }
 }
 
-list!(Refs, Ref);
+/// A text of any length.
+struct Content(String);
+
+impl Content {
+    fn of<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
+        reading.keep::<Self, E>(text.len())?;
+        Ok(Some(Self(text.to_owned())))
+    }
+}
+
+/// A date and time, or a date; anything else is none.
+struct Time(Option<W3cDatetime>);
+
+impl Time {
+    #[expect(clippy::unnecessary_wraps, reason = "the form of all parts")]
+    fn of<E>(text: &str, _: &Reading<'_>) -> Result<Option<Self>, E> {
+        Ok(Some(Self(read_time(text.trim()))))
+    }
+}
+
+impl Action {
+    #[expect(clippy::unnecessary_wraps, reason = "the form of all parts")]
+    fn of<E>(text: &str, _: &Reading<'_>) -> Result<Option<Self>, E> {
+        Ok(action(text))
+    }
+}
+
+/// A type or media type of an Entity Patch.
+struct IsPatch;
+
+impl IsPatch {
+    #[expect(clippy::unnecessary_wraps, reason = "the form of all parts")]
+    fn of<E>(text: &str, _: &Reading<'_>) -> Result<Option<Self>, E> {
+        Ok(is_patch(text).then_some(Self))
+    }
+}
+
+/// A URL: a string, or an object with `id`; absolute.
+pub(crate) struct Url(pub(crate) String);
+
+impl Part for Url {
+    /// An empty one would be that of the document itself, and no URL has control characters.
+    fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
+        let text = text.trim();
+        let overlong = || {
+            reading.overlong.set(reading.overlong.get() + 1);
+            Ok(None)
+        };
+        if text.len() > MAX_URI_LENGTH {
+            return overlong();
+        }
+        if text.is_empty() || text.contains(char::is_control) {
+            return Ok(None);
+        }
+        let url = match resolve(reading.url, text) {
+            Ok(url) => url,
+            Err(ResolveError::TooLong) => return overlong(),
+            Err(_) => text.to_owned(),
+        };
+        reading.keep::<Self, E>(url.len())?;
+        Ok(Some(Self(url)))
+    }
+
+    fn of_map<'de, A: MapAccess<'de>>(
+        map: A,
+        reading: &Reading<'_>,
+    ) -> Result<Option<Self>, A::Error> {
+        let mut members = Members::new(map, reading);
+        let [mut id, mut at_id, mut href] = [const { None::<Self> }; 3];
+        while let Some(name) = members.next()? {
+            match name {
+                Name::Id => members.to(&mut id)?,
+                Name::AtId => members.to(&mut at_id)?,
+                Name::Href => members.to(&mut href)?,
+                _ => members.skip()?,
+            }
+        }
+        Ok(id.or(at_id).or(href))
+    }
+}
 
 /// Links: strings, or objects with `href`.
-#[derive(Default)]
-pub(crate) struct Links(pub(crate) Vec<Link>);
-
 impl Part for Link {
-    fn of_text(text: &str) -> Option<Self> {
-        Some(Self { href: Ref::of_text(text)?.0, ..Self::default() })
+    fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
+        let Some(Url(href)) = Url::of_text(text, reading)? else { return Ok(None) };
+        reading.keep::<Self, E>(0)?;
+        Ok(Some(Self { href, ..Self::default() }))
     }
 
-    fn of_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Raw {
-            #[serde(default)]
-            href: Texts,
-            #[serde(default)]
-            id: Texts,
-            #[serde(rename = "@id", default)]
-            at_id: Texts,
-            #[serde(default)]
-            media_type: Texts,
-            #[serde(default)]
-            updated: Time,
+    fn of_map<'de, A: MapAccess<'de>>(
+        map: A,
+        reading: &Reading<'_>,
+    ) -> Result<Option<Self>, A::Error> {
+        let mut members = Members::new(map, reading);
+        let [mut href, mut id, mut at_id] = [const { None::<Url> }; 3];
+        let (mut media_type, mut updated) = (None::<Term>, None::<Time>);
+        while let Some(name) = members.next()? {
+            match name {
+                Name::Href => members.to(&mut href)?,
+                Name::Id => members.to(&mut id)?,
+                Name::AtId => members.to(&mut at_id)?,
+                Name::MediaType => members.to(&mut media_type)?,
+                Name::Updated => members.to(&mut updated)?,
+                _ => members.skip()?,
+            }
         }
-        let raw = Raw::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-        let href = [raw.href, raw.id, raw.at_id].into_iter().find_map(Texts::first);
-        Ok(href.map(|href| Self {
+        let Some(Url(href)) = href.or(id).or(at_id) else { return Ok(None) };
+        reading.keep::<Self, A::Error>(0)?;
+        Ok(Some(Self {
             href,
-            media_type: raw.media_type.first(),
-            updated: raw.updated.0.map(|time| time.instant),
+            media_type: media_type.map(|Term(text)| text),
+            updated: updated.and_then(|time| time.0).map(|time| time.instant),
         }))
     }
 }
 
-list!(Links, Link);
+/// An entity, an IRI or an object, and its time.
+struct Entity {
+    object: Option<Object>,
+    updated: Option<W3cDatetime>,
+}
 
-/// Entities: IRIs, or objects.
+impl Part for Entity {
+    fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
+        let Some(Url(id)) = Url::of_text(text, reading)? else { return Ok(None) };
+        reading.keep::<Object, E>(0)?;
+        Ok(Some(Self { object: Some(Object { id, ..Object::default() }), updated: None }))
+    }
+
+    fn of_map<'de, A: MapAccess<'de>>(
+        map: A,
+        reading: &Reading<'_>,
+    ) -> Result<Option<Self>, A::Error> {
+        let mut members = Members::new(map, reading);
+        let [mut id, mut at_id] = [const { None::<Url> }; 2];
+        let (mut types, mut links, mut updated) = (Vec::<Term>::new(), Vec::new(), None::<Time>);
+        while let Some(name) = members.next()? {
+            match name {
+                Name::Id => members.to(&mut id)?,
+                Name::AtId => members.to(&mut at_id)?,
+                Name::Type => members.to(&mut types)?,
+                Name::Updated => members.to(&mut updated)?,
+                Name::Url => members.to(&mut links)?,
+                _ => members.skip()?,
+            }
+        }
+        reading.keep::<Object, A::Error>(0)?;
+        let object = id.or(at_id).map(|Url(id)| Object {
+            id,
+            types: types.into_iter().map(|Term(text)| text).collect(),
+            links,
+        });
+        Ok(Some(Self { object, updated: updated.and_then(|time| time.0) }))
+    }
+}
+
+/// Entities, and the time of the first.
 #[derive(Default)]
-pub(crate) struct Objects(pub(crate) Vec<RawObject>);
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RawObject {
-    #[serde(alias = "@id", default)]
-    pub(crate) id: Refs,
-    #[serde(rename = "type", alias = "@type", default)]
-    pub(crate) kind: Texts,
-    #[serde(default)]
-    pub(crate) updated: Time,
-    #[serde(default)]
-    pub(crate) url: Links,
-    #[serde(default)]
-    pub(crate) media_type: Texts,
-    #[serde(default)]
-    pub(crate) content: Texts,
+struct Entities {
+    objects: Vec<Object>,
+    updated: Option<W3cDatetime>,
+    is_there: bool,
 }
 
-impl Part for RawObject {
-    fn of_text(text: &str) -> Option<Self> {
-        Some(Self { id: Refs(vec![text.to_owned()]), ..Self::default() })
-    }
-
-    fn of_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
-        Self::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Some)
+impl Keep<Entity> for Entities {
+    fn keep(&mut self, entity: Entity) {
+        if !std::mem::replace(&mut self.is_there, true) {
+            self.updated = entity.updated;
+        }
+        if let Some(object) = entity.object {
+            self.objects.keep(object);
+        }
     }
 }
 
-list!(Objects, RawObject);
+/// What led to the change: an Entity Patch, or anything else.
+struct Instrument(Option<(Option<String>, Option<String>)>);
 
-/// A date and time, or a date; anything else is none.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Time(pub(crate) Option<W3cDatetime>);
+impl Part for Instrument {
+    fn of_text<E: Error>(_: &str, _: &Reading<'_>) -> Result<Option<Self>, E> {
+        Ok(None)
+    }
 
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let texts = Texts::deserialize(deserializer)?;
-        Ok(Self(texts.0.first().and_then(|text| read_time(text.trim()))))
+    fn of_map<'de, A: MapAccess<'de>>(
+        map: A,
+        reading: &Reading<'_>,
+    ) -> Result<Option<Self>, A::Error> {
+        let mut members = Members::new(map, reading);
+        let [mut id, mut at_id] = [const { None::<Url> }; 2];
+        let (mut is_patch, mut content) = (None::<IsPatch>, None::<Content>);
+        while let Some(name) = members.next()? {
+            match name {
+                Name::Id => members.to(&mut id)?,
+                Name::AtId => members.to(&mut at_id)?,
+                Name::Type | Name::MediaType => members.to(&mut is_patch)?,
+                Name::Content => members.to(&mut content)?,
+                _ => members.skip()?,
+            }
+        }
+        let id = id.or(at_id).map(|Url(id)| id);
+        Ok(is_patch.map(|_| Self(Some((id, content.map(|Content(text)| text))))))
+    }
+}
+
+impl Part for Item {
+    /// The URL of an activity alone states nothing about the entity.
+    fn of_text<E: Error>(_: &str, _: &Reading<'_>) -> Result<Option<Self>, E> {
+        Ok(None)
+    }
+
+    fn of_map<'de, A: MapAccess<'de>>(
+        map: A,
+        reading: &Reading<'_>,
+    ) -> Result<Option<Self>, A::Error> {
+        let mut members = Members::new(map, reading);
+        let (mut kind, mut instrument) = (None::<Action>, None::<Instrument>);
+        let [mut id, mut at_id] = [const { None::<Url> }; 2];
+        let [mut target, mut origin] = [const { Vec::<Url>::new() }; 2];
+        let [mut published, mut end_time, mut updated, mut created, mut start_time] =
+            [const { None::<Time> }; 5];
+        let mut entities = Entities::default();
+        while let Some(name) = members.next()? {
+            match name {
+                Name::Type => members.to(&mut kind)?,
+                Name::Id => members.to(&mut id)?,
+                Name::AtId => members.to(&mut at_id)?,
+                Name::Published => members.to(&mut published)?,
+                Name::EndTime => members.to(&mut end_time)?,
+                Name::Updated => members.to(&mut updated)?,
+                Name::Created => members.to(&mut created)?,
+                Name::StartTime => members.to(&mut start_time)?,
+                Name::Object => members.to(&mut entities)?,
+                Name::Target => members.to(&mut target)?,
+                Name::Origin => members.to(&mut origin)?,
+                Name::Instrument => members.to(&mut instrument)?,
+                _ => members.skip()?,
+            }
+        }
+        if kind.is_none() && !entities.is_there {
+            return Ok(None);
+        }
+        reading.keep_item::<A::Error>()?;
+        let times = [published, end_time, updated, created, start_time].into_iter().flatten();
+        let time = { times }.find_map(|time| time.0).or(entities.updated);
+        let texts = |urls: Vec<Url>| urls.into_iter().map(|Url(url)| url).collect();
+        Ok(Some(Self::new(
+            id.or(at_id).map(|Url(url)| url),
+            kind.unwrap_or(Action::Other),
+            time,
+            entities.objects,
+            (texts(target), texts(origin), instrument.and_then(|instrument| instrument.0)),
+        )))
+    }
+}
+
+/// Activities; members that are none are counted.
+#[derive(Default)]
+pub(crate) struct Items {
+    pub(crate) items: Vec<Item>,
+    pub(crate) unreadable: u64,
+}
+
+struct Activities<'r>(&'r Reading<'r>);
+
+impl<'de> DeserializeSeed<'de> for Activities<'_> {
+    type Value = Option<Items>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Activities<'_> {
+    type Value = Option<Items>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of activities")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut all = Items::default();
+        loop {
+            let before = all.items.len();
+            let (to, part) = (&mut all.items, PhantomData::<Item>);
+            if seq.next_element_seed(Several { to, reading: self.0, part })?.is_none() {
+                return Ok(Some(all));
+            }
+            all.unreadable += u64::from(all.items.len() == before);
+        }
+    }
+
+    /// The URL of one activity alone.
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(Some(Items { items: Vec::new(), unreadable: 1 }))
+    }
+
+    /// One activity, as compacted JSON-LD has it.
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let items: Vec<Item> = Item::of_map(map, self.0)?.into_iter().collect();
+        Ok(Some(Items { unreadable: u64::from(items.is_empty()), items }))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
     }
 }
 
 /// Reads a time as it is found: without a zone it is taken for UTC; a date may have a zone, and a
 /// zone may be written without a colon.
 fn read_time(text: &str) -> Option<W3cDatetime> {
+    // Longer than any form of a time.
+    if text.len() > 64 {
+        return None;
+    }
     let parse = |text: &str| W3cDatetime::parse(text.as_bytes()).ok();
     let with_colon = || {
         let at = text.len().checked_sub(2)?;
@@ -244,56 +595,4 @@ fn read_time(text: &str) -> Option<W3cDatetime> {
         .or_else(|| parse(&with_colon()?))
         // A date: the zone moves its begin, which is compared inclusively.
         .or_else(|| parse(text.get(..10).filter(|_| !text.contains('T'))?))
-}
-
-impl<'de> Deserialize<'de> for Items {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Activities;
-
-        impl<'de> Visitor<'de> for Activities {
-            type Value = Items;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array of activities")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Items, A::Error> {
-                let mut all = Items::default();
-                while let Some(mut found) =
-                    seq.next_element_seed(Several::<RawItem>(PhantomData))?
-                {
-                    if found.is_empty() {
-                        all.unreadable += 1;
-                    }
-                    all.items.append(&mut found);
-                }
-                Ok(all)
-            }
-
-            /// The URL of one activity alone.
-            fn visit_str<E>(self, _: &str) -> Result<Items, E> {
-                Ok(Items { items: Vec::new(), unreadable: 1 })
-            }
-
-            /// One activity, as compacted JSON-LD has it.
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Items, A::Error> {
-                let item = RawItem::of_map(map)?
-                    .ok_or_else(|| A::Error::custom("an activity is expected"))?;
-                Ok(Items { items: vec![item], unreadable: 0 })
-            }
-        }
-
-        deserializer.deserialize_any(Activities)
-    }
-}
-
-impl Part for RawItem {
-    /// The URL of an activity alone states nothing about the entity.
-    fn of_text(_: &str) -> Option<Self> {
-        None
-    }
-
-    fn of_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
-        Self::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Some)
-    }
 }

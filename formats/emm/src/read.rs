@@ -3,9 +3,10 @@
 //! Types, references and links are read as strings, objects or arrays of these; unknown members are
 //! ignored, and contexts are never fetched.
 
-use crate::flexible::{Links, Objects, Refs, Texts, Time};
-use abreast_webtypes::{Precision, Timestamp, resolve};
-use serde::Deserialize;
+use crate::flexible::{ITEMS_MAX, Items, Members, Name, Part, Reading, Term, Url};
+use abreast_webtypes::{MAX_URI_LENGTH, Precision, Timestamp, W3cDatetime, excerpt, visible};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
+use std::fmt;
 use thiserror::Error;
 
 /// The kind of a document.
@@ -41,8 +42,11 @@ pub struct Document {
     pub downloads: Vec<Link>,
     /// The activities, in the order of the document.
     pub items: Vec<Item>,
-    /// Members of `orderedItems` that are not activities.
+    /// Members of `orderedItems` that are not activities: they have neither a type of activities nor
+    /// an object.
     pub unreadable: u64,
+    /// URLs in activities and links that are longer than 8 KiB; they are left out.
+    pub overlong: u64,
 }
 
 /// What an activity is about.
@@ -68,7 +72,7 @@ pub enum Action {
 #[derive(Clone, Debug)]
 pub struct Item {
     /// Its URL, as it states.
-    pub id: Option<String>,
+    pub id: Option<Box<str>>,
     /// What happened.
     pub action: Action,
     /// When: `published`, else `endTime`, `updated`, `created`, `startTime`, or the time of the object.
@@ -77,12 +81,54 @@ pub struct Item {
     pub is_day: bool,
     /// The entities; one, almost always.
     pub objects: Vec<Object>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few activities have.
+#[derive(Clone, Debug)]
+struct Rare {
+    target: Vec<String>,
+    origin: Vec<String>,
+    patch: Option<Patch>,
+}
+
+/// The URL of an Entity Patch, and the text if it is inline.
+type Patch = (Option<String>, Option<String>);
+
+impl Item {
+    pub(crate) fn new(
+        id: Option<String>,
+        action: Action,
+        time: Option<W3cDatetime>,
+        objects: Vec<Object>,
+        (target, origin, patch): (Vec<String>, Vec<String>, Option<Patch>),
+    ) -> Self {
+        let is_common = target.is_empty() && origin.is_empty() && patch.is_none();
+        Self {
+            id: id.map(String::into_boxed_str),
+            action,
+            time: time.map(|time| time.instant),
+            is_day: time.is_some_and(|time| time.precision <= Precision::Day),
+            objects,
+            rare: (!is_common).then(|| Box::new(Rare { target, origin, patch })),
+        }
+    }
+
     /// The URLs of what it is added to, or moved to.
-    pub target: Vec<String>,
+    pub fn target(&self) -> &[String] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.target)
+    }
+
     /// The URLs of what it is removed from.
-    pub origin: Vec<String>,
+    pub fn origin(&self) -> &[String] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.origin)
+    }
+
     /// Its Entity Patch: the URL, and the text if it is inline.
-    pub patch: Option<(Option<String>, Option<String>)>,
+    pub fn patch(&self) -> Option<(Option<&str>, Option<&str>)> {
+        let (url, text) = self.rare.as_ref()?.patch.as_ref()?;
+        Some((url.as_deref(), text.as_deref()))
+    }
 }
 
 /// An entity.
@@ -109,183 +155,221 @@ pub struct Link {
 
 /// A document cannot be read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// It is not JSON, or a member has no form that is known.
     #[error("it is not a document of Activity Streams: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(String),
+    /// It is something else than JSON.
+    #[error("it is {0}, and not JSON")]
+    NotJson(&'static str),
     /// It is JSON of something else.
     #[error("it is {0}, and neither an OrderedCollection nor an OrderedCollectionPage")]
     Type(String),
+    /// It has more than is read.
+    #[error("{0}")]
+    Limit(String),
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Raw {
-    #[serde(rename = "@context", default)]
-    context: Texts,
-    #[serde(rename = "type", alias = "@type", default)]
-    kind: Texts,
-    #[serde(alias = "@id", default)]
-    id: Refs,
-    #[serde(default)]
-    first: Refs,
-    #[serde(default)]
-    last: Refs,
-    #[serde(default)]
-    next: Refs,
-    #[serde(default)]
-    prev: Refs,
-    #[serde(default)]
-    part_of: Refs,
-    #[serde(default)]
-    url: Links,
-    #[serde(alias = "items", default)]
-    ordered_items: Option<Items>,
+impl ReadError {
+    fn of_json(text: &[u8], error: &serde_json::Error) -> Self {
+        if let Some(what) = not_json(text) {
+            return Self::NotJson(what);
+        }
+        // The message of a value of another type has that value.
+        let shown = error.to_string();
+        let shown: String = { shown.chars() }.take(SHOWN_MAX).collect();
+        let shown = visible(shown.split(" at line ").next().unwrap_or_default());
+        Self::Json(match error.line() {
+            0 => shown.into_owned(),
+            line => format!("line {line}, column {}: {shown}", error.column()),
+        })
+    }
 }
 
-/// Activities; those that are none are counted.
+/// What a text is that does not begin as JSON does.
+fn not_json(text: &[u8]) -> Option<&'static str> {
+    match text.first() {
+        None => Some("empty"),
+        Some(b'<') => {
+            let begin = text[..text.len().min(1_024)].to_ascii_lowercase();
+            let is_html = [&b"<html"[..], b"<!doctype html", b"<head", b"<body"]
+                .iter()
+                .any(|mark| begin.windows(mark.len()).any(|window| window == *mark));
+            Some(if is_html { "HTML" } else { "XML or HTML" })
+        }
+        Some(_) => None,
+    }
+}
+
+/// A collection or a page, as it is found.
 #[derive(Default)]
-pub(crate) struct Items {
-    pub(crate) items: Vec<RawItem>,
-    pub(crate) unreadable: u64,
+struct Raw {
+    is_iiif: bool,
+    kinds: Vec<Term>,
+    id: Option<Url>,
+    first: Option<Url>,
+    last: Option<Url>,
+    next: Option<Url>,
+    prev: Option<Url>,
+    part_of: Option<Url>,
+    links: Vec<Link>,
+    items: Option<Items>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RawItem {
-    #[serde(rename = "type", alias = "@type", default)]
-    kind: Texts,
-    #[serde(alias = "@id", default)]
-    id: Refs,
-    #[serde(default)]
-    published: Time,
-    #[serde(default)]
-    end_time: Time,
-    #[serde(default)]
-    updated: Time,
-    #[serde(default)]
-    created: Time,
-    #[serde(default)]
-    start_time: Time,
-    #[serde(default)]
-    object: Objects,
-    #[serde(default)]
-    target: Refs,
-    #[serde(default)]
-    origin: Refs,
-    #[serde(default)]
-    instrument: Objects,
+/// A context that is that of IIIF.
+struct IsIiif;
+
+impl Part for IsIiif {
+    fn of_text<E>(text: &str, _: &Reading<'_>) -> Result<Option<Self>, E> {
+        Ok(text.contains(IIIF).then_some(Self))
+    }
+
+    fn of_map<'de, A: MapAccess<'de>>(
+        map: A,
+        reading: &Reading<'_>,
+    ) -> Result<Option<Self>, A::Error> {
+        let mut members = Members::new(map, reading);
+        while members.next()?.is_some() {
+            members.skip()?;
+        }
+        Ok(None)
+    }
+}
+
+struct Whole<'r>(&'r Reading<'r>);
+
+impl<'de> DeserializeSeed<'de> for Whole<'_> {
+    type Value = Raw;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Whole<'_> {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Raw, A::Error> {
+        let mut members = Members::new(map, self.0);
+        let (mut raw, mut at_id, mut iiif) = (Raw::default(), None, None::<IsIiif>);
+        while let Some(name) = members.next()? {
+            let before = self.0.overlong.get();
+            let mut is_way = true;
+            match name {
+                Name::First => members.to(&mut raw.first)?,
+                Name::Last => members.to(&mut raw.last)?,
+                Name::Next => members.to(&mut raw.next)?,
+                Name::Prev => members.to(&mut raw.prev)?,
+                Name::PartOf => members.to(&mut raw.part_of)?,
+                _ => is_way = false,
+            }
+            // Without it, other pages would seem to be all.
+            if is_way && self.0.overlong.get() > before {
+                return Err(A::Error::custom(format_args!(
+                    "a URL of more than {MAX_URI_LENGTH} bytes: {name:?}"
+                )));
+            }
+            match name {
+                Name::Context => members.to(&mut iiif)?,
+                Name::Type => members.to(&mut raw.kinds)?,
+                Name::Id => members.to(&mut raw.id)?,
+                Name::AtId => members.to(&mut at_id)?,
+                Name::Url => members.to(&mut raw.links)?,
+                Name::OrderedItems => raw.items = members.items()?,
+                _ if is_way => {}
+                _ => members.skip()?,
+            }
+        }
+        Ok(Raw { is_iiif: iiif.is_some(), id: raw.id.or(at_id), ..raw })
+    }
 }
 
 const IIIF: &str = "iiif.io/api/discovery/";
 
-/// Characters of a type that a message shows.
+/// Characters of the document that a message shows.
 const SHOWN_MAX: usize = 100;
 
 impl Document {
-    /// Reads a document; `url` is that at which it was found, to which others are relative.
+    /// Most activities of one document.
+    pub const ITEMS_MAX: usize = ITEMS_MAX;
+
+    /// Reads a document; `url` is that at which it was found, to which others are relative. A byte
+    /// order mark is skipped.
     ///
     /// # Errors
-    /// It is not JSON, or neither an Entry Point nor a Change Set.
+    /// It is not JSON, neither an Entry Point nor a Change Set, or has more than
+    /// [`ITEMS_MAX`](Self::ITEMS_MAX) activities, or more than is kept of one document: 256 MiB.
     pub fn from_slice(bytes: &[u8], url: &str) -> Result<Self, ReadError> {
-        let raw: Raw = serde_json::from_slice(bytes)?;
-        let is = |kind: &str| {
-            raw.kind.0.iter().any(|found| found.rsplit([':', '#', '/']).next() == Some(kind))
-        };
+        Self::read(bytes, &Reading::new(url))
+    }
+
+    fn read(bytes: &[u8], reading: &Reading<'_>) -> Result<Self, ReadError> {
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let mut deserializer = serde_json::Deserializer::from_slice(text);
+        let raw = Whole(reading).deserialize(&mut deserializer);
+        let raw = raw.and_then(|raw| deserializer.end().map(|()| raw)).map_err(|error| {
+            let limit = reading.limit.take().map(ReadError::Limit);
+            limit.unwrap_or_else(|| ReadError::of_json(text.trim_ascii_start(), &error))
+        })?;
+        let is = |kind: &str| raw.kinds.iter().any(|Term(found)| local(found) == kind);
         let is_page = is("OrderedCollectionPage") || is("CollectionPage");
         if !is_page && !is("OrderedCollection") && !is("Collection") {
-            let found = match &raw.kind.0[..] {
+            let kinds: Vec<&str> = raw.kinds.iter().map(|Term(kind)| kind.as_str()).collect();
+            return Err(ReadError::Type(match kinds[..] {
                 [] => "JSON without `type`".to_owned(),
-                kinds => {
-                    let shown: String = kinds.join(", ").chars().take(SHOWN_MAX).collect();
-                    format!("of the type {shown}")
-                }
-            };
-            return Err(ReadError::Type(found));
+                _ => format!("of the type {}", excerpt(&kinds.join(", "))),
+            }));
         }
-        let absolute = |text: &String| resolve(url, text).unwrap_or_else(|_| text.clone());
-        let one = |refs: &Refs| refs.0.first().map(absolute);
-        let has_items = raw.ordered_items.is_some();
-        let items = raw.ordered_items.unwrap_or_default();
+        let one = |url: Option<Url>| url.map(|Url(url)| url);
+        let has_items = raw.items.is_some();
+        let Items { items, unreadable } = raw.items.unwrap_or_default();
         Ok(Self {
-            kind: if is_page || (has_items && raw.first.0.is_empty()) {
+            kind: if is_page || (has_items && raw.first.is_none()) {
                 DocumentKind::Page
             } else {
                 DocumentKind::EntryPoint
             },
-            id: one(&raw.id),
-            is_iiif: raw.context.0.iter().any(|context| context.contains(IIIF)),
-            first: one(&raw.first),
-            last: one(&raw.last),
-            next: one(&raw.next),
-            prev: one(&raw.prev),
-            part_of: one(&raw.part_of),
-            downloads: links(&raw.url, url),
-            unreadable: items.unreadable,
-            items: items.items.into_iter().map(|item| item.read(url)).collect(),
+            id: one(raw.id),
+            is_iiif: raw.is_iiif,
+            first: one(raw.first),
+            last: one(raw.last),
+            next: one(raw.next),
+            prev: one(raw.prev),
+            part_of: one(raw.part_of),
+            downloads: raw.links,
+            items,
+            unreadable,
+            overlong: reading.overlong.get(),
         })
     }
 }
 
-impl RawItem {
-    fn read(self, url: &str) -> Item {
-        let absolute = |text: &String| resolve(url, text).unwrap_or_else(|_| text.clone());
-        let objects: Vec<Object> = self
-            .object
-            .0
-            .iter()
-            .filter_map(|object| {
-                Some(Object {
-                    id: absolute(object.id.0.first()?),
-                    types: object.kind.0.clone(),
-                    links: links(&object.url, url),
-                })
-            })
-            .collect();
-        let of_object = self.object.0.first().map_or(Time(None), |object| object.updated);
-        let time =
-            [self.published, self.end_time, self.updated, self.created, self.start_time, of_object]
-                .into_iter()
-                .find_map(|time| time.0);
-        let patch = self.instrument.0.into_iter().find(|it| {
-            it.kind.0.iter().any(|kind| kind.ends_with("rdf_patch"))
-                || it.media_type.0.iter().any(|kind| kind == "application/rdf-patch")
-        });
-        Item {
-            id: self.id.0.first().map(absolute),
-            action: action(&self.kind.0),
-            time: time.map(|time| time.instant),
-            is_day: time.is_some_and(|time| time.precision <= Precision::Day),
-            objects,
-            target: self.target.0.iter().map(absolute).collect(),
-            origin: self.origin.0.iter().map(absolute).collect(),
-            patch: patch.map(|patch| (patch.id.0.first().map(absolute), patch.content.first())),
-        }
-    }
+/// The last part of a type, which may be an IRI or have a prefix.
+fn local(kind: &str) -> &str {
+    kind.rsplit([':', '#', '/']).next().unwrap_or(kind)
 }
 
-fn links(links: &Links, url: &str) -> Vec<Link> {
-    let absolute = |link: &Link| Link {
-        href: resolve(url, &link.href).unwrap_or_else(|_| link.href.clone()),
-        ..link.clone()
-    };
-    links.0.iter().map(absolute).collect()
+/// The action of a type, if it is known.
+pub(crate) fn action(kind: &str) -> Option<Action> {
+    Some(match local(kind) {
+        "Create" | "Add" | "Update" => Action::Put,
+        "Deprecate" => Action::Deprecate,
+        "Remove" => Action::Remove,
+        "Delete" => Action::Delete,
+        "Move" => Action::Move,
+        "Refresh" => Action::Refresh,
+        _ => return None,
+    })
 }
 
-/// The action of the first type that is known; types may be IRIs and have a prefix.
-fn action(kinds: &[String]) -> Action {
-    let known = |kind: &String| {
-        Some(match kind.rsplit([':', '#', '/']).next()? {
-            "Create" | "Add" | "Update" => Action::Put,
-            "Deprecate" => Action::Deprecate,
-            "Remove" => Action::Remove,
-            "Delete" => Action::Delete,
-            "Move" => Action::Move,
-            "Refresh" => Action::Refresh,
-            _ => return None,
-        })
-    };
-    kinds.iter().find_map(known).unwrap_or(Action::Other)
+/// Whether it is the type, or the media type, of an Entity Patch.
+pub(crate) fn is_patch(kind: &str) -> bool {
+    kind.ends_with("rdf_patch") || kind == "application/rdf-patch"
 }
 
 #[cfg(test)]
@@ -314,9 +398,14 @@ mod tests {
             assert_eq!(item.is_day, is_day, "{text}");
         }
         for text in ["", "yesterday", "é", "2026-99-99"] {
-            assert_eq!(item(&format!(r#"{{"published": "{text}"}}"#)).time, None, "{text}");
+            assert_eq!(
+                item(&format!(r#"{{"type": "Add", "published": "{text}"}}"#)).time,
+                None,
+                "{text}"
+            );
         }
-        let both = r#"{"published": "soon", "endTime": "2026-04-09", "created": "2025"}"#;
+        let both =
+            r#"{"type": "Add", "published": "soon", "endTime": "2026-04-09", "created": "2025"}"#;
         assert!(item(both).is_day);
     }
 
@@ -336,11 +425,8 @@ mod tests {
         assert_eq!(links[0].href, "https://h.example/id/1.nt");
         assert_eq!(links[0].media_type.as_deref(), Some("application/n-triples"));
         assert_eq!((links[1].href.as_str(), links.len()), ("https://h.example/feed/page.html", 2));
-        assert_eq!(item.target, ["https://h.example/feed/t", "https://o.example/t"]);
-        assert_eq!(
-            item.patch,
-            Some((Some("https://h.example/feed/a/1/i".into()), Some("TX .".into())))
-        );
+        assert_eq!(item.target(), ["https://h.example/feed/t", "https://o.example/t"]);
+        assert_eq!(item.patch(), Some((Some("https://h.example/feed/a/1/i"), Some("TX ."))));
     }
 
     #[test]
@@ -353,5 +439,99 @@ mod tests {
         let page = r#"{"type": ["OrderedCollectionPage"], "orderedItems": ["https://x", 5, {"type": "Add"}]}"#;
         let page = Document::from_slice(page.as_bytes(), "https://h.example/").unwrap();
         assert_eq!((page.items.len(), page.unreadable), (1, 2));
+    }
+
+    fn page(items: &str) -> Result<Document, ReadError> {
+        let page = format!(r#"{{"type": "OrderedCollectionPage", "orderedItems": [{items}]}}"#);
+        Document::from_slice(page.as_bytes(), "https://h.example/")
+    }
+
+    #[test]
+    fn members_that_are_no_activities_are_counted_and_not_kept() {
+        for other in [
+            "{}",
+            r#"{"a": 1}"#,
+            "5",
+            "null",
+            r#""https://x""#,
+            "[]",
+            "[{}]",
+            r#"{"type": "Note"}"#,
+        ] {
+            let page = page(&[other; 3].join(",")).unwrap();
+            assert_eq!(
+                (page.items.len(), page.items.capacity(), page.unreadable),
+                (0, 0, 3),
+                "{other}"
+            );
+        }
+        let page = page(r#"{"type": "create", "object": "a"}, {"type": "Refresh"}"#).unwrap();
+        assert_eq!((page.items.len(), page.unreadable), (2, 0));
+        assert!(size_of::<Item>() <= 80, "{}", size_of::<Item>());
+    }
+
+    #[test]
+    fn what_is_kept_of_a_document_is_limited() {
+        let all = |count| page(&vec![r#"{"type":"Refresh"}"#; count].join(","));
+        assert_eq!(all(Document::ITEMS_MAX).unwrap().items.len(), Document::ITEMS_MAX);
+        let error = all(Document::ITEMS_MAX + 1).unwrap_err();
+        assert_eq!(error.to_string(), "it has more than 1000000 activities");
+        // Each of these is kept with the length of the base.
+        let base = format!("https://h.example/{}/", "a".repeat(8_000));
+        let many = vec![r#""a""#; 100].join(",");
+        for items in [
+            format!(r#"{{"type":"Move","target":[{many}]}}"#),
+            format!(r#"{{"type":"Add","object":[{many}]}}"#),
+            format!(r#"{{"object":{{"id":"a","url":[{many}]}}}}"#),
+            format!(r#"{{"object":{{"type":[{many}]}}}}"#),
+            vec!["{\"type\":\"Refresh\"}"; 100].join(","),
+        ] {
+            let page = format!(r#"{{"type": "Collection", "items": [{items}]}}"#);
+            let read = |room| Document::read(page.as_bytes(), &Reading::with_room(&base, room));
+            let error = read(2_400).unwrap_err();
+            assert!(matches!(error, ReadError::Limit(_)), "{error}");
+            assert!(read(1_000_000).is_ok(), "{items}");
+        }
+    }
+
+    #[test]
+    fn overlong_urls_are_left_out() {
+        let long = format!("https://h.example/{}", "a".repeat(MAX_URI_LENGTH));
+        let page = page(&format!(
+            r#"{{"type": "Add", "object": "{long}"}}, {{"type": "Add", "id": "{long}",
+               "object": {{"id": "b", "type": ["{long}", "T"], "url": ["{long}", "c"]}}}}"#
+        ));
+        let page = page.unwrap();
+        assert_eq!((page.items.len(), page.overlong), (2, 3));
+        assert!(page.items[0].objects.is_empty() && page.items[1].id.is_none());
+        let object = &page.items[1].objects[0];
+        assert_eq!((&object.types[..], object.links.len()), (&["T".to_owned()][..], 1));
+        // Pages are not left out.
+        let page = format!(r#"{{"type": "OrderedCollectionPage", "next": {{"id": "{long}"}}}}"#);
+        let error = Document::from_slice(page.as_bytes(), "https://h.example/").unwrap_err();
+        assert!(error.to_string().contains("a URL of more than 8192 bytes: Next"), "{error}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_and_other_texts_are_named() {
+        let page = "\u{feff}{\"type\": \"OrderedCollectionPage\"}";
+        assert!(Document::from_slice(page.as_bytes(), "https://h.example/").is_ok());
+        let long = format!("\"{}\"", "a".repeat(1_000_000));
+        for (text, expected) in [
+            ("", "it is empty, and not JSON"),
+            ("\u{feff}", "it is empty, and not JSON"),
+            (" <!DOCTYPE html><title>x</title>", "it is HTML, and not JSON"),
+            ("<html></html>", "it is HTML, and not JSON"),
+            ("<?xml version=\"1.0\"?><urlset/>", "it is XML or HTML, and not JSON"),
+            (
+                "{\n5",
+                "it is not a document of Activity Streams: line 2, column 1: key must be a string",
+            ),
+            (&long, "it is not a document of Activity Streams: "),
+        ] {
+            let error = Document::from_slice(text.as_bytes(), "https://h.example/").unwrap_err();
+            assert!(error.to_string().starts_with(expected), "{error}");
+            assert!(error.to_string().len() < 300, "{error}");
+        }
     }
 }

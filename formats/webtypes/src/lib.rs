@@ -26,4 +26,4 @@ pub use link_header::{
 pub use segment::{decode_segment, encode_segment};
 pub use syntax_error::{SyntaxError, excerpt};
 pub use uri::{MAX_URI_LENGTH, Origin, ResolveError, resolve, without_fragment};
-pub use visible::{is_control, visible, visible_lines};
+pub use visible::{is_control, short_lines, visible, visible_lines};

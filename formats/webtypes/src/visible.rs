@@ -29,6 +29,35 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, &[])
 }
 
+/// Bytes of a line that [`short_lines`] keeps: a message with a URI of any length that is accepted.
+const LINE_BYTES_MAX: usize = crate::MAX_URI_LENGTH + 1_024;
+
+/// The text with each line cut that is longer than any message has a reason to be.
+///
+/// # Examples
+/// ```
+/// let long = format!("a\nb {}", "c".repeat(10_000));
+/// assert!(abreast_webtypes::short_lines(&long).ends_with("ccc… (786 more bytes)"));
+/// ```
+pub fn short_lines(text: &str) -> Cow<'_, str> {
+    if text.len() <= LINE_BYTES_MAX || text.lines().all(|line| line.len() <= LINE_BYTES_MAX) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        let (content, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        let is_boundary = |at: &usize| content.is_char_boundary(*at);
+        let end_of_kept = (0..=LINE_BYTES_MAX.min(content.len())).rev().find(is_boundary);
+        let kept = &content[..end_of_kept.unwrap_or(0)];
+        out.push_str(kept);
+        if kept.len() < content.len() {
+            let _ = write!(out, "… ({} more bytes)", content.len() - kept.len());
+        }
+        out.push_str(end);
+    }
+    out.into()
+}
+
 /// The text with its lines and tabs, every other character of [`is_control`] escaped.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, &['\n', '\t'])

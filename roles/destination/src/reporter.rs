@@ -4,6 +4,7 @@ use crate::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary}
 use crate::sink::Sink;
 use abreast_net::Shared;
 use abreast_store::mirror::Pending;
+use abreast_webtypes::short_lines;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -85,11 +86,13 @@ impl<'a> Reporter<'a> {
 
     pub(crate) fn notice(&mut self, code: &str, uri: &str, message: &str) {
         self.summary.notices += 1;
+        let (uri, message) = (&*short_lines(uri), &*short_lines(message));
         self.observer.event(&Event::Notice(Problem { code, uri, message }));
     }
 
     /// Shows a failure; counting is the caller's.
     pub(crate) fn problem(&self, code: &str, uri: &str, message: &str) {
+        let (uri, message) = (&*short_lines(uri), &*short_lines(message));
         self.observer.event(&Event::Error(Problem { code, uri, message }));
     }
 

@@ -43,6 +43,8 @@ pub(crate) struct ChangeFeed {
     pub(crate) bytes: u64,
     pub(crate) children: Vec<String>,
     pub(crate) facts: ChangeFeedFacts,
+    /// Why not all of its pages were read.
+    pub(crate) problem: Option<String>,
 }
 
 /// Findings of one document by itself.

@@ -254,7 +254,8 @@ pub fn html(report: &Report) -> String {
          <th scope=\"col\">Entries</th><th scope=\"col\">Bytes</th></tr></thead><tbody>\n",
     );
     for document in &report.documents {
-        let what = document.problem.as_deref().unwrap_or(&document.name);
+        let problem = document.problem.as_deref().filter(|_| !document.read);
+        let what = problem.unwrap_or(&document.name);
         let _ = writeln!(
             out,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",

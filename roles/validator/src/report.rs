@@ -28,7 +28,7 @@ pub struct Document {
     pub level: u32,
     /// Whether it was read.
     pub read: bool,
-    /// Why it was not read, when it was not.
+    /// Why it was not read, or not all of it.
     pub problem: Option<String>,
     /// Whether it is a ResourceSync document, a package, a Sitemap or a feed.
     pub is_source: bool,
@@ -344,6 +344,9 @@ fn document(node: &Node) -> Document {
             };
             document.read = true;
             (document.entries, document.bytes) = (doc.entries, doc.bytes);
+            if document.is_source && !doc.complete && !doc.silent {
+                document.problem = Some("it cannot be read to its end".to_owned());
+            }
             if let Some(md) = &doc.head.md {
                 let instant =
                     |time: Option<abreast_webtypes::W3cDatetime>| time.map(|time| time.instant);
@@ -365,12 +368,14 @@ fn document(node: &Node) -> Document {
             document.is_source = feed.kind.is_some() || feed.is_snapshot;
             document.read = feed.is_read;
             (document.entries, document.bytes) = (feed.entries, feed.bytes);
+            document.problem.clone_from(&feed.problem);
             document.feed = Some(feed.facts.clone());
         }
         Outcome::ChangeFeed(feed) => {
             document.name.clone_from(&feed.name);
             (document.is_source, document.read) = (feed.is_source, feed.is_read);
             (document.entries, document.bytes) = (feed.entries, feed.bytes);
+            document.problem.clone_from(&feed.problem);
             document.changes = Some(feed.facts.clone()).filter(|_| feed.is_source);
         }
         Outcome::Alpha(alpha) => {

@@ -551,7 +551,7 @@ rules! {
     IIIF_ORDER: "IIIF-3.2-order", Must, Error / Error, "iiif-discovery §3.2", "The newest activity of a feed of IIIF is the last one of `last`",
         "sort by `endTime`, the oldest first: readers go back from the end";
     EMM_TYPE: "EMM-3.3-type", Must, Error / Error, "emm-1.0 §3.3, §4, emm-0.1 §4.1, §5", "`type` of an activity is Create, Add, Update, Delete, Remove or Deprecate",
-        "use one of them";
+        "use Create, Add, Update, Deprecate, Remove or Delete";
     IIIF_TYPE: "IIIF-3.3-type", Must, Error / Error, "iiif-discovery §3.3", "`type` of an activity of IIIF is a registered type",
         "use Create, Update, Delete, Move, Add, Remove or Refresh";
     IIIF_TYPE_OTHER: "IIIF-3.3-type-known", Should, Note / Note, "iiif-discovery §3.3", "`type` of an activity of IIIF is one that readers know",
@@ -711,7 +711,7 @@ rules! {
 
     // The walk itself.
     LIMIT: "WALK-limit", Practice, Warning / Warning, "rs-core §6.2", "Everything was checked within the limits",
-        "raise the limit that is named";
+        "raise the limit if it is an option; what is beyond it was not checked";
     OTHER_HOST: "WALK-other-host", Practice, Note / Note, "rs-core §6.2", "Documents and sampled resources are on the host that was given",
         "run again with `--allow-host` to check it too";
 }

@@ -47,6 +47,8 @@ pub(crate) struct Feed {
     pub(crate) bytes: u64,
     pub(crate) children: Vec<String>,
     pub(crate) facts: FeedFacts,
+    /// Why not all of its pages were read.
+    pub(crate) problem: Option<String>,
 }
 
 impl Feed {

@@ -117,7 +117,7 @@ impl Transfer<'_> {
                                 report.notice(
                                     "resource.removed",
                                     uri,
-                                    "it left the set and exists elsewhere",
+                                    "the Source reports that it left the set, not that it was deleted",
                                 );
                             }
                         }

@@ -215,3 +215,35 @@ fn pages_without_activities_end_somewhere() {
     assert_eq!(ran.code(), "limit.pages", "{:?}", ran.reported);
     assert!(source.server.take_log().len() < 1_100);
 }
+
+#[test]
+fn what_pages_have_too_much_of_is_left_out() {
+    let long = format!("http://127.0.0.2/{}", "a".repeat(3_000_000));
+    let source = with_numbers(Habits::default(), 3);
+    let copy = copy_of(&source);
+    let items = json!([{}, {"a": 1}, {"type": "Create", "object": {"id": long}}]);
+    source.answer_first(move |target, _| target.starts_with("/feed/").then(|| page(&items)));
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 3, "{:?}", ran.reported);
+    for code in ["emm.item", "emm.uri", "emm.object"] {
+        assert!(ran.has(code), "{code}: {:?}", ran.reported);
+    }
+    assert!(format!("{:?}", ran.reported).len() < 10_000);
+    let items = vec![json!({"type": "Refresh"}); 1_000_001];
+    let items = json!(items);
+    source.answer_first(move |target, _| target.starts_with("/feed/").then(|| page(&items)));
+    let ran = copy.try_run();
+    assert_eq!(ran.code(), "limit.items", "{:?}", ran.reported);
+}
+
+#[test]
+fn what_is_not_json_is_named() {
+    let source = with_numbers(Habits::default(), 3);
+    let copy = copy_of(&source);
+    source.answer_first(|target, _| {
+        target.starts_with("/feed/").then(|| Answer::ok("<!doctype html><p>Down for maintenance"))
+    });
+    let ran = copy.try_run();
+    assert_eq!(ran.code(), "emm.json", "{:?}", ran.reported);
+    assert!(ran.result.unwrap_err().to_string().contains("it is HTML, and not JSON"));
+}

@@ -12,8 +12,12 @@ use abreast_emm::Profile;
 use abreast_webtypes::{excerpt, resolve, without_fragment};
 use std::cell::{Cell, RefCell};
 
-/// Bytes of one document.
-const BYTES_MAX: u64 = 32 << 20;
+/// Bytes of one document: as many as copies read.
+const BYTES_MAX: u64 = 64 << 20;
+/// Objects of one document, each of which takes 600 bytes of memory and more.
+const OBJECTS_MAX: usize = 2_000_000;
+/// Values of one document, arrays included.
+const VALUES_MAX: usize = 10_000_000;
 
 /// What is accepted where an `id` may lead to a page for people too.
 const ACCEPT: &str = "application/activity+json, application/ld+json, application/json;q=0.9";
@@ -47,13 +51,20 @@ impl Feeds<'_> {
             fetch::file(url, self.budget, piece)?;
             ResponseFacts::default()
         };
-        let mut found = Findings::new(url, self.options.mode, self.options.most_each);
         if is_cut.get() {
-            found.add(&r::LIMIT, (0, 0), || format!("the document has more than {most} bytes"));
-            return Ok((None, facts, found));
+            let message = format!("it has more than {most} bytes, and was not checked");
+            return Err(Failure::Missing(message));
         }
+        let bytes = bytes.into_inner();
+        if is_crowded(&bytes) {
+            let message = format!(
+                "it has more than {OBJECTS_MAX} objects or {VALUES_MAX} values, and was not checked"
+            );
+            return Err(Failure::Missing(message));
+        }
+        let mut found = Findings::new(url, self.options.mode, self.options.most_each);
         let base = if facts.url.is_empty() { "file:///" } else { &facts.url };
-        let doc = read(&bytes.into_inner(), base, now.get(), &mut found);
+        let doc = read(&bytes, base, now.get(), &mut found);
         Ok((doc, facts, found))
     }
 
@@ -157,5 +168,38 @@ impl Feeds<'_> {
                 own.map_or("missing".to_owned(), excerpt)
             )
         }))
+    }
+}
+
+/// Whether a text of JSON has more in it than is read.
+fn is_crowded(text: &[u8]) -> bool {
+    let (mut objects, mut values) = (0, 0);
+    let (mut is_string, mut is_escaped) = (false, false);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_string => is_escaped = true,
+            b'"' => is_string = !is_string,
+            b'{' if !is_string => objects += 1,
+            b',' | b'[' if !is_string => values += 1,
+            _ => {}
+        }
+    }
+    objects > OBJECTS_MAX || values > VALUES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_strings_does_not_count() {
+        let with = |part: &str, count: usize| format!("[{}]", part.repeat(count));
+        assert!(!is_crowded(with("{},", OBJECTS_MAX).as_bytes()));
+        assert!(is_crowded(with("{},", OBJECTS_MAX + 1).as_bytes()));
+        assert!(is_crowded(with("0,", VALUES_MAX + 1).as_bytes()));
+        let text = with("{", OBJECTS_MAX + 1);
+        assert!(!is_crowded(format!(r#"["\\\"{text}\\"]"#).as_bytes()));
+        assert!(is_crowded(format!(r#"["\\"{text}"#).as_bytes()));
     }
 }

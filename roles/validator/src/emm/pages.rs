@@ -72,6 +72,7 @@ impl Feeds<'_> {
             bytes: doc.bytes,
             children: Vec::new(),
             facts: facts_of(&doc, &facts),
+            problem: None,
         }));
         let node = &mut self.walked.nodes[number];
         node.millis = begun.elapsed().as_millis() as u64;
@@ -204,10 +205,12 @@ impl Feeds<'_> {
             if !self.hosts.may(&url) {
                 let message = format!("the page {} was not checked", excerpt(&url));
                 self.fault(number, &from, &r::OTHER_HOST, message);
+                self.incomplete(number, &url, "it is on another host");
                 return Ok(());
             }
             if self.taken >= self.options.max_documents {
                 self.walked.limit = Some(MAX_DOCUMENTS);
+                self.incomplete(number, &url, "not checked: limit");
                 return Ok(());
             }
             self.taken += 1;
@@ -215,6 +218,7 @@ impl Feeds<'_> {
             let (doc, facts, mut found) = match self.document(&url).await {
                 Ok(got) => got,
                 Err(Failure::Missing(message)) => {
+                    self.incomplete(number, &url, &message);
                     let message = format!("{}: {message}", excerpt(&url));
                     self.fault(number, &from, &r::CF_REACHABLE, message);
                     return Ok(());
@@ -225,6 +229,7 @@ impl Feeds<'_> {
             walk.pages += 1;
             let Some(doc) = doc else {
                 self.keep(number, found);
+                self.incomplete(number, &url, "it is not a JSON object");
                 return Ok(());
             };
             walk.bytes += doc.bytes;
@@ -239,6 +244,7 @@ impl Feeds<'_> {
                 let message =
                     format!("{} is a document of another kind: {}", excerpt(&url), doc.name());
                 self.fault(number, &from, &r::CF_KIND, message);
+                self.incomplete(number, &url, "it is a document of another kind");
                 return Ok(());
             }
             if is_first && self.samples() {
@@ -386,6 +392,13 @@ impl Feeds<'_> {
             self.faults(number, faults);
         }
         Ok(())
+    }
+
+    /// Notes that the walk ended at a page that cannot be read.
+    fn incomplete(&mut self, number: usize, url: &str, why: &str) {
+        if let Outcome::ChangeFeed(feed) = &mut self.walked.nodes[number].outcome {
+            feed.problem = Some(format!("the page {}: {why}", excerpt(url)));
+        }
     }
 
     fn faults(&mut self, number: usize, mut faults: Faults) {

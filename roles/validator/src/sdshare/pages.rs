@@ -66,8 +66,9 @@ impl Feeds<'_> {
                     return Ok(None);
                 }
                 Err(Failure::Missing(message)) => {
-                    let message = || format!("page {}: {message}", excerpt(&page_url));
-                    self.add(number, &r::SDS_REACHABLE, 0, message);
+                    let message = format!("page {}: {message}", excerpt(&page_url));
+                    feed.problem = Some(format!("the {message}"));
+                    self.add(number, &r::SDS_REACHABLE, 0, || message);
                     break;
                 }
                 Err(other) => {
@@ -96,6 +97,10 @@ impl Feeds<'_> {
                 let message = || "all entries of this page are on earlier pages".to_owned();
                 found.add(&r::PAGE_LOOP, (0, 0), message);
             }
+            if !is_complete {
+                let message = "cannot be read to its end";
+                feed.problem = Some(format!("the page {} {message}", excerpt(&page_url)));
+            }
             let is_over = !is_complete || is_known || entries > 0 && reading.fresh == 0;
             self.keep(number, found);
             if let (Some(kind), Some(due), 1) = (kind, expected, feed.facts.pages)
@@ -119,10 +124,12 @@ impl Feeds<'_> {
             if !self.hosts.may(&next) {
                 let message = || format!("the next page {} was not checked", excerpt(&next));
                 self.add(number, &r::OTHER_HOST, 0, message);
+                feed.problem = Some(format!("the page {}: it is on another host", excerpt(&next)));
                 break;
             }
             if self.taken >= self.options.max_documents {
                 self.walked.limit = Some(MAX_DOCUMENTS);
+                feed.problem = Some(format!("the page {}: not checked: limit", excerpt(&next)));
                 break;
             }
             self.taken += 1;

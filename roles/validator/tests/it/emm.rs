@@ -550,3 +550,32 @@ fn misprints_of_the_draft_are_found() {
         assert_eq!(found.iter().all(|found| found.severity == Severity::Note), is_note);
     }
 }
+
+#[test]
+fn a_feed_with_a_page_that_cannot_be_read_is_incomplete() {
+    let large = format!("{{\"type\": \"{}\"}}", "a".repeat(64 << 20));
+    let crowded = format!("[{}1]", "{},".repeat(2_000_001));
+    for (body, finding) in [
+        ("{", "AS-2-json"),
+        ("\"<!doctype html>\"", "AS-2-object"),
+        ("{\"type\": \"Note\"}", "EMM-3-kind"),
+        (&*large, "EMM-3.2-reachable"),
+        (&*crowded, "EMM-3.2-reachable"),
+    ] {
+        let body = body.as_bytes().to_vec();
+        let server = Server::start(move |base| {
+            let mut answers = good(base);
+            answers.insert("/emm10/page/2".to_owned(), typed("application/json", body));
+            answers
+        });
+        let report = inspect(&server, "/emm10", |_| {});
+        let problem = report.documents[0].problem.as_deref().unwrap_or_default();
+        let page = server.url("/emm10/page/2");
+        assert!(problem.starts_with(&format!("the page {page}: ")), "{problem}");
+        assert!(report.findings.iter().any(|found| found.rule.id == finding), "{}", text(&report));
+        let alone = inspect(&server, "/emm10/page/2", |_| {});
+        let is_over = finding == "EMM-3.2-reachable";
+        assert_eq!(alone.saw_nothing(), is_over, "{}", text(&alone));
+        assert_eq!(alone.documents[0].problem.is_some(), is_over, "{}", text(&alone));
+    }
+}

@@ -4,7 +4,9 @@ use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::read::pieces::{Answered, Pieces, read_pieces};
 use crate::requests::Requests;
-use abreast_emm::{Action, Document, Item};
+use abreast_emm::{Action, Document, Item, ReadError};
+use abreast_webtypes::MAX_URI_LENGTH;
+use std::sync::Arc;
 
 /// Longest document.
 const BYTES_MAX: usize = 64 << 20;
@@ -15,7 +17,8 @@ const ACCEPT: &str = "application/activity+json, application/ld+json, applicatio
 /// A document, and where it was found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Read {
-    pub(super) document: Document,
+    /// Shared: a page may be large, and is kept while others are compared with it.
+    pub(super) document: Arc<Document>,
     /// The URL that was asked for.
     pub(super) url: String,
     pub(super) answered: Answered,
@@ -27,14 +30,22 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
     let mut bytes = Whole { url, bytes: Vec::new() };
     let answered = read_pieces(requests, url, ACCEPT, BYTES_MAX as u64, &mut bytes)?;
     let document = Document::from_slice(&bytes.bytes, &answered.url).map_err(|error| {
-        let code =
-            if matches!(error, abreast_emm::ReadError::Json(_)) { "emm.json" } else { "emm.type" };
-        Error::new(code, ExitCode::SourceInvalid, format!("cannot use {url}: {error}"))
+        let (code, exit) = match error {
+            ReadError::Limit(_) => ("limit.items", ExitCode::Limit),
+            ReadError::Type(_) => ("emm.type", ExitCode::SourceInvalid),
+            _ => ("emm.json", ExitCode::SourceInvalid),
+        };
+        Error::new(code, exit, format!("cannot use {url}: {error}"))
     })?;
     if document.unreadable > 0 {
         let message = "members of `orderedItems` that are not activities are left out".to_owned();
         let count = document.unreadable;
         requests.diagnostics.note(url, Remark { code: "emm.item", line: 1, message, count });
+    }
+    if document.overlong > 0 {
+        let message = format!("URLs of more than {MAX_URI_LENGTH} bytes are left out");
+        let count = document.overlong;
+        requests.diagnostics.note(url, Remark { code: "emm.uri", line: 1, message, count });
     }
     let mut others = document.items.iter().filter(|item| !is_understood(item));
     if let Some(first) = others.next() {
@@ -48,13 +59,13 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
         let message = format!("{what}; it is about {object}");
         requests.diagnostics.note(url, Remark { code: "emm.activity", line: 1, message, count });
     }
-    Ok(Read { document, url: url.to_owned(), answered })
+    Ok(Read { document: Arc::new(document), url: url.to_owned(), answered })
 }
 
 fn is_understood(item: &Item) -> bool {
     match item.action {
         Action::Other => false,
-        Action::Move => !item.target.is_empty(),
+        Action::Move => !item.target().is_empty(),
         _ => true,
     }
 }

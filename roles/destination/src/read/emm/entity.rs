@@ -49,7 +49,7 @@ pub(super) fn each_change<E>(
         Action::Delete | Action::Move => Kind::Delete,
         Action::Refresh | Action::Other => return Ok(()),
     };
-    let moved_to = if item.action == Action::Move { &item.target[..] } else { &[] };
+    let moved_to = if item.action == Action::Move { item.target() } else { &[] };
     if item.action == Action::Move && moved_to.is_empty() {
         return Ok(());
     }
@@ -59,7 +59,7 @@ pub(super) fn each_change<E>(
         each(&Listed { replaced_by: moved_to, body, ..listed })?;
     }
     if item.action == Action::Move {
-        for target in &item.target {
+        for target in item.target() {
             let object = ReadObject { id: target.clone(), ..ReadObject::default() };
             // It has the types of the moved entity.
             let types = item.objects.first().map(|object| object.types.clone());

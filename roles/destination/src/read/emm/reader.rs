@@ -275,7 +275,7 @@ fn kept_patch(
     item: &Item,
     cursor: Timestamp,
 ) -> Result<Option<u64>, Error> {
-    let content = item.patch.as_ref().and_then(|(_, content)| content.as_deref());
+    let content = item.patch().and_then(|(_, content)| content);
     match content.filter(|_| may_have_patch(item) && item.time.is_none_or(|time| time >= cursor)) {
         Some(content) => run.planner.keep_patch(content.as_bytes()),
         None => Ok(None),
@@ -302,8 +302,8 @@ fn without_scheme(url: &str) -> &str {
 /// Whether an activity adds to, or removes from, a feed other than this one [iiif-discovery §3.5].
 fn is_of_other_feed(item: &Item, own: &[String]) -> bool {
     let named = match item.action {
-        Action::Put => &item.target,
-        Action::Remove => &item.origin,
+        Action::Put => item.target(),
+        Action::Remove => item.origin(),
         _ => return false,
     };
     let is_own = |url: &String| own.iter().any(|own| own == without_scheme(url));

@@ -314,7 +314,8 @@ impl Way {
             }
             empty = if page.document.items.is_empty() { empty + 1 } else { 0 };
             if empty == EMPTY_MAX {
-                let message = format!("{EMPTY_MAX} pages up to {} have no activities", page.url);
+                let message =
+                    format!("the last {EMPTY_MAX} pages, to {}, have no activities", page.url);
                 return Err(Error::new("limit.pages", ExitCode::Limit, message));
             }
             if visited.len() == PAGES_MAX {

@@ -576,7 +576,10 @@ fn what_is_deprecated_stays_and_what_is_removed_goes() {
         let expected = [
             format!("{}\n  help: use {} or {} instead", deprecated("a"), url("b"), url("e")),
             deprecated("b"),
-            format!("resource.removed {} it left the set and exists elsewhere", url("d")),
+            format!(
+                "resource.removed {} the Source reports that it left the set, not that it was deleted",
+                url("d")
+            ),
         ];
         assert_eq!(problems, expected, "{name}");
         assert_eq!(
