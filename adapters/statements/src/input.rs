@@ -3,6 +3,7 @@
 use crate::compressed::{compression_of, unpacked};
 use crate::{Error, LineSorter, SortedStatements};
 use abreast_rdf::{FileSyntax, ReadOptions, Syntax};
+use abreast_webtypes::visible;
 use oxrdf::GraphNameRef;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -132,7 +133,7 @@ impl Input {
     /// # Errors
     /// The name is of no known syntax, or the file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let name = path.display().to_string();
+        let name = visible(&path.to_string_lossy()).into_owned();
         let syntax =
             syntax_of_file(path).map_err(|cause| Error::Open { name: name.clone(), cause })?;
         match syntax {
@@ -153,7 +154,7 @@ impl Input {
     /// # Errors
     /// The file cannot be opened.
     pub fn open_as(path: &Path, syntax: Syntax) -> Result<Self, Error> {
-        let name = path.display().to_string();
+        let name = visible(&path.to_string_lossy()).into_owned();
         match File::open(path) {
             Ok(file) => Ok(Self { name, syntax, base: None, bytes: Bytes::File(file) }),
             Err(cause) => Err(Error::Open { name, cause }),

@@ -7,7 +7,7 @@ use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::filter::{Decision, Subject};
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
-use crate::place::Place;
+use crate::place::{Place, shown};
 use crate::plan::comparison::is_version_of;
 use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
@@ -482,8 +482,7 @@ impl Comparison<'_> {
         let is_folder = self.folder.dir(own.split(|byte| *byte == b'/')).is_ok();
         if is_folder {
             self.report.conflicts += 1;
-            let message =
-                reserved_message(&String::from_utf8_lossy(&own), &String::from_utf8_lossy(path));
+            let message = reserved_message(&shown(&own), &shown(path));
             self.observer.event(&Event::Notice(Problem {
                 code: "path.conflict",
                 uri,

@@ -18,6 +18,7 @@ use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
 use crate::state::state_of;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
+use abreast_webtypes::visible;
 
 /// Rows checked together.
 const ROWS: usize = 512;
@@ -163,7 +164,8 @@ pub(crate) fn report_reserved(
     report.reserved += 1;
     if report.reserved <= REPORTED_MAX {
         let shown = |leaf| sink.map_or_else(|| uri.to_owned(), |sink| sink.shown(uri, leaf));
-        report.notice("path.conflict", uri, &reserved_message(&shown(false), &shown(true)));
+        let message = reserved_message(&visible(&shown(false)), &visible(&shown(true)));
+        report.notice("path.conflict", uri, &message);
     }
     Ok(())
 }

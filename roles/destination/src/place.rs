@@ -7,6 +7,7 @@ use crate::sink::outcome::Failure;
 use crate::state_folder::{StateFolder, make_folder};
 use abreast_folder::{Dir, Error, ErrorKind, Folder, Kind, Stat};
 use abreast_store::mirror::Row;
+use abreast_webtypes::visible;
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -14,6 +15,11 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A path in messages: on one line, whatever the Source or somebody here named it.
+pub(crate) fn shown(path: &[u8]) -> String {
+    visible(&String::from_utf8_lossy(path)).into_owned()
+}
 
 /// Why a resource has no place.
 #[derive(Debug)]
@@ -60,8 +66,9 @@ impl Place {
         &self.path[self.name_at..]
     }
 
+    /// Its path in messages.
     pub(crate) fn shown(&self) -> String {
-        String::from_utf8_lossy(&self.path).into_owned()
+        shown(&self.path)
     }
 
     /// Inspects it again.

@@ -121,6 +121,14 @@ fn answer(request: &Request, stream: &mut TcpStream) {
             "@context": FOREIGN, "type": "OrderedCollection", "id": FOREIGN, "first": {"id": format!("{base}/page.json")},
             "last": {"id": format!("{base}/page.json")}, "totalItems": 1, "summary": FOREIGN,
         })),
+        "/other.json" => json(serde_json::json!({"type": FOREIGN})),
+        "/feed.xml" => (
+            "200 OK",
+            "application/atom+xml",
+            format!(
+                "<feed xmlns=\"http://www.w3.org/2005/Atom\"><id>x</id><title>{EVIL_LINES}</title></feed>"
+            ),
+        ),
         "/page.json" => {
             let object = serde_json::json!({"id": format!("{base}/{FOREIGN}"), "type": FOREIGN, "canonical": FOREIGN});
             let activity = |kind: &str| serde_json::json!({"id": FOREIGN, "type": kind, "object": object, "endTime": FOREIGN});
@@ -233,6 +241,8 @@ fn no_command_prints_what_steers_a_terminal() {
         "v0.1.xml",
         "changes.xml",
         "feed.json",
+        "other.json",
+        "feed.xml",
         "overview",
         EVIL,
     ];

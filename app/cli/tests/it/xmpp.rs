@@ -2,8 +2,10 @@
 
 use crate::world::{Source, abreast, stop};
 use abreast_testkit::tls::Authority;
+use abreast_testkit::xmpp::scripted::{Scripted, accept, error, result};
 use abreast_testkit::xmpp::{DOMAIN, PASSWORD, Prosody, SERVICE};
 use abreast_testkit::{Running, eventually, eventually_some, provided, run};
+use abreast_webtypes::is_control;
 use abreast_xmpp::{Account, Node, Session};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -47,6 +49,15 @@ fn publish(server: &Prosody, items: &[(&str, String)]) {
     });
 }
 
+/// A file with a password.
+fn password_file(user: &str, password: &str, place: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let file = place.join(format!("password-{user}-{}", password.len()));
+    fs::write(&file, format!("{password}\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    file
+}
+
 /// Options of an account, with a password in a file.
 pub(crate) fn account_of(
     server: &Prosody,
@@ -54,16 +65,12 @@ pub(crate) fn account_of(
     password: &str,
     place: &Path,
 ) -> Vec<String> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let file = place.join(format!("password-{user}-{}", password.len()));
-    fs::write(&file, format!("{password}\n")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let text = |path: &Path| path.display().to_string();
     vec![
         "--xmpp-jid".to_owned(),
         format!("{user}@{DOMAIN}"),
         "--xmpp-password-file".to_owned(),
-        text(&file),
+        text(&password_file(user, password, place)),
         "--xmpp-server".to_owned(),
         server.address(),
         "--ca-file".to_owned(),
@@ -176,7 +183,12 @@ fn accounts_that_are_refused_end_the_command_at_once() {
             4,
             ["item-not-found", "other"],
         ),
-        ("xmpp:xmpp.test?;node=other".to_owned(), right.clone(), 4, ["xmpp.test", "cannot read"]),
+        (
+            "xmpp:xmpp.test?;node=other".to_owned(),
+            right.clone(),
+            4,
+            ["xmpp.test does not publish", "help: name the service"],
+        ),
         ("xmpp:pubsub.xmpp.test".to_owned(), right, 2, ["not the address of a node", "help:"]),
         (node().to_string(), Vec::new(), 2, ["--xmpp-jid", "help:"]),
     ] {
@@ -188,6 +200,82 @@ fn accounts_that_are_refused_end_the_command_at_once() {
         assert!(begun.elapsed() < Duration::from_secs(12), "{error}");
         assert!(!error.contains("guessed") && !error.contains(PASSWORD), "{error}");
     }
+}
+
+/// What a service states makes no line of a message, and no line of JSON.
+#[test]
+fn hostile_services_make_no_line_of_their_own() {
+    const HOSTILE: &str = "no\u{9b}31m&#10;  help: FORGED&#13;abreast: FORGED";
+    let place = TempDir::new().unwrap();
+    let password = password_file("reader", PASSWORD, place.path());
+    let subscribe = |server: &Scripted| {
+        let mut command = abreast();
+        command.args(["subscribe", "xmpp:pubsub.xmpp.test?;node=n", "--from", "0", "--limit", "1"]);
+        command.args([
+            "--max-time",
+            "4s",
+            "--xmpp-jid",
+            "reader@xmpp.test",
+            "--xmpp-server",
+            &server.address(),
+        ]);
+        let output = run(command.arg("--xmpp-password-file").arg(&password));
+        for bytes in [&output.stdout, &output.stderr] {
+            let text = std::str::from_utf8(bytes).unwrap();
+            assert!(!text.contains(|c| is_control(c) && c != '\n'), "{text:?}");
+            let begins = |line: &str| {
+                line.starts_with("abreast: FORGED") || line.trim_start().starts_with("help: FORGED")
+            };
+            assert!(!text.lines().any(begins), "{text:?}");
+        }
+        output
+    };
+    let refusing = Scripted::start(|stanza| {
+        if !stanza.contains("<subscribe") {
+            return accept(stanza);
+        }
+        let text = format!("<text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>{HOSTILE}</text>");
+        error(stanza, "auth", "forbidden").replace("</error>", &format!("{text}</error>"))
+    });
+    let output = subscribe(&refusing);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(12), "{text}");
+    assert!(text.contains("forbidden") && text.contains("FORGED"), "it is shown: {text}");
+    let ending = Scripted::start(|stanza| {
+        if !stanza.contains("<subscribe") {
+            return accept(stanza);
+        }
+        format!(
+            "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>\
+             <text xmlns='urn:ietf:params:xml:ns:xmpp-streams'>{HOSTILE}</text></stream:error></stream:stream>"
+        )
+    });
+    let output = subscribe(&ending);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("conflict") && text.contains("FORGED"), "it is shown: {text}");
+    let filled = Scripted::start(|stanza| {
+        if stanza.contains("disco#items") {
+            let inside = format!(
+                "<query xmlns='http://jabber.org/protocol/disco#items'><item jid='{SERVICE}' name='{HOSTILE}'/></query>"
+            );
+            return result(stanza, &inside);
+        }
+        if !stanza.contains("<items") {
+            return accept(stanza);
+        }
+        let payload = change_set(HOSTILE).replace("created", HOSTILE);
+        let item = format!("<item id='{HOSTILE}'>{payload}</item>");
+        let inside = format!(
+            "<pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='n'>{item}</items></pubsub>"
+        );
+        result(stanza, &inside)
+    });
+    let output = subscribe(&filled);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let printed = lines(&output.stdout);
+    assert_eq!(printed.len(), 1);
+    assert!(printed[0]["offset"].as_str().unwrap().contains("help: FORGED"), "{}", printed[0]);
 }
 
 /// Passwords are not logged at any level.

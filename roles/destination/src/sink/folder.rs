@@ -12,7 +12,7 @@ use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::path_map::Form;
 use crate::place::{
-    CopyFolder, LastDir, NoPlace, Place, Purpose, create_temporary, temporary_name,
+    CopyFolder, LastDir, NoPlace, Place, Purpose, create_temporary, shown, temporary_name,
 };
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{ErrorKind, Kind, set_modified};
@@ -20,6 +20,7 @@ use abreast_store::mirror::{Mirror, PendingAction, Row, Task};
 use abreast_webtypes::Digests;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -200,10 +201,8 @@ impl FolderSink {
             row.leaf = true;
             mirror.put_row(&row)?;
             if self.is_dry() {
-                let message = format!(
-                    "`{}` is needed as a folder; the resource would be moved",
-                    String::from_utf8_lossy(path)
-                );
+                let message =
+                    format!("`{}` is needed as a folder; the resource would be moved", shown(path));
                 notices.push((uri, Notice::new("path.conflict", message)));
                 return Ok(());
             }
@@ -221,7 +220,7 @@ impl FolderSink {
             }
             let message = format!(
                 "`{}` is needed as a folder; the resource is now `{}`",
-                String::from_utf8_lossy(path),
+                shown(path),
                 leaf.shown()
             );
             notices.push((uri, Notice::new("path.conflict", message)));
@@ -248,7 +247,7 @@ impl FolderSink {
         let message = format!(
             "`{}` is needed as a folder; the file here is now {}",
             place.shown(),
-            to.display()
+            shown(to.as_os_str().as_bytes())
         );
         notices.push((String::new(), Notice::new("local.backup", message)));
         Ok(())
@@ -604,7 +603,7 @@ impl FolderWriter {
                         let to = self.sink.copy.backup.take(&place)?;
                         let message = format!(
                             "the file here was not the one written before; it is now {}",
-                            to.display()
+                            shown(to.as_os_str().as_bytes())
                         );
                         notices.push(Notice::new("local.backup", message));
                         place.examine()?;
@@ -714,8 +713,8 @@ impl FolderWriter {
             ),
             Some(_) => {
                 let to = copy.backup.take(&place)?;
-                let message =
-                    format!("deleted at the Source; the file changed here is now {}", to.display());
+                let to = shown(to.as_os_str().as_bytes());
+                let message = format!("deleted at the Source; the file changed here is now {to}");
                 with_notice(true, "local.backup", message)
             }
         };

@@ -15,7 +15,7 @@ use crate::state_folder::StateFolder;
 use crate::verify::Hasher;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, PendingAction, Row, Task};
-use abreast_webtypes::Digests;
+use abreast_webtypes::{Digests, visible};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::aws::AmazonS3Builder;
@@ -487,7 +487,8 @@ async fn is_free(store: &Store, key: &Key, coming: &Coming) -> Result<(), Failur
     Err(Failure::refused(
         "local.changed",
         format!(
-            "an object `{key}` is there that is not ours\n  help: move it away, or use another prefix"
+            "an object `{}` is there that is not ours\n  help: move it away, or use another prefix",
+            visible(key.as_ref())
         ),
     ))
 }
@@ -582,11 +583,12 @@ impl ReadBack for ObjectsKept {
             return Ok(Some(Damage { kind: DamageKind::NoPlace, message }));
         };
         let damage = |kind, message: String| Ok(Some(Damage { kind, message }));
+        let shown = visible(key.as_ref());
         match self.listed.length(&row.uri)? {
-            None => return damage(DamageKind::Missing, format!("the object `{key}` is missing")),
+            None => return damage(DamageKind::Missing, format!("the object `{shown}` is missing")),
             Some(length) if length != row.length => {
                 let message =
-                    format!("the object `{key}` has {length} bytes, {} were written", row.length);
+                    format!("the object `{shown}` has {length} bytes, {} were written", row.length);
                 return damage(DamageKind::Length, message);
             }
             Some(_) => {}
@@ -600,7 +602,10 @@ impl ReadBack for ObjectsKept {
         if same_bytes(row, &digests, found.as_ref()) {
             return Ok(None);
         }
-        damage(DamageKind::Digest, format!("the object `{key}` has other bytes than were written"))
+        damage(
+            DamageKind::Digest,
+            format!("the object `{shown}` has other bytes than were written"),
+        )
     }
 
     fn digests(

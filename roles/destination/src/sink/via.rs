@@ -6,7 +6,7 @@
 
 use super::outcome::{Failure, Notice};
 use super::{Body, TemporaryFile};
-use crate::place::{Place, create_temporary};
+use crate::place::{Place, create_temporary, shown};
 use crate::plan::listed::{Listed, Relation};
 use abreast_folder::{Dir, ErrorKind};
 use abreast_store::mirror::Task;
@@ -114,10 +114,7 @@ pub(super) fn write(
         )));
     }
     let Some(others) = others(&place.dir, &name)? else {
-        let message = format!(
-            "`{}` is no array of links; it was left as it is",
-            String::from_utf8_lossy(&name)
-        );
+        let message = format!("`{}` is no array of links; it was left as it is", shown(&name));
         return Ok(Some(Notice::new("via.file", message)));
     };
     let requested = item.access.as_ref().and_then(|access| access.href.as_deref());

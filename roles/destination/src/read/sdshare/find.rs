@@ -11,7 +11,7 @@ use crate::read::{SourceSet, check_url};
 use crate::requests::Requests;
 use abreast_sdshare::{Entry, FeedKind, Relation, without_since};
 use abreast_store::mirror::Mirror;
-use abreast_webtypes::without_fragment;
+use abreast_webtypes::{excerpt, without_fragment};
 
 /// Collections of one server, and entries read of a feed to see which kind it is.
 const ENTRIES_MAX: usize = 50_000;
@@ -187,7 +187,7 @@ fn read(requests: &Requests<'_>, options: &SyncOptions, given: &str) -> Result<F
                 if read.feed.title.is_empty() {
                     String::new()
                 } else {
-                    format!(" (\"{}\")", read.feed.title)
+                    format!(" (\"{}\")", excerpt(&read.feed.title))
                 }
             );
             return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message).with_help(

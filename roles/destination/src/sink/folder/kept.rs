@@ -4,6 +4,7 @@ use super::super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::super::via;
 use crate::error::{Error, ExitCode};
 use crate::path_map::{Form, PathError, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
+use crate::place::shown;
 use crate::probe::FileSystem;
 use crate::state::key;
 use crate::verify::hash_file;
@@ -81,7 +82,7 @@ impl FolderKept {
 
     /// The damage of the file at the place that the row names.
     fn damage_at(&mut self, row: &Row, path: &[u8], read: bool) -> Option<Damage> {
-        let shown = String::from_utf8_lossy(path).into_owned();
+        let shown = shown(path);
         let damage = |kind, message: String| Some(Damage { kind, message });
         let found = match self.find(path) {
             Ok(Some(found)) if found.stat.kind == Kind::File => found,
@@ -167,7 +168,7 @@ impl FolderKept {
                 } else if entry.name.starts_with(TEMPORARY_PREFIX)
                     || via::is_orphan(&dir, &entry.name)
                 {
-                    report(&dir, &entry.name, &String::from_utf8_lossy(&full));
+                    report(&dir, &entry.name, &shown(&full));
                 }
             }
         }
@@ -197,7 +198,7 @@ impl ReadBack for FolderKept {
         if is_moved || is_free {
             let message = format!(
                 "the file `{}` stands under the reserved name without need",
-                String::from_utf8_lossy(if row.leaf && is_free { &path } else { &other })
+                shown(if row.leaf && is_free { &path } else { &other })
             );
             return Ok(Some(Damage { kind: DamageKind::Name, message }));
         }

@@ -3,6 +3,7 @@
 use super::{RdfOptions, RdfReport};
 use crate::names::is_published_name;
 use abreast_core::Head;
+use abreast_webtypes::visible;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -50,7 +51,8 @@ impl Listing {
     pub(super) fn warn(&self, before: &Self) {
         for (path, reason) in &self.skipped {
             if !before.skipped.contains_key(path) {
-                tracing::warn!("`{}` is not read: {reason}", path.display());
+                let path = path.to_string_lossy();
+                tracing::warn!("`{}` is not read: {reason}", visible(&path));
             }
         }
         let more = self.skipped_count - self.skipped.len();
