@@ -23,7 +23,7 @@ const POLL_PAUSE: Duration = Duration::from_secs(1);
 /// the usual pause.
 const AGAIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// Told when a poll found changes.
+/// Reported when a poll found changes.
 const SILENT: &str = "these changes were not pushed; where changes are announced is looked up again, and the lists are polled at the usual interval until something is pushed";
 
 /// Synchronises, then applies changes as they are announced, and polls, until stopped. Transient

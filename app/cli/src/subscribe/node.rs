@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn no_item_is_printed_twice_and_none_is_lost_whatever_its_number() {
+    fn no_item_is_printed_twice_or_lost_whatever_its_number() {
         let mut known = Known::default();
         for (id, payload, expected) in [
             ("300", "a", true),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_items_are_read_by_their_numbers_also_lower_and_known_ones() {
+    fn listed_items_are_read_by_number_also_lower_and_known_ones() {
         let mut known = Known::default();
         assert!(known.is_new(&item("9", "")) && known.is_new(&item("500", "")));
         let ids = ["10", "9", "x", "500", "8", "11"].map(str::to_owned).to_vec();

@@ -84,7 +84,7 @@ pub(crate) enum Found {
     /// Its number.
     Member(u32),
     Missing,
-    /// The path leads out of the package.
+    /// The path leads out of the package, or is none.
     Escape,
 }
 
@@ -198,7 +198,8 @@ impl Package {
 
     /// The member that a path of the manifest names.
     pub(crate) fn find(&self, path: &str) -> Found {
-        let name = path.strip_prefix('/').unwrap_or(path);
+        // Lenient: `./a` is `a`, as tools write the paths of a folder that they packed.
+        let name = path.strip_prefix("./").or(path.strip_prefix('/')).unwrap_or(path);
         if name.is_empty()
             || name.contains(['\\', '\0'])
             || name.split('/').any(|part| matches!(part, "" | "." | ".."))
@@ -207,6 +208,9 @@ impl Package {
         }
         match self.named(name) {
             Some(member) => Found::Member(member),
+            None if path.starts_with("./") => {
+                self.named(path).map_or(Found::Missing, Found::Member)
+            }
             // Named as from the root of a file system.
             None if name.len() < path.len() && self.named(path).is_some() => Found::Escape,
             None => Found::Missing,
@@ -582,6 +586,19 @@ mod tests {
             assert_eq!(read(&package, path), Err("escape"), "{path}");
         }
         assert_eq!(read(&package, "/ok").unwrap(), b"hello");
+    }
+
+    #[test]
+    fn paths_may_begin_with_the_folder_itself() {
+        let mut zip = Zip::new();
+        zip.add("a/b", b"one").add("./c", b"two");
+        let package = open(&zip.finish()).unwrap();
+        assert_eq!(read(&package, "./a/b").unwrap(), b"one");
+        assert_eq!(read(&package, "./c").unwrap(), b"two");
+        assert_eq!(read(&package, "./d"), Err("missing"));
+        for path in ["./../a/b", "././a/b", ".//a/b"] {
+            assert_eq!(read(&package, path), Err("escape"), "{path}");
+        }
     }
 
     #[test]

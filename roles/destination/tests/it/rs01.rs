@@ -658,7 +658,7 @@ fn dumps_are_used_when_asked_for() {
 }
 
 #[test]
-fn a_dump_in_the_making_is_waited_for_briefly_where_resources_can_be_requested() {
+fn a_dump_in_the_making_is_waited_for_briefly() {
     for (dumps, count) in [(Dumps::Always, 1), (Dumps::Auto, 60)] {
         let mut source = OldSource::new();
         source.links = link(DUMP, "/d.zip");
@@ -1194,7 +1194,7 @@ fn sites_lead_to_documents_of_both_versions() {
 }
 
 #[test]
-fn one_of_several_sitemaps_of_a_site_is_chosen_and_never_silently() {
+fn one_of_several_sitemaps_is_chosen_and_never_silently() {
     let mut source = OldSource::new();
     some(&mut source, 2);
     let server = &source.server;
