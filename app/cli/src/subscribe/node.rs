@@ -35,11 +35,17 @@ pub(super) struct Follower {
 /// ours may publish, and a Source that was restored counts again from where it was.
 #[derive(Debug, Default)]
 struct Known {
-    /// By its name each item's payload, as a fingerprint: where it is replaced, it is another item.
-    /// `None` where it was left out.
-    items: HashMap<String, Option<u64>>,
+    items: HashMap<String, Fate>,
     /// The names, the oldest first.
     names: VecDeque<String>,
+}
+
+/// What became of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It was printed, with a payload of this fingerprint: where it is replaced, it is another item.
+    Printed(u64),
+    LeftOut,
 }
 
 impl Known {
@@ -47,12 +53,12 @@ impl Known {
     fn is_new(&mut self, item: &Item) -> bool {
         let mut hasher = DefaultHasher::new();
         item.payload.hash(&mut hasher);
-        let payload = Some(hasher.finish());
-        self.put(&item.id, payload) != Some(payload)
+        let printed = Fate::Printed(hasher.finish());
+        self.put(&item.id, printed) != Some(printed)
     }
 
-    fn put(&mut self, id: &str, payload: Option<u64>) -> Option<Option<u64>> {
-        let before = self.items.insert(id.to_owned(), payload);
+    fn put(&mut self, id: &str, fate: Fate) -> Option<Fate> {
+        let before = self.items.insert(id.to_owned(), fate);
         if before.is_none() {
             self.names.push_back(id.to_owned());
             if self.names.len() > REMEMBERED
@@ -69,12 +75,12 @@ impl Known {
     /// back beside.
     fn due(&mut self, mut ids: Vec<String>) -> (Vec<String>, Vec<String>) {
         ids.sort_by_key(|id| number(id));
-        ids.retain(|id| self.items.get(id) != Some(&None));
+        ids.retain(|id| self.items.get(id) != Some(&Fate::LeftOut));
         let (mut known, mut new): (Vec<_>, Vec<_>) =
             ids.into_iter().partition(|id| self.items.contains_key(id));
         let left_out: Vec<_> = new.drain(..new.len().saturating_sub(CATCH_UP)).collect();
         for id in &left_out {
-            self.put(id, None);
+            self.put(id, Fate::LeftOut);
         }
         known.drain(..known.len().saturating_sub(CATCH_UP));
         known.append(&mut new);

@@ -270,7 +270,7 @@ impl Engine {
     }
 
     /// Publishes a notification to a node of an XMPP service, together with those that wait behind it: a
-    /// service that takes a few items a second only must not fall back for ever. Returns the last of
+    /// service that takes a few items a second only must not fall back forever. Returns the last of
     /// them.
     #[cfg(feature = "xmpp")]
     async fn publish(&self, job: &Job, ready: &Ready) -> Result<(Outcome, Offset), LogError> {

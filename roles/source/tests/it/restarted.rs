@@ -46,7 +46,7 @@ impl Place {
             let (log, name) = (&*self.world.log, number % 4);
             let key = format!("http://id.example/{name}");
             append(log, self.entities, vec![Change::put(&key, state.clone())]).unwrap();
-            append(log, self.world.set, vec![Change::put(&name.to_string(), state)]).unwrap();
+            append(log, self.world.set, vec![Change::put(name.to_string(), state)]).unwrap();
         }
     }
 
