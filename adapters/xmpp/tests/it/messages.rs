@@ -150,9 +150,7 @@ async fn texts_of_servers_make_no_line_of_their_own() {
     let server = Scripted::start(|stanza| {
         let text = |ns: &str| format!("<text xmlns='urn:ietf:params:xml:ns:{ns}'>{HOSTILE}</text>");
         if stanza.contains("<subscribe") {
-            let inside = format!(
-                "<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscription node='n' subscription='a&#10;  help: run rm'/></pubsub>"
-            );
+            let inside = "<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscription node='n' subscription='a&#10;  help: run rm'/></pubsub>".to_owned();
             return result(stanza, &inside);
         }
         if stanza.contains("<items") {
