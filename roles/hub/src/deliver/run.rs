@@ -270,8 +270,8 @@ impl Engine {
     }
 
     /// Publishes a notification to a node of an XMPP service, together with those that wait behind it: a
-    /// service that takes a few items a second only must not fall back forever. Returns the last of
-    /// them.
+    /// service that takes a few items a second only would fall back more and more. Returns the last
+    /// of them.
     #[cfg(feature = "xmpp")]
     async fn publish(&self, job: &Job, ready: &Ready) -> Result<(Outcome, Offset), LogError> {
         let Some(nodes) = &self.nodes else {
