@@ -176,6 +176,9 @@ impl ReadError {
         if let Some(what) = not_json(text) {
             return Self::NotJson(what);
         }
+        if error.is_data() && text.starts_with(b"[") {
+            return Self::Type("a JSON array".to_owned());
+        }
         // The message of a value of another type has that value.
         let shown = error.to_string();
         let shown: String = { shown.chars() }.take(SHOWN_MAX).collect();
