@@ -217,6 +217,7 @@ fn one_client_may_ask_so_often() {
     let crowded = bed(limited);
     subscribed(&crowded, &server.url("/1"), "");
     subscribed(&crowded, &server.url("/2"), "");
+    eventually_some("both count", || (crowded.hub.metrics().targets == 2).then_some(()));
     let answer = crowded.call_back("", format!("callbackURI={}", server.url("/3")));
     assert_eq!(answer.status, 429);
     assert!(answer.headers.iter().any(|(name, _)| *name == "Retry-After"));

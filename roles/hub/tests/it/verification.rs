@@ -210,5 +210,6 @@ fn one_client_and_one_host_may_ask_so_often() {
     let bed = Bed::new(limited);
     bed.subscribe(TOPIC, &server.url("/1"), "");
     bed.subscribe(TOPIC, &server.url("/2"), "");
+    eventually_some("both count", || (bed.hub.metrics().targets == 2).then_some(()));
     assert_eq!(bed.ask("subscribe", TOPIC, &server.url("/3"), "").status, 429);
 }
