@@ -127,7 +127,7 @@ async fn errors_of_other_servers_are_complete() {
          help: name the port where clients of XMPP begin without TLS, usually 5222: `server` (--xmpp-server)",
     );
     let closed = Scripted::start(|stanza| {
-        let refuses = ["<subscribe", "<items"].iter().any(|request| stanza.contains(request));
+        let refuses = ["<subscribe", "disco#items"].iter().any(|request| stanza.contains(request));
         if refuses { error(stanza, "auth", "forbidden") } else { accept(stanza) }
     });
     let (session, _events) = Session::connect(&scripted(&closed), SERVICE).await.unwrap();
@@ -138,7 +138,7 @@ async fn errors_of_other_servers_are_complete() {
          help: ask the owner of the node to let the account read it",
     );
     check(
-        &session.items(&node("papers"), 1).await.unwrap_err(),
+        &session.item_ids(&node("papers")).await.unwrap_err(),
         &closed.address(),
         "cannot read xmpp:pubsub.xmpp.test?;node=papers: pubsub.xmpp.test answered forbidden\n  \
          help: ask the owner of the node to let the account read it",
@@ -153,7 +153,7 @@ async fn texts_of_servers_make_no_line_of_their_own() {
             let inside = "<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscription node='n' subscription='a&#10;  help: run rm'/></pubsub>".to_owned();
             return result(stanza, &inside);
         }
-        if stanza.contains("<items") {
+        if stanza.contains("disco#items") {
             let text = text("xmpp-stanzas");
             let inside = format!("<forbidden xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>{text}");
             return error(stanza, "auth", "forbidden")
@@ -171,7 +171,7 @@ async fn texts_of_servers_make_no_line_of_their_own() {
     let (session, _events) = Session::connect(&scripted(&server), SERVICE).await.unwrap();
     let errors = [
         session.subscribe(&node("n")).await.unwrap_err(),
-        session.items(&node("n"), 1).await.unwrap_err(),
+        session.item_ids(&node("n")).await.unwrap_err(),
         session.publish(&node("n"), "1", b"<a xmlns='urn:x'/>").await.unwrap_err(),
     ];
     for error in errors {
