@@ -557,7 +557,7 @@ impl ObjectsKept {
                 Some(uri) => {
                     let row =
                         ExpectedRow { uri, length: Some(object.size), ..ExpectedRow::default() };
-                    listed.put(&row, 0, false)?;
+                    listed.put(&row, (0, 0), false)?;
                 }
                 None if extras.len() < EXTRAS_MAX => extras.push(object.location.to_string()),
                 None => {}
