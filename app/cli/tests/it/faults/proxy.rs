@@ -118,6 +118,7 @@ impl FaultProxy {
     }
 
     /// How many requests of POST were answered with 2xx.
+    #[cfg(feature = "xmpp")]
     pub(crate) fn accepted(&self) -> u64 {
         self.inner.accepted.load(Ordering::Relaxed)
     }
