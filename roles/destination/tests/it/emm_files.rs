@@ -22,6 +22,8 @@ struct Data {
     is_plain: bool,
     /// The lists of an index, of which the second is missing.
     is_index: bool,
+    /// There is no list any more.
+    is_gone: bool,
 }
 
 #[derive(Clone)]
@@ -84,6 +86,7 @@ fn answer(base: &str, data: &Data, target: &str) -> Option<Answer> {
     Some(match target {
         "/feed" => Answer::ok(entry(base).to_string()),
         "/feed/1" => Answer::ok(page(base, data).to_string()),
+        "/list.xml" if data.is_gone => return None,
         "/list.xml" if data.is_index => {
             let index = PROLOG.replace("urlset", "sitemapindex");
             let md = format!("<rs:md capability=\"resourcelist\" at=\"{}\"/>", time(data.list.1));
@@ -203,4 +206,17 @@ fn a_sitemap_of_pages_is_no_full_download() {
     assert_eq!(ran.count("emm.partial"), 1, "{:?}", ran.reported);
     let asked = source.server.take_log();
     assert!(!asked.iter().any(|request| request.contains("/r/a")), "{asked:?}");
+}
+
+#[test]
+fn files_remain_files_when_their_list_is_gone() {
+    let source = Files::start(&["a", "b.ttl"]);
+    let mut copy = source.copy();
+    assert_eq!(copy.try_run().exit(), 0);
+    source.data.lock().unwrap().is_gone = true;
+    source.put("b.ttl", "no statement", 2);
+    copy.options.baseline = true;
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.count("emm.partial")), (0, 1), "{:?}", ran.reported);
+    source.assert_copied(&copy);
 }

@@ -494,7 +494,6 @@ impl Reader for Emm {
             let list = list.clone();
             return self.plan_listed(run, &list);
         }
-        run.planner.mirror.set_meta(FILES, None)?;
         let Some(Download::Descriptions(whole)) = self.download(run.requests, options)? else {
             if let Some(list) = &options.uris {
                 self.plan_wanted(run, list, false)?;
@@ -527,6 +526,7 @@ impl Reader for Emm {
             updated = whole.updated.filter(|_| count > 0);
             forget_end(mirror)?;
             forget_planned(mirror)?;
+            mirror.set_meta(FILES, None)?;
             keep_time(mirror, SEEN, updated)
         });
         let is_gone = match planned {
