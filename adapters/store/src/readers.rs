@@ -30,7 +30,8 @@ impl Readers {
         Self { path, pool: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// Reads with one of the connections.
+    /// Reads with one of the connections, in one transaction: all queries see the same state, and
+    /// the file is locked once.
     pub(crate) fn with<T>(
         &self,
         task: &str,
@@ -38,7 +39,9 @@ impl Readers {
     ) -> Result<T, LogError> {
         let borrowed = self.borrow_reader()?;
         match &borrowed.connection {
-            Some(connection) => read(connection).map_err(|cause| sqlite_error(task, cause)),
+            Some(connection) => Reading::begin(connection)
+                .and_then(|reading| read(reading.0))
+                .map_err(|cause| sqlite_error(task, cause)),
             None => unreachable!("a connection is lent until the guard is dropped"),
         }
     }
@@ -79,6 +82,23 @@ impl Readers {
     }
 }
 
+/// A transaction that only reads.
+struct Reading<'c>(&'c Connection);
+
+impl<'c> Reading<'c> {
+    fn begin(connection: &'c Connection) -> rusqlite::Result<Self> {
+        connection.prepare_cached("BEGIN")?.execute([])?;
+        Ok(Self(connection))
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        // There is nothing to commit; a connection on which this fails is not used again.
+        let _ = self.0.prepare_cached("COMMIT").and_then(|mut end| end.execute([]));
+    }
+}
+
 /// Gives the connection back, also when the reading panics.
 struct BorrowedReader<'r> {
     readers: &'r Readers,
@@ -89,7 +109,8 @@ impl Drop for BorrowedReader<'_> {
     fn drop(&mut self) {
         let mut pool = self.readers.lock();
         pool.in_use -= 1;
-        pool.idle.extend(self.connection.take());
+        let whole = |connection: &Connection| connection.is_autocommit();
+        pool.idle.extend(self.connection.take().filter(whole));
         drop(pool);
         self.readers.returned.notify_one();
     }
@@ -99,6 +120,34 @@ impl Drop for BorrowedReader<'_> {
 mod tests {
     use super::*;
     use crate::connection::{Durability, beside, open_connection};
+
+    #[test]
+    fn all_queries_of_one_caller_see_the_same_state() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let writer = open_connection(&path, Durability::PowerLoss).unwrap();
+        writer.execute_batch("CREATE TABLE t (a INTEGER) STRICT").unwrap();
+        let readers = Readers::new(path);
+        let count = |reader: &Connection| {
+            reader.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0))
+        };
+        let both = readers.with("count", |reader| {
+            let before = count(reader)?;
+            writer.execute("INSERT INTO t VALUES (1)", [])?;
+            Ok((before, count(reader)?))
+        });
+        assert_eq!(both.unwrap(), (0, 0));
+        assert_eq!(readers.with("count", count).unwrap(), 1);
+        // Also after an error and after a panic.
+        let failed = readers.with("fail", |reader| reader.execute("no SQL", []));
+        assert!(failed.is_err());
+        let panicking = std::panic::AssertUnwindSafe(|| {
+            readers.with("panic", |_| -> rusqlite::Result<()> { panic!("in a reader") })
+        });
+        assert!(std::panic::catch_unwind(panicking).is_err());
+        assert_eq!(readers.with("count", count).unwrap(), 1);
+        assert_eq!(readers.lock().idle.len(), 1);
+    }
 
     #[test]
     fn the_last_connection_leaves_one_file_whichever_it_is() {

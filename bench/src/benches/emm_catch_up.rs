@@ -11,11 +11,16 @@ use crate::settings::Settings;
 use crate::thesaurus::{self, STATEMENTS};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const ROUND_TRIP: Duration = Duration::from_millis(50);
 /// Requests that are made one after the other.
 const REQUESTS: usize = 200;
+/// A file system in memory.
+const MEMORY: &str = "/dev/shm";
+/// About the length of a description.
+const DESCRIPTION_BYTES: usize = 1_320;
 /// Below the server's own address.
 const FEED: &str = "data/emm/0.1/patches";
 
@@ -44,7 +49,12 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     source.wait_position(position)?;
     let copies = ["emm-nquads", "emm-folder"].map(|name| settings.empty_folder(name));
     let copies = copies.into_iter().collect::<Result<Vec<_>>>()?;
-    let targets = [format!("nquads:{}", copies[0].display()), copies[1].display().to_string()];
+    let memory = tempfile::tempdir_in(MEMORY).context("no file system in memory")?;
+    let targets = [
+        format!("nquads:{}", copies[0].display()),
+        copies[1].display().to_string(),
+        memory.path().join("emm-folder-in-memory").display().to_string(),
+    ];
     let catch_up = |target: &str| -> Result<(Usage, String)> {
         let feed = format!("{url}{FEED}");
         let base = "http://id.example.org/authorities/";
@@ -55,31 +65,36 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     for target in &targets {
         catch_up(target)?;
     }
-    let mut caught_up: [Samples; 2] = Default::default();
-    let (mut replaced, mut singly) = (Samples::default(), Samples::default());
+    let plain = settings.empty_folder("emm-plain")?;
+    replace_files(&plain, entities)?;
+    let mut caught_up: [Samples; 3] = Default::default();
+    let mut replaced: [Samples; 3] = Default::default();
+    let (mut plainly, mut singly) = (Samples::default(), Samples::default());
     for round in 0..settings.rounds {
         write((round + 1) % 2)?;
         position += entities as u64;
         source.wait_position(position)?;
         settle();
-        for (target, samples) in targets.iter().zip(&mut caught_up) {
+        for ((target, samples), replaced) in targets.iter().zip(&mut caught_up).zip(&mut replaced) {
             let before = source.responses()?;
             let (usage, printed) = catch_up(target)?;
             let requests = source.responses()? - before;
             let (patched, rate) = carried_out(&printed)?;
             ensure!(patched == entities as u64, "{patched} were patched, of {entities}");
-            if !target.starts_with("nquads:") {
-                replaced.push(rate);
-            }
+            replaced.push(rate);
             ensure!(requests < 100 + entities as u64 / 100, "{requests} requests were sent");
             report.raw(&json!({"round": round, "target": target.rsplit('/').next(), "entities": entities, "requests": requests,
                 "replaced_a_second": rate, "usage": usage.json()}));
             samples.push(usage.seconds);
         }
+        settle();
+        plainly.push(replace_files(&plain, entities)?);
+        report.raw(&json!({"round": round, "files_replaced_a_second": plainly.last()}));
         singly.push(requested_singly(&source, &url)? / REQUESTS as f64 * entities as f64);
         report.raw(&json!({"round": round, "sequential_s": singly.last()}));
     }
-    let [nquads, folder] = &caught_up;
+    let [nquads, folder, in_memory] = &caught_up;
+    let [_, on_disk, replaced] = &replaced;
     let count = number(entities as f64);
     report.at_least(
         &format!(
@@ -98,14 +113,24 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         " ×",
     );
     let rate = |samples: &Samples| samples.map(|seconds| entities as f64 / seconds);
-    report.at_least("entities replaced in a folder a second", &replaced, 10_000.0, "");
+    report.at_least(
+        "entities replaced a second in a folder of a file system in memory",
+        replaced,
+        10_000.0,
+        "",
+    );
     report.text(&format!(
         "Each of {count} entities of {STATEMENTS} statements has changed by one statement. `abreast sync \
          …/data/emm/0.1/patches`, from the start of the process to its end, over a line of {} ms; beside it requests for the \
          descriptions over the same line, one after the other on one connection: {REQUESTS} of them were timed, and their time \
-         multiplied by {}. Entities replaced a second: once the pages are read and the plan is made.",
+         multiplied by {}. Entities replaced a second: once the pages are read and the plan is made. In memory ({MEMORY}), it \
+         is what the program takes. On the disk: {} a second; a loop of one thread that writes as many files of the same size, \
+         each under another name first, and renames them over the old ones: {} a second; the first is {} × of the second.",
         ROUND_TRIP.as_millis(),
         entities / REQUESTS,
+        on_disk.text(),
+        plainly.text(),
+        on_disk.over(&plainly).text(),
     ));
     let row =
         |name: &str, samples: &Samples| vec![name.to_owned(), samples.text(), rate(samples).text()];
@@ -114,10 +139,23 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         &[
             row("patches into files of N-Quads", nquads),
             row("patches into a folder", folder),
+            row("patches into a folder in memory", in_memory),
             row("a request each, extrapolated", &singly),
         ],
     );
     Ok(())
+}
+
+/// Replaces as many files as there are entities, of the size of a description; how many a second.
+fn replace_files(folder: &Path, count: usize) -> Result<f64> {
+    let bytes = [b'a'; DESCRIPTION_BYTES];
+    let begun = Instant::now();
+    for number in 0..count {
+        let part = folder.join(format!(".part{number}"));
+        std::fs::write(&part, bytes)?;
+        std::fs::rename(part, folder.join(format!("sh{number:08}")))?;
+    }
+    Ok(count as f64 / begun.elapsed().as_secs_f64())
 }
 
 /// How many entities were patched, and how many a second after the plan was made.

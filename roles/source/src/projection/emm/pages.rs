@@ -34,6 +34,11 @@ impl<'f, 'p> Pages<'f, 'p> {
         &self.head
     }
 
+    /// All changes of this log are behind it.
+    pub(super) fn begin(&self) -> Position {
+        self.begin
+    }
+
     pub(super) fn feed(&self) -> &'f Feed<'p> {
         self.feed
     }
@@ -46,6 +51,15 @@ impl<'f, 'p> Pages<'f, 'p> {
     pub(super) fn before(&self, time: Timestamp) -> Result<Option<Position>, PublishError> {
         let found = self.log.position_at(self.feed.set.id, time.plus_micros(-1))?;
         Ok(Some(found).filter(|found| *found > self.begin))
+    }
+
+    /// The change before another one.
+    pub(super) fn previous(&self, record: &ChangeRecord) -> Result<Option<Position>, PublishError> {
+        // Positions have a gap where a log was restarted.
+        match self.change(Position(record.position.0.saturating_sub(1)))? {
+            Some(previous) => Ok(Some(previous.position)),
+            None => self.before(record.time),
+        }
     }
 
     /// Changes on all pages, where they are the whole log.
@@ -204,8 +218,8 @@ impl<'f, 'p> Pages<'f, 'p> {
 
 /// The descriptions before and after a change, empty where there was none.
 pub(super) struct Descriptions {
-    /// When the entity changed before, if it did.
-    pub(super) former: Option<Timestamp>,
+    /// The change of the entity before this one; 0 if that was imported.
+    pub(super) former: Option<Position>,
     pub(super) before: Vec<u8>,
     pub(super) after: Vec<u8>,
 }
@@ -236,6 +250,6 @@ pub(super) fn descriptions(
     let after = read(of_change.state.as_ref());
     let (before, after) =
         (before.map_err(PublishError::Contents)?, after.map_err(PublishError::Contents)?);
-    let former = former.map(|former| former.time);
+    let former = former.map(|former| former.position);
     Ok(before.zip(after).map(|(before, after)| Descriptions { former, before, after }))
 }

@@ -66,9 +66,8 @@ impl Pages<'_, '_> {
         let set = self.feed().set;
         let Some(found) = descriptions(self.log(), set, record)? else { return Ok(None) };
         let ids = PatchIds::new(set, self.head());
-        let before = |time| self.before(time).map(|found| found.map(|at| ids.iri(at)));
-        let prev = before(record.time)?;
-        let entity_prev = found.former.map(|time| before(time.next())).transpose()?.flatten();
+        let prev = self.previous(record)?.map(|at| ids.iri(at));
+        let entity_prev = found.former.filter(|at| *at > self.begin()).map(|at| ids.iri(at));
         let mut text = Vec::new();
         EntityPatch {
             entity: &record.key,
