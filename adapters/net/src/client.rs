@@ -231,6 +231,7 @@ impl Client {
                 Box::new(connect(shared, &host.origin, url, public_only).await?)
             };
             let message = self.message(host, path.clone(), request, credentials, url)?;
+            let method = message.method().clone();
             shared.count_request();
             match connection.send(message, &shared.options).await {
                 Ok(answer) => {
@@ -244,6 +245,7 @@ impl Client {
                     }
                     let (head, body) = answer.into_parts();
                     let url = without_userinfo(url.split_once('#').map_or(url, |(url, _)| url));
+                    tracing::debug!(%method, %url, status = head.status.as_u16(), "answered");
                     let response =
                         Response::new(head, body, url, host.clone(), connection, permit, request);
                     response.check(request)?;

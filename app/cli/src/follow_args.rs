@@ -19,11 +19,11 @@ pub(crate) struct FollowArgs {
     #[arg(long, value_name = "URL", requires = "callback_listen", value_parser = crate::address::http_url)]
     pub(crate) callback_url: Option<String>,
     /// Listen for hubs on this address; one port for each copy that follows
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "all_sets")]
+    #[arg(long, value_name = "HOST:PORT", requires = "follow", conflicts_with = "all_sets")]
     pub(crate) callback_listen: Option<String>,
     /// Receive change sets from this node of an XMPP service, xmpp:SERVICE?;node=NAME; for one job
     /// [default: the node that the Source offers, if --xmpp-jid is given]
-    #[arg(long, value_name = "NODE", requires = "xmpp_jid", conflicts_with = "all_sets")]
+    #[arg(long, value_name = "NODE", requires_all = ["xmpp_jid", "follow"], conflicts_with = "all_sets")]
     pub(crate) xmpp: Option<String>,
     #[command(flatten)]
     pub(crate) account: XmppArgs,

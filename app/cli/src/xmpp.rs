@@ -75,7 +75,6 @@ pub(crate) fn check(file: Option<XmppFile>, problems: &mut Vec<String>) -> Optio
         problems.push(format!("`xmpp`: {WITHOUT} (help: {WITHOUT_HELP}, or remove the table)"));
         return None;
     }
-    let before = problems.len();
     let jid = file.jid.unwrap_or_default();
     if jid.is_empty() {
         problems.push(
@@ -108,9 +107,7 @@ pub(crate) fn check(file: Option<XmppFile>, problems: &mut Vec<String>) -> Optio
         ca_file: file.ca_file,
         max_stanza: max_stanza as usize,
     };
-    if problems.len() == before {
-        config.check(problems);
-    }
+    config.check(problems);
     Some(config)
 }
 
@@ -127,6 +124,18 @@ impl XmppConfig {
     #[expect(clippy::unused_self, reason = "as with the feature `xmpp`")]
     pub(crate) fn node(&self, _name: &str) -> Result<String, String> {
         Err(WITHOUT.to_owned())
+    }
+}
+
+/// Checks the address of a server, `host:port`.
+pub(crate) fn server_address(text: &str) -> Result<String, String> {
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    let is_host = |host: &str| !host.is_empty() && !host.contains(['/', '@', ' ']);
+    match text.rsplit_once(':') {
+        Some((host, port)) if is_host(host) && is_port(port) => Ok(text.to_owned()),
+        _ => {
+            Err("it is not a host and a port (help: for example xmpp.example.org:5222)".to_owned())
+        }
     }
 }
 
@@ -150,7 +159,7 @@ pub(crate) struct XmppArgs {
     #[arg(long, value_name = "COMMAND", requires = "xmpp_jid")]
     pub(crate) xmpp_password_command: Option<String>,
     /// Connect to this XMPP server [default: the account's domain, port 5222]
-    #[arg(long, value_name = "HOST:PORT", requires = "xmpp_jid")]
+    #[arg(long, value_name = "HOST:PORT", requires = "xmpp_jid", value_parser = server_address)]
     pub(crate) xmpp_server: Option<String>,
 }
 
@@ -199,23 +208,35 @@ mod tests {
 
     #[test]
     fn an_account_needs_an_address_and_a_password() {
-        let right = "jid = \"source@example.org\"\npassword_file = \"p\"\n";
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let password = format!("password_file = {:?}\n", file.path());
+        let right = &format!("jid = \"source@example.org\"\n{password}");
         assert_eq!(problems(right), [""; 0]);
         assert_eq!(problems(&format!("{right}max_stanza = 2000000")), [""; 0]);
         assert_eq!(abreast_xmpp::SENT_MAX as u64, MAX_STANZA_MOST);
         for (text, key) in [
-            ("password_file = \"p\"".to_owned(), "`xmpp.jid`"),
-            ("jid = \"example.org\"\npassword_file = \"p\"".to_owned(), "`xmpp.jid`"),
+            (password.clone(), "`xmpp.jid`"),
+            (format!("jid = \"example.org\"\n{password}"), "`xmpp.jid`"),
+            (
+                "jid = \"a@example.org\"\npassword_file = \"/nowhere\"".to_owned(),
+                "password_file`: cannot read",
+            ),
             ("jid = \"a@example.org\"".to_owned(), "password_file"),
             (format!("{right}password_command = \"c\""), "password_file"),
             (format!("{right}max_stanza = 9999"), "`xmpp.max_stanza`"),
             (format!("{right}max_stanza = 2000001"), "`xmpp.max_stanza`"),
             (format!("{right}ca_file = \"/nowhere\""), "`xmpp.ca_file`"),
             (format!("{right}service = \"a@b@c\""), "`xmpp.service`"),
+            (format!("{right}server = \"http://h.example:5222/\""), "`xmpp.server`"),
+            (format!("{right}server = \"h.example:99999\""), "`xmpp.server`"),
+            (format!("{right}server = \"h.example\""), "`xmpp.server`"),
         ] {
             let found = problems(&text);
             assert!(found.len() == 1 && found[0].contains(key), "{text}: {found:?}");
         }
+        assert_eq!(problems(&format!("{right}server = \"[2001:db8::1]:5222\"")), [""; 0]);
+        let several = "service = \"a@b@c\"\nserver = \"h\"\nmax_stanza = 1\nca_file = \"/nowhere\"";
+        assert_eq!(problems(several).len(), 6);
     }
 
     #[test]

@@ -117,6 +117,9 @@ fn stated_lease(value: Option<Cow<'_, [u8]>>) -> Result<Option<u64>, FormError> 
         return Ok(None);
     };
     let text = excerpt(&String::from_utf8_lossy(&value));
+    if value.trim_ascii().starts_with(b"-") {
+        return Err(FormError::Lease(text));
+    }
     lease(Some(value)).map(Some).ok_or(FormError::Lease(text))
 }
 
@@ -154,6 +157,7 @@ mod tests {
             ("hub.callback=http://e/", FormError::Unknown("hub.callback".into())),
             ("callbackUri=http://e/", FormError::Unknown("callbackUri".into())),
             ("callbackURI=http://e/&lease_seconds=abc", FormError::Lease("abc".into())),
+            ("callbackURI=http://e/&lease_seconds=-5", FormError::Lease("-5".into())),
             ("callbackURI=http://e/1&callbackURI=http://e/2", FormError::Twice("callbackURI")),
             ("callbackURI=http://e/&mode=subscribe&mode=unsubscribe", FormError::Twice("mode")),
             ("callbackURI=http://e/&secret=a&secret=b", FormError::Twice("secret")),

@@ -26,8 +26,8 @@ impl Hub {
         self.inner().known(url)
     }
 
-    /// Targets by number, those after one, of one topic or of all; begin with 0. Their cursors are
-    /// of this instant, all else is as it was recorded last.
+    /// Targets by number, those after one, of one topic or of all; begin with 0. Their cursors and
+    /// failures are of this instant, all else is as it was recorded last.
     ///
     /// # Errors
     /// When the store fails.
@@ -42,9 +42,7 @@ impl Hub {
             None => self.store().all_targets(after, limit)?,
         };
         for target in &mut targets {
-            if let Some(cursor) = self.inner().engine.cursor(target.id) {
-                target.cursor = cursor;
-            }
+            self.inner().engine.update(target);
         }
         Ok(targets)
     }

@@ -139,7 +139,7 @@ impl Inner {
         if private && !self.options.private_callbacks {
             return Err(format!(
                 "the callback names {host}, a private address (net.private)\n  help: give one that everybody can reach, \
-                 or let the hub take private callbacks\n"
+                 or set `private_callbacks = true` in [hub]\n"
             ));
         }
         if callback == self.options.url || callback.starts_with(&format!("{}?", self.options.url)) {

@@ -88,7 +88,13 @@ pub(super) fn check_categories(
         match Links::new(std::slice::from_ref(&rule), "https://example.org/") {
             Ok(_) => rules.push(rule),
             Err(wrong) => wrong.iter().for_each(|(_, why)| {
-                problem(&format!("{why} (help: `match` is a pattern such as `*.pdf`)"));
+                let why = why.replace("`href`", "`uri`");
+                let help = if why.contains("`uri`") {
+                    "placeholders are those of links, such as `{stem}`: docs/links.md"
+                } else {
+                    "`match` is a pattern such as `*.pdf`"
+                };
+                problem(&format!("{why} (help: {help})"));
             }),
         }
     }
@@ -128,6 +134,8 @@ mod tests {
             assert!(rules.is_empty() && told.contains("help: "), "{told}");
         }
         assert!(check_one(category(Some(frogs), None, None), false).1.contains("only files"));
+        let (_, told) = check_one(category(Some("http://id.example.org/{frog}"), None, None), true);
+        assert!(told.contains("`uri`: ") && !told.contains("href"), "{told}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Accounts, as the client takes them.
 
 use super::{XmppArgs, XmppConfig};
+use crate::access::Password;
 use crate::config::UsageError;
 use abreast_destination::{SyncOptions, XmppOptions};
 use abreast_xmpp::{Account, Node};
@@ -10,13 +11,30 @@ use std::path::Path;
 impl XmppConfig {
     /// Checks what needs no password.
     pub(super) fn check(&self, problems: &mut Vec<String>) {
-        if let Err(error) = Account::new(&self.jid, "") {
+        let named = !self.jid.is_empty();
+        if let Err(error) = Account::new(&self.jid, "")
+            && named
+        {
             let why = error.message();
             problems.push(format!("`xmpp.jid`: {why} (help: for example source@example.org)"));
         }
-        if let Err(error) = self.node("name") {
+        // The default is below the domain of the account.
+        if let Err(error) = self.node("name")
+            && !self.service.ends_with('.')
+        {
             problems
                 .push(format!("`xmpp.service`: {error} (help: for example pubsub.example.org)"));
+        }
+        if let Some(Err(why)) = self.server.as_deref().map(super::server_address) {
+            problems.push(format!("`xmpp.server`: {why}"));
+        }
+        if let Password::File(file) = &self.password
+            && let Err(error) = std::fs::File::open(file)
+        {
+            problems.push(format!(
+                "`xmpp.password_file`: cannot read {}: {error} (help: name a file with the password in its first line)",
+                file.display()
+            ));
         }
         if let Some(Err(error)) = self.ca_file.as_deref().map(abreast_xmpp::check_certificates) {
             let why = error.message();

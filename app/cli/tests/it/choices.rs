@@ -203,6 +203,7 @@ fn secrets_reach_their_server_and_nothing_else() {
         let printed = String::from_utf8_lossy(&printed).into_owned();
         let encoded = sent.split("basic ").nth(1).map(|rest| rest[..8].to_owned());
         assert!(!printed.contains("planted"), "{words:?}: {printed}");
+        assert!(printed.contains("status=401"), "{words:?}, every request: {printed}");
         assert!(
             encoded.is_none_or(|encoded| !printed.to_lowercase().contains(&encoded)),
             "{words:?}: {printed}"

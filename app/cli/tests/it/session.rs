@@ -239,6 +239,15 @@ fn wrong_usage_is_code_2_with_help() {
         (Some(2), true),
         "{printed}"
     );
+    for notified in [
+        &["--callback-listen", "127.0.0.1:9"][..],
+        &["--xmpp", "xmpp:h?;node=n", "--xmpp-jid", "a@h"],
+    ] {
+        let output = run(abreast().args(["sync", "http://127.0.0.1:9/", "copy"]).args(notified));
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(printed.contains("--follow"), "{printed}");
+    }
     let output = run(abreast()
         .args(["sync", "http://127.0.0.1:9/", "copy", "--retries", "0"])
         .current_dir(place.path()));

@@ -209,7 +209,13 @@ fn broken(offset: u64, error: &ReadError) -> Error {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     let cause = cause.unwrap_or_default();
     let message = format!("it is no whole WARC file: at byte {offset}: {error}{cause}");
-    Error::new("dump.warc", ExitCode::SourceInvalid, message)
+    let broken = Error::new("dump.warc", ExitCode::SourceInvalid, message);
+    if offset > 0 {
+        return broken;
+    }
+    broken.with_help(
+        "if it was compressed as a whole, compress each record by itself: for example `warcio recompress OLD NEW`",
+    )
 }
 
 struct Scanner<'a> {
@@ -393,6 +399,17 @@ mod tests {
                 assert_eq!(read(&package, "http://h/z", Some(&path)).unwrap(), b"one", "{path}");
             }
         }
+    }
+
+    #[test]
+    fn a_file_that_was_compressed_as_a_whole_is_named_so() {
+        let mut warc = Warc::plain();
+        warc.ok("http://h/a", b"one").ok("http://h/b", b"two");
+        let mut whole = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        whole.write_all(&warc.finish()).unwrap();
+        let error = open(&whole.finish().unwrap()).unwrap_err();
+        assert_eq!(error.code(), "dump.warc");
+        assert!(error.help().unwrap().contains("warcio recompress"), "{error:?}");
     }
 
     #[test]

@@ -316,10 +316,22 @@ impl Engine {
         self.lock().table.subscriptions_on_host_of(callback)
     }
 
-    /// Where a target stands at this instant, further than the store knows.
-    pub(crate) fn cursor(&self, id: TargetId) -> Option<Offset> {
+    pub(crate) fn has(&self, id: TargetId) -> bool {
+        self.lock().table.place(id).is_some()
+    }
+
+    /// Where a target stands at this instant, further than the store knows. Attempts that fail while
+    /// nothing waits for it are recorded here only.
+    pub(crate) fn update(&self, target: &mut Target) {
         let state = self.lock();
-        state.table.get(state.table.place(id)?).map(|entry| entry.cursor)
+        let Some(place) = state.table.place(target.id) else { return };
+        if let Some(entry) = state.table.get(place) {
+            target.cursor = entry.cursor;
+        }
+        if let Some((_, trouble)) = state.trouble(place) {
+            target.attempts = target.attempts.max(trouble.failures);
+            target.first_failed = target.first_failed.or(trouble.first_failed);
+        }
     }
 
     pub(crate) fn standing(&self) -> EngineStatus {

@@ -330,7 +330,7 @@ impl Engine {
     ) {
         let Some(nodes) = &self.nodes else { return };
         let mut failures = 0;
-        while !self.is_stopping() && self.cursor(id).is_some() {
+        while !self.is_stopping() && self.has(id) {
             let Err(outcome) = nodes.prepare(&address, &topic_url).await else {
                 return self.note_preparation(id, Ok(()));
             };

@@ -220,6 +220,8 @@ fn nothing_is_lost_while_the_server_is_away() {
     ] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
+    let listed = service.hub.targets(None, TargetId(0), 9).unwrap();
+    assert!(listed[0].attempts > 0 && listed[0].first_failed.is_some(), "{listed:?}");
     server.restart();
     let mut reader = Reader::subscribe_when_there(&server);
     service.wait_until_delivered();
