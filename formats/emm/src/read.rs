@@ -45,6 +45,8 @@ pub struct Document {
     /// Members of `orderedItems` that are not activities: they have neither a type of activities nor
     /// an object.
     pub unreadable: u64,
+    /// The begin of the type of the first activity whose type is not known; empty where that has none.
+    pub unknown_type: Option<String>,
     /// URLs in activities and links that are longer than 8 KiB; they are left out.
     pub overlong: u64,
 }
@@ -347,6 +349,7 @@ impl Document {
             downloads: raw.links,
             items,
             unreadable,
+            unknown_type: reading.unknown.take(),
             overlong: reading.overlong.get(),
         })
     }
@@ -468,8 +471,14 @@ mod tests {
                 "{other}"
             );
         }
-        let page = page(r#"{"type": "create", "object": "a"}, {"type": "Refresh"}"#).unwrap();
-        assert_eq!((page.items.len(), page.unreadable), (2, 0));
+        let types = r#"{"type": ["x:Y", "Add"]}, {"type": ["create", "b"], "object": "a"}, {"object": "a"}"#;
+        let page_of_types = page(types).unwrap();
+        assert_eq!((page_of_types.items.len(), page_of_types.unreadable), (3, 0));
+        assert_eq!(page_of_types.unknown_type.as_deref(), Some("create"));
+        let page_of_types = page(r#"{"object": "a"}, {"type": "create", "object": "a"}"#).unwrap();
+        assert_eq!(page_of_types.unknown_type.as_deref(), Some(""));
+        let page = page(r#"{"type": "Update", "object": "a"}, {"type": "Refresh"}"#).unwrap();
+        assert_eq!((page.items.len(), page.unreadable, page.unknown_type), (2, 0, None));
         assert!(size_of::<Item>() <= 80, "{}", size_of::<Item>());
     }
 
