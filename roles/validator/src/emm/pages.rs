@@ -366,7 +366,8 @@ impl Feeds<'_> {
         if walk.is_whole
             && let Some(total) = entry.total.filter(|total| *total != count)
         {
-            let message = format!("`totalItems` is {total}, and the pages have {count} activities");
+            let found = abreast_webtypes::count(count, "activity");
+            let message = format!("`totalItems` is {total}, and the pages have {found}");
             walk.volatile.add(&own, &r::CF_TOTAL_SUM, || message);
         }
         let is_of_all = |total: u64| match entry.total {
@@ -375,7 +376,7 @@ impl Feeds<'_> {
         };
         for (url, total, count) in walk.totals.iter().filter(|(_, total, _)| !is_of_all(*total)) {
             walk.volatile.add(url, &r::CF_TOTAL_PAGE, || {
-                format!("`totalItems` is {total}: neither the {count} activities of the page nor all of the feed")
+                format!("`totalItems` is {total}: neither the number of activities of the page, {count}, nor that of the feed")
             });
         }
         if walk.volatile.list.is_empty() {
