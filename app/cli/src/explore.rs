@@ -3,7 +3,7 @@
 use crate::explore_feeds;
 use crate::validate::{WalkArgs, nothing_found};
 use abreast_validator::{
-    ChangeFeedFacts, Document, FeedFacts, FullDownload, Report, Share, document_json, validate,
+    ChangeFeedFacts, Document, FeedFacts, Finding, FullDownload, Report, Share, document_json, validate,
 };
 use abreast_webtypes::count;
 use clap::Args;
@@ -129,7 +129,12 @@ fn nothing(url: &str, report: &Report) -> String {
     let mut lines = vec![format!("abreast: {what} {url}")];
     let given = report.documents.iter().map(|document| {
         let found = document.name.as_str();
-        (&document.url, document.problem.clone().unwrap_or_else(|| not_a_document(found)))
+        let is_about = |finding: &&Finding| {
+            finding.url == document.url && finding.rule.id == "AS-2-json"
+        };
+        let unreadable = || Some(report.findings.iter().find(is_about)?.message.clone());
+        let why = document.problem.clone().or_else(unreadable);
+        (&document.url, why.unwrap_or_else(|| not_a_document(found)))
     });
     let tried = report.tried.iter().map(|(url, why)| (url, why.clone()));
     lines.extend(given.chain(tried).map(|(url, why)| format!("  tried {url}: {why}")));

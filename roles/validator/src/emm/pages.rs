@@ -228,8 +228,9 @@ impl Feeds<'_> {
             let is_first = walk.pages == 0;
             walk.pages += 1;
             let Some(doc) = doc else {
+                let why = found.message_of(&r::AS_JSON).unwrap_or("it is not a JSON object");
+                self.incomplete(number, &url, why);
                 self.keep(number, found);
-                self.incomplete(number, &url, "it is not a JSON object");
                 return Ok(());
             };
             walk.bytes += doc.bytes;
