@@ -103,7 +103,11 @@ impl Merge<'_> {
         };
         self.advance()?;
         if length != expected {
-            self.report("contents.length", id, &format!("{}, {expected} were kept", count(length, "byte")));
+            self.report(
+                "contents.length",
+                id,
+                &format!("{}, {expected} were kept", count(length, "byte")),
+            );
         } else if (self.check.wants)(&id.to_string()) {
             self.counts.read += 1;
             match view.examine(&id) {

@@ -3,7 +3,8 @@
 use crate::explore_feeds;
 use crate::validate::{WalkArgs, nothing_found};
 use abreast_validator::{
-    ChangeFeedFacts, Document, FeedFacts, Finding, FullDownload, Report, Share, document_json, validate,
+    ChangeFeedFacts, Document, FeedFacts, Finding, FullDownload, Report, Share, document_json,
+    validate,
 };
 use abreast_webtypes::count;
 use clap::Args;
@@ -129,9 +130,8 @@ fn nothing(url: &str, report: &Report) -> String {
     let mut lines = vec![format!("abreast: {what} {url}")];
     let given = report.documents.iter().map(|document| {
         let found = document.name.as_str();
-        let is_about = |finding: &&Finding| {
-            finding.url == document.url && finding.rule.id == "AS-2-json"
-        };
+        let is_about =
+            |finding: &&Finding| finding.url == document.url && finding.rule.id == "AS-2-json";
         let unreadable = || Some(report.findings.iter().find(is_about)?.message.clone());
         let why = document.problem.clone().or_else(unreadable);
         (&document.url, why.unwrap_or_else(|| not_a_document(found)))
@@ -267,8 +267,7 @@ fn shown_download(download: &FullDownload) -> String {
     let shown = if url.len() <= URL_SHOWN_MAX {
         download.url.clone()
     } else {
-        let (begin, end) =
-            (&url[..URL_SHOWN_MAX / 2], &url[url.len() - URL_SHOWN_MAX / 2..]);
+        let (begin, end) = (&url[..URL_SHOWN_MAX / 2], &url[url.len() - URL_SHOWN_MAX / 2..]);
         begin.iter().chain(&['…']).chain(end).collect()
     };
     let mut facts = Vec::new();

@@ -253,8 +253,10 @@ fn repair_store(
             ));
         }
         if !records.is_empty() {
-            steps
-                .push(format!("rewrite the kept contents whose records are damaged: {}", records.len()));
+            steps.push(format!(
+                "rewrite the kept contents whose records are damaged: {}",
+                records.len()
+            ));
         }
         if args.dry_run {
             return Ok(());

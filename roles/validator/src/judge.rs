@@ -458,7 +458,8 @@ pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings
         self::head(head, found);
     }
     if state.without_time > 0 {
-        let message = || format!("{} of {} without `datetime`", state.without_time, count(entries, "change"));
+        let message =
+            || format!("{} of {} without `datetime`", state.without_time, count(entries, "change"));
         let rule = if md.capability.is_some_and(kind::is_notification) {
             &r::NOTIFICATION_TIME
         } else {

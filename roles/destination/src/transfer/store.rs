@@ -84,7 +84,10 @@ impl Incoming {
         if let Some(listed) = most
             && self.length > listed
         {
-            let message = format!("more than the listed {} was sent", abreast_webtypes::count(listed, "byte"));
+            let message = format!(
+                "more than the listed {} was sent",
+                abreast_webtypes::count(listed, "byte")
+            );
             return Err(Failure::new("fixity.mismatch", message));
         }
         if let Some(temporary) = &mut self.file {

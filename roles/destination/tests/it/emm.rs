@@ -636,8 +636,7 @@ fn an_answer_without_a_media_type_is_named_as_such() {
     assert_eq!(copy.try_run().exit(), 0);
     source.put(1, "second");
     let lines = source.data().entities[&1].clone();
-    source
-        .answer_first(move |target, _| (target == "/id/1").then(|| Answer::ok(lines.clone())));
+    source.answer_first(move |target, _| (target == "/id/1").then(|| Answer::ok(lines.clone())));
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.count("rdf.type")), (3, 1), "{:?}", ran.reported);
     let message = &ran.reported[0].message;

@@ -164,7 +164,9 @@ pub(super) fn read(
     };
     if text.len() < bytes.len() {
         // Most programs that read JSON refuse it.
-        judge.add(&r::AS_JSON, "", || "it begins with a byte order mark, which JSON has not".to_owned());
+        judge.add(&r::AS_JSON, "", || {
+            "it begins with a byte order mark, which JSON has not".to_owned()
+        });
     }
     let Value::Object(map) = value else {
         judge.add(&r::AS_OBJECT, "", || format!("the document is {}", kind_of(&value)));

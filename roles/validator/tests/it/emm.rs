@@ -572,8 +572,7 @@ fn what_is_in_the_place_of_json_is_named() {
         let file = folder.path().join("page.JSON");
         std::fs::write(&file, body).unwrap();
         let file = Options::new(vec![file.to_str().unwrap().to_owned()]);
-        for report in
-            [inspect(&server, "/alone", |_| {}), validate(&file, &AtomicBool::new(false))]
+        for report in [inspect(&server, "/alone", |_| {}), validate(&file, &AtomicBool::new(false))]
         {
             if body.starts_with('<') {
                 // A page, which may lead to documents.

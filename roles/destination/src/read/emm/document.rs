@@ -43,7 +43,11 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
         requests.diagnostics.note(url, Remark { code, line: 0, message, count });
     };
     if document.unreadable > 0 {
-        note("emm.item", "a member of `orderedItems` that is not an activity is left out", document.unreadable);
+        note(
+            "emm.item",
+            "a member of `orderedItems` that is not an activity is left out",
+            document.unreadable,
+        );
     }
     if document.overlong > 0 {
         let message = format!("a URL of more than {MAX_URI_LENGTH} bytes is left out");
