@@ -375,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_named_with_the_whole_address_and_what_is_needed() {
+    fn a_full_disk_is_named_with_the_address_and_what_is_needed() {
         let (url, folder) = ("http://h.example/a/very/long/download.nt", Path::new("/s/packages"));
         let check = |to_come, free| check_space(url, to_come, free, folder);
         for (to_come, free) in [(0, SPARE_BYTES), (7, SPARE_BYTES + 7)] {

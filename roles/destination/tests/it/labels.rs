@@ -162,7 +162,7 @@ fn deprecated_entities_stay_in_the_table() {
 }
 
 #[test]
-fn entities_of_a_full_download_have_the_times_that_the_pages_read_show() {
+fn entities_of_a_download_have_the_times_that_pages_show() {
     for has_prev in [true, false] {
         let source = EmmSource::start(Habits { has_prev, ..Habits::default() });
         for number in 0..9 {
