@@ -311,7 +311,7 @@ pub(crate) fn check_rows(
                 findings.add(
                     "store.row",
                     place,
-                    format!("{strangers} rows of {table} belong to no set"),
+                    format!("rows of {table} that belong to no set: {strangers}"),
                 );
             }
         }
@@ -324,7 +324,7 @@ pub(crate) fn check_rows(
             findings.add(
                 "store.row",
                 place,
-                format!("{wrong} addresses of kept contents are not digests"),
+                format!("addresses of kept contents that are not digests: {wrong}"),
             );
         }
         Ok(())
@@ -674,13 +674,13 @@ impl SetCheck<'_> {
         if wrong > 0 {
             self.add(
                 "versions.need",
-                format!("{wrong} kept contents are not needed as often as is counted"),
+                format!("kept contents that are not needed as often as is counted: {wrong}"),
             );
         }
         if kept != self.kept_bytes {
             self.add(
                 "versions.need",
-                format!("{} bytes of kept contents are counted, there are {kept}", self.kept_bytes),
+                format!("the bytes of kept contents are {kept}, {} are counted", self.kept_bytes),
             );
         }
         Ok(())

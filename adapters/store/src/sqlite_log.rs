@@ -476,8 +476,7 @@ impl ChangeLog for SqliteLog {
         let created = self.head(set)?.created;
         let Ok(number) = i64::try_from(id.0) else { return Ok(None) };
         self.readers.with("cannot read a shard", |connection| {
-            let transaction = connection.unchecked_transaction()?;
-            let found = transaction
+            let found = connection
                 .prepare_cached(
                     "SELECT id, start_key, end_key, resources, version, time, retired FROM shards \
                      WHERE set_id = ?1 AND id = ?2",
@@ -486,7 +485,7 @@ impl ChangeLog for SqliteLog {
                 .optional()?;
             match found {
                 Some(retired) if retired.retired => {
-                    Ok(Some(sum_of_live(&transaction, set, retired, created)?))
+                    Ok(Some(sum_of_live(connection, set, retired, created)?))
                 }
                 other => Ok(other),
             }

@@ -231,7 +231,7 @@ pub(crate) fn check_store(
     } else {
         let counts = ContentsCheck { store, is_served, wants, cancel }.run(findings, damaged)?;
         if counts.orphans > 0 {
-            let message = format!("{} kept contents are needed by no row", counts.orphans);
+            let message = format!("kept contents that no row needs: {}", counts.orphans);
             findings.note("contents.orphan", store.join("contents").display().to_string(), message);
         }
         if counts.kept > 0 {

@@ -5,6 +5,7 @@ use abreast_contents::{Condition, ErrorKind, View};
 use abreast_core::{ContentId, LogError};
 use abreast_store::NeededContents;
 use abreast_store::integrity::Findings;
+use abreast_webtypes::count;
 use anyhow::{Context as _, Result};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -102,7 +103,11 @@ impl Merge<'_> {
         };
         self.advance()?;
         if length != expected {
-            self.report("contents.length", id, &format!("{length} bytes, {expected} were kept"));
+            self.report(
+                "contents.length",
+                id,
+                &format!("{}, {expected} were kept", count(length, "byte")),
+            );
         } else if (self.check.wants)(&id.to_string()) {
             self.counts.read += 1;
             match view.examine(&id) {

@@ -3,7 +3,8 @@
 use crate::explore_feeds;
 use crate::validate::{WalkArgs, nothing_found};
 use abreast_validator::{
-    ChangeFeedFacts, Document, FeedFacts, Report, Share, document_json, validate,
+    ChangeFeedFacts, Document, FeedFacts, Finding, FullDownload, Report, Share, document_json,
+    validate,
 };
 use abreast_webtypes::count;
 use clap::Args;
@@ -28,7 +29,8 @@ From a Sitemap or change set of ResourceSync 0.1 it reads lists, change sets bac
 Exit codes: 0 everything was read, 1 some documents or pages were not, 2 usage; if no document or feed is found: 4 there is none,
 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
 
-/// Bytes of the URL of a download that are shown.
+/// Characters of the URL of a download that are shown: half of them from its end, which is what differs
+/// between downloads of one feed.
 const URL_SHOWN_MAX: usize = 300;
 
 /// Options of `explore`.
@@ -128,7 +130,11 @@ fn nothing(url: &str, report: &Report) -> String {
     let mut lines = vec![format!("abreast: {what} {url}")];
     let given = report.documents.iter().map(|document| {
         let found = document.name.as_str();
-        (&document.url, document.problem.clone().unwrap_or_else(|| not_a_document(found)))
+        let is_about =
+            |finding: &&Finding| finding.url == document.url && finding.rule.id == "AS-2-json";
+        let unreadable = || Some(report.findings.iter().find(is_about)?.message.clone());
+        let why = document.problem.clone().or_else(unreadable);
+        (&document.url, why.unwrap_or_else(|| not_a_document(found)))
     });
     let tried = report.tried.iter().map(|(url, why)| (url, why.clone()));
     lines.extend(given.chain(tried).map(|(url, why)| format!("  tried {url}: {why}")));
@@ -161,6 +167,9 @@ fn branch(report: &Report, number: usize, first: &str, rest: &str, lines: &mut V
     lines.push(format!("{first}{}", shown(document)));
     if let Some(problem) = document.problem.as_ref().filter(|_| document.read) {
         lines.push(format!("{rest}incomplete: {problem}"));
+    }
+    for download in document.changes.iter().flat_map(|feed| &feed.downloads) {
+        lines.push(format!("{rest}  {}", shown_download(download)));
     }
     // As deep as documents can point to each other, which is a few levels: indexes of indexes are
     // shown too.
@@ -246,15 +255,59 @@ fn change_facts(document: &Document, feed: &ChangeFeedFacts) -> Vec<String> {
         facts.push(format!("newest page: {}", kinds.collect::<Vec<_>>().join(" ")));
     }
     facts.extend(feed.part_of.iter().map(|whole| format!("part of {whole}")));
-    facts.extend(feed.downloads.iter().map(|download| {
-        let until = download.updated.map(|time| format!(" until {time}")).unwrap_or_default();
-        // The end is what differs.
-        let url = Some(&download.url).filter(|url| url.len() <= URL_SHOWN_MAX);
-        let url = url.map_or_else(|| abreast_webtypes::excerpt(&download.url), Clone::clone);
-        format!("download {url}{until}")
-    }));
     facts.extend(feed.patches.map(|how| format!("patches {how}")));
     facts.extend(feed.hubs.iter().map(|hub| format!("hub {hub}")));
     facts.push(format!("{} ms", document.millis));
     facts
+}
+
+/// A link to a full download, on a line of its own.
+fn shown_download(download: &FullDownload) -> String {
+    let url: Vec<char> = download.url.chars().collect();
+    let shown = if url.len() <= URL_SHOWN_MAX {
+        download.url.clone()
+    } else {
+        let (begin, end) = (&url[..URL_SHOWN_MAX / 2], &url[url.len() - URL_SHOWN_MAX / 2..]);
+        begin.iter().chain(&['…']).chain(end).collect()
+    };
+    let mut facts = Vec::new();
+    if !download.media_type.is_empty() {
+        facts.push(abreast_webtypes::excerpt(&download.media_type));
+    }
+    facts.extend(download.updated.map(|time| format!("until {time}")));
+    let facts = if facts.is_empty() { String::new() } else { format!("  ({})", facts.join(", ")) };
+    format!("download {shown}{facts}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn downloads_of_one_feed_are_shown_in_lines_that_differ() {
+        let mut feed = ChangeFeedFacts::default();
+        let paths = ["/snapshots/1/", &format!("/{}/", "a".repeat(8_000))];
+        for path in paths {
+            for ending in ["nt", "ttl", "rdf"] {
+                let mut download = FullDownload::default();
+                download.url = format!("https://id.example.org{path}all.{ending}");
+                download.media_type = "text/turtle".to_owned();
+                download.updated = Some(abreast_webtypes::Timestamp::from_seconds(0));
+                feed.downloads.push(download);
+            }
+        }
+        let mut document = Document::default();
+        (document.read, document.changes) = (true, Some(feed));
+        let mut report = Report::default();
+        report.documents = vec![document];
+        let lines = tree(&report);
+        assert_eq!(
+            lines[1],
+            "  download https://id.example.org/snapshots/1/all.nt  (text/turtle, until 1970-01-01T00:00:00Z)"
+        );
+        assert_eq!(lines.len(), 7, "{lines:#?}");
+        let different: std::collections::HashSet<_> = lines.iter().collect();
+        assert_eq!(different.len(), lines.len(), "{lines:#?}");
+        assert!(lines.iter().all(|line| line.chars().count() < 400), "{lines:#?}");
+    }
 }

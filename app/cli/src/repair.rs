@@ -248,13 +248,15 @@ fn repair_store(
         // Contents whose bytes are lost: the versions that name them go.
         if !lost.is_empty() {
             steps.push(format!(
-                "drop {} kept contents that are missing or damaged, and what names them",
+                "drop the kept contents that are missing or damaged, and what names them: {}",
                 lost.len()
             ));
         }
         if !records.is_empty() {
-            steps
-                .push(format!("rewrite {} kept contents whose records are damaged", records.len()));
+            steps.push(format!(
+                "rewrite the kept contents whose records are damaged: {}",
+                records.len()
+            ));
         }
         if args.dry_run {
             return Ok(());

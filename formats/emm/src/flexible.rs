@@ -1,7 +1,7 @@
 //! Members that are written as a string, an object or an array of these.
 
 use crate::read::{Action, Item, Link, Object, action, is_patch};
-use abreast_webtypes::{MAX_URI_LENGTH, ResolveError, W3cDatetime, resolve};
+use abreast_webtypes::{MAX_URI_LENGTH, ResolveError, W3cDatetime, excerpt, resolve};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::cell::Cell;
@@ -23,6 +23,8 @@ pub(crate) struct Reading<'u> {
     bytes: Cell<usize>,
     /// URLs that were left out for their length.
     pub(crate) overlong: Cell<u64>,
+    /// The type of the first activity whose type is not known; empty where it has none.
+    pub(crate) unknown: Cell<Option<String>>,
     /// The limit that was reached.
     pub(crate) limit: Cell<Option<String>>,
 }
@@ -38,6 +40,7 @@ impl<'u> Reading<'u> {
             items: Cell::new(ITEMS_MAX),
             bytes: Cell::new(bytes),
             overlong: Cell::default(),
+            unknown: Cell::default(),
             limit: Cell::default(),
         }
     }
@@ -256,7 +259,7 @@ macro_rules! of_text_only {
     )*};
 }
 
-of_text_only!(Term, Content, Time, Action, IsPatch);
+of_text_only!(Term, Content, Time, Kind, IsPatch);
 
 /// A type or a media type. Longer ones than URLs are are left out.
 pub(crate) struct Term(pub(crate) String);
@@ -291,10 +294,29 @@ impl Time {
     }
 }
 
-impl Action {
+/// A type of an activity: what it means, or the begin of its text.
+struct Kind(Result<Action, String>);
+
+impl Kind {
     #[expect(clippy::unnecessary_wraps, reason = "the form of all parts")]
     fn of<E>(text: &str, _: &Reading<'_>) -> Result<Option<Self>, E> {
-        Ok(action(text))
+        Ok(Some(Self(action(text).ok_or_else(|| excerpt(text)))))
+    }
+}
+
+/// The first type that is known, and the first that is not.
+#[derive(Default)]
+struct Kinds {
+    action: Option<Action>,
+    unknown: Option<String>,
+}
+
+impl Keep<Kind> for Kinds {
+    fn keep(&mut self, Kind(kind): Kind) {
+        match kind {
+            Ok(action) => self.action.keep(action),
+            Err(text) => self.unknown.keep(text),
+        }
     }
 }
 
@@ -486,7 +508,7 @@ impl Part for Item {
         reading: &Reading<'_>,
     ) -> Result<Option<Self>, A::Error> {
         let mut members = Members::new(map, reading);
-        let (mut kind, mut instrument) = (None::<Action>, None::<Instrument>);
+        let (mut kinds, mut instrument) = (Kinds::default(), None::<Instrument>);
         let [mut id, mut at_id] = [const { None::<Url> }; 2];
         let [mut target, mut origin] = [const { Vec::<Url>::new() }; 2];
         let [mut published, mut end_time, mut updated, mut created, mut start_time] =
@@ -494,7 +516,7 @@ impl Part for Item {
         let mut entities = Entities::default();
         while let Some(name) = members.next()? {
             match name {
-                Name::Type => members.to(&mut kind)?,
+                Name::Type => members.to(&mut kinds)?,
                 Name::Id => members.to(&mut id)?,
                 Name::AtId => members.to(&mut at_id)?,
                 Name::Published => members.to(&mut published)?,
@@ -509,8 +531,13 @@ impl Part for Item {
                 _ => members.skip()?,
             }
         }
-        if kind.is_none() && !entities.is_there {
+        let Kinds { action, unknown } = kinds;
+        if action.is_none() && !entities.is_there {
             return Ok(None);
+        }
+        if action.is_none() {
+            let first = reading.unknown.take().or(Some(unknown.unwrap_or_default()));
+            reading.unknown.set(first);
         }
         reading.keep_item::<A::Error>()?;
         let times = [published, end_time, updated, created, start_time].into_iter().flatten();
@@ -518,7 +545,7 @@ impl Part for Item {
         let texts = |urls: Vec<Url>| urls.into_iter().map(|Url(url)| url).collect();
         Ok(Some(Self::new(
             id.or(at_id).map(|Url(url)| url),
-            kind.unwrap_or(Action::Other),
+            action.unwrap_or(Action::Other),
             time,
             entities.objects,
             (texts(target), texts(origin), instrument.and_then(|instrument| instrument.0)),

@@ -6,7 +6,9 @@ mod read;
 mod write;
 
 pub use profile::{ActivityType, Profile};
-pub use read::{Action, Document, DocumentKind, Item, Link, Object as ReadObject, ReadError};
+pub use read::{
+    Action, Document, DocumentKind, Item, Link, Object as ReadObject, ReadError, not_json,
+};
 pub use write::{
     Activity, Collection, EntryPoint, Instrument, LinkTo, Object, Page, PageWriter, write_activity,
     write_entry_point, write_patch,

@@ -45,6 +45,8 @@ pub struct Document {
     /// Members of `orderedItems` that are not activities: they have neither a type of activities nor
     /// an object.
     pub unreadable: u64,
+    /// The begin of the type of the first activity whose type is not known; empty where that has none.
+    pub unknown_type: Option<String>,
     /// URLs in activities and links that are longer than 8 KiB; they are left out.
     pub overlong: u64,
 }
@@ -172,11 +174,11 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    fn of_json(text: &[u8], error: &serde_json::Error) -> Self {
-        if let Some(what) = not_json(text) {
+    fn of_json(bytes: &[u8], error: &serde_json::Error) -> Self {
+        if let Some(what) = not_json(bytes) {
             return Self::NotJson(what);
         }
-        if error.is_data() && text.starts_with(b"[") {
+        if error.is_data() && without_mark(bytes).trim_ascii_start().starts_with(b"[") {
             return Self::Type("a JSON array".to_owned());
         }
         // The message of a value of another type has that value.
@@ -190,8 +192,13 @@ impl ReadError {
     }
 }
 
-/// What a text is that does not begin as JSON does.
-fn not_json(text: &[u8]) -> Option<&'static str> {
+/// What a document is that does not begin as JSON does.
+pub fn not_json(bytes: &[u8]) -> Option<&'static str> {
+    const LITERALS: [&[u8]; 3] = [b"true", b"false", b"null"];
+    if [[0xff, 0xfe], [0xfe, 0xff]].iter().any(|mark| bytes.starts_with(mark)) {
+        return Some("UTF-16");
+    }
+    let text = without_mark(bytes).trim_ascii_start();
     match text.first() {
         None => Some("empty"),
         Some(b'<') => {
@@ -201,8 +208,17 @@ fn not_json(text: &[u8]) -> Option<&'static str> {
                 .any(|mark| begin.windows(mark.len()).any(|window| window == *mark));
             Some(if is_html { "HTML" } else { "XML or HTML" })
         }
+        Some(b'{' | b'[' | b'"' | b'-' | b'0'..=b'9') => None,
+        Some(first) if first.is_ascii_graphic() => {
+            (!LITERALS.iter().any(|literal| text.starts_with(literal))).then_some("plain text")
+        }
         Some(_) => None,
     }
+}
+
+/// A text without the byte order mark that some programs write before it.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 /// A collection or a page, as it is found.
@@ -312,12 +328,12 @@ impl Document {
     }
 
     fn read(bytes: &[u8], reading: &Reading<'_>) -> Result<Self, ReadError> {
-        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let text = without_mark(bytes);
         let mut deserializer = serde_json::Deserializer::from_slice(text);
         let raw = Whole(reading).deserialize(&mut deserializer);
         let raw = raw.and_then(|raw| deserializer.end().map(|()| raw)).map_err(|error| {
             let limit = reading.limit.take().map(ReadError::Limit);
-            limit.unwrap_or_else(|| ReadError::of_json(text.trim_ascii_start(), &error))
+            limit.unwrap_or_else(|| ReadError::of_json(bytes, &error))
         })?;
         let is = |kind: &str| raw.kinds.iter().any(|Term(found)| local(found) == kind);
         let is_page = is("OrderedCollectionPage") || is("CollectionPage");
@@ -347,6 +363,7 @@ impl Document {
             downloads: raw.links,
             items,
             unreadable,
+            unknown_type: reading.unknown.take(),
             overlong: reading.overlong.get(),
         })
     }
@@ -468,8 +485,14 @@ mod tests {
                 "{other}"
             );
         }
-        let page = page(r#"{"type": "create", "object": "a"}, {"type": "Refresh"}"#).unwrap();
-        assert_eq!((page.items.len(), page.unreadable), (2, 0));
+        let types = r#"{"type": ["x:Y", "Add"]}, {"type": ["create", "b"], "object": "a"}, {"object": "a"}"#;
+        let page_of_types = page(types).unwrap();
+        assert_eq!((page_of_types.items.len(), page_of_types.unreadable), (3, 0));
+        assert_eq!(page_of_types.unknown_type.as_deref(), Some("create"));
+        let page_of_types = page(r#"{"object": "a"}, {"type": "create", "object": "a"}"#).unwrap();
+        assert_eq!(page_of_types.unknown_type.as_deref(), Some(""));
+        let page = page(r#"{"type": "Update", "object": "a"}, {"type": "Refresh"}"#).unwrap();
+        assert_eq!((page.items.len(), page.unreadable, page.unknown_type), (2, 0, None));
         assert!(size_of::<Item>() <= 80, "{}", size_of::<Item>());
     }
 
@@ -526,6 +549,8 @@ mod tests {
             (" <!DOCTYPE html><title>x</title>", "it is HTML, and not JSON"),
             ("<html></html>", "it is HTML, and not JSON"),
             ("<?xml version=\"1.0\"?><urlset/>", "it is XML or HTML, and not JSON"),
+            ("not found", "it is plain text, and not JSON"),
+            ("nul", "it is plain text, and not JSON"),
             (
                 "{\n5",
                 "it is not a document of Activity Streams: line 2, column 1: key must be a string",

@@ -150,9 +150,11 @@ impl Tally {
             && (self.entries, self.snapshots_feeds, self.fragments_feeds) != (2, 1, 1)
         {
             let message = format!(
-                "a collection feed of {} entries, with {} links to a snapshots feed and {} to a fragments feed; \
+                "a collection feed of {}, with {} to a snapshots feed and {} to a fragments feed; \
                  it has two entries with one of them each [sdshare §Collection Feed]",
-                self.entries, self.snapshots_feeds, self.fragments_feeds
+                abreast_webtypes::count(self.entries, "entry"),
+                abreast_webtypes::count(self.snapshots_feeds, "link"),
+                self.fragments_feeds
             );
             add("sdshare.collection", message);
         }

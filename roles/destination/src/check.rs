@@ -315,12 +315,12 @@ fn check_segments(folder: &Path, mirror: &Mirror, findings: &mut Findings) -> Re
                 findings.add(
                     "copy.segment",
                     place,
-                    format!("it has {length} bytes, {} were written", segment.length),
+                    format!("it has {}, {} were written", count(length, "byte"), segment.length),
                 );
             }
             Ok(length) if length > segment.length => {
                 let message = format!(
-                    "{} bytes of a run that was killed follow; the next run cuts them off",
+                    "bytes of a run that was killed follow, which the next run cuts off: {}",
                     length - segment.length
                 );
                 findings.note("copy.leftover", place, message);

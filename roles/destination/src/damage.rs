@@ -174,7 +174,7 @@ pub(crate) fn report_reserved(
 pub(crate) fn report_more_reserved(report: &mut Reporter<'_>, source: &str) {
     if report.reserved > REPORTED_MAX {
         let message = format!(
-            "{} more resources are stored under reserved names",
+            "more resources that are stored under reserved names: {}",
             report.reserved - REPORTED_MAX
         );
         report.notice("path.conflict", source, &message);

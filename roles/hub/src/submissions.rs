@@ -4,7 +4,7 @@
 use crate::hub::Hub;
 use abreast_core::LogError;
 use abreast_store::hub::{Ending, HubStore, NewTarget, Target, TargetId, TargetKind};
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Timestamp, count};
 use std::collections::{HashMap, HashSet};
 
 /// Targets read from the store at once.
@@ -66,7 +66,8 @@ impl std::fmt::Display for FailingHub {
         let Self { target, topic, hub, attempts, since, status } = self;
         let does = if self.refuses() { "refuses" } else { "does not accept" };
         let what = if self.is_node() { "node" } else { "hub" };
-        write!(f, "{what} {hub} {does} the notifications of {topic}: {attempts} failed attempts")?;
+        let attempts = count(*attempts, "failed attempt");
+        write!(f, "{what} {hub} {does} the notifications of {topic}: {attempts}")?;
         if let Some(since) = since {
             write!(f, " since {since}")?;
         }
@@ -241,5 +242,27 @@ impl Hub {
     /// Other hubs, and nodes, that do not accept notifications at this moment. From memory.
     pub fn failing_hubs(&self) -> Vec<FailingHub> {
         self.inner().engine.failing_hubs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_attempts_are_counted_in_words() {
+        let notice = |attempts| {
+            let hub = FailingHub {
+                target: TargetId(7),
+                topic: "http://h/topic".to_owned(),
+                hub: "http://other/hub".to_owned(),
+                attempts,
+                since: None,
+                status: None,
+            };
+            hub.to_string()
+        };
+        assert!(notice(1).contains("http://h/topic: 1 failed attempt; "), "{}", notice(1));
+        assert!(notice(2).contains("http://h/topic: 2 failed attempts; "), "{}", notice(2));
     }
 }

@@ -89,7 +89,8 @@ impl std::fmt::Display for Held {
             let minutes = LATELY.as_secs() / 60;
             write!(
                 f,
-                "; {before} deleted before count as well (deletions within {minutes} minutes are judged together)"
+                "; {before} deleted before {} as well (deletions within {minutes} minutes are judged together)",
+                if before == 1 { "counts" } else { "count" }
             )?;
         }
         Ok(())
@@ -156,6 +157,7 @@ mod tests {
             "the deletion of 1 of 28 resources is held: the file is gone; 14 deleted before count as well \
              (deletions within 10 minutes are judged together)"
         );
+        assert!(notice(2, 0, 9, 1).contains("; 1 deleted before counts as well ("));
     }
 
     #[test]

@@ -98,6 +98,12 @@ impl Findings {
         }
     }
 
+    /// The message of the first finding of a rule.
+    pub(crate) fn message_of(&self, rule: &Rule) -> Option<&str> {
+        let found = self.list.iter().find(|finding| finding.rule.id == rule.id)?;
+        Some(&found.message)
+    }
+
     pub(crate) fn into_list(self) -> Vec<Finding> {
         self.list
     }

@@ -25,6 +25,12 @@ pub(crate) const CONDITIONS_MAX: u64 = 8;
 /// Large enough that packing is worth while.
 pub(crate) const GZIP_BYTES: u64 = 64 << 10;
 
+/// Whether an address ends as those of JSON do.
+fn is_named_json(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+    [".json", ".jsonld"].iter().any(|ending| path.ends_with(ending))
+}
+
 impl Walk<'_> {
     /// Checks one address.
     pub(crate) async fn inspect(
@@ -48,6 +54,8 @@ impl Walk<'_> {
         let checker = std::cell::RefCell::new(new_checker());
         let page = std::cell::RefCell::new(None::<Vec<u8>>);
         let feed = std::cell::Cell::new(None::<Inspected>);
+        // By its name or media type. What begins as XML is taken for that.
+        let is_json = std::cell::Cell::new(found_by == FoundBy::Start && is_named_json(url));
         let piece = |bytes: &[u8]| {
             let mut page = page.borrow_mut();
             if let Some(page) = page.as_mut() {
@@ -68,7 +76,8 @@ impl Walk<'_> {
                     feed.set(Some(Inspected::Feed));
                     return Go::Enough;
                 }
-                if emm::is_document(bytes) {
+                let is_text = || !bytes.trim_ascii_start().starts_with(b"<");
+                if emm::is_document(bytes) || is_json.get() && is_text() {
                     feed.set(Some(Inspected::ChangeFeed));
                     return Go::Enough;
                 }
@@ -93,7 +102,11 @@ impl Walk<'_> {
                 found_by == FoundBy::Sitemap && checker.entries > 0 && checker.head.md.is_none();
             if plain || checker.is_broken() { Go::Enough } else { Go::On }
         };
-        let begin = |_: &ResponseFacts| {
+        let begin = |facts: &ResponseFacts| {
+            let media_type = facts.content_type.as_deref().map(crate::values::essence);
+            if found_by == FoundBy::Start && media_type.is_some_and(|kind| kind.ends_with("json")) {
+                is_json.set(true);
+            }
             *checker.borrow_mut() = new_checker();
             *page.borrow_mut() = None;
             Go::On
@@ -129,6 +142,9 @@ impl Walk<'_> {
             };
         }
         let mut checker = checker.into_inner();
+        if is_json.get() && checker.bytes == 0 && facts.hubs.is_empty() {
+            return Inspection { found: Inspected::ChangeFeed, ..Inspection::default() };
+        }
         if found_by == FoundBy::Sitemap && checker.head.md.is_none() {
             return Inspection { found: Inspected::Plain, ..Inspection::default() };
         }

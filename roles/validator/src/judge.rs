@@ -10,7 +10,7 @@ use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
 use abreast_resourcesync::v1_1::{Capability, Change, Root};
-use abreast_webtypes::{W3cDatetime, excerpt};
+use abreast_webtypes::{W3cDatetime, count, excerpt};
 
 /// State from earlier entries.
 #[derive(Clone, Debug, Default)]
@@ -458,7 +458,8 @@ pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings
         self::head(head, found);
     }
     if state.without_time > 0 {
-        let message = || format!("{} of {entries} changes have no `datetime`", state.without_time);
+        let message =
+            || format!("{} of {} without `datetime`", state.without_time, count(entries, "change"));
         let rule = if md.capability.is_some_and(kind::is_notification) {
             &r::NOTIFICATION_TIME
         } else {

@@ -13,7 +13,7 @@ use crate::sketch::{Listed, Sketch};
 use crate::values;
 use abreast_net::Client;
 use abreast_resourcesync::v1_1::Capability;
-use abreast_webtypes::{Digests, W3cDatetime, excerpt};
+use abreast_webtypes::{Digests, W3cDatetime, count, excerpt};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
@@ -145,7 +145,7 @@ pub(crate) fn check(
         if entry.length.is_some_and(|length| length != package.bytes) {
             let stated = entry.length.unwrap_or_default();
             found.add(&r::LENGTH_TRUE, (0, 0), || {
-                format!("{} bytes, {stated} are stated", package.bytes)
+                format!("{}, {stated} stated", count(package.bytes, "byte"))
             });
         } else if entry.digests.strongest().is_some()
             && digests_of(&mut file, &entry.digests, budget)?.agree(&entry.digests) == Some(false)
@@ -254,7 +254,7 @@ fn members(
         let length = hasher.length;
         let agree = hasher.finish().agree(&stated.1);
         if stated.0.is_some_and(|stated| stated != length) {
-            let message = || format!("{} has {length} bytes", excerpt(&name));
+            let message = || format!("{} has {}", excerpt(&name), count(length, "byte"));
             checker.found.add(&r::MANIFEST_TRUE, place, message);
         } else if agree == Some(false) {
             let message = || format!("{} has another digest", excerpt(&name));

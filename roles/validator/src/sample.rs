@@ -14,7 +14,7 @@ use crate::values;
 use crate::walk::MAX_DOCUMENTS;
 use abreast_net::{Client, Shared};
 use abreast_resourcesync::v1_1::{Capability, Root};
-use abreast_webtypes::{Origin, excerpt};
+use abreast_webtypes::{Origin, count, excerpt};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -293,7 +293,7 @@ impl One<'_> {
         if let Some(length) = listed.length {
             if hasher.length != length {
                 self.add(&r::LENGTH_TRUE, || {
-                    format!("{} has {} bytes, not {length}", uri(), hasher.length)
+                    format!("{} has {}, not {length}", uri(), count(hasher.length, "byte"))
                 });
             } else if let Some(stated) = facts.content_length.filter(|stated| *stated != length) {
                 self.add(&r::LENGTH_EQUAL, || {

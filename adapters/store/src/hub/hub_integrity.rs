@@ -128,7 +128,7 @@ fn topic(
         findings.add(
             "hub.topic",
             place,
-            format!("its bodies have {kept} bytes, {bytes} are counted"),
+            format!("the bytes of its bodies are {kept}, {bytes} are counted"),
         );
     }
     Ok(found)

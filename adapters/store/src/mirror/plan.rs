@@ -18,7 +18,7 @@ pub enum PendingAction {
     Delete,
     /// Leave it alone, whatever is kept: only in changes noted, never in a plan.
     Leave,
-    /// Have it no longer: it left the set, and exists elsewhere.
+    /// Have it no longer: it left the set, and may exist elsewhere.
     Remove,
 }
 
@@ -186,6 +186,22 @@ impl Mirror {
             return Ok(());
         }
         self.set_access(&item.uri, item.access.as_deref())
+    }
+
+    /// Notes when a resource changed whose planned bytes are a whole description that came with all
+    /// others, and state no time; of several times the newest.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn date_description(&self, uri: &str, changed: i64) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "UPDATE pending SET changed = ?2 WHERE uri = ?1 AND action = 0 AND body IS NOT NULL
+                 AND length IS NOT NULL AND ifnull(changed, ?2) <= ?2",
+            )
+            .and_then(|mut statement| statement.execute(params![uri, changed]))
+            .map(drop)
+            .map_err(failed(WRITE))
     }
 
     /// Drops one item.

@@ -192,7 +192,7 @@ fn shown(target: &Value) -> String {
         text(target, "state")
     );
     if number(target, "attempts") > 0 {
-        let _ = write!(shown, ": {} failed attempts", target["attempts"]);
+        let _ = write!(shown, ": {}", count(number(target, "attempts"), "failed attempt"));
     }
     if target["error"].is_string() {
         let _ = write!(shown, ", {}", text(target, "error"));

@@ -180,7 +180,7 @@ impl Follower {
         let (due, left_out) = self.known.due(ids);
         let left_out = left_out.iter().filter(|id| self.is_wanted(id)).count();
         if left_out > 0 {
-            tracing::warn!("{left_out} items are left out: only the newest {CATCH_UP} are read");
+            tracing::warn!("only the newest {CATCH_UP} items are read; left out: {left_out}");
         }
         for id in due {
             let Some(item) = session.item(&self.node, &id).await? else { continue };

@@ -204,6 +204,41 @@ fn follow_files(feed: &str) {
     eventually("the copy has every change", same);
 }
 
+/// Their full download is the Resource List, whether the feed has all of its history or not.
+#[test]
+fn feeds_of_files_are_copied_whole_and_not_called_partial() {
+    for more in ["", "initial_changes = true", "dumps = { every = \"1s\" }"] {
+        let place = Place::new();
+        let (folder, config) = (place.path("files"), place.path("abreast.toml"));
+        fs::create_dir(&folder).unwrap();
+        for number in 0..3 {
+            fs::write(folder.join(number.to_string()), "text").unwrap();
+        }
+        let text = format!("[[set]]\nname = \"set\"\nfolder = {folder:?}\n{more}\n");
+        fs::write(&config, text).unwrap();
+        let source = Source::start_config(config.to_str().unwrap());
+        if more.starts_with("dumps") {
+            eventually("a dump is linked to", || {
+                let entry = source.get(&format!("/{EMM}")).unwrap_or_default();
+                String::from_utf8_lossy(&entry).contains("application/zip")
+            });
+        }
+        for (number, feed) in
+            [EMM, "set/emm/0.1", "set/iiif", "set/emm/1.0/latest"].into_iter().enumerate()
+        {
+            let (copy, url) = (place.path(&number.to_string()), format!("{}{feed}", source.url()));
+            for command in [&["sync"][..], &["sync", "--baseline"], &["audit", "--full"]] {
+                let output = run(abreast().args(command).arg(&url).arg(&copy).arg("--json"));
+                let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+                assert_eq!(output.status.code(), Some(0), "{more} {feed} {command:?}: {printed}");
+                assert!(!printed.contains("emm.partial"), "{more} {feed} {command:?}: {printed}");
+            }
+            let copied = files(&copy).into_keys().filter(|path| !path.starts_with(".abreast"));
+            assert_eq!(copied.count(), 3, "{more} {feed}");
+        }
+    }
+}
+
 #[test]
 fn copies_over_sdshare_are_completed_after_kills() {
     complete_after_kills(SDSHARE);

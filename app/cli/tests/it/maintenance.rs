@@ -214,7 +214,7 @@ fn damage_in_a_store_is_found_and_repaired() {
     );
     let planned = tool(&["repair", "--dry-run", "--read-data"], &[&world.data], 0);
     assert!(
-        planned.contains("drop 2 kept contents") && planned.contains("write 1 kept contents"),
+        planned.contains("what names them: 2\n") && planned.contains("records are damaged: 1\n"),
         "{planned}"
     );
     assert_eq!(

@@ -190,6 +190,21 @@ fn files_are_checked_and_exit_codes_show_the_result() {
 }
 
 #[test]
+fn what_is_in_the_place_of_a_change_feed_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("feed.json");
+    for (body, what) in [("", "it is empty, and not JSON"), ("x", "it is plain text, and not JSON")]
+    {
+        fs::write(&file, body).unwrap();
+        let found = validate(&[file.to_str().unwrap()], 1);
+        assert!(found.contains(what) && !found.contains("XML"), "{found}");
+        let output = run(abreast().arg("explore").arg(&file));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(shown(&output).contains(&format!("feed.json: {what}")), "{}", shown(&output));
+    }
+}
+
+#[test]
 fn invalid_access_options_are_wrong_usage() {
     for command in ["validate", "explore"] {
         let output =

@@ -7,6 +7,7 @@ use crate::site::SiteHub;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;
 use abreast_store::hub::TargetKind;
+use abreast_webtypes::count;
 use http::header::ACCEPT;
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
@@ -132,8 +133,8 @@ fn describe(found: &Diagnosis) -> String {
         }
         let _ = writeln!(text, "  {}", if target.signed { "signed" } else { "not signed" });
         if let Some(next) = &target.next_at {
-            let _ =
-                writeln!(text, "  {} failed attempts, the next not before {next}", target.attempts);
+            let attempts = count(target.attempts, "failed attempt");
+            let _ = writeln!(text, "  {attempts}, the next not before {next}");
         }
         for attempt in last_attempts {
             let status =

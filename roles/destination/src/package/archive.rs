@@ -9,7 +9,7 @@ use super::buckets::Buckets;
 use super::records::{RecordKind, Records, begins_as_records};
 use crate::error::{Error, ExitCode};
 use crate::sink::outcome::Failure;
-use abreast_webtypes::excerpt;
+use abreast_webtypes::{count, excerpt};
 use crc32fast::Hasher as Crc;
 use flate2::{Decompress, FlushDecompress, Status};
 use rawzip::time::ZipDateTimeKind;
@@ -157,8 +157,8 @@ impl Package {
             });
         }
         if members.len() as u64 != stated {
-            let message =
-                format!("its directory states {stated} members and names {}", members.len());
+            let (stated, found) = (count(stated, "member"), members.len());
+            let message = format!("its directory states {stated} and names {found}");
             return Err(Error::new("dump.zip", ExitCode::SourceInvalid, message));
         }
         check_overlap(&mut members, end)?;

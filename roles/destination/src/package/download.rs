@@ -10,7 +10,7 @@ use crate::state_folder::{StateFolder, open_begun, read_text, write_text};
 use crate::verify::{Hasher, Verdict, hash_into, judge};
 use abreast_folder::Dir;
 use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
-use abreast_webtypes::{Algorithm, Digests};
+use abreast_webtypes::{Algorithm, Digests, count};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -111,21 +111,7 @@ impl Downloads {
         }
         let to_come =
             package.made.map(|made| made.bytes_max).or(self.to_come(package)).unwrap_or(0);
-        if let Some(free) = folder.free_bytes()
-            && free < to_come.saturating_add(SPARE_BYTES)
-        {
-            let length = match to_come {
-                0 => "its length is not stated".to_owned(),
-                to_come => format!("it needs {to_come} bytes"),
-            };
-            let message = format!(
-                "cannot download {}: {length}, {SPARE_BYTES} bytes have to remain free, and {} has {free}",
-                package.url,
-                shown.display()
-            );
-            return Err(Error::new("dump.space", ExitCode::Io, message)
-                .with_help("free space, or keep the state in another place with `--state DIR`"));
-        }
+        check_space(&package.url, to_come, folder.free_bytes(), &shown)?;
         let mut arriving = begun(&folder, package).map_err(io)?;
         let authorization = requests
             .authorization
@@ -236,6 +222,24 @@ impl Downloads {
     pub(crate) fn sweep(&self) {
         self.state.remove_folder(FOLDER);
     }
+}
+
+/// # Errors
+/// `dump.space`: the file does not fit into a folder with so many bytes free, and others have to.
+fn check_space(url: &str, to_come: u64, free: Option<u64>, folder: &Path) -> Result<(), Error> {
+    let Some(free) = free.filter(|free| *free < to_come.saturating_add(SPARE_BYTES)) else {
+        return Ok(());
+    };
+    let length = match to_come {
+        0 => "its length is not stated".to_owned(),
+        to_come => format!("it needs {}", count(to_come, "byte")),
+    };
+    let message = format!(
+        "cannot download {url}: {length}, {SPARE_BYTES} bytes have to remain free, and {} has {free}",
+        folder.display()
+    );
+    Err(Error::new("dump.space", ExitCode::Io, message)
+        .with_help("free space, or keep the state in another place with `--state DIR`"))
 }
 
 fn different(package: &ListedPackage, what: &str) -> Error {
@@ -364,4 +368,33 @@ fn begin(
     }
     let digest = BackgroundDigest::new(hasher_of(package, &stated));
     Ok(Arriving { file, digest, length: 0, etag, stated })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_named_with_the_address_and_what_is_needed() {
+        let (url, folder) = ("http://h.example/a/very/long/download.nt", Path::new("/s/packages"));
+        let check = |to_come, free| check_space(url, to_come, free, folder);
+        for (to_come, free) in [(0, SPARE_BYTES), (7, SPARE_BYTES + 7)] {
+            assert!(check(to_come, Some(free)).is_ok() && check(to_come, None).is_ok());
+            assert_eq!(check(to_come, Some(free - 1)).unwrap_err().code(), "dump.space");
+        }
+        let message = |to_come, free| check(to_come, Some(free)).unwrap_err().to_string();
+        let help = "  help: free space, or keep the state in another place with `--state DIR`";
+        for (to_come, free, needs) in [
+            (0, 65_847_296, "its length is not stated"),
+            (4_000_000, 5, "it needs 4000000 bytes"),
+            (u64::MAX, 5, "it needs 18446744073709551615 bytes"),
+        ] {
+            assert_eq!(
+                message(to_come, free),
+                format!(
+                    "cannot download {url}: {needs}, 67108864 bytes have to remain free, and /s/packages has {free}\n{help}"
+                )
+            );
+        }
+    }
 }

@@ -166,7 +166,7 @@ fn report_faults(
     }
     if supply.manifest.faulty > reported {
         let message = format!(
-            "{} more entries of its manifest lead to no member",
+            "more entries of its manifest that lead to no member: {}",
             supply.manifest.faulty - reported
         );
         report.notice("dump.missing", supply.url, &message);

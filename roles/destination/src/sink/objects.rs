@@ -587,8 +587,8 @@ impl ReadBack for ObjectsKept {
         match self.listed.length(&row.uri)? {
             None => return damage(DamageKind::Missing, format!("the object `{shown}` is missing")),
             Some(length) if length != row.length => {
-                let message =
-                    format!("the object `{shown}` has {length} bytes, {} were written", row.length);
+                let (found, written) = (abreast_webtypes::count(length, "byte"), row.length);
+                let message = format!("the object `{shown}` has {found}, {written} were written");
                 return damage(DamageKind::Length, message);
             }
             Some(_) => {}

@@ -84,7 +84,10 @@ impl Incoming {
         if let Some(listed) = most
             && self.length > listed
         {
-            let message = format!("more than the {listed} bytes that are listed were sent");
+            let message = format!(
+                "more than the listed {} was sent",
+                abreast_webtypes::count(listed, "byte")
+            );
             return Err(Failure::new("fixity.mismatch", message));
         }
         if let Some(temporary) = &mut self.file {
@@ -302,7 +305,8 @@ fn mismatch(listed: &Digests, item: &Pending, received: &Received<'_>) -> Failur
     let message = match item.length {
         Some(length) if length != received.length => {
             format!(
-                "{length} bytes are listed, {} were sent; the copy here was left as it is",
+                "{} listed, {} sent; the copy here was left as it is",
+                abreast_webtypes::count(length, "byte"),
                 received.length
             )
         }

@@ -629,6 +629,20 @@ fn a_page_in_place_of_an_entity_is_not_kept() {
     }
 }
 
+#[test]
+fn an_answer_without_a_media_type_is_named_as_such() {
+    let source = with_numbers(Habits::of_getty(), 2);
+    let copy = copy_of(&source);
+    assert_eq!(copy.try_run().exit(), 0);
+    source.put(1, "second");
+    let lines = source.data().entities[&1].clone();
+    source.answer_first(move |target, _| (target == "/id/1").then(|| Answer::ok(lines.clone())));
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.count("rdf.type")), (3, 1), "{:?}", ran.reported);
+    let message = &ran.reported[0].message;
+    assert!(message.starts_with("the answer has no Content-Type, so"), "{message}");
+}
+
 /// Without a listed length an empty answer is an answer: files may be empty.
 #[test]
 fn an_empty_file_is_a_file() {

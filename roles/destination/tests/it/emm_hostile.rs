@@ -197,6 +197,14 @@ fn activities_that_are_not_understood_are_reported() {
     source.answer_first(move |target, _| (target == "/feed").then(|| page(&items)));
     let ran = copy_of(&source).try_run();
     assert_eq!(ran.count("emm.activity"), 1, "{:?}", ran.reported);
+    let notice = ran.reported.iter().find(|problem| problem.code == "emm.activity").unwrap();
+    assert_eq!(
+        notice.message,
+        format!(
+            "an activity of the unknown type `create` is left out; it is about {} (and 2 more)",
+            source.iri(0)
+        )
+    );
     assert!(ran.reported.iter().any(|problem| problem.message.ends_with("of an entity: 2")));
     assert!(ran.items.is_empty(), "{:?}", ran.items);
 }

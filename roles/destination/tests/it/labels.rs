@@ -162,6 +162,47 @@ fn deprecated_entities_stay_in_the_table() {
 }
 
 #[test]
+fn entities_of_a_download_have_the_times_that_pages_show() {
+    for has_prev in [true, false] {
+        let source = EmmSource::start(Habits { has_prev, ..Habits::default() });
+        for number in 0..9 {
+            source.put(number, "first");
+        }
+        // In the download, and on its last page.
+        source.put(7, "second");
+        source.put(8, "second");
+        source.wait_days(1);
+        source.make_download();
+        source.put(0, "second");
+        let copy = copy_of(&source);
+        let times = |copy: &Copy| -> Vec<Option<String>> {
+            rows(copy).into_iter().map(|row| row.changed).collect()
+        };
+        source.server.take_log();
+        assert_eq!(copy.try_run().exit(), 0);
+        let asked = source.server.take_log();
+        let entities = asked.iter().filter(|path| path.contains("/id/")).count();
+        assert_eq!(entities, 1, "those of the download are not fetched: {asked:?}");
+        let stated = |number: usize| {
+            let data = source.data();
+            let last = data.changes.iter().rev().find(|change| change.number == number);
+            last.map(|change| abreast_webtypes::Timestamp::from_seconds(change.time).to_string())
+        };
+        // A feed that leads from its first page on only is read whole.
+        let is_known = |number: &usize| !has_prev || [0, 7, 8].contains(number);
+        let expected: Vec<_> =
+            (0..9).map(|number| Some(number).filter(is_known).and_then(stated)).collect();
+        assert_eq!(times(&copy), expected);
+        assert_eq!(copy.audit(true).exit_code, 0);
+        let mut copy = copy;
+        copy.options.baseline = true;
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{:?}", ran.items);
+        assert_eq!(times(&copy), expected);
+    }
+}
+
+#[test]
 fn a_table_that_was_lost_is_made_again() {
     let source = EmmSource::start(Habits::default());
     for number in 0..4 {

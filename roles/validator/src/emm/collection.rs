@@ -7,7 +7,7 @@ use crate::rules as r;
 use crate::values;
 use abreast_emm::Profile;
 use abreast_rdf::Syntax;
-use abreast_webtypes::excerpt;
+use abreast_webtypes::{count_of, excerpt};
 use serde_json::Value;
 
 const COLLECTION: &str = "OrderedCollection";
@@ -101,8 +101,8 @@ pub(super) fn page(judge: &mut Judge<'_>, map: &Object, doc: &mut Doc) {
     items(judge, map, doc);
     // In Activity Streams it is that of the whole collection, which is never less.
     if let Some(total) = doc.total.filter(|total| *total < doc.items.len() as u64) {
-        let count = doc.items.len();
-        let message = || format!("it is {total}, and the page has {count} activities");
+        let found = count_of(doc.items.len(), "activity");
+        let message = || format!("it is {total}, and the page has {found}");
         judge.add(&r::CF_TOTAL_PAGE, "/totalItems", message);
         doc.total = None;
     }

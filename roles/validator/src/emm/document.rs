@@ -6,7 +6,7 @@ use super::{collection, patch, streams};
 use crate::finding::Findings;
 use crate::rule::Rule;
 use crate::rules as r;
-use abreast_emm::Profile;
+use abreast_emm::{Profile, not_json};
 use abreast_webtypes::{Timestamp, W3cDatetime, excerpt, resolve};
 use serde_json::{Map, Value};
 
@@ -150,7 +150,9 @@ pub(super) fn read(
         Ok(value) => value,
         Err(error) => {
             let place = (error.line() as u64, error.column() as u64);
-            let message = if std::str::from_utf8(text).is_err() {
+            let message = if let Some(what) = not_json(bytes) {
+                format!("it is {what}, and not JSON")
+            } else if std::str::from_utf8(text).is_err() {
                 "the text is not UTF-8".to_owned()
             } else {
                 let text = error.to_string();
@@ -160,6 +162,12 @@ pub(super) fn read(
             return None;
         }
     };
+    if text.len() < bytes.len() {
+        // Most programs that read JSON refuse it.
+        judge.add(&r::AS_JSON, "", || {
+            "it begins with a byte order mark, which JSON has not".to_owned()
+        });
+    }
     let Value::Object(map) = value else {
         judge.add(&r::AS_OBJECT, "", || format!("the document is {}", kind_of(&value)));
         return None;

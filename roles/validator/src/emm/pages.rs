@@ -228,8 +228,9 @@ impl Feeds<'_> {
             let is_first = walk.pages == 0;
             walk.pages += 1;
             let Some(doc) = doc else {
+                let why = found.message_of(&r::AS_JSON).unwrap_or("it is not a JSON object");
+                self.incomplete(number, &url, why);
                 self.keep(number, found);
-                self.incomplete(number, &url, "it is not a JSON object");
                 return Ok(());
             };
             walk.bytes += doc.bytes;
@@ -366,7 +367,8 @@ impl Feeds<'_> {
         if walk.is_whole
             && let Some(total) = entry.total.filter(|total| *total != count)
         {
-            let message = format!("`totalItems` is {total}, and the pages have {count} activities");
+            let found = abreast_webtypes::count(count, "activity");
+            let message = format!("`totalItems` is {total}, and the pages have {found}");
             walk.volatile.add(&own, &r::CF_TOTAL_SUM, || message);
         }
         let is_of_all = |total: u64| match entry.total {
@@ -375,7 +377,7 @@ impl Feeds<'_> {
         };
         for (url, total, count) in walk.totals.iter().filter(|(_, total, _)| !is_of_all(*total)) {
             walk.volatile.add(url, &r::CF_TOTAL_PAGE, || {
-                format!("`totalItems` is {total}: neither the {count} activities of the page nor all of the feed")
+                format!("`totalItems` is {total}: neither the number of activities of the page, {count}, nor that of the feed")
             });
         }
         if walk.volatile.list.is_empty() {

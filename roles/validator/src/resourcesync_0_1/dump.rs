@@ -9,7 +9,7 @@ use crate::finding::Findings;
 use crate::node::Outcome;
 use crate::package::{MAKING, MANIFEST, each_piece, get, is_named_warc};
 use crate::rules as r;
-use abreast_webtypes::excerpt;
+use abreast_webtypes::{count, excerpt};
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
 use zip::ZipArchive;
@@ -146,7 +146,7 @@ pub(super) fn end_manifest(
 pub(super) fn compare(name: &str, member: &Member, hasher: Hasher, in_manifest: &mut Findings) {
     let (length, place) = (hasher.length, (member.line, 0));
     if member.size.is_some_and(|size| size != length) {
-        let message = || format!("{} has {length} bytes", excerpt(name));
+        let message = || format!("{} has {}", excerpt(name), count(length, "byte"));
         in_manifest.add(&r::A_MEMBER_TRUE, place, message);
     } else if hasher.finish().agree(&member.digests) == Some(false) {
         let message = || format!("{} has another digest", excerpt(name));

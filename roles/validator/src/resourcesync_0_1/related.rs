@@ -117,7 +117,7 @@ impl Feeds<'_> {
         }
         let both = set.changes.intersection(&before.changes).count();
         if both > 0 {
-            let message = || format!("{both} changes are in {} too", excerpt(target));
+            let message = || format!("changes that are in {} too: {both}", excerpt(target));
             self.add(number, &r::A_IDENTITY, 0, message);
         }
         if let (Some(modified), Some(earlier)) = (set.head.modified, before.head.modified)
@@ -157,7 +157,7 @@ impl Feeds<'_> {
         if odd > 0 {
             let message = || {
                 format!(
-                    "after {}, changes are missing: {odd} resources are created twice, or changed after they were deleted",
+                    "after {}, changes are missing: of resources that are created twice, or changed after they were deleted ({odd})",
                     excerpt(target)
                 )
             };

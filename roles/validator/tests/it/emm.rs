@@ -552,6 +552,44 @@ fn misprints_of_the_draft_are_found() {
 }
 
 #[test]
+fn what_is_in_the_place_of_json_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (body, what) in [
+        ("", "it is empty, and not JSON"),
+        ("Down", "it is plain text, and not JSON"),
+        ("<!doctype html><p>Down", "it is HTML, and not JSON"),
+    ] {
+        let server = Server::start(move |base| {
+            let mut answers = good(base);
+            let answer = || typed("application/json", body.as_bytes().to_vec());
+            answers.insert("/emm10/page/2".to_owned(), answer());
+            answers.insert("/alone".to_owned(), answer());
+            answers
+        });
+        let report = inspect(&server, "/emm10", |_| {});
+        let problem = report.documents[0].problem.as_deref().unwrap_or_default();
+        assert!(problem.ends_with(what), "{problem}");
+        let file = folder.path().join("page.JSON");
+        std::fs::write(&file, body).unwrap();
+        let file = Options::new(vec![file.to_str().unwrap().to_owned()]);
+        for report in [inspect(&server, "/alone", |_| {}), validate(&file, &AtomicBool::new(false))]
+        {
+            if body.starts_with('<') {
+                // A page, which may lead to documents.
+                continue;
+            }
+            let found: Vec<_> =
+                report.findings.iter().map(|found| (found.rule.id, &*found.message)).collect();
+            assert_eq!(found, [("AS-2-json", what)], "{}", text(&report));
+        }
+    }
+    let marked = format!("\u{feff}{}", page("https://e.example", "emm10", 1));
+    let found = check_document("page.json", marked.as_bytes(), Mode::Normal);
+    let found: Vec<_> = found.iter().map(|found| (found.rule.id, &*found.message)).collect();
+    assert_eq!(found, [("AS-2-json", "it begins with a byte order mark, which JSON has not")]);
+}
+
+#[test]
 fn a_feed_with_a_page_that_cannot_be_read_is_incomplete() {
     let large = format!("{{\"type\": \"{}\"}}", "a".repeat(64 << 20));
     let crowded = format!("[{}1]", "{},".repeat(2_000_001));

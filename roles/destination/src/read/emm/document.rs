@@ -37,27 +37,33 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
         };
         Error::new(code, exit, format!("cannot use {url}: {error}"))
     })?;
+    // JSON is one line mostly, whose number helps nobody.
+    let note = |code, message: &str, count| {
+        let message = message.to_owned();
+        requests.diagnostics.note(url, Remark { code, line: 0, message, count });
+    };
     if document.unreadable > 0 {
-        let message = "members of `orderedItems` that are not activities are left out".to_owned();
-        let count = document.unreadable;
-        requests.diagnostics.note(url, Remark { code: "emm.item", line: 1, message, count });
+        note(
+            "emm.item",
+            "a member of `orderedItems` that is not an activity is left out",
+            document.unreadable,
+        );
     }
     if document.overlong > 0 {
-        let message = format!("URLs of more than {MAX_URI_LENGTH} bytes are left out");
-        let count = document.overlong;
-        requests.diagnostics.note(url, Remark { code: "emm.uri", line: 1, message, count });
+        let message = format!("a URL of more than {MAX_URI_LENGTH} bytes is left out");
+        note("emm.uri", &message, document.overlong);
     }
     let mut others = document.items.iter().filter(|item| !is_understood(item));
     if let Some(first) = others.next() {
         let count = 1 + others.count() as u64;
         let object = first.objects.first().map_or("nothing", |object| object.id.as_str());
-        let what = if first.action == Action::Move {
-            "a `Move` without `target` is left out"
-        } else {
-            "an activity of an unknown type is left out"
+        let what = match document.unknown_type.as_deref() {
+            _ if first.action == Action::Move => "a `Move` without `target`".to_owned(),
+            None | Some("") => "an activity without `type`".to_owned(),
+            Some(name) => format!("an activity of the unknown type `{name}`"),
         };
-        let message = format!("{what}; it is about {object}");
-        requests.diagnostics.note(url, Remark { code: "emm.activity", line: 1, message, count });
+        let message = format!("{what} is left out; it is about {object}");
+        note("emm.activity", &message, count);
     }
     Ok(Read { document: Arc::new(document), url: url.to_owned(), answered })
 }

@@ -115,6 +115,7 @@ impl Emm {
                 && run.planner.mirror.pending_counts()? == PendingCounts::default();
             let everything = (!is_new).then_some(Since::time(Timestamp::MIN));
             let (mut useless, mut of_others) = (0, 0);
+            let has_descriptions = run.planner.mirror.has_bodies()?;
             let known = boundary.begin();
             let whole = since.map(|cursor| Since {
                 cursor,
@@ -150,6 +151,14 @@ impl Emm {
                     let patch = if is_sure { kept_patch(run, item, cursor)? } else { None };
                     let page = (page.document, page.url);
                     each_change(page, item, patch, only_files, &mut |listed| {
+                        // It is in the full download, which does not state its time.
+                        if let Some(changed) = listed.changed.filter(|time| *time < cursor)
+                            && has_descriptions
+                            && !listed.is_deletion()
+                        {
+                            let mirror = run.planner.mirror;
+                            mirror.date_description(listed.uri, changed.as_micros())?;
+                        }
                         run.note_change(listed, cursor, &mut seen, &mut reading)
                     })?;
                 }

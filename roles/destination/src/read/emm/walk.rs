@@ -306,7 +306,7 @@ impl Way {
             let Some(next) = next.filter(|next| **next != page.url).cloned() else { break };
             if visited.contains(&hasher.hash_one(&next)) {
                 let message = "its pages lead back to one that was read already".to_owned();
-                let (code, line) = ("emm.paging-loop", 1);
+                let (code, line) = ("emm.paging-loop", 0);
                 requests.diagnostics.note(&page.url, Remark { code, line, message, count: 1 });
                 // There may be changes that nothing leads to.
                 seen.cut = Some(if is_back { Cut::Older } else { Cut::Newer });

@@ -99,8 +99,9 @@ impl FolderKept {
         };
         if found.stat.size != row.length {
             let message = format!(
-                "the file `{shown}` has {} bytes, {} were written",
-                found.stat.size, row.length
+                "the file `{shown}` has {}, {} were written",
+                abreast_webtypes::count(found.stat.size, "byte"),
+                row.length
             );
             return damage(DamageKind::Length, message);
         }

@@ -178,7 +178,7 @@ pub(crate) fn is_as_asked(sent: Option<&str>, asked: Option<&str>) -> bool {
 pub(crate) fn not_rdf(media_type: Option<&str>) -> Failure {
     let what = match media_type {
         Some(media_type) => format!("it is {}, which is not RDF", excerpt(essence(media_type))),
-        None => "the server states no media type, so it is not read as RDF".to_owned(),
+        None => "the answer has no Content-Type, so it is not read as RDF".to_owned(),
     };
     let message = format!(
         "{what}; the copy keeps what it has\n  help: exclude it by a filter; RDF is read as N-Triples, N-Quads, Turtle, TriG, RDF/XML and \

@@ -174,7 +174,8 @@ impl Segments {
             };
             if length < segment.length {
                 return Err(damaged(&format!(
-                    "has {length} bytes, {} were written",
+                    "has {}, {} were written",
+                    abreast_webtypes::count(length, "byte"),
                     segment.length
                 )));
             }

@@ -57,7 +57,7 @@ impl Listing {
         }
         let more = self.skipped_count - self.skipped.len();
         if more > 0 && self.skipped_count != before.skipped_count {
-            tracing::warn!("and {more} more files are not read");
+            tracing::warn!("more files that are not read: {more}");
         }
     }
 }

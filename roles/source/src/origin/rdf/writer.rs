@@ -58,7 +58,7 @@ pub enum NotDescription {
     Other(String),
     /// Statements about blank nodes that the entity does not reach.
     #[error(
-        "{0} statements about blank nodes are not part of the description\n  help: leave them out"
+        "statements about blank nodes that are not part of the description: {0}\n  help: leave them out"
     )]
     Unreached(usize),
 }

@@ -166,7 +166,8 @@ impl Files {
             };
             if length < segment.length {
                 return Err(damaged(&format!(
-                    "has {length} bytes, {} were written",
+                    "has {}, {} were written",
+                    abreast_webtypes::count(length, "byte"),
                     segment.length
                 )));
             }
