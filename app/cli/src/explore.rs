@@ -3,8 +3,8 @@
 use crate::explore_feeds;
 use crate::validate::{WalkArgs, nothing_found};
 use abreast_validator::{
-    ChangeFeedFacts, Document, FeedFacts, Finding, FullDownload, Report, Share, document_json,
-    validate,
+    ChangeFeedFacts, Document, FeedFacts, Finding, FullDownload, Report, Share, Unreachable,
+    document_json, validate,
 };
 use abreast_webtypes::count;
 use clap::Args;
@@ -116,16 +116,18 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
 
 /// The error when no ResourceSync document is found, with the addresses that were tried.
 fn nothing(url: &str, report: &Report) -> String {
-    let (what, help) = if report.unreachable.is_some() {
-        (
+    let (what, help) = match report.unreachable {
+        Some(Unreachable::Making) => {
+            ("cannot read yet", "run the same command again when the server has made it")
+        }
+        Some(_) => (
             "cannot reach",
             "check the address, and that its server is running; `abreast doctor URL` tests the connection",
-        )
-    } else {
-        (
+        ),
+        None => (
             "found no ResourceSync documents from",
             "give the URL of a Capability List, Resource List, Change List or Sitemap, of a feed of SDShare, or of an Entry Point",
-        )
+        ),
     };
     let mut lines = vec![format!("abreast: {what} {url}")];
     let given = report.documents.iter().map(|document| {

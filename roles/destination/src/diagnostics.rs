@@ -53,6 +53,13 @@ impl Diagnostics {
         }
     }
 
+    /// Forgets what was noticed in a document that is read again, as one of another version.
+    pub(crate) fn forget(&self, url: &str) {
+        let mut noticed = self.noticed.borrow_mut();
+        noticed.seen.retain(|(of, _)| of != url);
+        noticed.waiting.retain(|(of, _)| of != url);
+    }
+
     /// Reports what was noticed since the last call.
     pub(crate) fn report(&self, report: &mut Reporter<'_>) {
         for (url, remark) in std::mem::take(&mut self.noticed.borrow_mut().waiting) {

@@ -80,6 +80,17 @@ impl Error {
         self
     }
 
+    /// With one more line below the message.
+    pub(crate) fn with_line(mut self, line: &str) -> Self {
+        self.message = format!("{}\n  {line}", self.message);
+        self
+    }
+
+    /// With lines for the addresses that were tried in vain.
+    pub(crate) fn with_tried(self, tried: &[String]) -> Self {
+        tried.iter().fold(self, |error, line| error.with_line(&format!("tried {line}")))
+    }
+
     pub(crate) fn with_cause(
         mut self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -2,6 +2,7 @@
 
 use crate::report::Unreachable;
 use abreast_net::{Client, Request, Response, Retries, UnaskedEncoding};
+use abreast_resourcesync::v0_1::LinkKind;
 use abreast_webtypes::Link;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -35,6 +36,8 @@ pub(crate) struct ResponseFacts {
     pub(crate) is_shared: bool,
     /// Targets of `rel=resourcesync`, as written.
     pub(crate) links: Vec<String>,
+    /// Links to documents of ResourceSync 0.1, as written.
+    pub(crate) of_0_1: Vec<(LinkKind, String)>,
     /// Targets of `rel=self`, as written.
     pub(crate) selves: Vec<String>,
     /// Targets of `rel=hub`, as written.
@@ -56,6 +59,7 @@ impl ResponseFacts {
         let targets = |rel| {
             links.iter().filter(|link| link.has_rel(rel)).map(|link| link.target.clone()).collect()
         };
+        let of_0_1 = |link: &Link| Some((LinkKind::of(&link.rel)?, link.target.clone()));
         Self {
             url: response.url().to_owned(),
             status: response.status().as_u16(),
@@ -68,6 +72,7 @@ impl ResponseFacts {
             retry_after: header("retry-after"),
             is_shared: response.header("access-control-allow-origin").is_some(),
             links: targets("resourcesync"),
+            of_0_1: links.iter().filter_map(of_0_1).collect(),
             selves: targets("self"),
             hubs: targets("hub"),
         }
@@ -116,13 +121,18 @@ impl Budget<'_> {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         left.map(|_| ()).map_err(|_| Failure::Limit("--max-bytes"))
     }
+
+    /// Keeps why something could not be asked for.
+    pub(crate) fn cannot_ask(&self, cause: Unreachable) {
+        let mut known = self.unreachable.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(known.map_or(cause, |known| known.min(cause)));
+    }
 }
 
 /// The words for people about a URL that cannot be fetched.
 pub(crate) fn missing(url: &str, error: &abreast_net::Error, budget: &Budget<'_>) -> Failure {
     if let Some(cause) = Unreachable::of(error) {
-        let mut known = budget.unreachable.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Some(known.map_or(cause, |known| known.min(cause)));
+        budget.cannot_ask(cause);
     }
     let text = error.to_string();
     let text = text.strip_prefix(&format!("cannot fetch {url}: ")).unwrap_or(&text).to_owned();

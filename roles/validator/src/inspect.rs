@@ -8,7 +8,8 @@ use crate::fetch::{self, Failure, Go, ResponseFacts};
 use crate::finding::{Finding, Findings};
 use crate::kind;
 use crate::node::{Doc, FoundBy, is_url};
-use crate::package::{self, Package};
+use crate::package::{self, MAKING, Package};
+use crate::report::Unreachable;
 use crate::resourcesync_0_1;
 use crate::rules as r;
 use crate::sdshare;
@@ -22,6 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PAGE_MAX: usize = 256 << 10;
 /// Documents asked for a second time, to see whether the server answers conditional requests.
 pub(crate) const CONDITIONS_MAX: u64 = 8;
+/// Where a site describes itself (RFC 6415).
+pub(crate) const HOST_META: [&str; 2] = ["/.well-known/host-meta", "/.well-known/host-meta.json"];
 /// Large enough that packing is worth while.
 pub(crate) const GZIP_BYTES: u64 = 64 << 10;
 
@@ -56,6 +59,7 @@ impl Walk<'_> {
         let feed = std::cell::Cell::new(None::<Inspected>);
         // By its name or media type. What begins as XML is taken for that.
         let is_json = std::cell::Cell::new(found_by == FoundBy::Start && is_named_json(url));
+        let is_named = matches!(found_by, FoundBy::Sitemap | FoundBy::Site);
         let piece = |bytes: &[u8]| {
             let mut page = page.borrow_mut();
             if let Some(page) = page.as_mut() {
@@ -63,7 +67,7 @@ impl Walk<'_> {
                 return if page.len() >= PAGE_MAX { Go::Enough } else { Go::On };
             }
             let mut checker = checker.borrow_mut();
-            if found_by == FoundBy::Start && checker.bytes == 0 {
+            if matches!(found_by, FoundBy::Start | FoundBy::Site) && checker.bytes == 0 {
                 if bytes.starts_with(package::ZIP) {
                     is_package.set(true);
                     return Go::Enough;
@@ -72,6 +76,9 @@ impl Walk<'_> {
                     feed.set(Some(Inspected::AlphaDump));
                     return Go::Enough;
                 }
+            }
+            let is_links = is_host_meta(url, found_by);
+            if found_by == FoundBy::Start && checker.bytes == 0 && !is_links {
                 if sdshare::is_feed(bytes) {
                     feed.set(Some(Inspected::Feed));
                     return Go::Enough;
@@ -82,7 +89,7 @@ impl Walk<'_> {
                     return Go::Enough;
                 }
             }
-            if matches!(found_by, FoundBy::Start | FoundBy::Sitemap)
+            if matches!(found_by, FoundBy::Start | FoundBy::Sitemap | FoundBy::Site)
                 && checker.bytes == 0
                 && resourcesync_0_1::is_document(bytes)
             {
@@ -90,6 +97,7 @@ impl Walk<'_> {
                 return Go::Enough;
             }
             if found_by == FoundBy::Robots
+                || is_links
                 || checker.bytes == 0
                     && !matches!(found_by, FoundBy::Down | FoundBy::Topic)
                     && discover::is_page(bytes)
@@ -98,10 +106,10 @@ impl Walk<'_> {
                 return Go::On;
             }
             checker.feed(bytes);
-            let plain =
-                found_by == FoundBy::Sitemap && checker.entries > 0 && checker.head.md.is_none();
+            let plain = is_named && checker.entries > 0 && checker.head.md.is_none();
             if plain || checker.is_broken() { Go::Enough } else { Go::On }
         };
+        let is_making = std::cell::Cell::new(false);
         let begin = |facts: &ResponseFacts| {
             let media_type = facts.content_type.as_deref().map(crate::values::essence);
             if found_by == FoundBy::Start && media_type.is_some_and(|kind| kind.ends_with("json")) {
@@ -109,7 +117,8 @@ impl Walk<'_> {
             }
             *checker.borrow_mut() = new_checker();
             *page.borrow_mut() = None;
-            Go::On
+            is_making.set(found_by == FoundBy::Start && facts.status == 202);
+            if is_making.get() { Go::Enough } else { Go::On }
         };
         let result = if is_url(url) {
             fetch::url(client, url, false, self.budget, begin, piece).await
@@ -128,6 +137,9 @@ impl Walk<'_> {
                 return Inspection { found: Inspected::Cancelled, ..Inspection::default() };
             }
         };
+        if is_making.get() {
+            return Inspection { found: self.making(), ..Inspection::default() };
+        }
         if is_package.get() {
             let (findings, found) = self.package(client, number, url).await;
             return Inspection { found, findings, ..Inspection::default() };
@@ -145,7 +157,7 @@ impl Walk<'_> {
         if is_json.get() && checker.bytes == 0 && facts.hubs.is_empty() {
             return Inspection { found: Inspected::ChangeFeed, ..Inspection::default() };
         }
-        if found_by == FoundBy::Sitemap && checker.head.md.is_none() {
+        if is_named && checker.head.md.is_none() {
             return Inspection { found: Inspected::Plain, ..Inspection::default() };
         }
         let silent = checker.bytes == 0
@@ -204,6 +216,12 @@ impl Walk<'_> {
         }
     }
 
+    /// What was given is still being made.
+    fn making(&self) -> Inspected {
+        self.budget.cannot_ask(Unreachable::Making);
+        Inspected::Left(MAKING)
+    }
+
     async fn package(
         &self,
         client: &Client,
@@ -216,6 +234,9 @@ impl Walk<'_> {
         let file = match got {
             Ok(Some(file)) => file,
             Ok(None) => return (Vec::new(), Inspected::Left("larger than --max-file-bytes")),
+            Err(Failure::Missing(message)) if message == MAKING && entry.is_none() => {
+                return (Vec::new(), self.making());
+            }
             Err(Failure::Missing(message)) => return (Vec::new(), Inspected::Nothing(message)),
             Err(Failure::Limit(limit)) => return (Vec::new(), Inspected::Limit(limit)),
             Err(Failure::Cancelled) => return (Vec::new(), Inspected::Cancelled),
@@ -249,6 +270,12 @@ impl Walk<'_> {
             Err(_) => (Vec::new(), Inspected::Cancelled),
         }
     }
+}
+
+/// Whether it is host-meta, in which nothing but links is read.
+pub(crate) fn is_host_meta(url: &str, found_by: FoundBy) -> bool {
+    let is_given = || is_url(url) && HOST_META.iter().any(|place| url.ends_with(place));
+    found_by == FoundBy::HostMeta || found_by == FoundBy::Start && is_given()
 }
 
 /// Notes on how the server delivers documents; `conditions` are those that may still be asked for

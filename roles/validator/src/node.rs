@@ -11,8 +11,9 @@ use crate::resourcesync_0_1::Alpha;
 use crate::sdshare::Feed;
 use crate::sketch::{Changes, Listed, Sketch};
 use abreast_resourcesync::v1_1::{Capability, Root};
-use abreast_webtypes::resolve;
+use abreast_webtypes::{Origin as WebOrigin, resolve};
 use std::collections::HashMap;
+use url::Url;
 
 /// Why a document is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,10 @@ pub(crate) enum FoundBy {
     WellKnown,
     Robots,
     Sitemap,
+    /// What the site describes itself with (RFC 6415), tried where nothing else leads to documents.
+    HostMeta,
+    /// What that, or the page that was given, links to as documents of ResourceSync 0.1.
+    Site,
     Page,
     Up,
     Index,
@@ -40,6 +45,8 @@ impl FoundBy {
             Self::WellKnown => "well-known",
             Self::Robots => "robots.txt",
             Self::Sitemap => "sitemap",
+            Self::HostMeta => "host-meta",
+            Self::Site => "site",
             Self::Page => "link",
             Self::Up => "up",
             Self::Index => "index",
@@ -126,6 +133,36 @@ pub(crate) struct Node {
     pub(crate) millis: u64,
     /// When reading began and ended, counted in steps of the walk.
     pub(crate) steps: (u64, u64),
+}
+
+impl Node {
+    /// Whether it is a document of ResourceSync.
+    pub(crate) fn is_document(&self) -> bool {
+        match &self.outcome {
+            Outcome::Document(doc) => doc.capability().is_some(),
+            Outcome::Alpha(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the root of a site was given.
+    pub(crate) fn is_root(&self) -> bool {
+        self.found_by == FoundBy::Start && Url::parse(&self.url).is_ok_and(|url| url.path() == "/")
+    }
+}
+
+/// Whether documents were found at the site of what was given, or by what is there. Its root need not
+/// have a page then.
+pub(crate) fn site_has_documents(nodes: &[Node], start: usize) -> bool {
+    let origin = WebOrigin::of(&nodes[start].url);
+    let is_of_site = |node: &Node| {
+        let mut first = node;
+        while let Some(from) = first.from {
+            first = &nodes[from];
+        }
+        WebOrigin::of(&first.url) == origin
+    };
+    nodes.iter().any(|node| node.is_document() && is_of_site(node))
 }
 
 /// The lists of a set of resources.

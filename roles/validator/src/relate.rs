@@ -5,7 +5,7 @@ mod topics;
 use crate::collect::Child;
 use crate::finding::Findings;
 use crate::kind;
-use crate::node::{Doc, FoundBy, Node, Outcome, Walked, is_url};
+use crate::node::{Doc, FoundBy, Node, Outcome, Walked, is_url, site_has_documents};
 use crate::options::Options;
 use crate::rule::Rule;
 use crate::rules as r;
@@ -53,9 +53,8 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
             relations.archived.extend(doc.children.iter().map(|child| child.url.as_str()));
         }
     }
-    let is_document =
-        |node: &Node| matches!(&node.outcome, Outcome::Document(doc) if doc.capability().is_some());
-    let any_read = relations.walked.nodes.iter().any(is_document);
+    let nodes = &relations.walked.nodes;
+    let any_read = nodes.iter().any(Node::is_document);
     for number in 0..relations.walked.nodes.len() {
         let node = &relations.walked.nodes[number];
         match &node.outcome {
@@ -64,7 +63,8 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
             }
             // A site's root need not have a page: the Source may have been found at its well-known
             // URI.
-            Outcome::Failed(_) | Outcome::Page if any_read && is_root(node) => {}
+            Outcome::Failed(_) | Outcome::Page
+                if node.is_root() && site_has_documents(nodes, number) => {}
             Outcome::Failed(message) if node.found_by == FoundBy::Start => {
                 relations
                     .add(number, &r::REACHABLE, (0, 0), || format!("cannot be read: {message}"));
@@ -88,11 +88,6 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
     for (number, found) in found {
         walked.nodes[number].findings.append(&mut found.into_list());
     }
-}
-
-/// Was a site's root given?
-fn is_root(node: &Node) -> bool {
-    node.found_by == FoundBy::Start && url::Url::parse(&node.url).is_ok_and(|url| url.path() == "/")
 }
 
 /// The way out where what the user named cannot be read: nobody linked to it.
@@ -463,6 +458,12 @@ impl<'a> Relations<'a> {
                 (FoundBy::Sitemap, Outcome::Failed(message)) => {
                     if let Some(from) = node.from {
                         self.add(from, &r::ROBOTS, (0, 0), || format!("{}: {message}", node.url));
+                    }
+                }
+                (FoundBy::Site, Outcome::Failed(message)) => {
+                    if let Some(from) = node.from {
+                        let message = || format!("{}: {message}", node.url);
+                        self.add(from, &r::A_REACHABLE, (0, 0), message);
                     }
                 }
                 (FoundBy::Page, outcome) => {

@@ -1,6 +1,7 @@
 //! Rendering of a report: for terminals, for programs, as a page.
 
 use crate::finding::Finding;
+use crate::package::MAKING;
 use crate::report::{Document, Report};
 use crate::rule::severity_word;
 use abreast_core::Severity;
@@ -78,6 +79,12 @@ fn summary(report: &Report) -> String {
     }
     if report.cancelled {
         let _ = writeln!(out, "incomplete: stopped before the end");
+    }
+    let is_making = |document: &&Document| {
+        document.problem.as_deref().is_some_and(|problem| problem.ends_with(MAKING))
+    };
+    for Document { url, .. } in report.documents.iter().filter(is_making) {
+        let _ = writeln!(out, "incomplete: {} is {MAKING}", visible(url));
     }
     out
 }

@@ -2,7 +2,7 @@
 
 use crate::finding::Finding;
 use crate::kind;
-use crate::node::{Node, Outcome, Walked};
+use crate::node::{Node, Outcome, Walked, site_has_documents};
 use crate::options::Options;
 use crate::rule::Mode;
 use crate::rules as r;
@@ -150,6 +150,8 @@ pub enum Unreachable {
     Auth,
     /// The network or the server failed temporarily.
     Network,
+    /// What was given is still being made, on demand.
+    Making,
 }
 
 impl Unreachable {
@@ -291,8 +293,15 @@ fn below(walked: &Walked, number: usize) -> Vec<usize> {
 
 /// From the top down, each once; what nothing points to comes in the order it was found.
 fn order(walked: &Walked) -> Vec<usize> {
-    let mut tops: Vec<usize> =
-        (0..walked.nodes.len()).filter(|number| is_shown(&walked.nodes[*number])).collect();
+    // A root without a page is no fault of a site whose documents were found.
+    let is_bare = |number: usize| {
+        let node = &walked.nodes[number];
+        matches!(node.outcome, Outcome::Failed(_))
+            && node.is_root()
+            && site_has_documents(&walked.nodes, number)
+    };
+    let is_top = |number: &usize| is_shown(&walked.nodes[*number]) && !is_bare(*number);
+    let mut tops: Vec<usize> = (0..walked.nodes.len()).filter(is_top).collect();
     tops.sort_by_key(|number| (walked.nodes[*number].level, *number));
     let (mut order, mut seen) = (Vec::new(), HashSet::new());
     for top in tops {
@@ -320,8 +329,15 @@ fn is_shown(node: &Node) -> bool {
             !node.findings.is_empty() || node.found_by == FoundBy::Start
         }
         Outcome::Failed(_) | Outcome::Waiting | Outcome::Left(_) => {
-            !matches!(node.found_by, FoundBy::WellKnown | FoundBy::Robots | FoundBy::Sitemap)
-                || !node.findings.is_empty()
+            let is_tried = matches!(
+                node.found_by,
+                FoundBy::WellKnown
+                    | FoundBy::Robots
+                    | FoundBy::Sitemap
+                    | FoundBy::HostMeta
+                    | FoundBy::Site
+            );
+            !is_tried || !node.findings.is_empty()
         }
     }
 }

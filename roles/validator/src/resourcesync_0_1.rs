@@ -13,15 +13,16 @@ mod dump;
 mod related;
 mod warc;
 
+use crate::discover::in_robots;
 use crate::feeds::{Feeds, From};
 use crate::fetch::{self, Failure, Go};
 use crate::finding::Findings;
-use crate::inspect::{GZIP_BYTES, manners};
+use crate::inspect::{GZIP_BYTES, HOST_META, manners};
 use crate::node::{FoundBy, Outcome, SetData, is_url};
 use crate::rules as r;
 use crate::sketch::{Listed, Sketch};
 use crate::values;
-use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root};
+use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Root, links_in_host_meta};
 use abreast_webtypes::{Timestamp, excerpt, resolve};
 pub(crate) use document::is_document;
 use document::{Checker, Facts};
@@ -210,20 +211,26 @@ impl Feeds<'_> {
     /// Whether the site leads to a Sitemap that was given [rs-0.1 §7.1, §7.3].
     async fn discovery(&mut self, number: usize) -> Result<(), Failure> {
         const MOST: u64 = 512 << 10;
+        const ROBOTS: &str = "/robots.txt";
         let url = self.walked.nodes[number].url.clone();
         if !is_url(&url) {
             return Ok(());
         }
-        for path in ["/robots.txt", "/.well-known/host-meta"] {
+        for path in [ROBOTS].iter().chain(&HOST_META) {
             let Ok(place) = resolve(&url, path) else { continue };
             let answer = self.ask(&place, None, false, MOST).await?;
             let answer = answer.ok().filter(|answer| answer.facts.status == 200);
-            let is_named = answer.is_some_and(|answer| {
-                let text = String::from_utf8_lossy(&answer.body);
-                // In XML an address has its `&` escaped.
-                text.contains(&url) || text.contains(&url.replace('&', "&amp;"))
-            });
-            if is_named {
+            let body = answer.map(|answer| answer.body).unwrap_or_default();
+            let named = if *path == ROBOTS {
+                in_robots(&body)
+            } else {
+                links_in_host_meta(&body).into_iter().map(|(_, href)| href).collect()
+            };
+            let is_it = |href: &String| {
+                let href = href.trim();
+                href == url || resolve(&place, href).is_ok_and(|target| target == url)
+            };
+            if named.iter().any(is_it) {
                 return Ok(());
             }
         }

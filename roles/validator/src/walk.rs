@@ -3,14 +3,17 @@
 use crate::collect::{Child, Context, Origin, SKETCH};
 use crate::discover;
 use crate::fetch::{Budget, ResponseFacts};
-use crate::inspect::{CONDITIONS_MAX, Inspected, Inspection};
+use crate::inspect::{CONDITIONS_MAX, HOST_META, Inspected, Inspection, is_host_meta};
 use crate::kind;
-use crate::node::{Doc, FoundBy, Node, Outcome, SetData, Walked, in_archive, is_url};
+use crate::node::{
+    Doc, FoundBy, Node, Outcome, SetData, Walked, in_archive, is_url, site_has_documents,
+};
 use crate::options::{Options, Share};
 use crate::package::{self, Package};
 use crate::resourcesync_0_1::Alpha;
 use crate::sketch::{Changes, Listed, Seen, Sketch};
 use abreast_net::{Client, Shared};
+use abreast_resourcesync::v0_1::{LinkKind, links_in_host_meta, links_in_html};
 use abreast_resourcesync::v1_1::{Capability, Root};
 use abreast_webtypes::{Origin as WebOrigin, resolve};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -52,6 +55,10 @@ struct State {
     overflowed: bool,
     cancelled: bool,
     steps: u64,
+    /// Links of pages that were given to documents of ResourceSync 0.1.
+    of_0_1: Vec<(usize, String)>,
+    /// What leads to documents of 0.1 was tried.
+    is_last_tried: bool,
 }
 
 pub(crate) struct Walk<'a> {
@@ -103,6 +110,8 @@ impl<'a> Walk<'a> {
                 overflowed: false,
                 cancelled: false,
                 steps: 0,
+                of_0_1: Vec::new(),
+                is_last_tried: false,
             }),
             wake: Condvar::new(),
             conditions: AtomicU64::new(CONDITIONS_MAX),
@@ -266,6 +275,11 @@ impl<'a> Walk<'a> {
             if state.limit.is_some() || state.cancelled {
                 return None;
             }
+            let is_idle = state.active == 0
+                && [&state.queue, &state.late, &state.past].iter().all(|queue| queue.is_empty());
+            if is_idle && self.options.walk && !std::mem::replace(&mut state.is_last_tried, true) {
+                self.try_last(&mut state);
+            }
             if state.active == 0 && state.queue.is_empty() {
                 state.stage = state.stage.max(if state.late.is_empty() { 2 } else { 1 });
             }
@@ -325,13 +339,47 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Adds what leads to documents of ResourceSync 0.1, where nothing else led to any: links of the
+    /// page that was given; of the root of a site also host-meta [rs-0.1 §7.2, §7.3].
+    fn try_last(&self, state: &mut State) {
+        let links = std::mem::take(&mut state.of_0_1);
+        let is_bare = |number: &usize| {
+            let node = &state.nodes[*number];
+            node.found_by == FoundBy::Start
+                && is_url(&node.url)
+                && matches!(node.outcome, Outcome::Failed(_) | Outcome::Page | Outcome::Document(_))
+                && !site_has_documents(&state.nodes, *number)
+        };
+        let bare: Vec<usize> = (0..state.nodes.len()).filter(is_bare).collect();
+        for number in bare {
+            let mut own = links.iter().filter(|(from, _)| *from == number).peekable();
+            let has_links = own.peek().is_some();
+            for (_, url) in own {
+                self.add(state, url, FoundBy::Site, Some(number), 0, 1, Origin::default());
+            }
+            if has_links || !state.nodes[number].is_root() {
+                continue;
+            }
+            let Ok(root) = Url::parse(&state.nodes[number].url) else { continue };
+            for url in HOST_META.iter().filter_map(|place| root.join(place).ok()) {
+                self.add(state, url.as_str(), FoundBy::HostMeta, None, 0, 0, Origin::default());
+            }
+            if let Ok(url) = root.join("/sitemap.xml") {
+                self.add(state, url.as_str(), FoundBy::Site, None, 0, 1, Origin::default());
+            }
+        }
+    }
+
     /// Takes over what was found, and adds what it leads to.
     fn done(&self, state: &mut State, number: usize, inspected: Inspection) {
         state.steps += 1;
         state.nodes[number].steps.1 = state.steps;
         self.kept.fetch_add(inspected.findings.len(), Ordering::Relaxed);
         state.nodes[number].findings = inspected.findings;
-        let is_tried = matches!(state.nodes[number].found_by, FoundBy::WellKnown | FoundBy::Robots);
+        let is_tried = matches!(
+            state.nodes[number].found_by,
+            FoundBy::WellKnown | FoundBy::Robots | FoundBy::HostMeta
+        );
         if is_tried
             && matches!(
                 inspected.found,
@@ -346,7 +394,11 @@ impl<'a> Walk<'a> {
             && self.options.walk
             && !matches!(
                 inspected.found,
-                Inspected::Feed | Inspected::ChangeFeed | Inspected::Alpha | Inspected::AlphaDump
+                Inspected::Feed
+                    | Inspected::ChangeFeed
+                    | Inspected::Alpha
+                    | Inspected::AlphaDump
+                    | Inspected::Left(package::MAKING)
             )
         {
             let start = start.url.clone();
@@ -431,14 +483,22 @@ impl<'a> Walk<'a> {
         state.nodes[number].outcome = Outcome::Page;
         let (targets, next) = if found_by == FoundBy::Robots {
             (discover::in_robots(page), FoundBy::Sitemap)
+        } else if is_host_meta(&url, found_by) {
+            (best(links_in_host_meta(page)), FoundBy::Site)
         } else {
             ([facts.links.clone(), discover::in_html(page)].concat(), FoundBy::Page)
         };
         if matches!(found_by, FoundBy::WellKnown | FoundBy::Page)
-            || (!matches!(found_by, FoundBy::Robots | FoundBy::Start) && targets.is_empty())
+            || (!matches!(found_by, FoundBy::Robots | FoundBy::Start | FoundBy::HostMeta)
+                && targets.is_empty())
         {
             let message = "this is a web page, no ResourceSync document".to_owned();
             state.nodes[number].outcome = Outcome::Failed(message);
+        }
+        if found_by == FoundBy::Start && targets.is_empty() {
+            let links = [facts.of_0_1.clone(), links_in_html(page)].concat();
+            let links = best(links).into_iter().filter_map(|link| resolve(&url, &link).ok());
+            state.of_0_1.extend(links.map(|link| (number, link)));
         }
         for target in targets.iter().filter_map(|target| resolve(&url, target).ok()) {
             self.add(state, &target, next, Some(number), 0, 1, Origin::default());
@@ -508,6 +568,13 @@ impl<'a> Walk<'a> {
             self.add(state, &target, found_by, Some(number), entry, level, origin);
         }
     }
+}
+
+/// The targets of the best kind, as a copy begins with them.
+fn best(links: Vec<(LinkKind, String)>) -> Vec<String> {
+    let best = links.iter().map(|(kind, _)| *kind).min();
+    let of_best = links.into_iter().filter(|(kind, _)| Some(*kind) == best);
+    of_best.map(|(_, href)| href.trim().to_owned()).collect()
 }
 
 /// An inspection in progress; when it ends in any way, others may continue.

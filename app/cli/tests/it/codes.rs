@@ -283,6 +283,15 @@ fn a_site_without_a_source_is_code_4_with_what_was_tried() {
                 printed.contains(&url) && printed.contains("help:"),
                 "{words:?} {path}: {printed}"
             );
+            for place in ["host-meta", "host-meta.json"] {
+                let tried =
+                    format!("tried http://{address}/.well-known/{place}: the server answered 404");
+                assert_eq!(
+                    printed.contains(&tried),
+                    path.is_empty(),
+                    "{words:?} {path}: {printed}"
+                );
+            }
         }
         let (_, printed) = with(&["explore", "URL"], &url, dir, &[]);
         assert!(
@@ -291,6 +300,21 @@ fn a_site_without_a_source_is_code_4_with_what_was_tried() {
         );
         if path != "text" {
             assert_eq!(with(&["validate", "URL"], &url, dir, &[]).0, Some(4), "{path}");
+        }
+    }
+}
+
+#[test]
+fn what_is_still_being_made_is_code_5() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().to_str().unwrap();
+    let server = Server::new(|_, stream| send(stream, "202 Accepted", "", b"being made"));
+    for path in ["dump.zip", "sitemap.xml"] {
+        let url = format!("http://{}/{path}", server.address());
+        for words in [&["explore", "URL"][..], &["validate", "URL"]] {
+            let (code, printed) = with(words, &url, dir, &[]);
+            assert_eq!(code, Some(5), "{words:?}: {printed}");
+            assert!(printed.contains("still being made (202)"), "{words:?}: {printed}");
         }
     }
 }

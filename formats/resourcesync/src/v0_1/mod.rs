@@ -4,6 +4,7 @@
 
 mod attributes;
 mod convert;
+mod discovery;
 mod document;
 mod relations;
 mod version;
@@ -14,6 +15,7 @@ pub use crate::sitemap::{
 };
 pub use abreast_webtypes::SyntaxError as Error;
 pub use convert::MEDIA_TYPES;
+pub use discovery::{LinkKind, links_in_host_meta, links_in_html};
 pub use document::{Document, Entry, Head, Link, Meta};
 pub use relations::{
     CALLBACK_PROTOCOL, CHANGE_SET, DUMP, MIRROR, OAI_PMH_PROTOCOL, PARTIAL, SITEMAP, SUBJECT,

@@ -143,24 +143,18 @@ pub(super) fn apply_package(
     result
 }
 
-/// Entries of the manifest that lead to no member. Where the manifest is the plan they are refused,
-/// unless their resources need only be asked for;
-/// else their resources are asked for like any others.
+/// Entries of the manifest that lead to no member: their resources are asked for like any others.
 fn report_faults(
-    transfer: &mut Transfer<'_>,
+    transfer: &Transfer<'_>,
     supply: &mut Supply<'_>,
     report: &mut Reporter<'_>,
 ) -> Result<(), Error> {
     let faults = std::mem::take(&mut supply.manifest.faults);
     let reported = faults.len() as u64;
     for (uri, failure) in faults {
-        let Some(task) = transfer.mirror.task(&uri)? else { continue };
-        if supply.manifest.members_for(&uri).next().is_some() {
-            continue;
-        }
-        if supply.is_plan && failure.refused {
-            transfer.take(vec![(task, Some(Outcome::Failed(failure)))], report)?;
-        } else {
+        if transfer.mirror.task(&uri)?.is_some()
+            && supply.manifest.members_for(&uri).next().is_none()
+        {
             report.notice(failure.code, &uri, &format!("{}; asked for by itself", failure.message));
         }
     }
@@ -267,7 +261,7 @@ fn hand_out(
         uncommitted += chunk.len() as u64;
         for (task, outcome) in &mut chunk {
             if let Some(Outcome::Failed(failure)) = outcome
-                && supply.leaves(failure)
+                && is_of_package(failure)
             {
                 report_left(report, supply, task, failure, &mut left);
                 *outcome = None;
@@ -328,20 +322,14 @@ struct Left {
     unusable: u64,
 }
 
-impl Supply<'_> {
-    /// Whether this is a fault of the package, so that requesting the resource may succeed.
-    fn leaves(&self, failure: &Failure) -> bool {
-        if failure.fatal {
-            return false;
-        }
-        let of_package = failure.code.starts_with("dump.");
-        if self.is_plan && of_package && failure.refused {
-            // The package is what the Source lists: what is wrong in it is wrong at the Source.
-            return false;
-        }
-        of_package || matches!(failure.code, "fixity.mismatch" | "body.read")
-    }
+/// Whether this is a fault of the package, so that requesting the resource may succeed.
+fn is_of_package(failure: &Failure) -> bool {
+    let is_fault = failure.code.starts_with("dump.")
+        || matches!(failure.code, "fixity.mismatch" | "body.read");
+    is_fault && !failure.fatal
+}
 
+impl Supply<'_> {
     /// The member with the bytes that an item wants, if they are sure to be those: by a digest that
     /// is listed, or by a time, since without a digest nothing else distinguishes versions.
     fn member_for(&self, task: &Task) -> Option<u32> {

@@ -21,19 +21,20 @@ pub(super) fn reader_at_site(
     requests: &Requests<'_>,
     options: &SyncOptions,
 ) -> Result<AtSite, Error> {
-    let found = discover(requests, options);
+    let (found, mut tried) = (discover(requests, options), Vec::new());
     let old = match &found {
         Ok(found) => old_sitemap(requests, found)?,
         // What is there and broken is not passed over for something else.
         Err(error) if matches!(error.code(), "discover.page" | "discover.nothing") => {
-            site::find(requests, options)?
+            site::find(requests, options, &mut tried)?
         }
         Err(_) => None,
     };
-    Ok(match old {
-        Some(old) => (Some(OLD.name), Box::new(ResourceSync01::found_at(old))),
-        None => (None, Box::new(ResourceSync::found(found))),
-    })
+    if let Some(old) = old {
+        return Ok((Some(OLD.name), Box::new(ResourceSync01::found_at(old))));
+    }
+    let found = found.map_err(|error| error.with_tried(&tried));
+    Ok((None, Box::new(ResourceSync::found(found))))
 }
 
 /// A Sitemap that was found and is of 0.1.
@@ -48,6 +49,8 @@ fn old_sitemap(requests: &Requests<'_>, found: &Discovered) -> Result<Option<sit
     })?;
     let route = || route.cloned().unwrap_or_else(|| format!("found {list}"));
     Ok(is_old.then(|| {
+        // It was taken for a plain Sitemap until now.
+        requests.diagnostics.forget(list);
         let mut found = site::Found::default();
         found.add(list.clone(), route());
         found

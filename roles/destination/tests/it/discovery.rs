@@ -583,13 +583,41 @@ fn a_source_of_several_sets_requires_a_choice() {
 #[test]
 fn an_unsuccessful_discovery_reports_what_was_tried() {
     let server = Server::start();
+    let text = || {
+        let ran = Copy::of(server.url("/")).try_run();
+        assert_eq!((ran.exit(), ran.code()), (4, "discover.nothing"));
+        ran.result.unwrap_err().to_string()
+    };
+    let tried = text();
+    for path in [
+        "/.well-known/resourcesync",
+        "/robots.txt",
+        "/sitemap.xml",
+        "/",
+        "/.well-known/host-meta",
+        "/.well-known/host-meta.json",
+    ] {
+        let line = format!("tried {}: the server answered 404", server.url(path));
+        assert_eq!(tried.matches(&line).count(), 1, "{path} {tried}");
+    }
+    assert!(tried.contains("help:"), "{tried}");
+    let json = |href: &str| format!("{{\"links\":[{{\"rel\":\"sitemap\",\"href\":\"{href}\"}}]}}");
+    for (href, said) in [
+        (
+            "http://elsewhere.example/s.xml",
+            "links to http://elsewhere.example/s.xml: not on the host",
+        ),
+        ("/.well-known/host-meta.json", "links to no document"),
+    ] {
+        server.body("/.well-known/host-meta.json", json(href));
+        let tried = text();
+        let line = format!("tried {}: it {said}", server.url("/.well-known/host-meta.json"));
+        assert!(tried.contains(&line), "{tried}");
+    }
+    // What a link leads to is read, and the link is named.
+    server.body("/.well-known/host-meta.json", json("/text"));
+    server.body("/text", "ok");
     let ran = Copy::of(server.url("/")).try_run();
-    assert_eq!((ran.exit(), ran.code()), (4, "discover.nothing"));
     let text = ran.result.unwrap_err().to_string();
-    assert!(
-        text.contains("/.well-known/resourcesync")
-            && text.contains("/robots.txt")
-            && text.contains("help:"),
-        "{text}"
-    );
+    assert!(text.contains("/.well-known/host-meta.json links to"), "{text}");
 }

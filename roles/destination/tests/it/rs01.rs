@@ -464,6 +464,31 @@ fn the_misprints_of_the_draft_are_read() {
 }
 
 #[test]
+fn a_change_set_in_a_stanza_is_read_leniently() {
+    let server = Server::start();
+    server.body("/objects/1", "first");
+    server.body("/objects/3", "third");
+    // The example as it is printed, with `</sm:loc>`.
+    let example = include_str!("../../../../conformance/resourcesync-0.1/ex-5.5.as-printed.xml");
+    let stanza = example.replace("http://museum.example", &server.base);
+    server.body("/set.xml", stanza.clone());
+    let mut copy = Copy::of(server.url("/set.xml"));
+    let ran = copy.try_run();
+    assert_eq!((ran.code(), ran.exit()), ("rs.root", 4), "{:?}", ran.result);
+    copy.options.tolerance = Tolerance::Lenient;
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?} {:?}", ran.result, ran.reported);
+    assert!(ran.has("rs.wrapper"), "{:?}", ran.reported);
+    assert_eq!(copy.paths().len(), 2, "{:?}", copy.paths());
+    copy.run();
+    // One of two change sets would be lost.
+    let set = &stanza[stanza.find("<urlset").unwrap()..stanza.find("</xmpp:item>").unwrap()];
+    server.body("/set.xml", stanza.replace("</xmpp:item>", &format!("{set}</xmpp:item>")));
+    let ran = copy.try_run();
+    assert_eq!((ran.code(), ran.exit()), ("rs.root", 4), "{:?}", ran.result);
+}
+
+#[test]
 fn only_resources_of_a_category_are_copied() {
     let category = |uri: &str, title: &str| {
         format!("<xhtml:link rel=\"DCTERMS.subject\" href=\"{uri}\" title=\"{title}\"/>")
@@ -1072,6 +1097,35 @@ fn a_dump_by_itself_is_a_source() {
 }
 
 #[test]
+fn members_that_a_dump_by_itself_lacks_are_requested() {
+    let mut source = OldSource::new();
+    source.shape.fixity = false;
+    some(&mut source, 6);
+    let (mut zip, mut inside) = (Zip::new(), modified(&source.now()));
+    for (path, member) in [
+        ("/f00", "f00"),
+        ("/f01", "lost"),
+        ("/f02", "../f02"),
+        ("/f03", "link"),
+        ("/f04", "secret"),
+    ] {
+        inside += &source.entry(path, &format!("<rs:path>{member}</rs:path>"));
+    }
+    inside += &source.entry("/f05", "");
+    zip.add("f00", b"file 0").symlink("link", "f00").encrypted("secret", b"file 4");
+    zip.add("manifest.xml", document("urlset", "", &inside).as_bytes());
+    source.server.put("/d.zip", Answer::ok(zip.finish()));
+    let ran = run_equal(&copy_at(&source, source.server.url("/d.zip")), &source);
+    for code in ["dump.missing", "path.escape", "dump.symlink", "dump.encrypted"] {
+        assert!(ran.has(code), "{code} {:?}", ran.reported);
+    }
+    let mut asked = source.server.take_log();
+    asked.retain(|path| path.starts_with("/f"));
+    asked.sort();
+    assert_eq!(asked, ["/f01", "/f02", "/f03", "/f04", "/f05"]);
+}
+
+#[test]
 fn a_dump_is_the_one_that_its_server_states() {
     let mut source = OldSource::new();
     some(&mut source, 5);
@@ -1169,6 +1223,7 @@ fn sites_lead_to_documents_of_both_versions() {
         let ran = copy.try_run();
         assert_eq!(ran.exit(), 0, "{path}: {:?} {:?}", ran.result, ran.reported);
         assert!(ran.has("discover.found"), "{path}: {:?}", ran.codes);
+        assert!(!ran.has("rs.no-md"), "{path}: {:?}", ran.reported);
         assert_eq!(copy.texts(), source.texts(), "{path}");
         assert!(!copy.try_run().has("discover.found"), "{path}");
         server.remove(path);
@@ -1339,6 +1394,14 @@ fn addresses_of_other_protocols_are_no_resources() {
     let copy = copy_of(&source);
     let ran = run_equal(&copy, &source);
     assert_eq!(ran.count("rs.protocol"), 1, "{:?}", ran.reported);
+    let sitemap = String::from_utf8(source.server.page("/s.xml")).unwrap();
+    let before = sitemap.split("<loc rs:protocol").next().unwrap();
+    let place = format!("line {}: ", before.lines().count());
+    assert!(
+        ran.reported.iter().any(|it| it.message.starts_with(&place)),
+        "{place} {:?}",
+        ran.reported
+    );
     assert!(!source.server.take_log().contains(&"/oaipmh".to_owned()));
 }
 

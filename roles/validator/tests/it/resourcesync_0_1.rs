@@ -1,11 +1,13 @@
 //! A Source of ResourceSync 0.1 that keeps to every rule, ways to break each, and walks of it.
 
 use crate::cases::inspect;
-use crate::server::{Answers, Server};
+use crate::server::{Answer, Answers, Server};
 use crate::site::{Break, Members, break_all, pack, typed};
 use Break::{AddFinding, Changed, Members as InPackage, Remove, Repeat, Replace, Swell};
 use abreast_testkit::warc::Warc;
-use abreast_validator::{Mode, Options, Severity, Share, check_document, ndjson, text, validate};
+use abreast_validator::{
+    Mode, Options, Severity, Share, Unreachable, check_document, ndjson, text, validate,
+};
 use base64::Engine as _;
 use md5::{Digest as _, Md5};
 use std::collections::BTreeSet;
@@ -524,6 +526,93 @@ fn a_source_of_0_1_is_found_through_robots_txt() {
     let server = Server::start(good);
     let report = inspect(&server, "/", |_| {});
     assert!(report.documents.iter().any(|found| found.name.contains("0.1 Sitemap Index")));
+}
+
+/// Whether the Sitemap of the good Source is found from an address, and which rules are broken.
+fn found_from(address: &str, change: impl FnOnce(&mut Answers, &str)) -> (bool, Vec<&'static str>) {
+    let server = Server::start(|base| {
+        let mut answers = good(base);
+        answers.remove("/robots.txt");
+        answers.remove("/.well-known/host-meta");
+        change(&mut answers, base);
+        answers
+    });
+    let report = inspect(&server, address, |options| options.sample = Share::Some(0));
+    let found = report.documents.iter().any(|found| found.name.contains("0.1 Sitemap Index"));
+    let has_problem = report.documents.iter().any(|document| document.problem.is_some());
+    assert!(!(found && has_problem), "{address} {}", text(&report));
+    (found, report.findings.iter().map(|found| found.rule.id).collect())
+}
+
+/// Makes what a site answers at one of its addresses, for its base.
+type Make<'a> = &'a dyn Fn(&str) -> Answer;
+
+#[test]
+fn a_source_of_0_1_is_found_wherever_its_site_names_it() {
+    let json = |base: &str, path: &str| {
+        let text = format!("{{\"links\":[{{\"rel\":\"sitemap\",\"href\":\"{base}{path}\"}}]}}");
+        typed("application/json", text.into_bytes())
+    };
+    let xrd = |base: &str| good(base)["/.well-known/host-meta"].clone();
+    let page =
+        |head: &str| typed("text/html", format!("<!DOCTYPE html><head>{head}</head>").into_bytes());
+    let (host_meta, in_json) = ("/.well-known/host-meta", "/.well-known/host-meta.json");
+    let in_json_only = |base: &str| json(base, "/sitemap.xml");
+    let link = |_: &str| page("<link rel=sitemap href=/sitemap.xml>");
+    let nowhere = &["RS01-7.1-discovery"][..];
+    let cases: [(&str, &str, Make<'_>, &[&str]); 7] = [
+        ("/", host_meta, &xrd, &[]),
+        ("/", in_json, &in_json_only, &[]),
+        (host_meta, host_meta, &xrd, &[]),
+        (in_json, in_json, &in_json_only, &[]),
+        ("/", "/", &link, nowhere),
+        ("/page", "/page", &link, nowhere),
+        // A site without anything but the usual name.
+        ("/", "/unused", &link, nowhere),
+    ];
+    for (address, path, make, rules) in cases {
+        let (found, broken) = found_from(address, |answers, base| {
+            answers.insert(path.to_owned(), make(base));
+        });
+        assert_eq!((found, broken.as_slice()), (true, rules), "{address} {path}");
+    }
+    // What is named must be there.
+    let (found, broken) = found_from("/", |answers, base| {
+        answers.insert(in_json.to_owned(), json(base, "/lost.xml"));
+        answers.remove("/sitemap.xml");
+    });
+    assert!(!found && broken.contains(&"RS01-2.1-reachable"), "{broken:?}");
+}
+
+#[test]
+fn a_root_without_a_page_is_no_fault_of_a_source_of_0_1() {
+    let robots = |answers: &mut Answers, base: &str| {
+        let text = format!("Sitemap: {base}/sitemap.xml\n");
+        answers.insert("/robots.txt".to_owned(), typed("text/plain", text.into_bytes()));
+    };
+    assert_eq!(found_from("/", robots), (true, Vec::new()));
+    let (found, broken) = found_from("/", |answers, _| drop(answers.remove("/sitemap.xml")));
+    assert_eq!((found, broken.as_slice()), (false, &["RS-6.2-reachable"][..]));
+}
+
+#[test]
+fn a_dump_that_is_still_being_made_is_not_judged() {
+    for path in ["/dump.zip", "/dump", "/dump.warc.gz", "/sitemap.xml"] {
+        let server = Server::start(|base| {
+            let mut answers = good(base);
+            let mut answer = typed("text/plain", b"being made".to_vec());
+            answer.headers.insert("Status".to_owned(), "202 Accepted".to_owned());
+            answers.insert(path.to_owned(), answer);
+            answers
+        });
+        let report = inspect(&server, path, |_| {});
+        assert!(report.findings.is_empty(), "{path} {}", text(&report));
+        let problem = report.documents[0].problem.as_deref();
+        assert_eq!(problem, Some("not checked: still being made (202)"), "{path}");
+        assert_eq!(report.unreachable, Some(Unreachable::Making), "{path}");
+        assert!(text(&report).contains("still being made (202)"), "{path} {}", text(&report));
+        assert!(server.requests().iter().all(|asked| asked == path), "{:?}", server.requests());
+    }
 }
 
 #[test]

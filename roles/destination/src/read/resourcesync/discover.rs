@@ -262,22 +262,24 @@ impl Search<'_> {
         if let Some(found) = self.site(&start, is_site)? {
             return Ok(found);
         }
-        let tried = format!("\n  tried {}", self.tried.join("\n  tried "));
-        Err(match page {
-            Err(error) if start.path() != "/" || error.exit_code() == ExitCode::Auth => error,
+        let error = match page {
+            Err(error) if start.path() != "/" || error.exit_code() == ExitCode::Auth => {
+                return Err(error);
+            }
             Ok(true) => Error::new(
                 "discover.page",
                 ExitCode::SourceInvalid,
-                format!("{given} is a web page, and neither it nor its site leads to a ResourceSync Source{tried}"),
+                format!("{given} is a web page, and neither it nor its site leads to a ResourceSync Source"),
             )
             .with_help("ask the site's operator for the URL of its Capability List, Resource List or Sitemap"),
             _ => Error::new(
                 "discover.nothing",
                 ExitCode::SourceInvalid,
-                format!("found no ResourceSync documents at {given}{tried}"),
+                format!("found no ResourceSync documents at {given}"),
             )
             .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"),
-        })
+        };
+        Err(error.with_tried(&self.tried))
     }
 
     fn inspect(&mut self, url: &str) -> Result<Seen, Error> {
@@ -328,7 +330,7 @@ impl Search<'_> {
                 Ok(Seen::Page { .. }) => {
                     self.tried.push(format!("{url}: not a ResourceSync document"));
                 }
-                Err(error) if is_absent(&error) => self.tried.push(first_line(&error)),
+                Err(error) if is_absent(&error) => self.tried.push(line_of(&url, &error)),
                 // What is there and broken, or may be there, is not passed over for something else.
                 Err(error) => return Err(error),
             }
@@ -360,12 +362,12 @@ impl Search<'_> {
             add(&mut found, sets);
         }
         if found.is_empty() {
-            let tried = self.tried.join("\n  tried ");
             return Err(Error::new(
                 "discover.nothing",
                 ExitCode::SourceInvalid,
-                format!("{} links to no ResourceSync document\n  tried {tried}", self.options.url),
+                format!("{} links to no ResourceSync document", self.options.url),
             )
+            .with_tried(&self.tried)
             .with_help(
                 "give the URL of a Capability List, Resource List, Change List or Sitemap",
             ));
@@ -462,8 +464,12 @@ pub(crate) fn with_other_sets(
     })
 }
 
-fn first_line(error: &Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+/// Why an address led to nothing, as a line of what was tried.
+pub(crate) fn line_of(url: &str, error: &Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let why = line.strip_prefix(&format!("cannot fetch {url}: ")).unwrap_or(line);
+    format!("{url}: {why}")
 }
 
 /// Forgets where a package with changes since a time is made: the next run reads that again.

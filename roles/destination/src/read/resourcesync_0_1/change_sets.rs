@@ -319,16 +319,18 @@ fn read_one(
 ) -> Result<Option<One>, Error> {
     let mut reading = run.reading_changes(url);
     let (last_before, requests) = (seen.last, run.requests);
-    let (mut times, mut others, unclear_before) = (Times::default(), 0, *unclear);
+    let (mut times, mut others) = (Times::default(), OtherEntries::default());
+    let unclear_before = *unclear;
     let answer = read::<V0_1>(requests, url, known, &mut |part| {
         match part {
             Part::Begin(head, answered) => {
                 check_root(head, url)?;
                 seen.begin_list(Span::default(), last_before);
-                (times, others, *unclear) = (Times::default(), 0, unclear_before);
+                (times, others) = (Times::default(), OtherEntries::default());
+                *unclear = unclear_before;
                 unclear.now = unclear.now.max(answered.latest_now());
             }
-            Part::Entry(_, entry) if entry.protocol.is_some() => others += 1,
+            Part::Entry(_, entry) if entry.protocol.is_some() => others.add(entry),
             Part::Entry(head, entry) => {
                 check_entry(head, entry, url)?;
                 let Some(change) = change_of(run, url, entry, unclear)? else {
@@ -349,9 +351,7 @@ fn read_one(
         Ok(Go::On)
     })?;
     let Some(read) = answer else { return Ok(None) };
-    if others > 0 {
-        note_others(requests, url, others);
-    }
+    others.note(requests, url);
     // A known change has the time that is written.
     times.newest = times.newest.map(|newest| read.at_latest(newest));
     seen.newest = seen.newest.max(reading.newest.map(|newest| read.at_earliest(newest)));
@@ -446,12 +446,30 @@ fn assume_category<'e>(options: &'e SyncOptions, change: &mut Listed<'e>) {
     change.categories.extend(options.categories.iter().map(String::as_str).take(1));
 }
 
-/// Reports entries that are no resources [rs-0.1 §4.3.3].
-pub(super) fn note_others(requests: &Requests<'_>, url: &str, count: u64) {
-    let message = "entries that are addresses of another protocol, such as OAI-PMH, and no \
-                   resources: not supported, left out"
-        .to_owned();
-    requests.diagnostics.note(url, Remark { code: "rs.protocol", line: 1, message, count });
+/// Entries of one document that are no resources [rs-0.1 §4.3.3].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OtherEntries {
+    count: u64,
+    /// Of the first one.
+    line: u64,
+}
+
+impl OtherEntries {
+    pub(super) fn add(&mut self, entry: &Entry) {
+        if self.count == 0 {
+            self.line = entry.line;
+        }
+        self.count += 1;
+    }
+
+    /// Reports them, if there are any.
+    pub(super) fn note(self, requests: &Requests<'_>, url: &str) {
+        let Self { count: count @ 1.., line } = self else { return };
+        let message = "entries that are addresses of another protocol, such as OAI-PMH, and no \
+                       resources: not supported, left out"
+            .to_owned();
+        requests.diagnostics.note(url, Remark { code: "rs.protocol", line, message, count });
+    }
 }
 
 fn check_root(head: &Head, url: &str) -> Result<(), Error> {

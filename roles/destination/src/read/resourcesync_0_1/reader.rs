@@ -82,14 +82,21 @@ impl ResourceSync01 {
             [first, ..] if way.is_dump => first,
             sets => choose(sets, wanted.filter(|_| sets.len() > 1), &options.url)?,
         };
-        let mut found = find(requests, options, &chosen.url)?;
+        let routes = || way.sets.iter().filter(|(set, _)| set.url == chosen.url);
+        let mut found =
+            find(requests, options, &chosen.url).map_err(|error| match routes().next() {
+                Some((_, route)) if error.exit_code() == ExitCode::SourceInvalid => {
+                    error.with_line(route)
+                }
+                _ => error,
+            })?;
         if way.is_dump {
             found.take_parts(sets.iter().map(|set| set.url.clone()));
         }
         if way.is_dump || sets.len() == 1 {
             check_set(&found, options)?;
         }
-        for (_, route) in way.sets.iter().filter(|(set, _)| set.url == chosen.url) {
+        for (_, route) in routes() {
             notice(route);
         }
         Ok(found)

@@ -1,7 +1,8 @@
 //! Whether the begin of an answer is of this version.
 //!
 //! A Sitemap is of 0.1 if it has an element or attribute that only 0.1 has, and nothing of later
-//! versions. Any other Sitemap is read by the reader of 1.1.
+//! versions. Any other Sitemap is read by the reader of 1.1. A change set may be inside a stanza of
+//! XMPP, as in the specification's example, which the lenient reader unwraps [rs-0.1 §5.2.1].
 
 use crate::read::choice::AnswerHead;
 use crate::read::pieces::GZIP;
@@ -63,7 +64,8 @@ fn is_document(begin: &[u8]) -> bool {
     loop {
         match reader.next() {
             Ok(Token::Start(element)) => {
-                if depth == 0 && !matches!(element.local(), "urlset" | "sitemapindex") {
+                let name = element.local();
+                if depth == 0 && !matches!(name, "urlset" | "sitemapindex" | "iq" | "message") {
                     return false;
                 }
                 if element.ns() == RS && matches!(element.local(), "md" | "ln") {
@@ -133,7 +135,13 @@ mod tests {
             ("", "<url><loc>http://h/</loc><r:fixity type='md5'>"),
             ("", "<url><x:link rel='DCTERMS.subject' href='http://h/c'/>"),
         ] {
-            assert!(recognised(document(root, inside).as_bytes()), "{root} {inside}");
+            let text = document(root, inside);
+            assert!(recognised(text.as_bytes()), "{root} {inside}");
+            let (_, text) = text.split_once("?>").unwrap();
+            for stanza in ["iq", "message"] {
+                let text = format!("<{stanza} xmlns='jabber:client'><pubsub>{text}");
+                assert!(recognised(text.as_bytes()), "{text}");
+            }
         }
         for inside in [
             "<url><loc>http://h/</loc><lastmod>2026-01-01</lastmod></url>",
@@ -145,6 +153,7 @@ mod tests {
         ] {
             assert!(!recognised(document("", inside).as_bytes()), "{inside}");
         }
+        assert!(!recognised(b"<iq xmlns='jabber:client'><pubsub><urlset/></pubsub></iq>"));
         for other in [&b""[..], b"{}", b"<html xmlns='http://www.w3.org/1999/xhtml'><meta name='DCTERMS.modified' content='1'/>"] {
             assert!(!recognised(other), "{}", String::from_utf8_lossy(other));
         }

@@ -5,13 +5,12 @@ use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::read::SourceSet;
+use crate::read::resourcesync::discover::line_of;
 use crate::read::resourcesync::links::{in_robots, is_html};
 use crate::read::sets::name_of;
 use crate::requests::{Begun, Requests, net_error};
-use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP};
-use abreast_webtypes::xml::{Reader, Token};
-use abreast_webtypes::{HtmlTags, parse_link_header, resolve};
-use serde::Deserialize;
+use abreast_resourcesync::v0_1::{LinkKind, links_in_host_meta, links_in_html};
+use abreast_webtypes::{parse_link_header, resolve};
 use url::Url;
 
 /// Longest page that is searched.
@@ -21,30 +20,9 @@ const LINKS_MAX: usize = 1_000;
 /// Where a host describes itself (RFC 6415).
 const HOST_META: &str = "/.well-known/host-meta";
 const HOST_META_JSON: &str = "/.well-known/host-meta.json";
-const XRD: &[&str] = &["http://docs.oasis-open.org/ns/xri/xrd-1.0"];
 
-/// What a link leads to, the best to begin with first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Sitemap,
-    CurrentChangeSet,
-    ChangeSet,
-    Dump,
-}
-
-impl Kind {
-    fn of(rels: &str) -> Option<Self> {
-        let has =
-            |rel: &str| rels.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel));
-        match () {
-            () if has("sitemap") => Some(Self::Sitemap),
-            () if has(CHANGE_SET) && has("current") => Some(Self::CurrentChangeSet),
-            () if has(CHANGE_SET) && !has("prev") => Some(Self::ChangeSet),
-            () if has(DUMP) => Some(Self::Dump),
-            () => None,
-        }
-    }
-}
+/// Links to documents of 0.1, in the order of a page.
+type Links = Vec<(LinkKind, String)>;
 
 /// The documents of 0.1 that an address leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,8 +46,12 @@ impl Found {
 }
 
 /// The documents of 0.1 that the page or the site at the given address leads to: all of the best kind
-/// that the first such place links to.
-pub(crate) fn find(requests: &Requests<'_>, options: &SyncOptions) -> Result<Option<Found>, Error> {
+/// that the first such place links to. `tried` takes a line for each other place.
+pub(crate) fn find(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    tried: &mut Vec<String>,
+) -> Result<Option<Found>, Error> {
     let url = &options.url;
     let mut places = vec![url.clone()];
     if let Ok(parsed) = Url::parse(url)
@@ -79,9 +61,10 @@ pub(crate) fn find(requests: &Requests<'_>, options: &SyncOptions) -> Result<Opt
         places.extend(well_known.filter_map(|place| parsed.join(place).ok().map(String::from)));
     }
     for place in places {
-        let links = links_at(requests, options, &place)?;
+        let (links, why) = links_at(requests, options, &place)?;
+        tried.extend(why.filter(|_| links.is_empty()));
         if let Some(best) = links.iter().map(|(kind, _)| *kind).min() {
-            let mut found = Found { is_dump: best == Kind::Dump, ..Found::default() };
+            let mut found = Found { is_dump: best == LinkKind::Dump, ..Found::default() };
             for (_, url) in links.into_iter().filter(|(kind, _)| *kind == best) {
                 let route = format!("{place} links to {url}, a document of ResourceSync 0.1");
                 found.add(url, route);
@@ -102,9 +85,9 @@ pub(super) fn sitemaps(
     let Ok(address) = Url::parse(address) else { return Ok(found) };
     for place in ["/robots.txt", HOST_META, HOST_META_JSON] {
         let Ok(place) = address.join(place) else { continue };
-        let links = links_at(requests, options, place.as_str())?.into_iter();
+        let (links, _) = links_at(requests, options, place.as_str())?;
         for (kind, url) in links {
-            if kind == Kind::Sitemap && !found.contains(&url) {
+            if kind == LinkKind::Sitemap && !found.contains(&url) {
                 found.push(url);
             }
         }
@@ -112,24 +95,32 @@ pub(super) fn sitemaps(
     Ok(found)
 }
 
-/// The links of a page, if it can be read.
+/// The links of a page, if it can be read, and why they are fewer than they might be.
 fn links_at(
     requests: &Requests<'_>,
     options: &SyncOptions,
     url: &str,
-) -> Result<Vec<(Kind, String)>, Error> {
+) -> Result<(Links, Option<String>), Error> {
     let page = match fetch(requests, url) {
         Ok(page) => page,
         Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
         // What may be there need not be.
-        Err(_) => return Ok(Vec::new()),
+        Err(error) => return Ok((Vec::new(), Some(line_of(url, &error)))),
     };
     let mut admission = Admission::new(&options.url, &options.allow_hosts, options.allow_downgrade);
-    let links = page.links().into_iter().filter_map(|(kind, href)| {
-        let url = resolve(&page.url, href.trim()).ok()?;
-        admission.check(&url).is_ok().then_some((kind, url))
+    let mut why = format!("{url}: it links to no document of ResourceSync 0.1");
+    let (own, mut links) = ([url, page.url.as_str()], page.links());
+    links.retain_mut(|(_, href)| {
+        let Ok(target) = resolve(&page.url, href.trim()) else { return false };
+        let refusal = admission.check(&target).err();
+        if let Some(refusal) = refusal {
+            let reason = refusal.message().lines().next().unwrap_or_default();
+            why = format!("{url}: it links to {target}: {reason}");
+        }
+        *href = target;
+        refusal.is_none() && !own.contains(&href.as_str())
     });
-    Ok(links.collect())
+    Ok((links, Some(why)))
 }
 
 /// A page as it answered.
@@ -160,74 +151,27 @@ fn fetch(requests: &Requests<'_>, url: &str) -> Result<Page, Error> {
 
 impl Page {
     /// Links to documents of 0.1, in the order of the page.
-    fn links(&self) -> Vec<(Kind, String)> {
+    fn links(&self) -> Links {
         let mut found: Vec<_> = self.headers.iter().flat_map(|value| in_header(value)).collect();
         let path = self.url.split(['?', '#']).next().unwrap_or_default();
         if is_html(self.body.trim_ascii_start()) {
-            found.extend(in_html(&self.body));
+            found.extend(links_in_html(&self.body));
         } else if path.ends_with("/robots.txt") {
-            found.extend(in_robots(&self.body).into_iter().map(|url| (Kind::Sitemap, url)));
-        } else if self.body.trim_ascii_start().starts_with(b"{") {
-            found.extend(in_json(&self.body));
+            found.extend(in_robots(&self.body).into_iter().map(|url| (LinkKind::Sitemap, url)));
         } else {
-            found.extend(in_xrd(&self.body));
+            found.extend(links_in_host_meta(&self.body));
         }
         found.truncate(LINKS_MAX);
         found
     }
 }
 
-fn in_header(value: &str) -> Vec<(Kind, String)> {
+fn in_header(value: &str) -> Links {
     let links = parse_link_header(value).unwrap_or_default().into_iter();
     links
         .filter(|link| link.anchor().is_none())
-        .filter_map(|link| Some((Kind::of(&link.rel)?, link.target)))
+        .filter_map(|link| Some((LinkKind::of(&link.rel)?, link.target)))
         .collect()
-}
-
-fn in_html(page: &[u8]) -> Vec<(Kind, String)> {
-    let text = String::from_utf8_lossy(page);
-    let head =
-        HtmlTags::new(&text).take_while(|tag| !matches!(tag.name.as_str(), "body" | "/head"));
-    head.filter(|tag| tag.name == "link")
-        .filter_map(|tag| Some((Kind::of(&tag.value("rel")?)?, tag.value("href")?.into_owned())))
-        .collect()
-}
-
-/// Links of host-meta in JSON (RFC 6415).
-fn in_json(body: &[u8]) -> Vec<(Kind, String)> {
-    #[derive(Deserialize)]
-    struct HostMeta {
-        #[serde(default)]
-        links: Vec<JsonLink>,
-    }
-    #[derive(Deserialize)]
-    struct JsonLink {
-        #[serde(default)]
-        rel: String,
-        href: Option<String>,
-    }
-    let Ok(HostMeta { links }) = serde_json::from_slice(body) else { return Vec::new() };
-    links.into_iter().filter_map(|link| Some((Kind::of(&link.rel)?, link.href?))).collect()
-}
-
-/// Links of host-meta in XML (RFC 6415).
-fn in_xrd(body: &[u8]) -> Vec<(Kind, String)> {
-    let (mut reader, mut found) = (Reader::new(XRD), Vec::new());
-    reader.push(body);
-    reader.finish();
-    loop {
-        match reader.next() {
-            Ok(Token::Start(element)) if element.local() == "Link" => {
-                let kind = element.attribute("rel").and_then(|rel| Kind::of(&rel));
-                if let (Some(kind), Some(href)) = (kind, element.attribute("href")) {
-                    found.push((kind, href.into_owned()));
-                }
-            }
-            Ok(Token::Done | Token::NeedInput) | Err(_) => return found,
-            Ok(_) => {}
-        }
-    }
 }
 
 #[cfg(test)]
@@ -235,38 +179,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const CURRENT: &str = "current http://www.openarchives.org/rs/changeset";
-
-    fn page(url: &str, body: &str) -> Page {
-        let body = body.as_bytes().to_vec();
-        Page { url: url.to_owned(), headers: Vec::new(), body }
-    }
-
     #[test]
     fn links_are_found_wherever_a_site_names_them() {
-        let change_set = (Kind::CurrentChangeSet, "/c.xml".to_owned());
-        let html = format!(
-            "<!DOCTYPE html><head><link rel=\"{CURRENT}\" href=/c.xml><link rel='prev {CHANGE_SET}' href=/no>\
-             <link rel=sitemap href=/s.xml></head><body><link rel=\"{CURRENT}\" href=/no>"
-        );
-        assert_eq!(
-            page("http://h/", &html).links(),
-            [change_set.clone(), (Kind::Sitemap, "/s.xml".into())]
-        );
-        let xrd = format!(
-            "<XRD xmlns='{}'><Subject>h</Subject><Link rel='{DUMP}' href='/d.zip'/><Link rel='{CURRENT}' href='/c.xml'/></XRD>",
-            XRD[0]
-        );
-        let dump = (Kind::Dump, "/d.zip".to_owned());
-        assert_eq!(page("http://h/", &xrd).links(), [dump, change_set.clone()]);
-        let json = format!(
-            "{{\"links\":[{{\"rel\":\"{CURRENT}\",\"href\":\"/c.xml\"}},{{\"rel\":\"lrdd\",\"template\":\"x\"}}]}}"
-        );
-        assert_eq!(page("http://h/", &json).links(), std::slice::from_ref(&change_set));
-        let robots = page("http://h/robots.txt", "Sitemap: http://h/s.xml\n").links();
-        assert_eq!(robots, [(Kind::Sitemap, "http://h/s.xml".to_owned())]);
-        let header = format!("</c.xml>; rel=\"{CURRENT}\", </x>; rel=next");
-        assert_eq!(in_header(&header), [change_set]);
+        let page = |url: &str, body: &str| {
+            let (url, body) = (url.to_owned(), body.as_bytes().to_vec());
+            Page { url, headers: Vec::new(), body }.links()
+        };
+        let sitemap = |href: &str| (LinkKind::Sitemap, href.to_owned());
+        let html = "<!DOCTYPE html><link rel=sitemap href=/s.xml>";
+        assert_eq!(page("http://h/", html), [sitemap("/s.xml")]);
+        let json = r#"{"links":[{"rel":"sitemap","href":"/s.xml"}]}"#;
+        assert_eq!(page("http://h/host-meta.json", json), [sitemap("/s.xml")]);
+        let robots = page("http://h/robots.txt", "Sitemap: http://h/s.xml\n");
+        assert_eq!(robots, [sitemap("http://h/s.xml")]);
+        let header =
+            "</c.xml>; rel=\"current http://www.openarchives.org/rs/changeset\", </x>; rel=next";
+        assert_eq!(in_header(header), [(LinkKind::CurrentChangeSet, "/c.xml".to_owned())]);
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! Sitemaps and their indexes: the snapshot of a Source [rs-0.1 §3].
 
 use super::baseline::NewestTime;
-use super::change_sets::note_others;
+use super::change_sets::OtherEntries;
 use super::document::{Read, is_change_set};
 use super::entry_points::EntryPoints;
 use super::listed::{categories, listed};
@@ -45,12 +45,13 @@ impl Lists for Sitemaps<'_> {
         url: &str,
         each: &mut dyn FnMut(Found<'_>) -> Result<(), Error>,
     ) -> Result<Read, Error> {
-        let (mut others, mut newest, mut now) = (0, NewestTime::default(), Timestamp::MIN);
+        let (mut newest, mut now) = (NewestTime::default(), Timestamp::MIN);
+        let mut others = OtherEntries::default();
         let read = read::<V0_1>(requests, url, None, &mut |part| {
             match part {
                 Part::Begin(head, answered) => {
                     check_is_sitemap(head, url)?;
-                    (others, newest) = (0, NewestTime::of(answered));
+                    (others, newest) = (OtherEntries::default(), NewestTime::of(answered));
                     now = answered.latest_now();
                     each(Found::Begin)?;
                 }
@@ -63,7 +64,7 @@ impl Lists for Sitemaps<'_> {
                     }
                     each(Found::Member(Member { url, time, is_other }))?;
                 }
-                Part::Entry(_, entry) if entry.protocol.is_some() => others += 1,
+                Part::Entry(_, entry) if entry.protocol.is_some() => others.add(entry),
                 Part::Entry(_, entry) => {
                     if is_gone(entry, now) {
                         newest.add(entry.time.map(|time| time.instant));
@@ -77,9 +78,7 @@ impl Lists for Sitemaps<'_> {
             }
             Ok(Go::On)
         })?;
-        if others > 0 {
-            note_others(requests, url, others);
-        }
+        others.note(requests, url);
         let read = read.ok_or_else(|| unasked(url))?;
         self.newest = self.newest.max(newest.end(&requests.diagnostics, url, read.zoneless));
         Ok(read)
