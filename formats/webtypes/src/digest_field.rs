@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// Why a digest field could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{value}` is no dictionary of digests: {what}")]
+#[error("`{value}` is not a dictionary of digests: {what}")]
 pub struct DigestFieldError {
     what: &'static str,
     value: String,
@@ -61,7 +61,7 @@ impl Digests {
             if rest.0.is_empty() {
                 return Ok(());
             }
-            rest.after(",").ok_or("something follows a value that is no comma")?;
+            rest.after(",").ok_or("a value is not followed by a comma")?;
             rest.0 = rest.0.trim_start_matches([' ', '\t']);
             if rest.0.is_empty() {
                 return Err("it ends with a comma");

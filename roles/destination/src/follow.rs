@@ -47,7 +47,7 @@ pub fn follow(
     let inbox = Arc::<Inbox>::default();
     let mut pushing = Pushing::start(options, ran.announcement.take(), &inbox, listener)?;
     let mut looks_again = false;
-    let tell = |code: &str, message: &str| {
+    let report_notice = |code: &str, message: &str| {
         observer.event(&Event::Notice(Problem { code, uri: &options.url, message }));
     };
     let mut pace = Pace::new(options, &ran);
@@ -88,7 +88,7 @@ pub fn follow(
                     // The old one ends first: it has the port.
                     drop(pushing.take());
                     let listener = listen(options).unwrap_or_else(|error| {
-                        tell(error.code(), &error.to_string());
+                        report_notice(error.code(), &error.to_string());
                         None
                     });
                     pushing = Pushing::start(options, ran.announcement.take(), &inbox, listener)?;
@@ -96,7 +96,7 @@ pub fn follow(
                 let is_silent = is_live && !was_notified && inbox.count() == notified;
                 looks_again = is_silent && !was_behind && ran.summary.has_changes();
                 if looks_again {
-                    tell("push.silent", SILENT);
+                    report_notice("push.silent", SILENT);
                     pace.doubt(notified);
                 }
                 last = ran.summary;

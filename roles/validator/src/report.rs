@@ -293,7 +293,7 @@ fn below(walked: &Walked, number: usize) -> Vec<usize> {
 
 /// From the top down, each once; what nothing points to comes in the order it was found.
 fn order(walked: &Walked) -> Vec<usize> {
-    // A root without a page is no fault of a site whose documents were found.
+    // A root without a page is not a fault of a site whose documents were found.
     let is_bare = |number: usize| {
         let node = &walked.nodes[number];
         matches!(node.outcome, Outcome::Failed(_))

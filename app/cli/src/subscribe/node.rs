@@ -228,7 +228,7 @@ mod tests {
             ("x", "a", true),
             ("500", "a", true),
             ("7", "a", true),
-            // The same once more: after a connection is lost, or the hub was killed before it noted
+            // The same item again: after a connection is lost, or the hub was killed before it noted
             // that it had published them.
             ("500", "a", false),
             ("300", "a", false),

@@ -103,7 +103,7 @@ impl Manifest {
                 Failure::refused("dump.missing", "the manifest gives no path")
             }
             Found::Escape => {
-                let message = format!("`{}` is no path within the package", excerpt(path));
+                let message = format!("`{}` is not a path within the package", excerpt(path));
                 Failure::refused("path.escape", message)
             }
             Found::Missing if package.is_warc() => {

@@ -114,7 +114,7 @@ pub(super) fn write(
         )));
     }
     let Some(others) = others(&place.dir, &name)? else {
-        let message = format!("`{}` is no array of links; it was left as it is", shown(&name));
+        let message = format!("`{}` is not an array of links; it was not changed", shown(&name));
         return Ok(Some(Notice::new("via.file", message)));
     };
     let requested = item.access.as_ref().and_then(|access| access.href.as_deref());

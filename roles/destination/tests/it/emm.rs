@@ -429,7 +429,7 @@ fn a_full_download_that_is_not_read_is_reported() {
         });
         source
     };
-    // A page for people is no full download.
+    // A page for people is not a full download.
     assert!(!copy_of(&with(page.clone())).try_run().has("emm.partial"));
     let list = json!({"href": "/resourcelist.xml", "mediaType": "application/xml"});
     let source = with(json!([page, list]));

@@ -580,7 +580,7 @@ fn filters_that_match_nothing_are_reported() {
         let ran = copy.try_run();
         assert_eq!(ran.exit(), 0);
         assert!(told(&ran).contains(expected), "{:?}", ran.reported);
-        // Where nothing is listed that is no news.
+        // Not reported where nothing is listed.
         assert!(!copy_of(&OldSource::new()).try_run().has("filter.none"));
     }
 }

@@ -53,7 +53,7 @@ impl Feeds<'_> {
         match archive {
             Some(Ok(archive)) => self.zip(&url, archive, &mut dump, &mut found)?,
             Some(Err(error)) if !is_named_warc(&url) => {
-                let message = || format!("this is no ZIP file and no WARC: {error}");
+                let message = || format!("this is neither a ZIP nor a WARC file: {error}");
                 found.add(&r::A_MANIFEST, (0, 0), message);
             }
             // Other formats than ZIP may be published [rs-0.1 §4.2].

@@ -37,7 +37,7 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
         };
         Error::new(code, exit, format!("cannot use {url}: {error}"))
     })?;
-    // JSON is one line mostly, whose number helps nobody.
+    // JSON is usually one line, so its number is not useful.
     let note = |code, message: &str, count| {
         let message = message.to_owned();
         requests.diagnostics.note(url, Remark { code, line: 0, message, count });

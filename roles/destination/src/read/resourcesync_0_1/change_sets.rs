@@ -446,7 +446,7 @@ fn assume_category<'e>(options: &'e SyncOptions, change: &mut Listed<'e>) {
     change.categories.extend(options.categories.iter().map(String::as_str).take(1));
 }
 
-/// Entries of one document that are no resources [rs-0.1 §4.3.3].
+/// Entries of one document that are not resources [rs-0.1 §4.3.3].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OtherEntries {
     count: u64,

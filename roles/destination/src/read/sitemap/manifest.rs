@@ -53,7 +53,7 @@ pub(crate) fn read_manifest<V: Version>(
     let name = format!("{url}!/{NAME}");
     let limits = Limits::default().with_entries(ENTRIES_MAX);
     let mut parser = Parser::<V>::with_tolerance(limits, diagnostics.tolerance);
-    // It is no answer of its own.
+    // It is not an answer by itself.
     let answered = Answered::default();
     let (mut entry, mut block) = (V::Entry::default(), vec![0; BLOCK_BYTES]);
     loop {

@@ -231,8 +231,7 @@ impl SinkWriter for WarcWriter {
 }
 
 impl WarcWriter {
-    fn store_now(&mut self, task: &Task, body: Body<'_>) -> Result<Outcome, Failure> {
-        let uri = task.pending.uri.as_str();
+    fn store_now(&mut self, task: &Task, mut body: Body<'_>) -> Result<Outcome, Failure> {
         let row = body.row(task, self.sink.epoch);
         // Without a listed digest only the bytes themselves show that nothing has changed: no
         // second record of those.
@@ -245,6 +244,14 @@ impl WarcWriter {
                 row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) },
             });
         }
+        while !self.append(task, &mut body, &row)? {}
+        Ok(Outcome::Stored { created: task.row.is_none(), row, notices: body.notices })
+    }
+
+    /// Appends the record of a body. `false`: another connection appended the same body meanwhile,
+    /// and a record that refers to that one is wanted.
+    fn append(&mut self, task: &Task, body: &mut Body<'_>, row: &Row) -> Result<bool, Failure> {
+        let uri = task.pending.uri.as_str();
         let date = body.received.unwrap_or_else(now);
         let digest = spelled(&body.digests);
         let of_http = !body.head.is_empty();
@@ -297,7 +304,7 @@ impl WarcWriter {
             filename: "",
         };
         let packing = packing(&self.sink.options, mime, body.head);
-        if let Some(mut file) = body.file {
+        if let Some(file) = &mut body.file {
             let parts = [self.head.as_slice(), head.as_slice()];
             let own = body.length >= OWN_SEGMENT_BYTES;
             file.file.rewind()?;
@@ -321,6 +328,7 @@ impl WarcWriter {
                 member.finish().map(|_| ())
             };
             self.sink.segments.append_large(&capture, &mut write, own)?;
+            Ok(true)
         } else {
             self.member.clear();
             let mut member = Member::begin(&mut self.member, packing)?;
@@ -338,9 +346,8 @@ impl WarcWriter {
                 digests: &row.digests,
                 reusable,
             };
-            self.sink.segments.append(&capture, &self.member, &located, body.length)?;
+            Ok(self.sink.segments.append(&capture, &self.member, &located, body.length)?)
         }
-        Ok(Outcome::Stored { created: task.row.is_none(), row, notices: body.notices })
     }
 
     fn append_deletion(&mut self, task: &Task) -> Result<(), Failure> {

@@ -234,15 +234,20 @@ impl Segments {
         self.lock().known.get(digests).filter(|known| known.length == length).cloned()
     }
 
-    /// Appends a record.
+    /// Appends a record. `false`: nothing was appended, as a record with the same body was appended
+    /// since [`Self::original`] was called, by another connection.
     pub(super) fn append(
         &self,
         capture: &Capture<'_>,
         member: &[u8],
         located: &Located<'_>,
         length: u64,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let mut open = self.lock();
+        let is_same = |known: &Known| known.length == length;
+        if located.reusable && open.known.get(located.digests).is_some_and(is_same) {
+            return Ok(false);
+        }
         let at = self.append_bytes(&mut open, member)?;
         self.note(&mut open, capture, at, located.original);
         if located.reusable {
@@ -256,7 +261,7 @@ impl Segments {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Appends the record of a deletion.
