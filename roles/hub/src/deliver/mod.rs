@@ -316,6 +316,7 @@ impl Engine {
         self.lock().table.subscriptions_on_host_of(callback)
     }
 
+    #[cfg(feature = "xmpp")]
     pub(crate) fn has(&self, id: TargetId) -> bool {
         self.lock().table.place(id).is_some()
     }
