@@ -196,7 +196,7 @@ mod tests {
             let mut digests = Digests::default();
             let error = digests.parse_field(&value).unwrap_err();
             assert!(digests.is_empty(), "{value}");
-            assert!(error.to_string().contains("no dictionary of digests: "), "{error}");
+            assert!(error.to_string().contains("not a dictionary of digests: "), "{error}");
         }
     }
 
