@@ -33,6 +33,9 @@ pub struct Account {
     pub max_sent: usize,
     /// Most bytes of a stanza that is received. Default 4 MiB.
     pub max_received: usize,
+    /// Items that a node which is created keeps. Services may read and write all of them for each item
+    /// that is published, as Prosody does by default. Default 1.
+    pub kept_items: u32,
 }
 
 impl Account {
@@ -62,6 +65,7 @@ impl Account {
             silence: Duration::from_secs(60),
             max_sent: 200_000,
             max_received: RECEIVED_MAX,
+            kept_items: 1,
         })
     }
 

@@ -17,9 +17,6 @@ const DISCO: &str = "http://jabber.org/protocol/disco#info";
 const PING: &[u8] = b"<ping xmlns=\"urn:xmpp:ping\"/>";
 const FORM: &str = "jabber:x:data";
 
-/// Items that a node which we create keeps.
-const KEPT: u32 = 100;
-
 /// An item of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -111,8 +108,8 @@ impl Session {
     }
 
     /// Creates a node that everybody may subscribe to and only publishers publish to, which keeps
-    /// the last 100 items of `payload_type`, the namespace of their root elements. `false` when it
-    /// exists, and is checked: see [`check_node`](Self::check_node).
+    /// the last [`kept_items`](crate::Account::kept_items), of `payload_type`, the namespace of their
+    /// root elements. `false` when it exists, and is checked: see [`check_node`](Self::check_node).
     ///
     /// # Errors
     /// Creating it is not allowed, a node of that name is not ours, the service refuses for another
@@ -124,7 +121,7 @@ impl Session {
         payload_type: &str,
     ) -> Result<bool, Error> {
         let mut form = format!("<x xmlns=\"{FORM}\" type=\"submit\">");
-        let kept = KEPT.to_string();
+        let kept = self.kept_items.to_string();
         for (name, value) in [
             ("FORM_TYPE", CONFIG),
             ("pubsub#title", title),

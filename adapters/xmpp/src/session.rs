@@ -33,6 +33,8 @@ pub struct Session {
     jid: String,
     request_timeout: Duration,
     max_sent: usize,
+    /// Items that a node which is created keeps.
+    pub(crate) kept_items: u32,
     number: AtomicU64,
 }
 
@@ -80,6 +82,7 @@ impl Session {
             jid: stream.jid.clone(),
             request_timeout: account.request_timeout,
             max_sent: account.max_sent.min(SENT_MAX),
+            kept_items: account.kept_items,
             number: AtomicU64::new(0),
         };
         let link = Link {

@@ -35,15 +35,27 @@ pub(crate) struct XmppFile {
     pub(crate) ca_file: Option<PathBuf>,
     /// Most bytes of a stanza, 10000 to 2000000; default 200000.
     pub(crate) max_stanza: Option<u64>,
+    /// Items that a new node keeps, 1 to 1000; default 1.
+    pub(crate) kept_items: Option<u64>,
 }
 
-pub(crate) const XMPP_KEYS: &[&str] =
-    &["jid", "password_file", "password_command", "service", "server", "ca_file", "max_stanza"];
+pub(crate) const XMPP_KEYS: &[&str] = &[
+    "jid",
+    "password_file",
+    "password_command",
+    "service",
+    "server",
+    "ca_file",
+    "max_stanza",
+    "kept_items",
+];
 
 /// Most bytes of a stanza that is sent, by default.
 const MAX_STANZA: u64 = 200_000;
 /// The most that can be configured: receivers like ours take twice as much.
 const MAX_STANZA_MOST: u64 = 2_000_000;
+/// Items that a new node keeps, by default.
+const KEPT_ITEMS: u64 = 1;
 
 /// Defaults of `[xmpp]`.
 pub(crate) fn default_of(key: &str, jid: Option<&str>) -> Option<toml::Value> {
@@ -52,6 +64,7 @@ pub(crate) fn default_of(key: &str, jid: Option<&str>) -> Option<toml::Value> {
         "service" => domain.map(|domain| format!("pubsub.{domain}").into()),
         "server" => domain.map(|domain| format!("{domain}:5222").into()),
         "max_stanza" => Some((MAX_STANZA as i64).into()),
+        "kept_items" => Some((KEPT_ITEMS as i64).into()),
         _ => None,
     }
 }
@@ -66,6 +79,7 @@ pub(crate) struct XmppConfig {
     server: Option<String>,
     ca_file: Option<PathBuf>,
     max_stanza: usize,
+    kept_items: u32,
 }
 
 /// Checks `[xmpp]`; every problem is added to the others.
@@ -98,6 +112,10 @@ pub(crate) fn check(file: Option<XmppFile>, problems: &mut Vec<String>) -> Optio
             "`xmpp.max_stanza`: {max_stanza} is out of range (help: 10000 to {MAX_STANZA_MOST}, below the limit of the XMPP server)"
         ));
     }
+    let kept_items = file.kept_items.unwrap_or(KEPT_ITEMS);
+    if !(1..=1_000).contains(&kept_items) {
+        problems.push(format!("`xmpp.kept_items`: {kept_items} is out of range (help: 1 to 1000)"));
+    }
     let domain = jid.rsplit('@').next().unwrap_or_default();
     let config = XmppConfig {
         service: file.service.unwrap_or_else(|| format!("pubsub.{domain}")),
@@ -106,6 +124,7 @@ pub(crate) fn check(file: Option<XmppFile>, problems: &mut Vec<String>) -> Optio
         server: file.server,
         ca_file: file.ca_file,
         max_stanza: max_stanza as usize,
+        kept_items: kept_items as u32,
     };
     config.check(problems);
     Some(config)
@@ -225,6 +244,8 @@ mod tests {
             (format!("{right}password_command = \"c\""), "password_file"),
             (format!("{right}max_stanza = 9999"), "`xmpp.max_stanza`"),
             (format!("{right}max_stanza = 2000001"), "`xmpp.max_stanza`"),
+            (format!("{right}kept_items = 0"), "`xmpp.kept_items`"),
+            (format!("{right}kept_items = 1001"), "`xmpp.kept_items`"),
             (format!("{right}ca_file = \"/nowhere\""), "`xmpp.ca_file`"),
             (format!("{right}service = \"a@b@c\""), "`xmpp.service`"),
             (format!("{right}server = \"http://h.example:5222/\""), "`xmpp.server`"),

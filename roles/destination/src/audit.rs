@@ -15,7 +15,7 @@ use crate::read::choice::Choice;
 use crate::read::{Expecting, Reader, Start, check_url};
 use crate::requests::Requests;
 use crate::run::base_map;
-use crate::select::{Selection, common_base};
+use crate::select::{NOTHING_WANTED, OtherCategories, Selection, common_base};
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{Kept, ReadBack as _};
 use crate::sink::options::SinkOptions;
@@ -107,6 +107,7 @@ pub(crate) fn audit_with(
     };
     reader.expect(&requests, sync, &mut listing)?;
     let common = listing.common.of_most(&start.first);
+    report_nothing(&start.first, &expected, &excluded, &selection, observer)?;
     let mut report = match &sync.sink {
         SinkOptions::Folder => compare_folder(
             &folder,
@@ -221,6 +222,27 @@ fn selection_for(
     Ok(Selection::with_base(&options.sync, base.as_deref()))
 }
 
+/// Reports that the filters exclude all that is listed.
+fn report_nothing(
+    list: &str,
+    expected: &Expected,
+    excluded: &Expected,
+    selection: &Selection,
+    observer: &dyn Observer,
+) -> Result<(), Error> {
+    let has_any = |rows: &Expected| {
+        let mut first = Vec::new();
+        rows.after("", 1, &mut first).map(|()| !first.is_empty())
+    };
+    if !has_any(expected)?
+        && let Some(message) = selection.nothing_wanted(has_any(excluded)?)
+    {
+        let message = &*message;
+        observer.event(&Event::Notice(Problem { code: NOTHING_WANTED, uri: list, message }));
+    }
+    Ok(())
+}
+
 /// Compares files with what is expected. The base is the user's, the copy's own, or the first guess
 /// that can be one.
 fn compare_folder(
@@ -290,6 +312,10 @@ struct Listing<'a> {
 impl Expecting for Listing<'_> {
     fn earlier_list(&mut self) {
         self.list -= 1;
+    }
+
+    fn left_out(&mut self, categories: &OtherCategories) {
+        self.selection.note_others(categories);
     }
 
     fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {

@@ -23,6 +23,9 @@ use abreast_webtypes::{count, excerpt};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// The notice that nothing listed is wanted.
+pub(crate) const NOTHING_WANTED: &str = "filter.none";
+
 /// The filters of the last run.
 const FILTER: &str = "filter";
 /// The rule that excludes what a list of URIs does not have.
@@ -120,13 +123,16 @@ impl Selection {
     }
 
     pub(crate) fn decide(&mut self, subject: Subject<'_>) -> Decision<'_> {
-        let Self { filter, uris, categories, map, path, has_category, .. } = self;
+        let Self { filter, uris, categories, map, path, has_category, others, .. } = self;
         path.clear();
         if uris.as_ref().is_some_and(|uris| !uris.contains(subject.uri)) {
             return Decision::Excluded(NOT_LISTED);
         }
         let is_of_category = is_any(categories, subject.categories);
         if is_of_category == Some(false) {
+            if let Categories::Listed(listed) = subject.categories {
+                others.note(listed);
+            }
             return Decision::Excluded(OTHER_CATEGORY);
         }
         *has_category |= is_of_category == Some(true);
@@ -211,7 +217,6 @@ impl Selection {
         }
         let uri = listed.uri;
         if let Decision::Excluded(rule) = self.decide(listed.subject()) {
-            let is_of_others = rule == OTHER_CATEGORY;
             if report.summary.dry_run {
                 let rule = rule.to_owned();
                 let path = self.path();
@@ -223,9 +228,6 @@ impl Selection {
                 }));
             }
             report.summary.excluded += 1;
-            if is_of_others {
-                self.others.note(&listed.categories);
-            }
             self.leave(mirror, uri, is_kept)?;
             return Ok(false);
         }
@@ -335,11 +337,18 @@ impl Selection {
 
     /// Reports that nothing of all that a list has is wanted, if it has anything.
     pub(crate) fn report_nothing(&self, list: &str, entries: u64, report: &mut Reporter<'_>) {
-        let Self { categories, has_category, others, .. } = self;
-        if self.is_empty() || entries == 0 && others.some.is_empty() {
-            return;
+        if let Some(message) = self.nothing_wanted(entries > 0) {
+            report.notice(NOTHING_WANTED, list, &message);
         }
-        let message = if categories.is_empty() || *has_category {
+    }
+
+    /// Why nothing is wanted of what is listed; `None` if nothing is listed, or there are no filters.
+    pub(crate) fn nothing_wanted(&self, is_listed: bool) -> Option<String> {
+        let Self { categories, has_category, others, .. } = self;
+        if self.is_empty() || !is_listed && others.some.is_empty() {
+            return None;
+        }
+        Some(if categories.is_empty() || *has_category {
             "the filters exclude all that is listed\n  help: `--test-filter` prints the rule that decides for each resource".to_owned()
         } else {
             let listed = match quoted(&others.some) {
@@ -352,8 +361,7 @@ impl Selection {
                  lower case included",
                 quoted(categories)
             )
-        };
-        report.notice("filter.none", list, &message);
+        })
     }
 
     /// Plans what is to become of what is kept although excluded.

@@ -25,7 +25,9 @@ fn item(event: Event) -> Item {
 async fn items_are_delivered_with_their_namespaces() {
     let Some(program) = program("items_are_delivered_with_their_namespaces") else { return };
     let server = Prosody::start(&program);
-    let (source, _events) = session(&server, "source").await;
+    let mut keeping = account(&server, "source");
+    keeping.kept_items = 10;
+    let (source, _events) = Session::connect(&keeping, SERVICE).await.unwrap();
     let (reader, mut events) = session(&server, "reader").await;
     let node = node("a node; with & odd \"name\"");
     assert!(source.create(&node, "Papers <1>", SITEMAP).await.unwrap());
@@ -66,6 +68,21 @@ async fn items_are_delivered_with_their_namespaces() {
     assert_eq!(reader.item_ids(&node).await.unwrap(), ["1200", "1201", "1202"]);
     assert!(reader.item(&node, "1201").await.unwrap().unwrap().payload.is_some());
     assert_eq!(reader.item(&node, "1").await.unwrap(), None);
+}
+
+/// Services may write all kept items for each new one: a burst of large items would make all that
+/// follow slow.
+#[tokio::test]
+async fn a_node_keeps_its_newest_item() {
+    let Some(program) = program("a_node_keeps_its_newest_item") else { return };
+    let server = Prosody::start(&program);
+    let (source, _events) = session(&server, "source").await;
+    let node = node("n");
+    source.create(&node, "", SITEMAP).await.unwrap();
+    for id in ["1", "2", "3"] {
+        source.publish(&node, id, change_set(1).as_bytes()).await.unwrap();
+    }
+    assert_eq!(source.item_ids(&node).await.unwrap(), ["3"]);
 }
 
 #[tokio::test]

@@ -61,6 +61,7 @@ impl XmppConfig {
         account.server.clone_from(&self.server);
         account.ca_file.clone_from(&self.ca_file);
         account.max_sent = self.max_stanza;
+        account.kept_items = self.kept_items;
         Ok(account)
     }
 }

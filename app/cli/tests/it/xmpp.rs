@@ -41,6 +41,7 @@ fn publish(server: &Prosody, items: &[(&str, String)]) {
         let mut account = Account::new(&format!("source@{DOMAIN}"), PASSWORD).unwrap();
         account.server = Some(server.address());
         account.ca_file = Some(server.ca_file());
+        account.kept_items = 100;
         let (session, _events) = Session::connect(&account, SERVICE).await.unwrap();
         session.create(&node(), "Papers", SITEMAP).await.unwrap();
         for (id, payload) in items {
@@ -371,7 +372,7 @@ pub(crate) fn publishing(server: &Prosody, place: &Path, node: &str) -> String {
     let config = place.join("abreast.toml");
     let text = format!(
         "data = \"{data}\"\n[xmpp]\njid = \"source@{DOMAIN}\"\npassword_file = \"{password}\"\nserver = \"{server}\"\n\
-         ca_file = \"{ca}\"\n[[set]]\nname = \"papers\"\nfolder = \"{folder}\"\ndebounce = \"30ms\"\nxmpp_node = \"{node}\"\n",
+         ca_file = \"{ca}\"\nkept_items = 100\n[[set]]\nname = \"papers\"\nfolder = \"{folder}\"\ndebounce = \"30ms\"\nxmpp_node = \"{node}\"\n",
         data = place.join("data").display(),
         password = account[3],
         server = server.address(),

@@ -30,6 +30,7 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::push::Topic;
 use crate::requests::Requests;
+use crate::select::OtherCategories;
 use crate::state::key;
 use abreast_net::Shared;
 use abreast_store::mirror::Mirror;
@@ -230,6 +231,9 @@ fn keep_found(
 pub(crate) trait Expecting {
     /// A resource is listed.
     fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error>;
+
+    /// Lists were not read because of their categories.
+    fn left_out(&mut self, _categories: &OtherCategories) {}
 
     /// Changes handed over from here on are earlier than those before, where their times are the
     /// same: documents are walked back.

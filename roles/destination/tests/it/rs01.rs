@@ -534,6 +534,12 @@ fn only_resources_of_a_category_are_copied() {
     assert_eq!(copy.paths(), ["frog"]);
 }
 
+/// The message that nothing listed is wanted.
+fn nothing_wanted<R>(ran: &Ran<R>) -> String {
+    let found = ran.reported.iter().find(|it| it.code == "filter.none");
+    found.map(|it| it.message.clone()).unwrap_or_default()
+}
+
 #[test]
 fn filters_that_match_nothing_are_reported() {
     let category = |name: &str| format!("<xhtml:meta name=\"DC.subject\" content=\"{name}\"/>");
@@ -547,12 +553,10 @@ fn filters_that_match_nothing_are_reported() {
     copy.options.categories = vec!["frogs".to_owned(), "Toads".to_owned()];
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().excluded), (0, 2), "{:?}", ran.reported);
-    let told = |ran: &Ran| {
-        let mut all = ran.reported.iter().filter(|it| it.code == "filter.none");
-        all.next().map(|it| it.message.clone()).unwrap_or_default()
-    };
-    let text = told(&ran);
+    let text = nothing_wanted(&ran);
     assert!(text.contains("(`Toads`, `frogs`); listed are `Fish`, `Frogs`\n  help: "), "{text}");
+    let audited = Ran::audit(&copy.options, false);
+    assert_eq!(nothing_wanted(&audited), text, "{:?}", audited.reported);
 
     // Sitemaps that are not read because of their categories are among them; some are named.
     let mut index = modified(BEGIN);
@@ -565,8 +569,9 @@ fn filters_that_match_nothing_are_reported() {
     copy.options.categories = vec!["Frogs".to_owned()];
     let ran = copy.try_run();
     assert_eq!(ran.exit(), 0);
-    let text = told(&ran);
+    let text = nothing_wanted(&ran);
     assert!(text.contains("listed are `C00`, ") && text.contains("`C09`, and others"), "{text}");
+    assert_eq!(nothing_wanted(&Ran::audit(&copy.options, false)), text);
 
     // A Source without any, and other filters.
     for (categories, filter, expected) in [
@@ -579,7 +584,7 @@ fn filters_that_match_nothing_are_reported() {
         (copy.options.categories, copy.options.filter) = (categories, filter);
         let ran = copy.try_run();
         assert_eq!(ran.exit(), 0);
-        assert!(told(&ran).contains(expected), "{:?}", ran.reported);
+        assert!(nothing_wanted(&ran).contains(expected), "{:?}", ran.reported);
         // Not reported where nothing is listed.
         assert!(!copy_of(&OldSource::new()).try_run().has("filter.none"));
     }
@@ -1226,6 +1231,10 @@ fn sites_lead_to_documents_of_both_versions() {
         assert!(!ran.has("rs.no-md"), "{path}: {:?}", ran.reported);
         assert_eq!(copy.texts(), source.texts(), "{path}");
         assert!(!copy.try_run().has("discover.found"), "{path}");
+        let mut strict = copy_at(&source, server.url("/"));
+        strict.options.tolerance = Tolerance::Strict;
+        let ran = strict.try_run();
+        assert_eq!(ran.exit(), 0, "{path}: {:?} {:?}", ran.result, ran.reported);
         server.remove(path);
     }
     // The later version is preferred where there are both.

@@ -28,6 +28,9 @@ const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
 /// The link that names where a package with all changes since a time is made.
 const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
 
+/// What the strict reader refuses in a Sitemap without elements of this version.
+const PLAIN_SITEMAP: &str = "rs.no-md";
+
 /// Where a set of resources is described.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryPoints {
@@ -527,7 +530,19 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             Part::Entry(_, entry) => entries.push(entry.clone()),
         }
         Ok(Go::On)
-    })?;
+    });
+    let page = match page {
+        // It may be of ResourceSync 0.1. The reader of this version refuses it again.
+        Err(error) if error.code() == PLAIN_SITEMAP => {
+            let entry_points =
+                EntryPoints { resource_list: Some(url.to_owned()), ..EntryPoints::default() };
+            return Ok(Seen::Sets(vec![Candidate {
+                entry_points: Some(Box::new(entry_points)),
+                ..Candidate::at(url.to_owned())
+            }]));
+        }
+        page => page?,
+    };
     let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
     let absolute =
         |base: &str, link: &str| Url::parse(base).ok()?.join(link).ok().map(String::from);

@@ -48,8 +48,12 @@ pub(super) fn plan_pushed(
 ) -> Result<bool, Error> {
     let read = |bytes: &[u8]| {
         let one = read_pushed(bytes)?;
-        if one.current.as_deref().map(str::trim) != Some(change_set) {
-            return Err(format!("{NAME} does not name this one as the current one"));
+        match one.current.as_deref().map(str::trim) {
+            Some(current) if current == change_set => {}
+            Some(other) => {
+                return Err(format!("{NAME} is of another set, whose current one is {other}"));
+            }
+            None => return Err(format!("{NAME} does not name the current one")),
         }
         Ok((one.newest, one))
     };

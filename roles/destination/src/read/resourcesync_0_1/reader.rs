@@ -235,6 +235,7 @@ impl Reader for ResourceSync01 {
         let (changes, at) = if let Some(sitemap) = &self.entry_points.sitemap {
             let mut sitemaps = Sitemaps::new(options);
             let top = expect_all(requests, options, sitemap, &mut sitemaps, to)?;
+            to.left_out(&sitemaps.others);
             let at = instant(&top.answered, sitemaps.modified, sitemaps.newest);
             (sitemaps.entry_points.change_set, Some(at))
         } else {
