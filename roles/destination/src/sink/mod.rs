@@ -16,6 +16,7 @@ pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod rdf;
+pub(crate) mod segments;
 pub(crate) mod via;
 pub(crate) mod warc;
 

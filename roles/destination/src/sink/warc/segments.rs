@@ -6,22 +6,19 @@
 
 use super::WarcOptions;
 use crate::clock::now;
-use crate::error::{Error, ExitCode};
-use crate::state_folder::open_own;
+use crate::error::Error;
+use crate::sink::segments::{BUFFER_BYTES, Current, OpenSegments, sync, unusable};
 use abreast_store::mirror::{Location, Mirror, Packed, Segment};
 use abreast_warc::{Capture, END, Kind, Member, Packing, Record, timestamp14};
 use abreast_webtypes::Timestamp;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::fs::File;
 use std::hash::BuildHasher as _;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes collected before they are written.
-const BUFFER_BYTES: usize = 1 << 20;
 /// Bodies remembered to find the same ones again; the oldest are forgotten.
 const REMEMBERED_MAX: usize = 32_768;
 /// The fact that names this copy's segments.
@@ -56,58 +53,29 @@ enum Unsettled {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// The segment that is appended to.
-    current: Option<Current>,
-    /// Segments that are full since the last settling.
-    full: Vec<(Segment, File)>,
-    /// Number of the newest segment.
-    newest: i64,
+    files: OpenSegments,
     unsettled: Vec<Unsettled>,
     lines: Vec<u8>,
     known: HashMap<Vec<u8>, Known>,
     known_order: VecDeque<Vec<u8>>,
 }
 
-#[derive(Debug)]
-struct Current {
-    segment: Segment,
-    file: File,
-    /// Bytes to be written at the file's end. [`Segment::length`] counts them.
-    buffer: Vec<u8>,
-}
-
-impl Current {
-    fn write_out(&mut self) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        // What a failed write left behind the end does not count.
-        let end = self.segment.length - self.buffer.len() as u64;
-        if self.file.metadata()?.len() != end {
-            self.file.set_len(end)?;
-        }
-        self.file.write_all(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
+/// Appends what `write` writes, or nothing.
+fn write_through(current: &mut Current, write: Writing<'_>) -> io::Result<Location> {
+    current.write_out()?;
+    let offset = current.segment.length;
+    let mut out =
+        Counting { out: io::BufWriter::with_capacity(BUFFER_BYTES, &current.file), count: 0 };
+    let written = write(&mut out).and_then(|()| out.flush());
+    let Counting { out, count: length } = out;
+    // After a failure the buffer must not write what it still has.
+    drop(out.into_parts());
+    if let Err(error) = written {
+        current.file.set_len(offset)?;
+        return Err(error);
     }
-
-    /// Appends what `write` writes, or nothing.
-    fn write_through(&mut self, write: Writing<'_>) -> io::Result<Location> {
-        self.write_out()?;
-        let offset = self.segment.length;
-        let mut out =
-            Counting { out: io::BufWriter::with_capacity(BUFFER_BYTES, &self.file), count: 0 };
-        let written = write(&mut out).and_then(|()| out.flush());
-        let Counting { out, count: length } = out;
-        // After a failure the buffer must not write what it still has.
-        drop(out.into_parts());
-        if let Err(error) = written {
-            self.file.set_len(offset)?;
-            return Err(error);
-        }
-        self.segment.length += length;
-        Ok(Location { segment: self.segment.number, offset, length })
-    }
+    current.segment.length += length;
+    Ok(Location { segment: current.segment.number, offset, length })
 }
 
 /// The segments of one copy.
@@ -152,41 +120,12 @@ impl Segments {
     /// Removes what was never acknowledged, and continues the newest segment when there is room in
     /// it.
     fn recover(&self, mirror: &Mirror) -> Result<(), Error> {
-        let unusable = |path: &Path, cause: io::Error| {
-            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display()))
-                .with_cause(cause)
-        };
         let known = mirror.segments()?;
-        let mut open = self.lock();
-        let mut last = None;
-        for segment in &known {
-            let path = self.folder.join(&segment.name);
-            let damaged = |why: &str| {
-                Error::new("warc.damaged", ExitCode::Io, format!("{} {why}", path.display()))
-                    .with_help("restore the file; or run `abreast repair` on the folder, then `abreast sync` again")
-            };
-            let length = match std::fs::metadata(&path) {
-                Ok(metadata) => metadata.len(),
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-                    return Err(damaged("is missing"));
-                }
-                Err(cause) => return Err(unusable(&path, cause)),
-            };
-            if length < segment.length {
-                return Err(damaged(&format!(
-                    "has {}, {} were written",
-                    abreast_webtypes::count(length, "byte"),
-                    segment.length
-                )));
-            }
-            if length > segment.length {
-                let file = open_own(File::options().write(true), &path)
-                    .map_err(|cause| unusable(&path, cause))?;
-                file.set_len(segment.length).map_err(|cause| unusable(&path, cause))?;
-            }
-            open.newest = open.newest.max(segment.number);
-            last = Some(segment);
-        }
+        let has_room = |segment: &Segment| {
+            segment.length < self.options.segment_bytes && self.number_in(&segment.name).is_some()
+        };
+        let files = OpenSegments::recover(&self.folder, &known, "warc.damaged", has_room)?;
+        self.lock().files = files;
         // Segments begun and never acknowledged; their names are this copy's own.
         let entries =
             std::fs::read_dir(&self.folder).map_err(|cause| unusable(&self.folder, cause))?;
@@ -197,15 +136,6 @@ impl Segments {
                 let path = self.folder.join(name);
                 std::fs::remove_file(&path).map_err(|cause| unusable(&path, cause))?;
             }
-        }
-        if let Some(segment) = last
-            && segment.length < self.options.segment_bytes
-            && self.number_in(&segment.name).is_some()
-        {
-            let path = self.folder.join(&segment.name);
-            let file = open_own(File::options().append(true), &path)
-                .map_err(|cause| unusable(&path, cause))?;
-            open.current = Some(Current { segment: segment.clone(), file, buffer: Vec::new() });
         }
         Ok(())
     }
@@ -282,15 +212,15 @@ impl Segments {
         if own {
             let number = {
                 let mut open = self.lock();
-                open.newest += 1;
-                open.newest
+                open.files.newest += 1;
+                open.files.newest
             };
             let mut current = self.begin(number)?;
-            match current.write_through(write) {
+            match write_through(&mut current, write) {
                 Ok(at) => {
                     let mut open = self.lock();
                     self.note(&mut open, capture, at, None);
-                    open.full.push((current.segment, current.file));
+                    open.files.full.push((current.segment, current.file));
                     return Ok(());
                 }
                 Err(error) => {
@@ -300,46 +230,24 @@ impl Segments {
             }
         }
         let mut open = self.lock();
-        let at = self.room(&mut open)?.write_through(write)?;
+        let at = write_through(self.room(&mut open)?, write)?;
         self.note(&mut open, capture, at, None);
         Ok(())
     }
 
     fn append_bytes(&self, open: &mut Open, member: &[u8]) -> io::Result<Location> {
-        let current = self.room(open)?;
-        let at = Location {
-            segment: current.segment.number,
-            offset: current.segment.length,
-            length: member.len() as u64,
-        };
-        current.buffer.extend_from_slice(member);
-        current.segment.length += member.len() as u64;
-        if current.buffer.len() >= BUFFER_BYTES {
-            current.write_out()?;
-        }
-        Ok(at)
+        self.room(open)?.append(member)
     }
 
     /// The segment to append to.
     fn room<'o>(&self, open: &'o mut Open) -> io::Result<&'o mut Current> {
-        if let Some(mut full) = open
-            .current
-            .take_if(|current| current.segment.length >= self.options.segment_bytes.max(1))
-        {
-            full.write_out()?;
-            open.full.push((full.segment, full.file));
-        }
-        if open.current.is_none() {
-            open.newest += 1;
-            open.current = Some(self.begin(open.newest)?);
-        }
-        open.current.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+        open.files.room(self.options.segment_bytes, |number| self.begin(number))
     }
 
     /// Begins a segment with the record that describes it.
     fn begin(&self, number: i64) -> io::Result<Current> {
         let name = self.name_of(number);
-        let file = File::options().append(true).create_new(true).open(self.folder.join(&name))?;
+        let mut current = Current::begin(&self.folder, number, name.clone())?;
         let block = format!(
             "software: abreast/{}\r\nformat: WARC File Format 1.1\r\n\
              conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n\
@@ -354,14 +262,13 @@ impl Segments {
         };
         let mut head = Vec::new();
         record.write_head(&mut head, block.len() as u64);
-        let mut buffer = Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 4);
-        let mut member = Member::begin(&mut buffer, Packing::Stored)?;
+        let mut member = Member::begin(&mut current.buffer, Packing::Stored)?;
         for part in [&head, block.as_bytes(), END] {
             member.add(part)?;
         }
         member.finish()?;
-        let length = buffer.len() as u64;
-        Ok(Current { segment: Segment { number, name, length }, file, buffer })
+        current.segment.length = current.buffer.len() as u64;
+        Ok(current)
     }
 
     fn name_of(&self, number: i64) -> String {
@@ -375,8 +282,8 @@ impl Segments {
         at: Location,
         original: Option<Location>,
     ) {
-        let Open { current, lines, unsettled, .. } = open;
-        let filename = match current {
+        let Open { files, lines, unsettled, .. } = open;
+        let filename = match &files.current {
             Some(current) if current.segment.number == at.segment => {
                 Cow::Borrowed(current.segment.name.as_str())
             }
@@ -392,24 +299,12 @@ impl Segments {
     pub(super) fn settle(&self, mirror: &Mirror) -> Result<Vec<u8>, Error> {
         let write = || -> io::Result<(Vec<Segment>, Vec<Unsettled>, Vec<u8>)> {
             let mut open = self.lock();
-            let mut segments = Vec::new();
-            let mut files = std::mem::take(&mut open.full);
-            if let Some(current) = &mut open.current {
-                current.write_out()?;
-                files.push((current.segment.clone(), current.file.try_clone()?));
-            }
+            let files = open.files.take()?;
             let (unsettled, lines) =
                 (std::mem::take(&mut open.unsettled), std::mem::take(&mut open.lines));
             drop(open);
-            if unsettled.is_empty() {
-                return Ok((segments, unsettled, lines));
-            }
-            for (segment, file) in files {
-                file.sync_data()?;
-                segments.push(segment);
-            }
-            // The names of new segments.
-            File::open(&self.folder)?.sync_all()?;
+            let segments =
+                if unsettled.is_empty() { Vec::new() } else { sync(&self.folder, files)? };
             Ok((segments, unsettled, lines))
         };
         let (segments, unsettled, lines) = write().map_err(super::write_error)?;

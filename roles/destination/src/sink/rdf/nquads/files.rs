@@ -8,18 +8,17 @@
 
 use super::NQuadsOptions;
 use super::run::{Runs, filler};
-use crate::error::{Error, ExitCode};
+use crate::error::Error;
 use crate::sink::kept::distrusted;
+use crate::sink::segments::{BUFFER_BYTES, Current, OpenSegments, sync, unusable};
 use crate::state_folder::open_own;
 use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
 use std::fs::File;
-use std::io::{self, BufReader, Write as _};
+use std::io::{self, BufReader};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes collected before they are written.
-const BUFFER_BYTES: usize = 1 << 20;
 /// Superseded parts overwritten in one go.
 const PARTS: usize = 4_096;
 /// Bytes of a file below which it is not rewritten.
@@ -34,37 +33,8 @@ type Unsettled = (String, Option<Location>);
 
 #[derive(Debug, Default)]
 struct Open {
-    /// The file that is appended to.
-    current: Option<Current>,
-    /// Files that are full since the last settling.
-    full: Vec<(Segment, File)>,
-    /// Number of the newest file.
-    newest: i64,
+    files: OpenSegments,
     unsettled: Vec<Unsettled>,
-}
-
-#[derive(Debug)]
-struct Current {
-    segment: Segment,
-    file: File,
-    /// Bytes to be written at the file's end. [`Segment::length`] counts them.
-    buffer: Vec<u8>,
-}
-
-impl Current {
-    fn write_out(&mut self) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        // What a failed write left behind the end does not count.
-        let end = self.segment.length - self.buffer.len() as u64;
-        if self.file.metadata()?.len() != end {
-            self.file.set_len(end)?;
-        }
-        self.file.write_all(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
-    }
 }
 
 /// The files of one copy.
@@ -82,11 +52,6 @@ pub(super) fn name_of(number: i64) -> String {
 
 fn number_in(name: &str) -> Option<i64> {
     name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok()
-}
-
-fn unusable(path: &Path, cause: io::Error) -> Error {
-    Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display()))
-        .with_cause(cause)
 }
 
 fn write_error(cause: io::Error) -> Error {
@@ -150,45 +115,14 @@ impl Files {
     /// Removes what was never acknowledged, and continues the newest file when there is room in it.
     fn recover(&self, mirror: &Mirror) -> Result<(), Error> {
         let known = mirror.segments()?;
-        let mut open = self.lock();
-        for segment in &known {
-            let path = self.folder.join(&segment.name);
-            let damaged = |why: &str| {
-                Error::new("nquads.damaged", ExitCode::Io, format!("{} {why}", path.display()))
-                    .with_help("restore the file; or run `abreast repair` on the folder, then `abreast sync` again")
-            };
-            let length = match std::fs::metadata(&path) {
-                Ok(metadata) => metadata.len(),
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-                    return Err(damaged("is missing"));
-                }
-                Err(cause) => return Err(unusable(&path, cause)),
-            };
-            if length < segment.length {
-                return Err(damaged(&format!(
-                    "has {}, {} were written",
-                    abreast_webtypes::count(length, "byte"),
-                    segment.length
-                )));
-            }
-            if length > segment.length {
-                let file = open_own(File::options().write(true), &path)
-                    .map_err(|cause| unusable(&path, cause))?;
-                file.set_len(segment.length).map_err(|cause| unusable(&path, cause))?;
-            }
-            open.newest = open.newest.max(segment.number);
-        }
+        let has_room = |segment: &Segment| segment.length < self.file_bytes;
+        let files = OpenSegments::recover(&self.folder, &known, "nquads.damaged", has_room)?;
+        self.lock().files = files;
         for number in self.numbers()? {
             if !known.iter().any(|segment| segment.number == number) {
                 let path = self.folder.join(name_of(number));
                 std::fs::remove_file(&path).map_err(|cause| unusable(&path, cause))?;
             }
-        }
-        if let Some(segment) = known.last().filter(|segment| segment.length < self.file_bytes) {
-            let path = self.folder.join(&segment.name);
-            let file = open_own(File::options().append(true), &path)
-                .map_err(|cause| unusable(&path, cause))?;
-            open.current = Some(Current { segment: segment.clone(), file, buffer: Vec::new() });
         }
         Ok(())
     }
@@ -207,48 +141,13 @@ impl Files {
     }
 
     fn append_bytes(&self, open: &mut Open, run: &[u8]) -> io::Result<Location> {
-        let length = run.len() as u64;
-        if let Some(mut full) =
-            open.current.take_if(|current| current.segment.length >= self.file_bytes)
-        {
-            full.write_out()?;
-            open.full.push((full.segment, full.file));
-        }
-        if open.current.is_none() {
-            open.newest += 1;
-            open.current = Some(self.begin(open.newest)?);
-        }
-        let current = open.current.as_mut().expect("there is one");
-        let at =
-            Location { segment: current.segment.number, offset: current.segment.length, length };
-        current.buffer.extend_from_slice(run);
-        current.segment.length += length;
-        if current.buffer.len() >= BUFFER_BYTES {
-            current.write_out()?;
-        }
-        Ok(at)
-    }
-
-    fn begin(&self, number: i64) -> io::Result<Current> {
-        let name = name_of(number);
-        let file = File::options().append(true).create_new(true).open(self.folder.join(&name))?;
-        let buffer = Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 4);
-        Ok(Current { segment: Segment { number, name, length: 0 }, file, buffer })
+        let begin = |number| Current::begin(&self.folder, number, name_of(number));
+        open.files.room(self.file_bytes, begin)?.append(run)
     }
 
     /// Makes durable what was appended, and returns the files with their lengths.
     fn sync(&self, open: &mut Open) -> io::Result<Vec<Segment>> {
-        let mut files = std::mem::take(&mut open.full);
-        if let Some(current) = &mut open.current {
-            current.write_out()?;
-            files.push((current.segment.clone(), current.file.try_clone()?));
-        }
-        for (_, file) in &files {
-            file.sync_data()?;
-        }
-        // The names of new files.
-        File::open(&self.folder)?.sync_all()?;
-        Ok(files.into_iter().map(|(segment, _)| segment).collect())
+        sync(&self.folder, open.files.take()?)
     }
 
     /// Makes durable what was appended since the last call, and notes in the state where
@@ -300,7 +199,8 @@ impl Files {
     fn compact(&self, number: i64, mirror: &Mirror) -> Result<(), Error> {
         let path = self.folder.join(name_of(number));
         let mut open = self.lock();
-        if let Some(mut current) = open.current.take_if(|current| current.segment.number == number)
+        if let Some(mut current) =
+            open.files.current.take_if(|current| current.segment.number == number)
         {
             current.write_out().map_err(write_error)?;
         }
