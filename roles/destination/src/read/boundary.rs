@@ -6,8 +6,10 @@ use crate::error::Error;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 
-/// Most changes that are kept.
+/// Changes that are kept; more where they have the time of the newest.
 const LAST_MAX: usize = 4;
+/// Most changes of one time that are kept: that a further one is removed may not be noticed.
+const EQUAL_MAX: usize = 64;
 
 /// The newest changes known, compared with those that a walk finds.
 #[derive(Default)]
@@ -54,7 +56,7 @@ impl Boundary {
     /// Compares a change that a walk finds with those known.
     pub(crate) fn find(&mut self, time: Timestamp, iri: &str) {
         for (known_time, known, found) in &mut self.known {
-            if known == iri && *found != Found::Listed && time >= *known_time {
+            if time >= *known_time && *found != Found::Listed && known == iri {
                 *found = if time == *known_time { Found::Listed } else { Found::Superseded };
             }
         }
@@ -69,8 +71,15 @@ impl Boundary {
         let place = self.newest.partition_point(|newer| newer.0 > time);
         if place < LAST_MAX && !self.newest.iter().any(|it| it.0 == time && it.1 == iri) {
             self.newest.insert(place, (time, iri.to_owned()));
-            self.newest.truncate(LAST_MAX);
+            self.limit();
         }
+    }
+
+    /// Leaves out the oldest of too many changes.
+    fn limit(&mut self) {
+        let newest = self.newest.first().map(|it| it.0);
+        let equal = self.newest.iter().take_while(|it| Some(it.0) == newest).count();
+        self.newest.truncate(equal.min(EQUAL_MAX).max(LAST_MAX));
     }
 
     /// The time of the newest known change.
@@ -98,9 +107,9 @@ impl Boundary {
     pub(crate) fn keep(&mut self, mirror: &Mirror, is_cut: bool) -> Result<(), Error> {
         if is_cut {
             self.newest.extend(self.known.iter().map(|(time, iri, _)| (*time, iri.clone())));
-            self.newest.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+            self.newest.sort_by(|one, two| (two.0, &two.1).cmp(&(one.0, &one.1)));
             self.newest.dedup();
-            self.newest.truncate(LAST_MAX);
+            self.limit();
         }
         let line = |(time, iri): &(Timestamp, String)| format!("{} {iri}", time.as_micros());
         let lines: Vec<String> = self.newest.iter().map(line).collect();

@@ -146,6 +146,30 @@ fn changes_that_cannot_be_known_lead_to_a_comparison() {
 }
 
 #[test]
+fn a_comparison_that_failed_is_made_by_the_next_run() {
+    let mut source = OldSource::new();
+    some(&mut source, 2);
+    let copy = copy_of(&source);
+    run_equal(&copy, &source);
+    source.set("/lost", "1");
+    source.set("/f00", "lost");
+    run_equal(&copy, &source);
+    source.restart();
+    some(&mut source, 2);
+    source.wait(3);
+    source.snapshot();
+    let sitemap = source.server.page("/s.xml");
+    source.server.put("/s.xml", Answer::status(500));
+    let ran = copy.try_run();
+    assert!(ran.has("gap") && ran.exit() != 0, "{:?} {:?}", ran.codes, ran.result);
+    source.server.body("/s.xml", sitemap);
+    // By now what was seen last is superseded.
+    source.wait(3);
+    source.set("/f00", "newer");
+    run_equal(&copy, &source);
+}
+
+#[test]
 fn chains_without_an_end_are_left() {
     for prev in ["/c.xml", "/c/loop.xml", "http://other.example/c.xml", "/none.xml", "/f00"] {
         let mut source = OldSource::new();

@@ -489,6 +489,27 @@ fn a_server_that_went_back_is_compared_with_its_snapshot() {
 }
 
 #[test]
+fn a_comparison_that_failed_is_made_by_the_next_run() {
+    let source = with_numbers(Habits::default(), 6);
+    source.make_snapshot();
+    let backup = source.data().clone();
+    let copy = copy_of(&source);
+    copy.run();
+    source.put_number(1, "lost");
+    source.put_number(10, "lost");
+    copy.run();
+    *source.data() = backup;
+    source.answer_first(|target, _| target.starts_with("/snapshot").then(|| Answer::status(500)));
+    assert_ne!(copy.try_run().exit(), 0);
+    source.answer_first(|_, _| None);
+    // By now it has newer changes than before.
+    source.wait(1_000);
+    source.put_number(2, "newer");
+    copy.run();
+    assert_same(&copy, &source);
+}
+
+#[test]
 fn entries_that_cannot_be_used_are_read_again() {
     let source = with_numbers(Habits { page: 100, ..Habits::default() }, 3);
     source.make_snapshot();

@@ -106,10 +106,10 @@ impl Emm {
         let found = way(requests, options, &self.entry)?;
         let mut glimpsed = newest_of(&found.0.begin().document);
         note_newest(run.planner.mirror, glimpsed)?;
+        let mut boundary = Boundary::read(run.planner.mirror, LAST)?;
         let planned = run.plan_noted(&mut |run| {
             let (mut seen, mut reading) = (Seen::default(), run.reading_changes(&name));
             let cursor = since.unwrap_or(Timestamp::MIN);
-            let mut boundary = Boundary::read(run.planner.mirror, LAST)?;
             // A copy that has something needs the deletions before a refresh too.
             let is_new = run.planner.mirror.count_rows_up_to(1)? == 0
                 && run.planner.mirror.pending_counts()? == PendingCounts::default();
@@ -222,8 +222,10 @@ impl Emm {
             run.planner.mirror.set_meta(RUN, Some(&run.planner.epoch.to_string()))?;
             Ok(if seen.entries == 0 { Followed::Unchanged } else { Followed::Planned })
         });
+        // Should a server be restored before the next run, what this one saw is missing then.
         if planned.as_ref().is_err_and(|error| error.exit_code() != ExitCode::Cancelled) {
             note_newest(run.planner.mirror, glimpsed)?;
+            boundary.keep(run.planner.mirror, true)?;
         }
         planned
     }
@@ -490,6 +492,8 @@ impl Reader for Emm {
             };
             let message = format!("{why}; comparing with all that the Source has now");
             run.report.notice("gap", &self.entry.url, &message);
+            // Until that has succeeded.
+            keep_time(run.planner.mirror, SEEN, None)?;
             known = None;
         }
         let last_run = run.planner.mirror.meta(RUN)?;

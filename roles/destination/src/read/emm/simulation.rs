@@ -35,7 +35,7 @@ const RUNS_MAX: u64 = 5;
 /// Where providers are.
 const BASE: &str = "http://feeds.example";
 /// Most requests of one run: more are a walk without end.
-const REQUESTS_MAX: usize = 3_000;
+const REQUESTS_MAX: usize = 20_000;
 
 thread_local! {
     /// The provider that this thread asks.

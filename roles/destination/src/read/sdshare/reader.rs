@@ -191,6 +191,8 @@ impl Reader for SdShare {
             };
             let message = format!("{why}; comparing with all that the Source has now");
             run.report.notice("gap", &feed, &message);
+            // Until that has succeeded: the feed may have newer changes then.
+            keep_seen(run.planner.mirror, None)?;
         }
         let snapshot = self.newest(run.requests)?;
         run.requests.diagnostics.report(run.report);
