@@ -6,8 +6,10 @@ use url::Url;
 /// Why a URI is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Another host, or no http(s) URI at all.
+    /// Another host, or no URI with one.
     Authority,
+    /// Neither http nor https.
+    Scheme,
     /// Named by an https document, but http itself.
     Downgrade,
 }
@@ -15,7 +17,7 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) const fn code(self) -> &'static str {
         match self {
-            Self::Authority => "uri.authority",
+            Self::Authority | Self::Scheme => "uri.authority",
             Self::Downgrade => "http.downgrade",
         }
     }
@@ -25,6 +27,7 @@ impl Refusal {
             Self::Authority => {
                 "not on the host of the list that names it\n  help: allow http and https hosts you trust with `--allow-host HOST`"
             }
+            Self::Scheme => "neither an http nor an https address, and requested in no case",
             Self::Downgrade => {
                 "an https list names an http resource\n  help: accept that with `--allow-downgrade`"
             }
@@ -59,6 +62,11 @@ impl Admission {
         if !self.admitted.is_empty() && uri.starts_with(&self.admitted) {
             return Ok(());
         }
+        let is_web =
+            |scheme: &str| ["http", "https"].iter().any(|it| scheme.eq_ignore_ascii_case(it));
+        if uri.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme) && !is_web(scheme)) {
+            return Err(Refusal::Scheme);
+        }
         let after = uri.find("://").ok_or(Refusal::Authority)? + 3;
         let end = uri[after..].find(['/', '?', '#']).map_or(uri.len(), |at| after + at);
         // Readers disagree about these; none may decide which host is meant.
@@ -66,11 +74,7 @@ impl Admission {
             return Err(Refusal::Authority);
         }
         let url = Url::parse(&uri[..end]).map_err(|_| Refusal::Authority)?;
-        let https = match url.scheme() {
-            "http" => false,
-            "https" => true,
-            _ => return Err(Refusal::Authority),
-        };
+        let https = url.scheme() == "https";
         let found = authority(&url).ok_or(Refusal::Authority)?;
         let allowed = self.authority.as_ref() == Some(&found) || self.is_allowed(&found);
         if !allowed {
@@ -98,6 +102,12 @@ impl Admission {
             .iter()
             .any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
     }
+}
+
+/// Whether it can be the scheme of a URI [rfc3986 §3.1].
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
 /// Host, and port when it is not the scheme's own.
@@ -130,9 +140,6 @@ mod tests {
         }
         for uri in [
             "http://evil.example/x",
-            "file:///etc/passwd",
-            "data:text/plain,x",
-            "ftp://source.example/x",
             "http://source.example:8080/a",
             "http://source.example@evil.example/",
             "http://source.example.evil.example/",
@@ -142,6 +149,10 @@ mod tests {
             "",
         ] {
             assert_eq!(admission.check(uri), Err(Refusal::Authority), "{uri}");
+        }
+        for uri in ["file:///etc/passwd", "data:text/plain,x", "ftp://source.example/x", "urn:x:y"]
+        {
+            assert_eq!(admission.check(uri), Err(Refusal::Scheme), "{uri}");
         }
     }
 
@@ -155,6 +166,6 @@ mod tests {
         assert_eq!(admission.check("http://source.example/x"), Err(Refusal::Downgrade));
         let mut admission = Admission::new("https://source.example/list.xml", &hosts, true);
         assert_eq!(admission.check("http://source.example/x"), Ok(()));
-        assert_eq!(admission.check("file:///x"), Err(Refusal::Authority));
+        assert_eq!(admission.check("file:///x"), Err(Refusal::Scheme));
     }
 }

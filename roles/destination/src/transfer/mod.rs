@@ -136,7 +136,9 @@ impl<'a> Transfer<'a> {
 
     /// Counts a failure, and keeps it until it is known whether it stands.
     fn failed(&mut self, task: &Task, mut failure: Failure, report: &mut Reporter<'_>) {
-        if task.pending.href() != task.pending.uri {
+        // One without a path of its own is not requested.
+        let is_requested = !failure.code.starts_with("path.");
+        if is_requested && task.pending.href() != task.pending.uri {
             failure.message = with_address(&failure.message, task.pending.href());
         }
         let again = task.pending.attempts > 0;

@@ -1,6 +1,6 @@
 //! Copies of change feeds in Activity Streams, from servers as others write them.
 
-use crate::copy::Copy;
+use crate::copy::{Copy, Ran};
 use crate::emm_source::{EmmSource, Habits};
 use crate::rdf::{canonical, quads};
 use abreast_destination::{LabelsOptions, NQuadsOptions, SinkOptions};
@@ -325,6 +325,45 @@ fn the_newest_of_several_changes_of_one_day_counts() {
     }
 }
 
+/// The direction of the feed decides among changes of one day. Pages with that day only show it by
+/// what is on others.
+#[test]
+fn the_newest_of_several_changes_of_the_newest_day_counts() {
+    for page in 1..=6 {
+        for (newest_first, has_last, has_prev) in [
+            (true, true, true),
+            (true, true, false),
+            (true, false, false),
+            (false, true, true),
+            (false, true, false),
+            (false, false, false),
+        ] {
+            let habits = Habits {
+                whole_days: true,
+                newest_first,
+                has_last,
+                has_prev,
+                page,
+                ..Habits::default()
+            };
+            let source = with_numbers(habits, 3);
+            source.wait_days(1);
+            for number in [0, 1] {
+                source.delete(number);
+                source.put(number, "again");
+            }
+            source.put(9, "new");
+            source.delete(9);
+            let copy = copy_of(&source);
+            let ran = copy.try_run();
+            let case = format!("{page} {newest_first} {has_last} {has_prev}");
+            assert_eq!(ran.exit(), 0, "{case}: {:?}", ran.reported);
+            assert_same(&copy, &source);
+            assert_eq!(copy.audit(true).exit_code, 0, "{case}");
+        }
+    }
+}
+
 #[test]
 fn a_full_download_later_than_the_feed_is_read_once() {
     let source = with_numbers(Habits::default(), 4);
@@ -383,6 +422,8 @@ fn pages_that_lead_in_circles_do_not_move_the_cursor() {
     let ran = copy.try_run();
     assert_ne!(ran.exit(), 0);
     assert!(ran.has("emm.paging-loop"), "{:?}", ran.reported);
+    let audited = Ran::audit(&copy.options, false);
+    assert_eq!(audited.code(), "emm.paging-loop", "{:?}", audited.reported);
     source.answer_first(|_, _| None);
     assert_eq!(copy.try_run().exit(), 0);
     assert_same(&copy, &source);

@@ -191,7 +191,8 @@ impl Emm {
             }
             if is_new && since.is_none() && walked.pages > 0 && walked.first.is_none() {
                 let message = "the feed has no activities\n  \
-                               help: if it should have some, check the address, for example the name of a type in it";
+                               help: if it should have some, check the address, for example the name of a type in it; \
+                               feeds begin anew when their server is restored from a backup";
                 run.report.notice("emm.nothing", &name, message);
             }
             if walked.cut == Some(Cut::Older) {
@@ -248,18 +249,19 @@ impl Emm {
         Ok(())
     }
 
-    /// Hands over each change since then, or each of the feed.
+    /// Hands over each change since then, or each of the feed. Returns what is not known, if the pages
+    /// lead in a circle.
     fn each_changed(
         &self,
         requests: &Requests<'_>,
         options: &SyncOptions,
         since: Option<Timestamp>,
         each: &mut dyn FnMut(Walked<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Cut>, Error> {
         let only_files = self.is_of_files(requests, options)?;
         let own = names_of(&self.entry);
         let (way, _) = way(requests, options, &self.entry)?;
-        way.walk(requests, options, since.map(Since::time), &mut |page| {
+        let seen = way.walk(requests, options, since.map(Since::time), &mut |page| {
             if page.is_back {
                 each(Walked::EarlierPage)?;
             }
@@ -269,7 +271,7 @@ impl Emm {
                 each_change((page.document, page.url), item, None, only_files, &mut each)
             })
         })?;
-        Ok(())
+        Ok(seen.cut)
     }
 }
 
@@ -431,10 +433,12 @@ impl Reader for Emm {
                 let mut lists = ResourceLists::default();
                 walk::each_resource(requests, options, list, &mut lists, each)
             }
-            None => self.each_changed(requests, options, None, &mut |walked| match walked {
-                Walked::EarlierPage => Ok(()),
-                Walked::Change(listed) => every(listed),
-            }),
+            None => self
+                .each_changed(requests, options, None, &mut |walked| match walked {
+                    Walked::EarlierPage => Ok(()),
+                    Walked::Change(listed) => every(listed),
+                })
+                .map(drop),
         }
     }
 
@@ -461,7 +465,7 @@ impl Reader for Emm {
             }
             _ => None,
         };
-        self.each_changed(requests, options, since, &mut |walked| match walked {
+        let cut = self.each_changed(requests, options, since, &mut |walked| match walked {
             Walked::EarlierPage => {
                 to.earlier_list();
                 Ok(())
@@ -469,7 +473,16 @@ impl Reader for Emm {
             Walked::Change(listed) => {
                 to.changed(listed, listed.changed.unwrap_or(Timestamp::MIN).as_micros())
             }
-        })
+        })?;
+        if cut.is_some() {
+            let message = format!(
+                "the pages of {} lead back to one that was read already: a copy cannot be compared with what is behind it",
+                self.entry.url
+            );
+            return Err(Error::new("emm.paging-loop", ExitCode::Partial, message)
+                .with_help("report it to the server's operator"));
+        }
+        Ok(())
     }
 
     fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {

@@ -158,7 +158,7 @@ pub(super) fn way(
         // All times on it are the same: another page has others.
         let other = match (&last, &first.document.next) {
             (Some(last), _) if last.url != first.url => Some(with_items(last.clone(), &fetch)?),
-            (_, Some(next)) => Some(fetch(next)?),
+            (_, Some(_)) => Some(with_other_times(&first, &fetch)?),
             _ => None,
         };
         is_single = other.is_none();
@@ -166,8 +166,9 @@ pub(super) fn way(
             // Entry Points that name a last page are in the order of the specifications.
             None if last.is_some() => Some(Ordering::Less),
             None => Some(Ordering::Greater),
-            Some(other) => newest_of(&first.document)
-                .zip(newest_of(&other.document))
+            // That page may begin or end with the same time.
+            Some(other) => times_of(&first.document)
+                .zip(times_of(&other.document))
                 .map(|(first, other)| first.cmp(&other)),
         };
     }
@@ -196,6 +197,23 @@ fn with_items(mut page: Read, fetch: &dyn Fn(&str) -> Result<Read, Error>) -> Re
         }
     }
     Ok(page)
+}
+
+/// The next page with other times than this one, if it is one of the next few.
+fn with_other_times(
+    page: &Read,
+    fetch: &dyn Fn(&str) -> Result<Read, Error>,
+) -> Result<Read, Error> {
+    let mut other = page.clone();
+    for _ in 0..MORE_PAGES_MAX {
+        match &other.document.next {
+            Some(next) if times_of(&other.document) == times_of(&page.document) => {
+                other = fetch(next)?;
+            }
+            _ => break,
+        }
+    }
+    Ok(other)
 }
 
 /// The newest page. An Entry Point may be older than the pages: that which it names leads to newer
@@ -233,6 +251,12 @@ fn order_of(page: &Document) -> Option<Ordering> {
     let first = times.next()?;
     let last = times.next_back()?;
     Some(first.cmp(&last))
+}
+
+/// The newest and the oldest time on a page.
+fn times_of(page: &Document) -> Option<(Timestamp, Timestamp)> {
+    let times = page.items.iter().filter_map(|item| item.time);
+    newest_of(page).zip(times.min())
 }
 
 pub(super) fn newest_of(page: &Document) -> Option<Timestamp> {

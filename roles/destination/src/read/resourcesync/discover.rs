@@ -31,6 +31,10 @@ const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
 /// What the strict reader refuses in a Sitemap without elements of this version.
 const PLAIN_SITEMAP: &str = "rs.no-md";
 
+/// What to do where nothing is found.
+const GIVE: &str = "give the URL of a Capability List, Resource List, Change List or Sitemap, of a feed of SDShare, or of an \
+                    Entry Point of a change feed";
+
 /// Where a set of resources is described.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryPoints {
@@ -246,7 +250,8 @@ impl Search<'_> {
                     let message = format!(
                         "{given} is not a document of ResourceSync or another protocol that is read"
                     );
-                    return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message));
+                    return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
+                        .with_help(GIVE));
                 }
                 Ok(is_html)
             }
@@ -280,7 +285,7 @@ impl Search<'_> {
                 ExitCode::SourceInvalid,
                 format!("found no ResourceSync documents at {given}"),
             )
-            .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"),
+            .with_help(GIVE),
         };
         Err(error.with_tried(&self.tried))
     }
@@ -371,9 +376,7 @@ impl Search<'_> {
                 format!("{} links to no ResourceSync document", self.options.url),
             )
             .with_tried(&self.tried)
-            .with_help(
-                "give the URL of a Capability List, Resource List, Change List or Sitemap",
-            ));
+            .with_help(GIVE));
         }
         let route = Some(format!("{} links to {at}", self.options.url));
         Ok(Searched { candidates: found, at, route })
@@ -460,11 +463,7 @@ pub(crate) fn with_other_sets(
         return error
             .with_help(format!("`abreast explore {root}` lists the sets that the site has now"));
     }
-    error.with_help(if is_missing {
-        "check the address"
-    } else {
-        "give the URL of a Capability List, Resource List, Change List or Sitemap"
-    })
+    error.with_help(if is_missing { "check the address" } else { GIVE })
 }
 
 /// Why an address led to nothing, as a line of what was tried.
@@ -678,9 +677,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
         Some(other) => {
             let message =
                 format!("{url} is a `{}` document, which cannot be copied from", other.token());
-            Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message).with_help(
-                "give the URL of a Capability List, Resource List, Change List or Sitemap",
-            ))
+            Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message).with_help(GIVE))
         }
     }
 }
