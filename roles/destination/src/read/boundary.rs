@@ -79,7 +79,7 @@ impl Boundary {
     fn limit(&mut self) {
         let newest = self.newest.first().map(|it| it.0);
         let equal = self.newest.iter().take_while(|it| Some(it.0) == newest).count();
-        self.newest.truncate(equal.min(EQUAL_MAX).max(LAST_MAX));
+        self.newest.truncate(equal.clamp(LAST_MAX, EQUAL_MAX));
     }
 
     /// The time of the newest known change.
