@@ -42,7 +42,7 @@ an earlier run, give the last `offset` as --from. Of a node of an XMPP service t
 keeps, at most 1,000, then new ones; the offset is the item's name. The command reads the topic's event stream (docs/push.md), so
 no port has to be reachable from outside.
 
-Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 5 try again later, 6 no secure connection,
+Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 4 no such topic or node, 5 try again later, 6 no secure connection,
 8 the time limit was reached, 12 not authorised, 130 cancelled.";
 
 /// Options of `subscribe`.

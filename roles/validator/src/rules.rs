@@ -623,7 +623,7 @@ rules! {
     A_ROOT: "RS01-3.1-root", Must, Error / Error, "rs-0.1 §3.1, §3.2", "The root is `urlset` or `sitemapindex` in the Sitemap namespace, and its entries are its own",
         "write `url` in `urlset` and `sitemap` in `sitemapindex`; documents of other versions have other addresses";
     A_PREFIX: "RS01-1.2-prefix", Must, Error / Warning, "rs-0.1 §1.2, §3.1.3", "Attributes of ResourceSync have its prefix, `type` of `rs:fixity` has none",
-        "write `rs:type`, `rs:protocol` and `rs:pubsubnode`: readers that ignore `type` take a change set for a Sitemap";
+        "write `rs:type`, `rs:protocol` and `rs:pubsubnode` (readers that ignore `type` take a change set for a Sitemap), and `type` of `rs:fixity`";
     A_REACHABLE: "RS01-2.1-reachable", Must, Error / Error, "rs-0.1 §2.1", "What documents link to can be fetched",
         "correct the link, or publish what it leads to";
     A_MODIFIED: "RS01-3.1-modified", Recommended, Note / Note, "rs-0.1 §3.1, §3.2, §5.1", "A document has its time: `DCTERMS.modified`",

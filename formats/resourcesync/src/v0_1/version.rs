@@ -441,7 +441,7 @@ fn algorithm(element: &Element<'_>, notes: &mut Notes) -> Option<Algorithm> {
     };
     let kind = element.attribute("type").or_else(|| {
         let kind = prefixed()?;
-        notes.add("rs.prefix", "`type` of `rs:fixity` has a prefix, which it has not".to_owned());
+        notes.add("rs.prefix", "`type` of `rs:fixity` has a prefix, and must have none".to_owned());
         Some(kind)
     });
     let Some(kind) = kind else {

@@ -1353,6 +1353,11 @@ fn a_part_of_a_dump_by_itself_leads_to_the_others() {
     assert!(ran.has("discover.found"), "{:?}", ran.reported);
     let log = source.server.take_log();
     assert!(!log.iter().any(|path| path.starts_with("/f")), "{log:?}");
+    // And to the changes since.
+    source.set("/f00", "changed");
+    source.delete("/f01");
+    let ran = run_equal(&copy, &source);
+    assert_eq!(ran.summary().mode, Mode::Incremental, "{:?}", ran.reported);
 }
 
 #[test]

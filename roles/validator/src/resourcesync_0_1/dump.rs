@@ -136,7 +136,7 @@ pub(super) fn end_manifest(
     dump.modified = facts.head.modified.map(|time| time.instant);
     let paths = facts.members.len() as u64;
     if facts.is_whole && paths < facts.entries {
-        let message = || format!("{} of {} entries have one", paths, facts.entries);
+        let message = || format!("{} of {} entries have `rs:path`", paths, facts.entries);
         in_manifest.add(&r::A_PATH_MISSING, (0, 0), message);
     }
     facts

@@ -212,9 +212,11 @@ pub(super) fn find(
         answer.is_ok_and(|begun| is_dump_begin(&begun.begin))
     })?;
     if is_dump {
-        let dumps = parts_beside(requests, options, address)?
-            .unwrap_or_else(|| vec![DumpLink { url: address.to_owned(), media_type: None }]);
-        return Ok(EntryPoints { dumps, ..EntryPoints::default() });
+        let alone = || EntryPoints {
+            dumps: vec![DumpLink { url: address.to_owned(), media_type: None }],
+            ..EntryPoints::default()
+        };
+        return Ok(dump_of_site(requests, options, address)?.unwrap_or_else(alone));
     }
     let read = read_head(requests, address)?;
     let mut found = EntryPoints::of(&read, address, options);
@@ -232,25 +234,27 @@ fn admitted(base: &str, link: &Link, admission: &mut Admission) -> Option<DumpLi
     Some(DumpLink { url, media_type: link.media_type.clone() })
 }
 
-/// All parts of the dump that this file is one of, if a Sitemap of the site links to it: a part by
-/// itself would pass for all there is.
-fn parts_beside(
+/// All parts of the dump that this file is one of, and the changes since, if a Sitemap of the site
+/// links to it: a part by itself would pass for all there is.
+fn dump_of_site(
     requests: &Requests<'_>,
     options: &SyncOptions,
     address: &str,
-) -> Result<Option<Vec<DumpLink>>, Error> {
-    let mut parts = None;
+) -> Result<Option<EntryPoints>, Error> {
+    let mut of_site = None;
     each_sitemap(requests, options, address, &mut |url, read| {
         let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
         let links = read.head.links.iter().filter(|link| link.has_rel(DUMP));
         let all: Vec<_> =
             links.filter_map(|link| admitted(&read.answered.url, link, &mut admission)).collect();
         if let Some(own) = all.iter().find(|link| link.url == address).map(DumpLink::form) {
-            parts = Some(of_one_form(all.into_iter().filter(|link| link.form() == own)));
+            let dumps = of_one_form(all.into_iter().filter(|link| link.form() == own));
+            let found = EntryPoints::of(read, url, options);
+            of_site = Some(EntryPoints { sitemap: None, dumps, ..found });
         }
-        parts.is_some()
+        of_site.is_some()
     })?;
-    Ok(parts)
+    Ok(of_site)
 }
 
 /// The Sitemap of the site that has this current change set: change sets need not link to it.
