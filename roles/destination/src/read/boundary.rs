@@ -11,6 +11,9 @@ const LAST_MAX: usize = 4;
 /// Most changes of one time that are kept: that a further one is removed may not be noticed.
 const EQUAL_MAX: usize = 64;
 
+/// Changes from which on those of walks that failed are no longer added.
+const BESIDE_MAX: usize = 256;
+
 /// The newest changes known, compared with those that a walk finds.
 #[derive(Default)]
 pub(crate) struct Boundary {
@@ -102,6 +105,26 @@ impl Boundary {
         })
     }
 
+    /// Whether any known change is missing that is later than the end of the walk. Those that were
+    /// replaced show nothing.
+    pub(crate) fn has_lost(&self, end: Option<Timestamp>) -> bool {
+        let is_lost = |known: &(Timestamp, String, Found)| {
+            known.2 == Found::Missing && end.is_none_or(|end| known.0 > end)
+        };
+        self.known.iter().any(is_lost)
+    }
+
+    /// Keeps the newest changes of a walk that failed, beside those known.
+    pub(crate) fn keep_beside(&mut self, mirror: &Mirror) -> Result<(), Error> {
+        if self.known.len() < BESIDE_MAX {
+            self.newest.extend(self.known.iter().map(|(time, iri, _)| (*time, iri.clone())));
+            self.newest.sort_by(|one, two| (two.0, &two.1).cmp(&(one.0, &one.1)));
+            self.newest.dedup();
+            self.write(mirror)?;
+        }
+        Ok(())
+    }
+
     /// Keeps the newest changes of this walk, in the transaction of the plan up to them; and the known
     /// ones, if changes between them were not read.
     pub(crate) fn keep(&mut self, mirror: &Mirror, is_cut: bool) -> Result<(), Error> {
@@ -111,6 +134,10 @@ impl Boundary {
             self.newest.dedup();
             self.limit();
         }
+        self.write(mirror)
+    }
+
+    fn write(&self, mirror: &Mirror) -> Result<(), Error> {
         let line = |(time, iri): &(Timestamp, String)| format!("{} {iri}", time.as_micros());
         let lines: Vec<String> = self.newest.iter().map(line).collect();
         Ok(mirror.set_meta(self.key, Some(&lines.join("\n")))?)

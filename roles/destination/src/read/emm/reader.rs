@@ -176,7 +176,7 @@ impl Emm {
                     "the feed ends at {newest}, and changes of {before} were seen already"
                 )));
             }
-            if since.is_some() && is_whole && boundary.is_broken(walked.end) {
+            if since.is_some() && is_whole && boundary.has_lost(walked.end) {
                 let why = "the feed does not have the changes any more that were seen last";
                 return Ok(Followed::Gap(why.to_owned()));
             }
@@ -226,7 +226,7 @@ impl Emm {
         // Should a server be restored before the next run, what this one saw is missing then.
         if planned.as_ref().is_err_and(|error| error.exit_code() != ExitCode::Cancelled) {
             note_newest(run.planner.mirror, glimpsed)?;
-            boundary.keep(run.planner.mirror, true)?;
+            boundary.keep_beside(run.planner.mirror)?;
         }
         planned
     }
