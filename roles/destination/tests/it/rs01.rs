@@ -1219,6 +1219,13 @@ fn change_sets_lead_to_the_sitemap_of_their_site() {
         assert!(!ran.has("gap"), "{:?}", ran.codes);
         assert_eq!(ran.summary().mode, Mode::Baseline);
     }
+    // Of a site below a path, only the answer itself may name it.
+    source.server.remove("/robots.txt");
+    let changes = source.server.page("/c.xml");
+    let answer = Answer::ok(changes).header("link", "</s.xml>; rel=\"sitemap\"");
+    source.server.put("/c.xml", answer);
+    let ran = run_equal(&copy_at(&source, source.server.url("/c.xml")), &source);
+    assert!(!ran.has("gap"), "{:?}", ran.codes);
 }
 
 #[test]

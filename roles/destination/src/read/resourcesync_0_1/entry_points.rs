@@ -242,7 +242,7 @@ fn dump_of_site(
     address: &str,
 ) -> Result<Option<EntryPoints>, Error> {
     let mut of_site = None;
-    each_sitemap(requests, options, address, &mut |url, read| {
+    each_sitemap(requests, options, (address, false), &mut |url, read| {
         let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
         let links = read.head.links.iter().filter(|link| link.has_rel(DUMP));
         let all: Vec<_> =
@@ -265,7 +265,7 @@ fn sitemap_of(
     current: &str,
 ) -> Result<Option<EntryPoints>, Error> {
     let mut of_site = None;
-    each_sitemap(requests, options, address, &mut |url, read| {
+    each_sitemap(requests, options, (address, true), &mut |url, read| {
         let found = EntryPoints::of(read, url, options);
         if found.sitemap.is_some() && found.change_set.as_deref() == Some(current) {
             of_site = Some(found);
@@ -275,14 +275,15 @@ fn sitemap_of(
     Ok(of_site)
 }
 
-/// Reads the Sitemaps that the site of an address names, as far as they can be read, until `is_it`.
+/// Reads the Sitemaps that the site of an address, or its own answer, names, as far as they can be
+/// read, until `is_it`.
 fn each_sitemap(
     requests: &Requests<'_>,
     options: &SyncOptions,
-    address: &str,
+    (address, own): (&str, bool),
     is_it: &mut dyn FnMut(&str, &Read) -> bool,
 ) -> Result<(), Error> {
-    for url in site::sitemaps(requests, options, address)?.into_iter().take(SITEMAPS_MAX) {
+    for url in site::sitemaps(requests, options, address, own)?.into_iter().take(SITEMAPS_MAX) {
         match read_head(requests, &url) {
             Ok(read) if is_it(&url, &read) => break,
             Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),

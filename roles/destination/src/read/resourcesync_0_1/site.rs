@@ -75,15 +75,18 @@ pub(crate) fn find(
     Ok(None)
 }
 
-/// The Sitemaps that the site of an address names.
+/// The Sitemaps that the site of an address names; with `own`, those in the answer of the address
+/// first.
 pub(super) fn sitemaps(
     requests: &Requests<'_>,
     options: &SyncOptions,
     address: &str,
+    own: bool,
 ) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     let Ok(address) = Url::parse(address) else { return Ok(found) };
-    for place in ["/robots.txt", HOST_META, HOST_META_JSON] {
+    let of_host = ["/robots.txt", HOST_META, HOST_META_JSON];
+    for place in own.then_some("").into_iter().chain(of_host) {
         let Ok(place) = address.join(place) else { continue };
         let (links, _) = links_at(requests, options, place.as_str())?;
         for (kind, url) in links {
