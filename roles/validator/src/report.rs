@@ -342,6 +342,9 @@ fn is_shown(node: &Node) -> bool {
     }
 }
 
+/// The problem of a document that ends too early.
+const NO_END: &str = "it cannot be read to its end";
+
 fn document(node: &Node) -> Document {
     let mut document = Document {
         url: node.url.clone(),
@@ -361,7 +364,7 @@ fn document(node: &Node) -> Document {
             document.read = true;
             (document.entries, document.bytes) = (doc.entries, doc.bytes);
             if document.is_source && !doc.complete && !doc.silent {
-                document.problem = Some("it cannot be read to its end".to_owned());
+                document.problem = Some(NO_END.to_owned());
             }
             if let Some(md) = &doc.head.md {
                 let instant =
@@ -398,6 +401,7 @@ fn document(node: &Node) -> Document {
             alpha.name.clone_into(&mut document.name);
             (document.is_source, document.read) = (true, true);
             (document.entries, document.bytes) = (alpha.entries, alpha.bytes);
+            document.problem = alpha.is_cut.then(|| NO_END.to_owned());
             if alpha.is_change_set {
                 document.until = alpha.modified;
             } else {

@@ -42,6 +42,8 @@ pub(crate) struct Alpha {
     pub(crate) bytes: u64,
     pub(crate) modified: Option<Timestamp>,
     pub(crate) is_change_set: bool,
+    /// It is a document that cannot be read to its end.
+    pub(crate) is_cut: bool,
     /// It is a dump that was given, and not read yet.
     pub(crate) is_dump: bool,
     pub(crate) children: Vec<String>,
@@ -61,6 +63,7 @@ impl Alpha {
             bytes: facts.bytes,
             modified: facts.head.modified.map(|time| time.instant),
             is_change_set: facts.head.change_set,
+            is_cut: !facts.is_complete,
             is_dump: false,
             children: Vec::new(),
             facts: answer.unwrap_or_default(),

@@ -44,6 +44,10 @@ pub(crate) use inbox::{Inbox, Wakeup};
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
+/// The first pause after an account was not accepted.
+const REFUSED_PAUSE: Duration = Duration::from_secs(10);
+/// Failures that are remembered, so that none is reported twice.
+const FAILURES_MAX: usize = 16;
 /// A way that lasted so long, or notified of anything, worked: the pauses begin again at the first.
 const LASTED: Duration = Duration::from_secs(30);
 /// A silent event stream is given up after this; Sources that speak every 15 s are never so silent.
@@ -86,6 +90,8 @@ enum Ended {
     Stopped,
     /// It did not work, or works no longer.
     Broken(String),
+    /// An account is not accepted: servers may lock one that is tried often.
+    Refused(String),
     /// It is not offered.
     NotOffered,
     /// Only callbacks are, and hubs cannot call this program.
@@ -214,11 +220,14 @@ impl Subscriber {
             });
         }
         let (mut pause, mut turn, mut last_id) = (PAUSE_MIN, 0, String::new());
+        // Those that were reported since something came.
+        let mut failures: Vec<String> = Vec::new();
         let mut is_reported = false;
         while !*self.stop.borrow() {
             let begun = Instant::now();
             let ended = self.once(turn, &mut last_id).await;
             self.inbox.set_live(false);
+            let is_refused = matches!(ended, Ended::Refused(_));
             match ended {
                 Ended::Stopped => return,
                 Ended::NotOffered | Ended::NeedsCallback => {
@@ -243,13 +252,23 @@ impl Subscriber {
                         pause = PAUSE_MAX;
                     }
                 }
-                Ended::Broken(why) => {
+                Ended::Broken(why) | Ended::Refused(why) => {
                     if self.inbox.take_arrived() || begun.elapsed() >= LASTED {
                         pause = PAUSE_MIN;
+                        failures.clear();
+                    }
+                    if is_refused {
+                        pause = pause.max(REFUSED_PAUSE);
                     }
                     // The next hub, if there are several.
                     turn += 1;
-                    self.inbox.note("push.broken", &self.announcement.url, &why);
+                    if failures.contains(&why) {
+                        tracing::debug!(why, "pushing failed again");
+                    } else {
+                        self.inbox.note("push.broken", &self.announcement.url, &why);
+                        failures.truncate(FAILURES_MAX - 1);
+                        failures.insert(0, why);
+                    }
                 }
             }
             let wait = spread(pause);

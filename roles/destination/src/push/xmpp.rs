@@ -4,7 +4,7 @@
 use super::{Ended, Subscriber};
 use crate::options::{Push, SyncOptions, XmppOptions};
 use crate::read::{Announcement, PushOffer};
-use abreast_xmpp::{Account, Error, Event, Item, Node, Session};
+use abreast_xmpp::{Account, Error, ErrorKind, Event, Item, Node, Session};
 
 /// Stands for the announcement of a Source, where the user names a node.
 pub(super) fn announcement(options: &SyncOptions) -> Option<Announcement> {
@@ -38,6 +38,7 @@ impl Subscriber {
     ) -> Ended {
         match self.read_node(account, node, last_id).await {
             Ok(()) => Ended::Broken(format!("{node}: the subscription was ended")),
+            Err(error) if error.kind() == ErrorKind::Login => Ended::Refused(error.to_string()),
             Err(error) => Ended::Broken(error.to_string()),
         }
     }

@@ -1199,6 +1199,36 @@ fn a_dump_is_the_one_that_its_server_states() {
     run_equal(&copy, &source);
 }
 
+/// The attribute that change sets have is only recommended.
+#[test]
+fn a_list_of_changes_only_deletes_nothing_that_it_lacks() {
+    let source = OldSource::new();
+    let of = |names: &[&str]| {
+        let entry = |name: &&str| {
+            source.server.body(&format!("/{name}"), *name);
+            let loc = source.server.url(&format!("/{name}"));
+            let time = format!("<lastmod rs:type=\"created\">{}</lastmod>", source.now());
+            format!("<url><loc>{loc}</loc>{time}</url>\n")
+        };
+        let entries: String = names.iter().map(entry).collect();
+        source.server.body("/t.xml", document("urlset", "", &entries));
+    };
+    let mut copy = copy_at(&source, source.server.url("/t.xml"));
+    of(&["a", "b"]);
+    assert_eq!(copy.try_run().exit(), 0);
+    of(&["c"]);
+    let ran = copy.try_run();
+    assert_eq!(ran.code(), "rs.type", "{:?}", ran.reported);
+    assert_eq!(copy.paths(), ["a", "b"]);
+    // With more it may be a Sitemap.
+    of(&["a", "b", "c"]);
+    assert_eq!(copy.try_run().exit(), 0);
+    of(&["c"]);
+    copy.options.max_delete = MaxDelete::Count(2);
+    assert_eq!(copy.try_run().exit(), 0);
+    assert_eq!(copy.paths(), ["c"]);
+}
+
 #[test]
 fn change_sets_lead_to_the_sitemap_of_their_site() {
     let mut source = OldSource::new();

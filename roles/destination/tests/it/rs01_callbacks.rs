@@ -159,6 +159,30 @@ fn a_pushed_deletion_that_our_clock_has_not_reached_is_applied() {
 }
 
 #[test]
+fn what_was_pushed_and_is_gone_hides_no_later_change() {
+    let mut source = calling(VERIFIED);
+    let copy = Follower::at(&source.server, "/s.xml", listening);
+    let asked = confirmed(&source, &copy, 0, 3_600);
+    follows(&source, &copy);
+    let after = source.now();
+    source.wait(1);
+    source.kept.insert("/d/lost".to_owned(), "lost".to_owned());
+    source.server.body("/d/lost", "lost");
+    let body = pushed(&source, &after, "/d/lost");
+    assert_eq!(asked.post_signed(&asked.secret, &body), 202);
+    follows(&source, &copy);
+    // The Source was restored, and has changed since.
+    source.kept.remove("/d/lost");
+    source.wait(3);
+    source.set("/d/later", "later");
+    source.wait(1);
+    source.snapshot();
+    assert_eq!(asked.post(&body), 202);
+    follows(&source, &copy);
+    assert!(copy.has_told("gap"));
+}
+
+#[test]
 fn a_pushed_change_has_the_categories_of_the_sitemap() {
     let mut source = calling(VERIFIED);
     let wanted = "<xhtml:meta name=\"DC.subject\" content=\"A\"/>".to_owned();

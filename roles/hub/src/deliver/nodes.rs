@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 const PAYLOAD_TYPE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 /// The first pause after a connection that failed, for all nodes together; it doubles.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The first pause after an account was not accepted: servers may lock one that is tried often.
+const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 /// The longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// The least limit of items that is learned: a server that ends connections over less does so for
@@ -75,7 +77,8 @@ impl Link {
     /// Begins a pause, twice as long as the last one.
     fn failed(&mut self, error: Error) -> Trouble {
         let before = self.failure.as_ref().map(|failure| failure.pause * 2);
-        let pause = before.unwrap_or(PAUSE).min(PAUSE_MAX);
+        let least = if error.kind() == ErrorKind::Login { REFUSED_PAUSE } else { PAUSE };
+        let pause = before.unwrap_or(least).clamp(least, PAUSE_MAX);
         self.session = None;
         self.failure = Some(Failure { error: error.clone(), until: Instant::now() + pause, pause });
         Trouble::NotConnected(error, pause)

@@ -85,6 +85,8 @@ pub(super) struct Facts {
     pub(super) bytes: u64,
     /// Of its bytes.
     pub(super) hash: u64,
+    /// It was read to its end.
+    pub(super) is_complete: bool,
     /// It was read to its end, and everything in it is remembered.
     pub(super) is_whole: bool,
     /// The first and the last time of its changes.
@@ -182,6 +184,7 @@ impl Checker {
             let rule = rule_of(finding);
             found.add_counted(rule, (finding.line, 0), finding.count, || message_of(finding));
         }
+        self.facts.is_complete = self.is_complete;
         self.facts.is_whole = self.is_complete && !self.is_cut;
         if let Some(head) = self.parser.head() {
             // Links behind the entries are in it by now.

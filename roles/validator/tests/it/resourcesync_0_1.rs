@@ -522,6 +522,23 @@ fn documents_of_0_1_are_shown_as_a_tree() {
 }
 
 #[test]
+fn documents_of_0_1_without_an_end_are_incomplete() {
+    for (path, at) in [("/s.xml", 0), ("/c.xml", 0)] {
+        let server = Server::start(move |base| {
+            let mut answers = good(base);
+            if let Some(answer) = answers.get_mut(path) {
+                let length = answer.body.len();
+                answer.body.truncate(length - 20);
+            }
+            answers
+        });
+        let report = inspect(&server, path, |_| {});
+        let problem = report.documents[at].problem.as_deref();
+        assert_eq!(problem, Some("it cannot be read to its end"), "{path}");
+    }
+}
+
+#[test]
 fn a_source_of_0_1_is_found_through_robots_txt() {
     let server = Server::start(good);
     let report = inspect(&server, "/", |_| {});

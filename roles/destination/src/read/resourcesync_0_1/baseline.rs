@@ -5,7 +5,8 @@ use super::cursor;
 use super::entry_points::EntryPoints;
 use super::sitemap::Sitemaps;
 use crate::diagnostics::{Diagnostics, Remark};
-use crate::error::Error;
+use crate::error::{Error, ExitCode};
+use crate::options::MaxDelete;
 use crate::plan::comparison::{Baseline, is_future};
 use crate::plan::planner::PlanContext;
 use crate::read::boundary::Boundary;
@@ -55,6 +56,7 @@ fn compare_sitemaps(
     let mirror = run.planner.mirror;
     let mut sitemaps = Sitemaps::new(run.planner.options);
     let mut compared = compare(run, sitemap, &mut sitemaps, true)?;
+    let may_be_changes = sitemaps.may_be_changes();
     let Sitemaps { modified, newest, entry_points: mut found, others, .. } = sitemaps;
     run.planner.selection.note_others(&others);
     found.sitemap.clone_from(&known.sitemap);
@@ -71,6 +73,18 @@ fn compare_sitemaps(
         mirror.take_unseen_newer(at.as_micros())?;
     }
     run.conclude(sitemap, &mut compared.comparison, whole)?;
+    if may_be_changes
+        && run.planner.options.max_delete == MaxDelete::Default
+        && mirror.pending_counts()?.deletes > 0
+    {
+        let message = format!(
+            "{sitemap} may be a change set: each of its entries is a change, and it is read as a list of all resources, so that \
+             others would be deleted"
+        );
+        return Err(Error::new("rs.type", ExitCode::SourceInvalid, message).with_help(
+            "change sets have `rs:type=\"changeset\"` in their root; if it is a Sitemap, run with `--max-delete`, for example 10%",
+        ));
+    }
     cursor::set(mirror, whole.then(|| at.plus_micros(-MARGIN_MICROS)))?;
     Boundary::forget(mirror, LAST)?;
     compared.keep(mirror, INDEXES)?;

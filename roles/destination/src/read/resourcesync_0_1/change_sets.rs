@@ -179,7 +179,10 @@ fn walk_back(
         }
     };
     if let Some(why) = gap(&end, conditional, has_known, &boundary, &seen, cursor) {
-        return Ok(if is_pushed(run, cursor)? { Followed::Late(why) } else { Followed::Gap(why) });
+        // Documents with later changes would have what was pushed: it was of others, or of a Source that
+        // went back.
+        let is_late = seen.newest.is_none_or(|newest| newest <= cursor) && is_pushed(run, cursor)?;
+        return Ok(if is_late { Followed::Late(why) } else { Followed::Gap(why) });
     }
     if let Some(snapshot) = snapshot {
         let is_sure = end == End::Reached || oldest <= snapshot;

@@ -27,12 +27,21 @@ pub(super) struct Sitemaps<'a> {
     pub(super) entry_points: EntryPoints,
     /// Categories that an index states for Sitemaps without anything wanted.
     pub(super) others: OtherCategories,
+    /// Something shows that they are Sitemaps: an index, or a resource without a kind of change.
+    is_sure: bool,
 }
 
 impl<'a> Sitemaps<'a> {
     pub(super) fn new(options: &'a SyncOptions) -> Self {
         let (modified, newest, entry_points) = (None, None, EntryPoints::default());
-        Self { options, modified, newest, entry_points, others: OtherCategories::default() }
+        let others = OtherCategories::default();
+        Self { options, modified, newest, entry_points, others, is_sure: false }
+    }
+
+    /// Whether it may be a change set: every entry is a change, and nothing else shows what it is. The
+    /// attribute that change sets have is only recommended [rs-0.1 §5.1].
+    pub(super) const fn may_be_changes(&self) -> bool {
+        !self.is_sure && self.entry_points.change_set.is_none()
     }
 }
 
@@ -56,6 +65,7 @@ impl Lists for Sitemaps<'_> {
                     each(Found::Begin)?;
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {
+                    self.is_sure = true;
                     let time = entry.time.map(|time| time.instant);
                     let (url, own) = (entry.loc.clone(), categories(&entry.links, &entry.metas));
                     let is_other = is_other(&own, self.options);
@@ -66,6 +76,7 @@ impl Lists for Sitemaps<'_> {
                 }
                 Part::Entry(_, entry) if entry.protocol.is_some() => others.add(entry),
                 Part::Entry(_, entry) => {
+                    self.is_sure |= entry.change.is_none();
                     if is_gone(entry, now) {
                         newest.add(entry.time.map(|time| time.instant));
                         each(Found::Deleted)?;
