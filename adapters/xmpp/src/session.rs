@@ -371,7 +371,10 @@ impl Link {
 
     fn broken(&self, error: &dyn std::fmt::Display) -> Error {
         let error = error.to_string();
-        let error = abreast_webtypes::visible(&error);
+        // As TLS states it.
+        let error =
+            if error.contains("close_notify") { "it was closed without notice" } else { &error };
+        let error = abreast_webtypes::visible(error);
         Error::new(
             ErrorKind::Connection,
             format!("the connection to the XMPP server {} ended: {error}", self.server),

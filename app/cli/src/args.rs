@@ -104,7 +104,7 @@ Examples:
   abreast serve ./authorities --origin rdf --versions all
   abreast serve --config /etc/abreast.toml
 
-Each set is published over ResourceSync (/SET/capabilitylist.xml, and 0.1 at /SET/v0.1/), SDShare (/SET/sdshare) and as change feeds in
+Each set is published over ResourceSync (/SET/capabilitylist.xml, and 0.1 at /SET/v0.1/sitemap.xml), SDShare (/SET/sdshare) and as change feeds in
 Activity Streams: /SET/emm/1.0, /SET/emm/0.1 (with --versions also /SET/emm/0.1/patches) and /SET/iiif.
 Hidden files (.x) and temporary files of editors (x~, #x#) are not published; symbolic links are followed only
 with --follow-links, and only to published files of the same folder.

@@ -47,6 +47,11 @@ impl FollowArgs {
 
 /// Where hubs reach what listens there, if no proxy is between.
 fn own_url(listen: &str) -> Result<String> {
+    if listen.rsplit_once(':').is_none_or(|(_, port)| port.parse::<u16>().is_err()) {
+        bail!(UsageError(format!(
+            "`--callback-listen {listen}` is not an address (help: write HOST:PORT)"
+        )));
+    }
     let host = listen.rsplit_once(':').filter(|(_, port)| *port != "0").map(|(host, _)| host);
     if host.is_none_or(|host| matches!(host, "" | "0.0.0.0" | "[::]")) {
         bail!(UsageError(format!(

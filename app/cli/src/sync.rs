@@ -160,6 +160,9 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>) -> Result<SyncOptions> {
     options.max_bytes = args.max_bytes;
     options.max_time = args.max_time;
     args.offer.apply(&mut options);
+    if args.notifications.account.xmpp_jid.is_some() && !args.follow {
+        bail!(UsageError("`--xmpp-jid` is for copies that follow (help: add --follow)".to_owned()));
+    }
     args.notifications.apply(&mut options)?;
     Ok(options)
 }

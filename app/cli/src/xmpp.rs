@@ -98,11 +98,12 @@ pub(crate) fn check(file: Option<XmppFile>, problems: &mut Vec<String>) -> Optio
     let password = match (file.password_file, file.password_command) {
         (Some(file), None) => Password::File(file),
         (None, Some(command)) => Password::Command(command),
-        (Some(_), Some(_)) | (None, None) => {
-            problems.push(
-                "`xmpp`: the password comes from one place (help: give either `password_file` or `password_command`)"
-                    .to_owned(),
-            );
+        (file, _) => {
+            let what =
+                if file.is_some() { "two passwords are given" } else { "no password is given" };
+            problems.push(format!(
+                "`xmpp`: {what} (help: give either `password_file` or `password_command`)"
+            ));
             Password::Command(String::new())
         }
     };

@@ -43,6 +43,8 @@ pub fn name_of(url: &str) -> &str {
     let stem = last.split_once('.').map_or(last, |(stem, _)| stem);
     let is_usual = USUAL_NAMES.iter().any(|usual| stem.eq_ignore_ascii_case(usual));
     match parts.next() {
+        // Of ResourceSync 0.1, as this program publishes it.
+        Some("v0.1") => parts.next().unwrap_or(stem),
         Some(folder) if is_usual => folder,
         _ if stem.is_empty() => last,
         _ => stem,
@@ -154,6 +156,7 @@ mod tests {
             ("https://h/papers/sdshare", "papers"),
             ("https://h/dataset1/capabilitylist2.xml", "capabilitylist2"),
             ("https://h/maps.xml", "maps"),
+            ("https://h/papers/v0.1/sitemap.xml", "papers"),
             ("https://h/maps/", "maps"),
             ("https://h/", "set"),
             ("https://h", "set"),
