@@ -75,7 +75,7 @@ pub(crate) struct OpenSegments {
 
 impl OpenSegments {
     /// Cuts off what was never acknowledged of the files that the state knows, and continues the
-    /// last one if `has_room` says so. Errors of files that lack something have `code`.
+    /// last one if `has_room` is true of it. Errors of files that lack something have `code`.
     pub(crate) fn recover(
         folder: &Path,
         known: &[Segment],

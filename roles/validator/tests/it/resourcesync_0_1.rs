@@ -523,7 +523,7 @@ fn documents_of_0_1_are_shown_as_a_tree() {
 
 #[test]
 fn documents_of_0_1_without_an_end_are_incomplete() {
-    for (path, at) in [("/s.xml", 0), ("/c.xml", 0)] {
+    for path in ["/list1.xml", "/changes/current.xml"] {
         let server = Server::start(move |base| {
             let mut answers = good(base);
             if let Some(answer) = answers.get_mut(path) {
@@ -533,7 +533,7 @@ fn documents_of_0_1_without_an_end_are_incomplete() {
             answers
         });
         let report = inspect(&server, path, |_| {});
-        let problem = report.documents[at].problem.as_deref();
+        let problem = report.documents[0].problem.as_deref();
         assert_eq!(problem, Some("it cannot be read to its end"), "{path}");
     }
 }

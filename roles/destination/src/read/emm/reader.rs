@@ -192,7 +192,7 @@ impl Emm {
             if is_new && since.is_none() && walked.pages > 0 && walked.first.is_none() {
                 let message = "the feed has no activities\n  \
                                help: if it should have some, check the address, for example the name of a type in it; \
-                               feeds begin anew when their server is restored from a backup";
+                               feeds begin again when their server is restored from a backup";
                 run.report.notice("emm.nothing", &name, message);
             }
             if walked.cut == Some(Cut::Older) {
