@@ -91,6 +91,7 @@ enum Ended {
     /// It did not work, or works no longer.
     Broken(String),
     /// An account is not accepted: servers may lock one that is tried often.
+    #[cfg_attr(not(feature = "xmpp"), expect(dead_code, reason = "only XMPP logs in"))]
     Refused(String),
     /// It is not offered.
     NotOffered,
