@@ -250,8 +250,7 @@ impl Search<'_> {
                     let message = format!(
                         "{given} is not a document of ResourceSync or another protocol that is read"
                     );
-                    return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
-                        .with_help(GIVE));
+                    return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message));
                 }
                 Ok(is_html)
             }
