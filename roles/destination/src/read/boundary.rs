@@ -92,14 +92,13 @@ impl Boundary {
 
     /// Whether the walk has reached what is known: the newest known change that was not replaced.
     pub(crate) fn is_found(&self) -> bool {
-        self.known.iter().any(|known| known.2 == Found::Listed) && !self.is_broken(None)
+        self.known.iter().any(|known| known.2 == Found::Listed) && !self.is_broken()
     }
 
     /// Whether the newest known change is missing, or another one of its time. Changes that were
-    /// replaced show nothing, and neither do those at or before the end of the walk.
-    pub(crate) fn is_broken(&self, end: Option<Timestamp>) -> bool {
-        let mut found = self.known.iter().filter(|known| end.is_none_or(|end| known.0 > end));
-        let newest = found.find(|known| known.2 != Found::Superseded);
+    /// replaced show nothing.
+    fn is_broken(&self) -> bool {
+        let newest = self.known.iter().find(|known| known.2 != Found::Superseded);
         newest.is_some_and(|newest| {
             self.known.iter().any(|known| known.0 == newest.0 && known.2 == Found::Missing)
         })

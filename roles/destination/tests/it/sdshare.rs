@@ -470,8 +470,8 @@ fn a_time_in_the_future_hides_no_later_change() {
     assert_same(&copy, &source);
 }
 
-#[test]
-fn a_server_that_went_back_is_compared_with_its_snapshot() {
+/// A server that was restored from a backup, and a copy that has changes after it.
+fn restored() -> (SdSource, Copy) {
     let source = with_numbers(Habits::default(), 6);
     source.make_snapshot();
     let backup = source.data().clone();
@@ -482,6 +482,12 @@ fn a_server_that_went_back_is_compared_with_its_snapshot() {
     copy.run();
     assert_same(&copy, &source);
     *source.data() = backup;
+    (source, copy)
+}
+
+#[test]
+fn a_server_that_went_back_is_compared_with_its_snapshot() {
+    let (source, copy) = restored();
     let ran = copy.try_run();
     assert!(ran.has("gap"), "{:?}", ran.reported);
     assert_same(&copy, &source);
@@ -490,15 +496,7 @@ fn a_server_that_went_back_is_compared_with_its_snapshot() {
 
 #[test]
 fn a_comparison_that_failed_is_made_by_the_next_run() {
-    let source = with_numbers(Habits::default(), 6);
-    source.make_snapshot();
-    let backup = source.data().clone();
-    let copy = copy_of(&source);
-    copy.run();
-    source.put_number(1, "lost");
-    source.put_number(10, "lost");
-    copy.run();
-    *source.data() = backup;
+    let (source, copy) = restored();
     source.answer_first(|target, _| target.starts_with("/snapshot").then(|| Answer::status(500)));
     assert_ne!(copy.try_run().exit(), 0);
     source.answer_first(|_, _| None);
