@@ -18,7 +18,9 @@ pub use access::Access;
 pub use described::Described;
 pub use expected::{Expected, ExpectedRow};
 pub use packed::{Location, Packed, Segment};
-pub use plan::{ChangesDue, Deprecated, Pending, PendingAction, PendingCounts, PendingState, Task};
+pub use plan::{
+    ChangesDue, Coming, Deprecated, Pending, PendingAction, PendingCounts, PendingState, ChangeOrder, Task,
+};
 pub use rows::{Document, Row};
 
 use crate::connection::{Durability, open_own_connection, sqlite_error};
@@ -44,11 +46,11 @@ const SCRATCH: &str = "
     CREATE TEMP TABLE unseen (uri TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
     CREATE TEMP TABLE coming (
         uri TEXT PRIMARY KEY, gone INTEGER NOT NULL, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
-        unknown INTEGER NOT NULL, time INTEGER NOT NULL, exact INTEGER NOT NULL, via TEXT,
+        unknown INTEGER NOT NULL, time INTEGER NOT NULL, first INTEGER, last INTEGER, is_new INTEGER NOT NULL, via TEXT,
         list INTEGER NOT NULL, href TEXT, accept TEXT, describes INTEGER NOT NULL, body INTEGER
     ) STRICT, WITHOUT ROWID;
     CREATE TEMP TABLE deprecated (
-        uri TEXT PRIMARY KEY, time INTEGER NOT NULL, list INTEGER NOT NULL, exact INTEGER NOT NULL,
+        uri TEXT PRIMARY KEY, time INTEGER NOT NULL, list INTEGER NOT NULL, changed INTEGER,
         replaced_by TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE TEMP TABLE patch (
@@ -322,14 +324,18 @@ mod tests {
         }
     }
 
+    fn at(time: i64) -> ChangeOrder {
+        ChangeOrder { time, changed: Some((time, time)), ..ChangeOrder::default() }
+    }
+
     #[test]
     fn a_removal_is_a_deletion_with_its_reason_kept() {
         let (_folder, mirror) = mirror();
         let removed = Pending { action: PendingAction::Remove, ..fetch("http://h/a") };
-        mirror.put_coming(&removed, (1, 0), true).unwrap();
-        let mut tasks = Vec::new();
-        mirror.coming_after("", 10, &mut tasks).unwrap();
-        assert_eq!(tasks[0].pending.action, PendingAction::Remove);
+        mirror.put_coming(&removed, at(1)).unwrap();
+        let (mut coming, mut tasks) = (Vec::new(), Vec::new());
+        mirror.coming_after("", 10, &mut coming).unwrap();
+        assert_eq!(coming[0].task.pending.action, PendingAction::Remove);
         mirror.put_pending(&removed).unwrap();
         assert_eq!(
             (mirror.pending_counts().unwrap().deletes, mirror.hold_deletes().unwrap()),
@@ -361,12 +367,12 @@ mod tests {
     fn a_deprecation_counts_unless_a_newer_change_ends_it() {
         let (_folder, mirror) = mirror();
         for uri in ["http://h/a", "http://h/b", "http://h/c"] {
-            mirror.put_deprecated(uri, &["http://h/new".to_owned()], (5, 0), true).unwrap();
+            mirror.put_deprecated(uri, &["http://h/new".to_owned()], at(5)).unwrap();
         }
-        mirror.put_coming(&fetch("http://h/a"), (5, 0), true).unwrap();
-        mirror.put_coming(&fetch("http://h/b"), (6, 0), true).unwrap();
-        mirror.put_deprecated("http://h/c", &[], (7, 0), true).unwrap();
-        mirror.put_deprecated("http://h/c", &["http://h/old".to_owned()], (6, 0), true).unwrap();
+        mirror.put_coming(&fetch("http://h/a"), at(5)).unwrap();
+        mirror.put_coming(&fetch("http://h/b"), at(6)).unwrap();
+        mirror.put_deprecated("http://h/c", &[], at(7)).unwrap();
+        mirror.put_deprecated("http://h/c", &["http://h/old".to_owned()], at(6)).unwrap();
         let mut found = Vec::new();
         mirror.deprecated_after("", 10, &mut found).unwrap();
         let of = |uri: &str, replaced_by: &[&str], time| Deprecated {
@@ -560,14 +566,13 @@ mod tests {
         mirror
             .put_coming(
                 &Pending { action: PendingAction::Leave, ..fetch("http://h/b") },
-                (2, 0),
-                true,
+                at(2),
             )
             .unwrap();
-        mirror.put_coming(&fetch("http://h/b"), (1, 0), true).unwrap();
+        mirror.put_coming(&fetch("http://h/b"), at(1)).unwrap();
         let mut tasks = Vec::new();
         mirror.coming_after("", 10, &mut tasks).unwrap();
-        assert_eq!(tasks[0].pending.action, PendingAction::Leave);
+        assert_eq!(tasks[0].task.pending.action, PendingAction::Leave);
     }
 
     #[test]
@@ -581,13 +586,13 @@ mod tests {
             change("http://h/b", 1, 1),
             change("http://h/b", 1, 2),
         ] {
-            mirror.put_coming(&pending, (time, 0), true).unwrap();
+            mirror.put_coming(&pending, at(time)).unwrap();
         }
         let mut tasks = Vec::new();
         mirror.coming_after("", 10, &mut tasks).unwrap();
         let got: Vec<_> =
-            tasks.iter().map(|task| (task.pending.length, task.pending.changed)).collect();
-        assert_eq!(got, [(Some(20), Some(2)), (Some(2), Some(1))]);
+            tasks.iter().map(|coming| (coming.task.pending.length, coming.changed)).collect();
+        assert_eq!(got, [(Some(20), Some((2, 2))), (Some(2), Some((1, 1)))]);
         mirror.clear_scratch().unwrap();
         tasks.clear();
         mirror.coming_after("", 10, &mut tasks).unwrap();

@@ -4,7 +4,7 @@
 //! ignored, and contexts are never fetched.
 
 use crate::flexible::{ITEMS_MAX, Items, Members, Name, Part, Reading, Term, Url};
-use abreast_webtypes::{MAX_URI_LENGTH, Precision, Timestamp, W3cDatetime, excerpt, visible};
+use abreast_webtypes::{Moment, MAX_URI_LENGTH, Precision, Timestamp, W3cDatetime, excerpt, visible};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use std::fmt;
 use thiserror::Error;
@@ -79,6 +79,8 @@ pub struct Item {
     pub action: Action,
     /// When: `published`, else `endTime`, `updated`, `created`, `startTime`, or the time of the object.
     pub time: Option<Timestamp>,
+    /// The same time as precisely as it is written.
+    pub moment: Option<Moment>,
     /// Whether the time is a day, and nothing more precise.
     pub is_day: bool,
     /// The entities; one, almost always.
@@ -110,6 +112,7 @@ impl Item {
             id: id.map(String::into_boxed_str),
             action,
             time: time.map(|time| time.instant),
+            moment: time.map(W3cDatetime::moment),
             is_day: time.is_some_and(|time| time.precision <= Precision::Day),
             objects,
             rare: (!is_common).then(|| Box::new(Rare { target, origin, patch })),

@@ -132,7 +132,93 @@ pub enum ParseDatetimeError {
     Range,
 }
 
+/// A time as precisely as it was written: every instant from `first` to `last` may be meant.
+///
+/// `2026-01-31` is a whole day, `09:00:05Z` a second. Two moments that overlap have no order between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Moment {
+    first: Timestamp,
+    last: Timestamp,
+}
+
+impl Moment {
+    /// One instant.
+    pub const fn exact(at: Timestamp) -> Self {
+        Self { first: at, last: at }
+    }
+
+    /// From one instant to another, in either order.
+    pub fn between(one: Timestamp, two: Timestamp) -> Self {
+        Self { first: one.min(two), last: one.max(two) }
+    }
+
+    /// The earliest instant that may be meant.
+    pub const fn first(self) -> Timestamp {
+        self.first
+    }
+
+    /// The latest instant that may be meant.
+    pub const fn last(self) -> Timestamp {
+        self.last
+    }
+
+    /// Whether only one instant may be meant.
+    pub fn is_exact(self) -> bool {
+        self.first == self.last
+    }
+
+    /// Whether each instant that may be meant is earlier than all of `other`.
+    pub fn is_before(self, other: Self) -> bool {
+        self.last < other.first
+    }
+
+    /// Whether an instant is one of those that may be meant.
+    pub fn contains(self, at: Timestamp) -> bool {
+        (self.first..=self.last).contains(&at)
+    }
+
+    /// The moment with that many microseconds more at both ends, as for a time without a zone.
+    #[must_use]
+    pub const fn widened(self, micros: i64) -> Self {
+        Self { first: self.first.plus_micros(-micros), last: self.last.plus_micros(micros) }
+    }
+}
+
+impl From<Timestamp> for Moment {
+    fn from(at: Timestamp) -> Self {
+        Self::exact(at)
+    }
+}
+
+impl From<W3cDatetime> for Moment {
+    fn from(read: W3cDatetime) -> Self {
+        read.moment()
+    }
+}
+
 impl W3cDatetime {
+    /// All instants that the text covers. A fraction counts as precise as its digits, without zeros at its end.
+    pub fn moment(self) -> Moment {
+        const DAY: i64 = 86_400 * SECOND;
+        const SECOND: i64 = 1_000_000;
+        let (year, month, _) = civil_from_days(self.instant.as_seconds().div_euclid(86_400));
+        let days = |year, month| days_from_civil(year, month, 1).unwrap_or_default();
+        let micros = match self.precision {
+            Precision::Year => (days(year + 1, 1) - days(year, 1)) * DAY,
+            Precision::Month if month == 12 => 31 * DAY,
+            Precision::Month => (days(year, month + 1) - days(year, month)) * DAY,
+            Precision::Day => DAY,
+            Precision::Minute => 60 * SECOND,
+            Precision::Second => SECOND,
+            Precision::Fraction => {
+                let fraction = self.instant.as_micros().rem_euclid(SECOND);
+                let steps = [100_000, 10_000, 1_000];
+                steps.into_iter().find(|step| fraction != 0 && fraction % step == 0).unwrap_or(1)
+            }
+        };
+        Moment { first: self.instant, last: self.instant.plus_micros(micros - 1) }
+    }
+
     /// Reads one of the six forms of W3C Datetime.
     ///
     /// Lenient where nothing is guessed: lower-case `t` and `z`, and second 60 (a leap second) read
@@ -256,6 +342,27 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_moment_has_every_instant_that_may_be_meant() {
+        for (text, last) in [
+            ("2024", "2024-12-31T23:59:59.999999Z"),
+            ("2024-02", "2024-02-29T23:59:59.999999Z"),
+            ("2024-12", "2024-12-31T23:59:59.999999Z"),
+            ("2024-02-29", "2024-02-29T23:59:59.999999Z"),
+            ("2024-01-01T10:30Z", "2024-01-01T10:30:59.999999Z"),
+            ("2024-01-01T10:30:07Z", "2024-01-01T10:30:07.999999Z"),
+            ("2024-01-01T10:30:07.5Z", "2024-01-01T10:30:07.599999Z"),
+            ("2024-01-01T10:30:07.25Z", "2024-01-01T10:30:07.259999Z"),
+            ("2024-01-01T10:30:07.123Z", "2024-01-01T10:30:07.123999Z"),
+            ("2024-01-01T10:30:07.123456Z", "2024-01-01T10:30:07.123456Z"),
+        ] {
+            let read = W3cDatetime::parse(text.as_bytes()).unwrap();
+            let moment = read.moment();
+            assert_eq!(moment.first(), read.instant, "{text}");
+            assert_eq!(moment.last().to_string(), last, "{text}");
+        }
+    }
 
     fn read(text: &str) -> Result<(String, Precision), ParseDatetimeError> {
         W3cDatetime::parse(text.as_bytes()).map(|read| (read.instant.to_string(), read.precision))

@@ -16,7 +16,7 @@ mod visible;
 pub mod xml;
 
 pub use count::{count, count_of};
-pub use datetime::{ParseDatetimeError, Precision, Timestamp, W3cDatetime};
+pub use datetime::{Moment, ParseDatetimeError, Precision, Timestamp, W3cDatetime};
 pub use digest::{Algorithm, Digests, ParseDigestError};
 pub use digest_field::DigestFieldError;
 pub use html::{HtmlTag, HtmlTags};

@@ -8,11 +8,13 @@ use crate::filter::{Decision, Subject};
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::{Place, shown};
-use crate::plan::comparison::is_version_of;
+use crate::plan::judge::is_version_of;
 use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
 use crate::read::choice::Choice;
-use crate::read::{Expecting, Reader, Start, check_url};
+use crate::read::driver::Driver;
+use crate::read::walk::{Category, Visitor};
+use crate::read::{Start, check_url};
 use crate::requests::Requests;
 use crate::run::base_map;
 use crate::select::{NOTHING_WANTED, OtherCategories, Selection, common_base};
@@ -27,8 +29,8 @@ use crate::state::{check_one_set, open_known, state_of};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
-use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending, Row};
-use abreast_webtypes::Digests;
+use abreast_store::mirror::{ChangeOrder, Expected, ExpectedRow, Mirror, Pending, Row};
+use abreast_webtypes::{Digests, Moment};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,7 +104,7 @@ pub(crate) fn audit_with(
         excluded: &excluded,
         common: CommonBase::default(),
         item: Pending::default(),
-        list: 0,
+        observer,
         cancel,
     };
     reader.expect(&requests, sync, &mut listing)?;
@@ -197,7 +199,7 @@ fn find_source<'c>(
     requests: &Requests<'_>,
     options: &AuditOptions,
     observer: &dyn Observer,
-) -> Result<(&'c dyn Reader, Start), Error> {
+) -> Result<(&'c mut Driver, Start), Error> {
     let mirror = open_known(&options.sync.folder, options.sync.state.as_deref())?;
     let reader = choice.reader(requests, &options.sync, mirror.as_ref())?;
     let start = reader.find_read_only(requests, &options.sync, mirror.as_ref(), observer)?;
@@ -208,7 +210,7 @@ fn find_source<'c>(
 fn selection_for(
     options: &AuditOptions,
     requests: &Requests<'_>,
-    reader: &dyn Reader,
+    reader: &mut Driver,
     start: &Start,
 ) -> Result<Selection, Error> {
     if !options.sync.filter.needs_paths() {
@@ -304,21 +306,17 @@ struct Listing<'a> {
     /// Of all URIs.
     common: CommonBase,
     item: Pending,
-    /// Where the list of changes being read stands among all.
-    list: i64,
+    observer: &'a dyn Observer,
     cancel: &'a AtomicBool,
 }
 
-impl Expecting for Listing<'_> {
-    fn earlier_list(&mut self) {
-        self.list -= 1;
-    }
-
-    fn left_out(&mut self, categories: &OtherCategories) {
-        self.selection.note_others(categories);
-    }
-
-    fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
+impl Visitor for Listing<'_> {
+    fn resource(
+        &mut self,
+        listed: &Listed<'_>,
+        _: Option<Moment>,
+        _: Option<&[u8]>,
+    ) -> Result<(), Error> {
         stop(self.cancel)?;
         listed.pending_into(&mut self.item);
         self.common.note(&self.item.uri);
@@ -327,13 +325,18 @@ impl Expecting for Listing<'_> {
         Ok(to.put(&expected_row(&self.item), (i64::MIN, i64::MIN), false)?)
     }
 
-    fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error> {
+    /// Without one of the lists, a resource that is not listed may be in it.
+    fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
+        Err(error)
+    }
+
+    fn change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
         stop(self.cancel)?;
         listed.pending_into(&mut self.item);
         let row = expected_row(&self.item);
-        // In the set, with the state that is stated elsewhere, if any is.
-        let time = if listed.is_only_deprecated() { i64::MIN } else { time };
-        let order = (time, self.list);
+        // In the set, with the state that is given elsewhere, if any is.
+        let time = if listed.is_only_deprecated() { i64::MIN } else { order.time };
+        let order = (time, order.list);
         if time == i64::MIN && self.expected.contains(&row.uri)? {
             return Ok(());
         }
@@ -347,8 +350,22 @@ impl Expecting for Listing<'_> {
         Ok(())
     }
 
-    fn is_wanted(&self, uri: &str) -> Result<bool, Error> {
-        Ok(self.expected.contains(uri)?)
+    fn category(&mut self, listed: &Listed<'_>) -> Result<Category, Error> {
+        let is_kept = listed.categories.is_empty() && self.expected.contains(listed.uri)?;
+        Ok(if is_kept { Category::AsKept } else { Category::Own })
+    }
+
+    fn left_out(&mut self, categories: &OtherCategories) {
+        self.selection.note_others(categories);
+    }
+
+    fn notice(&mut self, code: &str, uri: &str, message: &str) {
+        self.observer.event(&Event::Notice(Problem { code, uri, message }));
+    }
+
+    fn fault(&mut self, code: &str, url: &str, message: &str) -> Result<(), Error> {
+        self.notice(code, url, message);
+        Ok(())
     }
 }
 

@@ -13,7 +13,9 @@ use crate::place::{Backup, CopyFolder, Made};
 use crate::plan::planner::{PlanContext, Planner, Polling};
 use crate::probe::FileSystem;
 use crate::read::choice::Choice;
-use crate::read::{Announcement, Reader, Start, check_url};
+use crate::read::driver::Driver;
+use crate::read::position::Position;
+use crate::read::{Announcement, Start, check_url};
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::robots::Robots;
@@ -135,7 +137,7 @@ pub(crate) fn sync_with(
         made.keep_unless(options.dry_run);
     }
     result.map_err(|error| reader.explain(&requests, options, error))?;
-    let announcement = reader.announcement(&mirror)?;
+    let announcement = reader.announcement();
     let is_behind = reader.is_behind(&mirror)?;
     let counters = shared.counters();
     summary.requests = counters.requests - before.requests;
@@ -171,8 +173,8 @@ pub fn test_filter(
     let mut context =
         PlanContext { requests: &requests, planner: &mut planner, report: &mut report };
     let result = reader.find(&mut context).and_then(|start| {
-        planner.selection.prepare(&mirror, &options, (&*reader, &requests), &start)?;
-        planner.selection.show(&options, (&*reader, &requests), &mut report)
+        planner.selection.prepare(&mirror, &options, (reader, &requests), &start)?;
+        planner.selection.show(&options, (reader, &requests), &mut report)
     });
     mirror.rollback()?;
     result?;
@@ -217,7 +219,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn run(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
+    fn run(&mut self, reader: &mut Driver) -> Result<(), Error> {
         let (options, mirror) = (self.options, self.planner.mirror);
         self.planner.sink = self.opening().packed(&mut self.report)?;
         let start = reader.find(&mut self.context())?;
@@ -241,7 +243,7 @@ impl<'a> Run<'a> {
             self.ensure_sink(&start)?;
             recover(&mut self.context())?;
         }
-        self.planner.selection.prepare(mirror, options, (&*reader, self.requests), &start)?;
+        self.planner.selection.prepare(mirror, options, (reader, self.requests), &start)?;
         if options.baseline {
             // Where the Source has no list of everything, no comparison with one does it.
             check_kept(&mut self.context())?;
@@ -274,12 +276,12 @@ impl<'a> Run<'a> {
         report_more_reserved(&mut self.report, &options.url);
         let state = self.state;
         fetch_versions(&mut self.context(), state, &rules)?;
-        self.report.summary.cursor = reader.position(mirror)?;
+        self.report.summary.cursor = Position::load(mirror)?.text();
         Ok(())
     }
 
     /// Carries the plan out, and notes in the state how far that went.
-    fn carry_out(&mut self, reader: &mut dyn Reader, rules: &Arc<Rules>) -> Result<(), Error> {
+    fn carry_out(&mut self, reader: &mut Driver, rules: &Arc<Rules>) -> Result<(), Error> {
         let (mirror, epoch) = (self.planner.mirror, self.planner.epoch.to_string());
         let sink =
             self.planner.sink.clone().expect("the base is known before anything is carried out");

@@ -13,7 +13,8 @@ use crate::filter::{Categories, Decision, Filter, MediaType, Subject};
 use crate::options::SyncOptions;
 use crate::path_map::{Form, NameRules, PathMap};
 use crate::plan::listed::Listed;
-use crate::read::{Reader, Start};
+use crate::read::Start;
+use crate::read::driver::Driver;
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::state::key;
@@ -156,7 +157,7 @@ impl Selection {
         &mut self,
         mirror: &Mirror,
         options: &SyncOptions,
-        (reader, requests): (&dyn Reader, &Requests<'_>),
+        (reader, requests): (&mut Driver, &Requests<'_>),
         start: &Start,
     ) -> Result<(), Error> {
         self.any_kept = mirror.has_excluded()?;
@@ -389,7 +390,7 @@ impl Selection {
     pub(crate) fn show(
         &mut self,
         options: &SyncOptions,
-        (reader, requests): (&dyn Reader, &Requests<'_>),
+        (reader, requests): (&mut Driver, &Requests<'_>),
         report: &mut Reporter<'_>,
     ) -> Result<(), Error> {
         let (observer, summary) = (report.observer, &mut report.summary);
@@ -408,7 +409,7 @@ impl Selection {
 
 /// The common begin of all listed URIs, found by reading the lists.
 pub(crate) fn common_base(
-    reader: &dyn Reader,
+    reader: &mut Driver,
     requests: &Requests<'_>,
     start: &Start,
     options: &SyncOptions,

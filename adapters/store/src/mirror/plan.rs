@@ -114,6 +114,30 @@ pub struct Task {
     pub row: Option<Row>,
 }
 
+/// The place of a noted change among all changes of its resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeOrder {
+    /// The time that orders it, microseconds.
+    pub time: i64,
+    /// Orders documents that are not read in their order, where times are the same.
+    pub list: i64,
+    /// The first and last instant that may be meant by its time, if the document gives one.
+    pub changed: Option<(i64, i64)>,
+    /// It has the time of changes that were read before, and is none of them.
+    pub is_new: bool,
+}
+
+/// The newest noted change of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coming {
+    /// What is expected after it, and what is kept.
+    pub task: Task,
+    /// The first and last instant that may be meant by its time.
+    pub changed: Option<(i64, i64)>,
+    /// See [`ChangeOrder::is_new`].
+    pub is_new: bool,
+}
+
 /// How much there is to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PendingCounts {
@@ -143,8 +167,9 @@ pub struct ChangesDue {
 const ITEM: &str = "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts, p.via, p.body";
 /// The first column of the row that is kept, behind those of an item.
 const KEPT: usize = 10;
-/// The first column about how a noted change is requested, behind those of the row.
+/// The first column about how a noted change is requested, behind those of the row; then its time.
 const COMING_ACCESS: usize = 20;
+const COMING_TIME: usize = 23;
 
 impl Mirror {
     /// Plans one item, replacing an earlier one for the same URI. The count of failed attempts is
@@ -428,31 +453,28 @@ impl Mirror {
         out: &mut Vec<Task>,
     ) -> Result<(), LogError> {
         let first = out.len();
-        self.collect_items(sql, uri, limit, None, out)?;
+        self.each_row(sql, uri, limit, &mut |row| {
+            out.push(Task { pending: read_pending(row)?, row: read_kept(row)? });
+            Ok(())
+        })?;
         for task in &mut out[first..] {
             task.pending.access = self.access(&task.pending.uri)?;
         }
         Ok(())
     }
 
-    /// As [`Mirror::collect`]; how each is requested stands in the row, at that column and the
-    /// next, or is not known.
-    fn collect_items(
+    fn each_row(
         &self,
         sql: &str,
         uri: &str,
         limit: usize,
-        access_at: Option<usize>,
-        out: &mut Vec<Task>,
+        each: &mut dyn FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
-                let is_kept = row.get_ref(KEPT)? != rusqlite::types::ValueRef::Null;
-                let kept = if is_kept { Some(read_row(row, KEPT)?) } else { None };
-                let access = access_at.map(|at| read_access(row, at)).transpose()?.flatten();
-                out.push(Task { pending: Pending { access, ..read_pending(row)? }, row: kept });
+                each(row)?;
             }
             Ok(())
         };
@@ -558,56 +580,19 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Takes resources that are kept as of a change after that instant, microseconds, out of those
-    /// that no list named: an older list does not show that they are gone.
-    ///
-    /// # Errors
-    /// The system's own.
-    pub fn take_unseen_newer(&self, than: i64) -> Result<(), LogError> {
-        self.connection
-            .execute(
-                "DELETE FROM temp.unseen WHERE uri IN (SELECT uri FROM resource WHERE changed > ?1)",
-                [than],
-            )
-            .map(drop)
-            .map_err(failed(WRITE))
-    }
-
-    /// Drops what is planned for resources that are kept as of a change after that instant,
-    /// microseconds; states how many. Older data does not apply to them.
-    ///
-    /// # Errors
-    /// The system's own.
-    pub fn spare_newer(&self, than: i64) -> Result<u64, LogError> {
-        self.connection
-            .execute(
-                "DELETE FROM pending WHERE uri IN (SELECT uri FROM resource WHERE changed > ?1)",
-                [than],
-            )
-            .map(|count| count as u64)
-            .map_err(failed(WRITE))
-    }
-
     /// Notes a change; of several for one URI the newest stays, of equally new ones that of the
-    /// later list, and of one list the last noted. The order is the time of the change, and a
-    /// number that orders the lists that changes stand in, for those that are not read in their
-    /// order; `exact` means that the time was listed as that of the change.
+    /// later list, and of one list the last noted.
     ///
     /// # Errors
     /// The system's own.
-    pub fn put_coming(
-        &self,
-        item: &Pending,
-        (time, list): (i64, i64),
-        exact: bool,
-    ) -> Result<(), LogError> {
+    pub fn put_coming(&self, item: &Pending, order: ChangeOrder) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
                  ON CONFLICT DO UPDATE SET gone = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6,
-                    time = ?7, exact = ?8, via = ?9, list = ?10, href = ?11, accept = ?12,
-                    describes = ?13, body = ?14
-                 WHERE (?7, ?10) >= (time, list)",
+                    time = ?7, first = ?8, last = ?9, is_new = ?10, via = ?11, list = ?12, href = ?13, accept = ?14,
+                    describes = ?15, body = ?16
+                 WHERE (?7, ?12) >= (time, list)",
             )
             .and_then(|mut statement| {
                 statement.execute(params![
@@ -622,10 +607,12 @@ impl Mirror {
                     item.length.map(|length| length as i64),
                     item.digests,
                     item.unknown,
-                    time,
-                    exact,
+                    order.time,
+                    order.changed.map(|changed| changed.0),
+                    order.changed.map(|changed| changed.1),
+                    order.is_new,
                     item.via,
-                    list,
+                    order.list,
                     item.access.as_ref().and_then(|access| access.href.as_deref()),
                     item.accept(),
                     item.describes(),
@@ -644,18 +631,24 @@ impl Mirror {
         &self,
         uri: &str,
         limit: usize,
-        out: &mut Vec<Task>,
+        out: &mut Vec<Coming>,
     ) -> Result<(), LogError> {
         let sql = format!(
-            "SELECT p.uri, iif(p.gone = 0, 0, p.gone + 1), p.modified, p.length, p.digests, p.unknown, iif(p.exact, p.time, NULL), 0, p.via, p.body,
-                    {COLUMNS}, p.href, p.accept, p.describes
+            "SELECT p.uri, iif(p.gone = 0, 0, p.gone + 1), p.modified, p.length, p.digests, p.unknown, p.first, 0, p.via, p.body,
+                    {COLUMNS}, p.href, p.accept, p.describes, p.first, p.last, p.is_new
              FROM temp.coming p LEFT JOIN resource r ON r.uri = p.uri WHERE p.uri > ?1 ORDER BY p.uri LIMIT ?2"
         );
-        self.collect_items(&sql, uri, limit, Some(COMING_ACCESS), out)
+        self.each_row(&sql, uri, limit, &mut |row| {
+            let access = read_access(row, COMING_ACCESS)?;
+            let task = Task { pending: Pending { access, ..read_pending(row)? }, row: read_kept(row)? };
+            let (first, last): (Option<i64>, _) = (row.get(COMING_TIME)?, row.get(COMING_TIME + 1)?);
+            out.push(Coming { task, changed: first.zip(last), is_new: row.get(COMING_TIME + 2)? });
+            Ok(())
+        })
     }
 
-    /// Notes that a resource is deprecated since a change, until a newer one. `order` and `exact`
-    /// as for [`Mirror::put_coming`].
+    /// Notes that a resource is deprecated since a change, until a newer one; its place is as for
+    /// [`Mirror::put_coming`].
     ///
     /// # Errors
     /// The system's own.
@@ -663,18 +656,19 @@ impl Mirror {
         &self,
         uri: &str,
         replaced_by: &[String],
-        (time, list): (i64, i64),
-        exact: bool,
+        order: ChangeOrder,
     ) -> Result<(), LogError> {
+        let ChangeOrder { time, list, changed, .. } = order;
+        let changed = changed.map(|changed| changed.0);
         self.connection
             .prepare_cached(
                 "INSERT INTO temp.deprecated VALUES (?1, ?2, ?3, ?4, ?5)
-                 ON CONFLICT DO UPDATE SET time = ?2, list = ?3, exact = ?4, replaced_by = ?5
+                 ON CONFLICT DO UPDATE SET time = ?2, list = ?3, changed = ?4, replaced_by = ?5
                  WHERE (?2, ?3) >= (time, list)",
             )
             // No URI has a space in it.
             .and_then(|mut statement| {
-                statement.execute(params![uri, time, list, exact, replaced_by.join(" ")])
+                statement.execute(params![uri, time, list, changed, replaced_by.join(" ")])
             })
             .map(|_| ())
             .map_err(failed(WRITE))
@@ -692,7 +686,7 @@ impl Mirror {
     ) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(
-                "SELECT d.uri, d.replaced_by, iif(d.exact, d.time, NULL) FROM temp.deprecated d LEFT JOIN temp.coming c ON c.uri = d.uri
+                "SELECT d.uri, d.replaced_by, d.changed FROM temp.deprecated d LEFT JOIN temp.coming c ON c.uri = d.uri
                  WHERE d.uri > ?1 AND (c.uri IS NULL OR (c.time, c.list) <= (d.time, d.list))
                  ORDER BY d.uri LIMIT ?2",
             )?;
@@ -722,6 +716,12 @@ impl Mirror {
             )
             .map_err(failed(WRITE))
     }
+}
+
+/// The row of the copy, behind the columns of an item.
+fn read_kept(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Row>> {
+    let is_kept = row.get_ref(KEPT)? != rusqlite::types::ValueRef::Null;
+    if is_kept { read_row(row, KEPT).map(Some) } else { Ok(None) }
 }
 
 fn read_pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {

@@ -10,7 +10,7 @@ use crate::diagnostics::Pace;
 use crate::error::{Error, ExitCode};
 use crate::options::{Dumps, SyncOptions};
 use crate::plan::planner::PlanContext;
-use crate::read::Reader;
+use crate::read::driver::Driver;
 use abreast_store::mirror::PendingCounts;
 use abreast_webtypes::Timestamp;
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub(super) fn package_seconds(
 
 /// The packages to take resources out of before the rest is requested, if any.
 pub(super) fn choose(
-    reader: &mut dyn Reader,
+    reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,
     counts: PendingCounts,
 ) -> Result<Option<Dump>, Error> {
@@ -104,7 +104,7 @@ pub(super) fn choose(
     }
     let since = run.planner.since;
     let requests = run.requests;
-    let offers = requests.briefly(|| reader.packages(run, since))?;
+    let offers = requests.briefly(|| reader.offered(run, since))?;
     let (pace, downloads) = (run.requests.diagnostics.pace(), &run.planner.downloads);
     let mut best: Option<(f64, Dump)> = None;
     for Offered { url, dump } in offers {

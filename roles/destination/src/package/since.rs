@@ -10,7 +10,7 @@ use super::supply::apply_package;
 use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
-use crate::read::Reader;
+use crate::read::driver::Driver;
 use crate::reporter::Reporter;
 use crate::transfer::Transfer;
 use abreast_webtypes::Timestamp;
@@ -73,7 +73,7 @@ impl Changes {
 /// Those that end a run; all others are reported.
 pub(super) fn supply_since(
     transfer: &mut Transfer<'_>,
-    reader: &mut dyn Reader,
+    reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,
 ) -> Result<(), Error> {
     let Some(package) = choose(reader, run)? else { return Ok(()) };
@@ -96,7 +96,9 @@ pub(super) fn supply_since(
         Err(error) => {
             report_unusable(run.report, &package, &error);
             if matches!(error.code(), "http.status" | "http.making") {
-                reader.forget_package_since(run)?;
+                if let Some(packages) = reader.packages() {
+                    packages.forget_since(run)?;
+                }
             }
         }
     }
@@ -112,7 +114,7 @@ fn report_unusable(report: &mut Reporter<'_>, package: &ListedPackage, error: &E
 
 /// The package, if it is worth it.
 fn choose(
-    reader: &mut dyn Reader,
+    reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,
 ) -> Result<Option<ListedPackage>, Error> {
     if run.planner.since.is_none() || run.planner.made_from.is_some() {
@@ -137,7 +139,8 @@ fn choose(
         return Ok(None);
     }
     // Just before the first of them.
-    let url = reader.package_since(run, Timestamp::from_micros(oldest.saturating_sub(1)))?;
+    let Some(packages) = reader.packages() else { return Ok(None) };
+    let url = packages.since(run, Timestamp::from_micros(oldest.saturating_sub(1)))?;
     Ok(url.map(|url| ListedPackage { url, ..package }))
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, ExitCode};
 use crate::limits::is_over;
 use crate::plan::comparison::is_future;
 use crate::plan::planner::PlanContext;
-use crate::read::Reader;
+use crate::read::driver::Driver;
 use crate::reporter::Reporter;
 use crate::sink::Sink;
 use crate::sink::outcome::{Failure, Outcome};
@@ -57,7 +57,7 @@ struct Supply<'a> {
 /// stays planned.
 pub(crate) fn supply(
     transfer: &mut Transfer<'_>,
-    reader: &mut dyn Reader,
+    reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,
 ) -> Result<(), Error> {
     supply_since(transfer, reader, run)?;
@@ -72,7 +72,7 @@ pub(crate) fn supply(
 
 fn supply_from(
     transfer: &mut Transfer<'_>,
-    reader: &dyn Reader,
+    reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,
     dump: &Dump,
 ) -> Result<(), Error> {
@@ -112,7 +112,7 @@ fn supply_from(
 
 pub(super) fn apply_package(
     transfer: &mut Transfer<'_>,
-    reader: &dyn Reader,
+    reader: &mut Driver,
     run: &mut PlanContext<'_, '_>,
     dump: &Dump,
     listed: &ListedPackage,

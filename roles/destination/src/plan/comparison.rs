@@ -5,66 +5,22 @@
 //! later list names them after all.
 
 use crate::admit::Admission;
+use crate::clock::now;
 use crate::common_base::CommonBase;
 use crate::error::{Error, ExitCode};
-use crate::events::Mode;
 use crate::options::MaxDelete;
+use crate::plan::judge::{AsOf, Stated, Verdict, judge};
 use crate::plan::listed::Listed;
 use crate::plan::planner::{PlanContext, Planner};
 use crate::probe::FileSystem;
 use crate::state::key;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_webtypes::{Moment, Timestamp};
 use std::collections::VecDeque;
 
 /// Rows of the state read at a time.
 const ROWS: usize = 512;
-/// Times a snapshot that changes while it is read is read again.
-const READS_MAX: usize = 3;
-
-/// The result of a comparison with a complete list.
-#[derive(Debug, Default)]
-pub(crate) struct Baseline {
-    /// Every list answered that it has not changed.
-    pub(crate) unchanged: bool,
-    /// All lists were read, so what they do not name is gone.
-    pub(crate) whole: bool,
-    /// The instant from which changes are to be replayed.
-    pub(crate) at: Option<Timestamp>,
-}
-
 impl PlanContext<'_, '_> {
-    /// Plans what makes the copy equal to a snapshot, which `read` reads into a [`Comparison`];
-    /// `None` from it means that the snapshot changed meanwhile.
-    pub(crate) fn plan_snapshot(
-        &mut self,
-        name: &str,
-        read: &mut dyn FnMut(&mut Self) -> Result<Option<Baseline>, Error>,
-    ) -> Result<Baseline, Error> {
-        self.report.summary.mode = Mode::Baseline;
-        crate::damage::check_kept(self)?;
-        for _ in 0..READS_MAX {
-            self.planner.begin(self.report)?;
-            let compared = read(self);
-            self.requests.diagnostics.report(self.report);
-            match compared {
-                Ok(Some(baseline)) => {
-                    self.planner.commit()?;
-                    self.planner.mirror.clear_scratch()?;
-                    return Ok(baseline);
-                }
-                Ok(None) => self.planner.abandon(self.report)?,
-                Err(error) => {
-                    self.planner.abandon(self.report)?;
-                    return Err(error);
-                }
-            }
-        }
-        let message = format!("{name} changed each time it was read");
-        Err(Error::new("list.unstable", ExitCode::Retryable, message)
-            .with_help("try again when the Source is quiet"))
-    }
-
     /// Begins to compare with the snapshot of that name.
     pub(crate) fn begin_comparison(&mut self, name: &str) -> Result<Comparison, Error> {
         self.planner.mirror.clear_scratch()?;
@@ -72,15 +28,19 @@ impl PlanContext<'_, '_> {
         Comparison::new(name, self.planner, stale)
     }
 
-    /// Ends a comparison: what no list named is to go, if all of them were read. The reader keeps
-    /// how far it has read.
+    /// Ends a comparison: what no list named is to be deleted, if all of them were read, and what the copy has is not of a
+    /// later change than the lists.
     pub(crate) fn conclude(
         &mut self,
         list: &str,
         comparison: &mut Comparison,
         whole: bool,
+        as_of: Option<Moment>,
     ) -> Result<(), Error> {
         comparison.finish(self.planner.mirror)?;
+        if as_of.is_some() {
+            self.spare_newer(as_of)?;
+        }
         let (entries, base) = (comparison.entries, comparison.base.of_most(list));
         if whole
             && entries == 0
@@ -110,6 +70,24 @@ impl PlanContext<'_, '_> {
         Ok(self.planner.mirror.forget_documents()?)
     }
 
+    /// Takes resources that are not listed, and that the copy has of a later change, out of those that are deleted.
+    fn spare_newer(&self, at: Option<Moment>) -> Result<(), Error> {
+        let (mirror, uncertain_from) = (self.planner.mirror, self.planner.uncertain_from);
+        let as_of = AsOf { at, uncertain_from, now: Some(now()) };
+        let (mut key, mut rows) = (String::new(), Vec::new());
+        loop {
+            rows.clear();
+            mirror.unseen_after(&key, ROWS, &mut rows)?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            key.clone_from(&last.uri);
+            for row in &rows {
+                if judge(Stated::Absent, as_of, Some(row)) == Verdict::Unknown {
+                    mirror.take_unseen(&row.uri)?;
+                }
+            }
+        }
+    }
+
     /// A document that names only resources on other hosts is of another Source: it does not
     /// describe this copy.
     pub(crate) fn refuse_elsewhere(&self, url: &str, comparison: &Comparison) -> Result<(), Error> {
@@ -120,27 +98,6 @@ impl PlanContext<'_, '_> {
         Err(Error::new("list.elsewhere", ExitCode::SourceInvalid, message).with_help(
             "nothing was deleted; if they are meant, see `--allow-host` and `--allow-downgrade`",
         ))
-    }
-
-    /// A document may not speak for a time that its own server has not reached.
-    pub(crate) fn not_after(
-        &mut self,
-        url: &str,
-        what: &str,
-        stated: Timestamp,
-        date: Option<Timestamp>,
-    ) -> Timestamp {
-        match date {
-            Some(date) if is_future(stated, Some(date)) => {
-                self.report.notice(
-                    "time.future",
-                    url,
-                    &format!("`{what}` is {stated}, but the server's clock shows {date}"),
-                );
-                date
-            }
-            _ => stated,
-        }
     }
 }
 
@@ -171,6 +128,7 @@ pub(crate) struct Comparison {
     /// Whether any document names anything that is wanted.
     has_wanted: bool,
     listed: Pending,
+    now: Timestamp,
     /// The file system of a copy in a folder, which may round times.
     system: Option<FileSystem>,
 }
@@ -198,6 +156,7 @@ impl Comparison {
             admitted: false,
             has_wanted: false,
             listed: Pending::default(),
+            now: now(),
             system: system.as_deref().and_then(FileSystem::from_text),
         })
     }
@@ -217,6 +176,7 @@ impl Comparison {
         &mut self,
         run: &mut PlanContext<'_, '_>,
         listed: &Listed<'_>,
+        as_of: Option<Moment>,
     ) -> Result<bool, Error> {
         self.entries += 1;
         let mirror = run.planner.mirror;
@@ -236,12 +196,21 @@ impl Comparison {
         self.admitted = self.admitted || self.admits(listed);
         planner.history.note(listed);
         listed.pending_into(&mut self.listed);
-        let due = compare(&self.listed, listed.digests, row.as_ref()).or_else(|| {
+        let stated = Stated::of(&self.listed, listed.digests, false);
+        let as_of = AsOf { at: as_of, uncertain_from: planner.uncertain_from, now: Some(self.now) };
+        let due = match judge(stated, as_of, row.as_ref()) {
+            Verdict::Fetch => Some(PendingAction::Fetch),
+            Verdict::Touch => Some(PendingAction::Touch),
             // A file that was only touched here gets its time back.
-            let (system, row, modified) = (self.system?, row.as_ref()?, self.listed.modified?);
-            let has_time = system.same_time(modified.saturating_mul(1_000), row.file_mtime);
-            (!has_time).then_some(PendingAction::Touch)
-        });
+            Verdict::Keep => self.system.zip(row).zip(self.listed.modified).and_then(
+                |((system, row), modified)| {
+                    let has_time = system.same_time(modified.saturating_mul(1_000), row.file_mtime);
+                    (!has_time).then_some(PendingAction::Touch)
+                },
+            ),
+            // What is planned is for the later change.
+            Verdict::Delete | Verdict::Unknown => return Ok(false),
+        };
         match due {
             None => {
                 run.report.summary.unchanged += 1;
@@ -311,71 +280,5 @@ impl Comparison {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether the version kept is the one of a listed time: by its own time, or by that of the change that
-/// brought it, whatever its server states as `Last-Modified`.
-pub(crate) fn is_version_of(modified: Option<i64>, row: &Row) -> bool {
-    modified.is_some() && (modified == row.modified || modified == row.changed)
-}
-
-/// The action for a listed resource, given the row that is kept; `None` when it is up to date.
-pub(crate) fn compare(
-    listed: &Pending,
-    digests: &Digests,
-    row: Option<&Row>,
-) -> Option<PendingAction> {
-    let Some(row) = row else { return Some(PendingAction::Fetch) };
-    if listed.length.is_some_and(|length| length != row.length) {
-        return Some(PendingAction::Fetch);
-    }
-    let mut kept = Digests::default();
-    kept.set_from_bytes(&row.digests);
-    let same_time = listed.modified == row.modified;
-    match digests.agree(&kept) {
-        Some(true) if same_time || listed.modified.is_none() => None,
-        Some(true) => Some(PendingAction::Touch),
-        // Without a digest to compare, length and time have to do; without a time only the server
-        // knows.
-        None if is_version_of(listed.modified, row) => None,
-        Some(false) | None => Some(PendingAction::Fetch),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn digests(text: &str) -> Digests {
-        let mut digests = Digests::default();
-        digests.parse_into(text.as_bytes()).unwrap();
-        digests
-    }
-
-    #[test]
-    fn what_agrees_is_left_alone() {
-        let hello = digests("md5:5d41402abc4b2a76b9719d911017c592");
-        let other = digests("md5:00000000000000000000000000000000");
-        let sha =
-            digests("sha-256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
-        let none = Digests::default();
-        let row = Row { length: 5, modified: Some(7), digests: hello.to_bytes(), ..Row::default() };
-        let listed = |length, modified| Pending { length, modified, ..Pending::default() };
-        let compare = |length, modified, digests: &Digests| {
-            compare(&listed(length, modified), digests, Some(&row))
-        };
-        assert_eq!(compare(Some(5), Some(7), &hello), None);
-        assert_eq!(compare(None, None, &hello), None);
-        assert_eq!(compare(None, Some(8), &hello), Some(PendingAction::Touch));
-        assert_eq!(compare(None, Some(7), &other), Some(PendingAction::Fetch));
-        assert_eq!(compare(Some(6), Some(7), &hello), Some(PendingAction::Fetch));
-        assert_eq!(compare(Some(5), Some(7), &sha), None);
-        assert_eq!(compare(Some(5), Some(8), &sha), Some(PendingAction::Fetch));
-        assert_eq!(compare(Some(5), None, &none), Some(PendingAction::Fetch));
-        let row = Row { changed: Some(9), ..row.clone() };
-        let compare = |modified| super::compare(&listed(Some(5), modified), &none, Some(&row));
-        assert_eq!(compare(Some(9)), None);
-        assert_eq!(compare(Some(8)), Some(PendingAction::Fetch));
     }
 }

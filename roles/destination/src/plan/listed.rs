@@ -6,7 +6,8 @@
 use crate::filter::{Categories, MediaType, Subject};
 use abreast_core::Kind;
 use abreast_store::mirror::{Access, Pending, PendingAction};
-use abreast_webtypes::{Digests, Timestamp, resolve};
+use abreast_webtypes::{Digests, Moment, Timestamp, resolve};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// One listed resource or change.
 #[derive(Clone, Debug)]
@@ -34,8 +35,12 @@ pub(crate) struct Listed<'a> {
     pub(crate) digests: &'a Digests,
     /// The kind of change; `None` in a list of all resources.
     pub(crate) change: Option<Kind>,
-    /// The time of the change, where it is stated.
-    pub(crate) changed: Option<Timestamp>,
+    /// The time of the change, as precisely as the document gives it.
+    pub(crate) changed: Option<Moment>,
+    /// The identifier of the change in its protocol, such as the id of an activity.
+    pub(crate) id: Option<&'a str>,
+    /// A patch from the version before the change, which came with the document.
+    pub(crate) patch: Option<&'a str>,
     /// The URIs to use instead of a deprecated resource, the best first; those that a deleted one
     /// has now.
     pub(crate) replaced_by: &'a [String],
@@ -138,6 +143,14 @@ impl<'a> Listed<'a> {
         }))
     }
 
+    /// A fingerprint of the change: two changes of one resource at one time differ in it.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.uri, self.change.map(|kind| kind as u8), self.id).hash(&mut hasher);
+        (self.changed, self.modified, self.length, self.digests.to_bytes()).hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// The facts that filters are applied to.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject {
@@ -202,6 +215,8 @@ pub(crate) mod testing {
             digests: &NO_DIGESTS,
             change: None,
             changed: None,
+            id: None,
+            patch: None,
             replaced_by: &[],
             patches: Vec::new(),
             links,

@@ -2,6 +2,8 @@
 
 pub(crate) mod changes;
 pub(crate) mod comparison;
+pub(crate) mod judge;
 pub(crate) mod listed;
 mod patches;
+pub(crate) mod planning;
 pub(crate) mod planner;

@@ -149,9 +149,4 @@ impl<'a> Planner<'a> {
         transaction::abandon(self.mirror, self.options.dry_run)?;
         Ok(self.mirror.clear_scratch()?)
     }
-
-    /// Whether a document of that URL may be read.
-    pub(crate) fn is_admitted(&self, url: &str) -> bool {
-        self.admission.clone().is_some_and(|mut rule| rule.check(url).is_ok())
-    }
 }

@@ -5,6 +5,7 @@
 
 use super::at_site::FindAtSite;
 use super::pieces::GZIP;
+use super::driver::Driver;
 use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -69,7 +70,7 @@ impl AnswerHead<'_> {
 /// The reader of a copy, chosen with its first run.
 pub(crate) struct Choice {
     protocols: &'static [Protocol],
-    chosen: Option<Box<dyn Reader>>,
+    chosen: Option<Driver>,
 }
 
 impl Default for Choice {
@@ -90,12 +91,12 @@ impl Choice {
         requests: &Requests<'_>,
         options: &SyncOptions,
         known: Option<&Mirror>,
-    ) -> Result<&mut dyn Reader, Error> {
+    ) -> Result<&mut Driver, Error> {
         let chosen = match self.chosen.take() {
             Some(chosen) => chosen,
-            None => choose(self.protocols, requests, options, known)?.reader,
+            None => Driver::of(choose(self.protocols, requests, options, known)?.reader),
         };
-        Ok(&mut **self.chosen.insert(chosen))
+        Ok(self.chosen.insert(chosen))
     }
 
     /// The reader for a run, which keeps the choice for later runs.
@@ -104,13 +105,13 @@ impl Choice {
         requests: &Requests<'_>,
         options: &SyncOptions,
         mirror: &Mirror,
-    ) -> Result<&mut dyn Reader, Error> {
+    ) -> Result<&mut Driver, Error> {
         if self.chosen.is_none() {
             let chosen = choose(self.protocols, requests, options, Some(mirror))?;
             if self.protocols.len() > 1 {
                 mirror.set_meta(key::PROTOCOL, Some(chosen.protocol))?;
             }
-            self.chosen = Some(chosen.reader);
+            self.chosen = Some(Driver::of(chosen.reader));
         }
         self.reader(requests, options, Some(mirror))
     }

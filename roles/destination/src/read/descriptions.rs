@@ -6,15 +6,12 @@
 use crate::error::{Error, ExitCode};
 use crate::package::download::Downloads;
 use crate::package::listing::ListedPackage;
-use crate::plan::comparison::Baseline;
 use crate::plan::listed::Listed;
-use crate::plan::planner::PlanContext;
+use crate::read::walk::Walk;
 use crate::requests::Requests;
-use crate::state_folder::StateFolder;
 use abreast_rdf::Syntax;
 use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements};
-use abreast_store::mirror::Mirror;
-use abreast_webtypes::{Digests, md5_lanes};
+use abreast_webtypes::{Digests, Moment, md5_lanes};
 use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -96,41 +93,22 @@ pub(crate) fn fetch_sorted(
     sorted.map_err(|error| unreadable(name, error))
 }
 
-/// Plans what makes the copy equal to the descriptions that `fetch` gives; `keep` keeps in the state
-/// how far that is, given their number.
-pub(crate) fn plan_descriptions(
-    run: &mut PlanContext<'_, '_>,
+/// Hands over the descriptions of a whole copy; how many there are.
+pub(crate) fn hand_over(
+    walk: &mut Walk<'_, '_>,
     name: &str,
-    fetch: &mut dyn FnMut(&Downloads) -> Result<SortedStatements, Error>,
-    keep: &mut dyn FnMut(&Mirror, u64) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let dry_run = run.planner.options.dry_run;
-    // A dry run leaves nothing in the state.
-    let elsewhere = dry_run.then(tempfile::tempdir).transpose().map_err(no_temporary)?;
-    let sorted = match &elsewhere {
-        Some(folder) => fetch(&Downloads::new(StateFolder::at(folder.path())?))?,
-        None => fetch(&run.planner.downloads.clone())?,
-    };
-    run.plan_snapshot(name, &mut |run| {
-        let mut comparison = run.begin_comparison(name)?;
-        let mut bodies = run.planner.bodies.begin(run.planner.mirror, dry_run)?;
-        comparison.begin_document();
-        let blanks = each_description(name, &sorted, &mut |described| {
-            run.requests.check_cancelled()?;
-            if comparison.entry(run, &described.listed(name, bodies.next()))? {
-                bodies.append(described.lines)?;
-            }
-            run.report.status(comparison.entries, 0, 0);
-            Ok(())
-        })?;
-        run.conclude(name, &mut comparison, true)?;
-        let mirror = run.planner.mirror;
-        run.planner.bodies.keep(mirror, bodies)?;
-        keep(mirror, comparison.entries)?;
-        blanks.report(run, name);
-        Ok(Some(Baseline { unchanged: false, whole: true, at: None }))
+    sorted: &SortedStatements,
+    as_of: Option<Moment>,
+) -> Result<u64, Error> {
+    let (requests, mut count) = (walk.requests, 0);
+    walk.begin_document(name);
+    let blanks = each_description(name, sorted, &mut |described| {
+        requests.check_cancelled()?;
+        count += 1;
+        walk.resource(&described.listed(name), as_of, Some(described.lines))
     })?;
-    Ok(())
+    blanks.report(walk, name);
+    Ok(count)
 }
 
 /// A description in such a file.
@@ -142,14 +120,14 @@ pub(crate) struct Described<'d> {
 }
 
 impl<'d> Described<'d> {
-    /// The description as a resource; `body` is where it will be in the file of planned bytes.
-    pub(crate) fn listed(&'d self, document: &'d str, body: u64) -> Listed<'d> {
+    /// The description as a resource.
+    fn listed(&'d self, document: &'d str) -> Listed<'d> {
         Listed {
             uri: self.iri,
             href: None,
             accept: None,
             describes: false,
-            body: Some(body),
+            body: None,
             document,
             modified: None,
             modified_is_change: false,
@@ -158,6 +136,8 @@ impl<'d> Described<'d> {
             digests: &self.digests,
             change: None,
             changed: None,
+            id: None,
+            patch: None,
             replaced_by: &[],
             patches: Vec::new(),
             links: Vec::new(),
@@ -211,26 +191,26 @@ pub(crate) struct Blanks {
 }
 
 impl Blanks {
-    fn report(self, run: &mut PlanContext<'_, '_>, name: &str) {
+    fn report(self, walk: &mut Walk<'_, '_>, name: &str) {
         if self.unreached > 0 {
             let message = format!(
                 "blank nodes that belong to no resource and are not kept: {}",
                 self.unreached
             );
-            run.report.notice("rdf.blank", name, &message);
+            walk.notice("rdf.blank", name, &message);
         }
         if self.shared > 0 {
             let message = format!(
                 "blank nodes that belong to several resources, each of which has a copy: {}",
                 self.shared
             );
-            run.report.notice("rdf.blank", name, &message);
+            walk.notice("rdf.blank", name, &message);
         }
     }
 }
 
 /// Hands over each description.
-pub(crate) fn each_description(
+fn each_description(
     name: &str,
     sorted: &SortedStatements,
     each: &mut dyn FnMut(&Described<'_>) -> Result<(), Error>,

@@ -1,16 +1,27 @@
 //! Readers: from the documents of one protocol each to listed resources and changes.
 //!
-//! A run and an audit know a Source through [`Reader`] only. A reader finds the documents, reads
-//! them, and hands over what they list, for a comparison ([`crate::plan::comparison`]) or as
-//! changes ([`crate::plan::changes`]). How far it has read is its own affair: it keeps that in the
-//! state, in the transaction that keeps the plan, and only shows it to people.
+//! A reader ([`Reader`]) knows the documents of its protocol, and hands over what they contain to a walk
+//! ([`walk::Walk`]). What follows for the copy is decided once, by the driver ([`driver::Driver`]): when documents are
+//! requested, what a gap or a circle is, which changes are known, what may be deleted, and how far the copy knows its
+//! Source ([`position::Position`]).
+//!
+//! | file | subject |
+//! |---|---|
+//! | `driver.rs` | the order of a run, and what follows from what was read |
+//! | `walk.rs` | a walk through documents: order, limits, known changes |
+//! | `position.rs`, `marks.rs` | how far the copy knows its Source |
+//! | `choice.rs`, `at_site.rs` | which protocol an address is of |
+//! | `pieces.rs`, `descriptions.rs`, `sets.rs` | documents, RDF in files, sets of a Source |
+//! | `resourcesync/`, `resourcesync_0_1/`, `sitemap/`, `sdshare/`, `emm/` | the protocols |
 
 mod at_site;
-mod boundary;
 pub(crate) mod choice;
 pub(crate) mod descriptions;
+pub(crate) mod driver;
 mod emm;
+mod marks;
 pub(crate) mod pieces;
+pub(crate) mod position;
 pub(crate) mod resourcesync;
 mod resourcesync_0_1;
 mod sdshare;
@@ -18,23 +29,22 @@ pub(crate) mod sets;
 mod sitemap;
 #[cfg(test)]
 pub(crate) mod text;
+pub(crate) mod walk;
 
 use self::choice::Choice;
+use self::position::Bookmark;
+use self::walk::Walk;
 use crate::error::{Error, ExitCode};
-use crate::events::Observer;
 use crate::options::SyncOptions;
 use crate::package::archive::Package;
-use crate::package::listing::{Offered, Packaged};
+use crate::package::listing::{Dump, Offered, Packaged};
 use crate::package::manifest::Manifest;
-use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::push::Topic;
 use crate::requests::Requests;
-use crate::select::OtherCategories;
-use crate::state::key;
 use abreast_net::Shared;
 use abreast_store::mirror::Mirror;
-use abreast_webtypes::{SyntaxError, Timestamp};
+use abreast_webtypes::{Moment, SyntaxError, Timestamp};
 use std::sync::atomic::AtomicBool;
 
 pub use resourcesync::Tolerance;
@@ -53,10 +63,86 @@ pub(crate) mod fuzz_property {
 pub(crate) struct Start {
     /// The document that identifies the Source: hosts are judged by it.
     pub(crate) first: String,
-    /// The common begin of the URIs of the resources, where that is stated.
+    /// The common begin of the URIs of the resources, where that is given.
     pub(crate) uri_space: Option<String>,
     /// All resources can be listed without keeping anything.
     pub(crate) has_list: bool,
+    /// Discovery was made: the state has to keep its result.
+    pub(crate) is_found_anew: bool,
+}
+
+/// A search for the documents of a Source.
+pub(crate) struct Finding<'f, 'a> {
+    pub(crate) requests: &'f Requests<'a>,
+    pub(crate) options: &'f SyncOptions,
+    /// The state of the copy, if there is one.
+    pub(crate) known: Option<&'f Mirror>,
+    /// The documents are only read: what an earlier run found is checked, and nothing is kept.
+    pub(crate) is_read_only: bool,
+    /// Where changes are announced is looked up again.
+    pub(crate) looks_again: bool,
+    /// Takes a code, a URL and a message for the user.
+    pub(crate) notice: &'f mut dyn FnMut(&str, &str, &str),
+}
+
+/// What a copy can begin with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Whole {
+    /// A list of all resources.
+    #[default]
+    Snapshot,
+    /// All changes since the beginning.
+    Changes,
+    /// Nothing: only some changes are listed. What the user can do.
+    Nothing(&'static str),
+}
+
+/// What there is to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offers {
+    pub(crate) whole: Whole,
+    /// The document of changes, for messages.
+    pub(crate) changes: Option<String>,
+    /// The changes are in packages: they are planned when those of the snapshot have been used.
+    pub(crate) changes_in_packages: bool,
+    /// The copy must be compared with a snapshot, for a reason that only the protocol knows.
+    pub(crate) is_comparison_due: bool,
+}
+
+/// The result of reading a snapshot.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    /// It is as it was read before: nothing was handed over.
+    pub(crate) is_unchanged: bool,
+    /// It changed while it was read.
+    pub(crate) is_unstable: bool,
+    /// There should be one, and it cannot be read: the next run asks for it again.
+    pub(crate) is_missing: bool,
+    /// What it does not list is not in the set.
+    pub(crate) lists_all: bool,
+    /// The time of the list, where it shows which changes are in it.
+    pub(crate) as_of: Option<Moment>,
+    /// The time from which changes are to be read; `None` if it is not known.
+    pub(crate) changes_from: Option<Moment>,
+    /// The place from which changes are to be read, where that is no time.
+    pub(crate) bookmark: Option<Bookmark>,
+    /// The packages that the resources were read of.
+    pub(crate) made_from: Option<Dump>,
+}
+
+/// A document that was pushed.
+pub(crate) trait Pushed {
+    /// All changes since then are in it, if it gives that.
+    fn from(&self) -> Option<Timestamp>;
+
+    /// The newest time in it.
+    fn until(&self) -> Timestamp;
+
+    /// It gives all changes until then, so that one that begins there continues it.
+    fn is_span(&self) -> bool;
+
+    /// Hands over its changes.
+    fn each(&self, walk: &mut Walk<'_, '_>) -> Result<(), Error>;
 }
 
 /// A set of resources of a Source.
@@ -100,20 +186,13 @@ pub fn check_url(url: &str) -> Result<url::Url, Error> {
     })
 }
 
-/// Reads the documents of a Source.
+/// Reads the documents of one protocol. It decides nothing about the copy: that is the driver's, see [`driver`].
 pub(crate) trait Reader {
     /// Finds the Source's documents, as an earlier run knew them or by discovery.
-    fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error>;
+    fn find(&mut self, finding: &mut Finding<'_, '_>) -> Result<Start, Error>;
 
-    /// Finds them for reading what the Source lists, and keeps nothing; `known` is the state of the
-    /// copy, which names its set where the user does not.
-    fn find_read_only(
-        &mut self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        known: Option<&Mirror>,
-        observer: &dyn Observer,
-    ) -> Result<Start, Error>;
+    /// Stores what was found, or is known better by now, in the transaction of a plan.
+    fn keep(&self, mirror: &Mirror) -> Result<(), Error>;
 
     /// All sets of the Source that an address belongs to, in the Source's order.
     fn sets(
@@ -122,90 +201,33 @@ pub(crate) trait Reader {
         options: &SyncOptions,
     ) -> Result<Vec<SourceSet>, Error>;
 
+    /// What there is to read; `mirror` is the state of the copy.
+    fn offers(&self, mirror: Option<&Mirror>, options: &SyncOptions) -> Result<Offers, Error>;
+
     /// Where changes of the set are announced, if anywhere.
-    fn announcement(&self, _mirror: &Mirror) -> Result<Option<Announcement>, Error> {
-        Ok(None)
+    fn announcement(&self) -> Option<Announcement> {
+        None
     }
 
-    /// Hands over each listed resource. Lists that cannot be read are left out, but for the first.
-    fn each_resource(
-        &self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        each: &mut dyn FnMut(&Listed<'_>),
-    ) -> Result<(), Error>;
+    /// Hands over all that the Source lists.
+    fn snapshot(&mut self, walk: &mut Walk<'_, '_>) -> Result<Snapshot, Error>;
 
-    /// Hands over each listed resource and the changes since. Every list must be read.
-    fn expect(
-        &self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        to: &mut dyn Expecting,
-    ) -> Result<(), Error>;
+    /// Hands over the changes since the position of the walk, or all.
+    fn changes(&mut self, walk: &mut Walk<'_, '_>) -> Result<(), Error>;
 
-    /// Plans what makes the copy equal to the Source.
-    fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error>;
-
-    /// The dumps that planned resources may be in; `since` where the plan is what changed since
-    /// then.
-    fn packages(
-        &mut self,
-        _run: &mut PlanContext<'_, '_>,
-        _since: Option<Timestamp>,
-    ) -> Result<Vec<Offered>, Error> {
-        Ok(Vec::new())
+    /// Reads what was pushed, or why it cannot be used.
+    fn pushed(&self, _bytes: &[u8]) -> Result<Box<dyn Pushed>, String> {
+        Err("notifications of this protocol are only hints".to_owned())
     }
 
-    /// The URL of one package with all changes since a time, where the Source makes such packages
-    /// on request.
-    fn package_since(
-        &mut self,
-        _run: &mut PlanContext<'_, '_>,
-        _since: Timestamp,
-    ) -> Result<Option<String>, Error> {
-        Ok(None)
-    }
-
-    /// The Source refused such a package.
-    fn forget_package_since(&mut self, _run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Which resource is which member of a package that this reader named.
-    fn manifest(
-        &self,
-        _requests: &Requests<'_>,
-        _package: &Package,
-        url: &str,
-        _packaged: Packaged,
-    ) -> Result<Manifest, Error> {
-        Err(Error::new(
-            "internal",
-            ExitCode::Other,
-            format!("{url} is a package of a protocol without packages"),
-        ))
-    }
-
-    /// Plans what could not be planned before the plan so far was carried out; `true` when there
-    /// may be more to do.
-    fn plan_rest(&mut self, _run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
-        Ok(false)
+    /// The packages that planned resources may be in.
+    fn packages(&mut self) -> Option<&mut dyn Packages> {
+        None
     }
 
     /// Whether a resource about which nothing is stated any more is gone.
     fn is_gone_if_empty(&self) -> bool {
         true
-    }
-
-    /// Plans what changed while the plan was carried out; `false` when nothing more is known.
-    fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error>;
-
-    /// Up to where the Source is known, in words for people.
-    fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error>;
-
-    /// Whether changes were announced that the copy does not have.
-    fn is_behind(&self, _mirror: &Mirror) -> Result<bool, Error> {
-        Ok(false)
     }
 
     /// Adds the way out to an error that ended a run.
@@ -214,35 +236,35 @@ pub(crate) trait Reader {
     }
 }
 
-/// Keeps what the address of the options led to.
-fn keep_found(
-    run: &mut PlanContext<'_, '_>,
-    keep: &dyn Fn(&Mirror) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let (options, mirror) = (run.planner.options, run.planner.mirror);
-    run.planner.begin(run.report)?;
-    mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
-    mirror.set_meta(key::SET, options.set.as_deref())?;
-    keep(mirror)?;
-    run.planner.commit()
-}
+/// The packages of a Source.
+pub(crate) trait Packages {
+    /// The dumps that planned resources may be in; `since` where the plan is what changed since then.
+    fn offered(
+        &mut self,
+        run: &mut PlanContext<'_, '_>,
+        since: Option<Timestamp>,
+    ) -> Result<Vec<Offered>, Error>;
 
-/// Takes what a Source lists, to compare a copy with it.
-pub(crate) trait Expecting {
-    /// A resource is listed.
-    fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error>;
+    /// The URL of one package with all changes since a time, where the Source makes such packages on request.
+    fn since(
+        &mut self,
+        _run: &mut PlanContext<'_, '_>,
+        _since: Timestamp,
+    ) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
 
-    /// Lists were not read because of their categories.
-    fn left_out(&mut self, _categories: &OtherCategories) {}
+    /// The Source refused such a package.
+    fn forget_since(&mut self, _run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+        Ok(())
+    }
 
-    /// Changes handed over from here on are earlier than those before, where their times are the
-    /// same: documents are walked back.
-    fn earlier_list(&mut self);
-
-    /// A resource changed after the list was made, at that time in microseconds. Of several changes
-    /// of one time the last one counts.
-    fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error>;
-
-    /// Whether a resource that was handed over is expected in the copy.
-    fn is_wanted(&self, uri: &str) -> Result<bool, Error>;
+    /// Which resource is which member of a package that this reader named.
+    fn manifest(
+        &self,
+        requests: &Requests<'_>,
+        package: &Package,
+        url: &str,
+        packaged: Packaged,
+    ) -> Result<Manifest, Error>;
 }

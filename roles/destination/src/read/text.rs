@@ -13,15 +13,14 @@
 mod tests;
 
 use super::choice::{AnswerHead, Protocol};
-use super::{Expecting, Reader, SourceSet, Start};
+use super::position::Bookmark;
+use super::walk::Walk;
+use super::{Finding, Offers, Packages, Reader, Snapshot, SourceSet, Start, Whole};
 use crate::error::{Error, ExitCode};
-use crate::events::{Mode, Observer};
 use crate::options::SyncOptions;
 use crate::package::archive::{Found, Package};
 use crate::package::listing::{Dump, ListedPackage, Offered, Packaged};
 use crate::package::manifest::Manifest;
-use crate::plan::changes::{Followed, Seen};
-use crate::plan::comparison::Baseline;
 use crate::plan::listed::testing::{NO_DIGESTS, listed};
 use crate::plan::listed::{Listed, Patch};
 use crate::plan::planner::PlanContext;
@@ -43,7 +42,6 @@ fn is_list(head: &AnswerHead<'_>) -> bool {
     !first.is_empty() && first.iter().all(u8::is_ascii_digit)
 }
 
-const CURSOR: &str = "text-cursor";
 const BYTES_MAX: u64 = 1 << 20;
 
 /// One line.
@@ -128,7 +126,9 @@ impl Line {
             media_type: None,
             digests: &self.digests,
             change: self.change,
-            changed: self.change.map(|_| self.time),
+            changed: self.change.map(|_| self.time.into()),
+            id: None,
+            patch: None,
             replaced_by: &self.replaced_by,
             patches: self.patches.iter().map(LinePatch::listed).collect(),
             links: Vec::new(),
@@ -163,14 +163,6 @@ fn get(requests: &Requests<'_>, url: &str) -> Result<String, Error> {
 }
 
 impl Text {
-    fn start(&mut self, options: &SyncOptions) -> Start {
-        let folder = options.url.strip_suffix("list.txt").unwrap_or(&options.url);
-        self.list = format!("{folder}list.txt");
-        self.changes = format!("{folder}changes.txt");
-        self.dump = format!("{folder}dump.txt");
-        Start { first: self.list.clone(), uri_space: None, has_list: true }
-    }
-
     /// The resources, and the number of changes that they include.
     fn read_list(&self, requests: &Requests<'_>) -> Result<(usize, Vec<Line>), Error> {
         let text = get(requests, &self.list)?;
@@ -198,31 +190,6 @@ impl Text {
         text.lines().map(read).collect::<Option<_>>().ok_or_else(|| odd(&self.changes))
     }
 
-    fn plan_changes(&self, run: &mut PlanContext<'_, '_>, known: usize) -> Result<Followed, Error> {
-        let changes = self.read_changes(run.requests)?;
-        if changes.len() < known {
-            return Ok(Followed::Gap("there are fewer changes than before".to_owned()));
-        }
-        if changes.len() == known {
-            return Ok(Followed::Unchanged);
-        }
-        run.plan_noted(&mut |run| {
-            let (mut seen, mut reading) = (Seen::default(), run.reading_changes(&self.changes));
-            for line in &changes[known..] {
-                run.note_change(
-                    &line.listed(&self.changes),
-                    Timestamp::MIN,
-                    &mut seen,
-                    &mut reading,
-                )?;
-            }
-            run.plan_coming()?;
-            run.keep_common(&mut seen)?;
-            run.planner.mirror.set_meta(CURSOR, Some(&changes.len().to_string()))?;
-            Ok(Followed::Planned)
-        })
-    }
-
     fn read_dump(&self, requests: &Requests<'_>) -> Result<Dump, Error> {
         let read = |line: &str| {
             let (url, length) = line.split_once(' ')?;
@@ -237,82 +204,68 @@ impl Text {
             text.lines().map(read).collect::<Option<_>>().ok_or_else(|| odd(&self.dump))?;
         Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, date: None, is_plan: false })
     }
-
-    fn cursor(mirror: &Mirror) -> Result<Option<usize>, Error> {
-        Ok(mirror.meta(CURSOR)?.and_then(|text| text.parse().ok()))
-    }
 }
 
 impl Reader for Text {
-    fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
-        Ok(self.start(run.planner.options))
+    fn find(&mut self, finding: &mut Finding<'_, '_>) -> Result<Start, Error> {
+        let url = &finding.options.url;
+        let folder = url.strip_suffix("list.txt").unwrap_or(url);
+        self.list = format!("{folder}list.txt");
+        self.changes = format!("{folder}changes.txt");
+        self.dump = format!("{folder}dump.txt");
+        let first = self.list.clone();
+        Ok(Start { first, uri_space: None, has_list: true, is_found_anew: false })
+    }
+
+    fn keep(&self, _: &Mirror) -> Result<(), Error> {
+        Ok(())
     }
 
     fn sets(&mut self, _: &Requests<'_>, options: &SyncOptions) -> Result<Vec<SourceSet>, Error> {
         Ok(vec![SourceSet { name: "all".to_owned(), url: options.url.clone() }])
     }
 
-    fn find_read_only(
-        &mut self,
-        _: &Requests<'_>,
-        options: &SyncOptions,
-        _: Option<&Mirror>,
-        _: &dyn Observer,
-    ) -> Result<Start, Error> {
-        Ok(self.start(options))
+    fn offers(&self, _: Option<&Mirror>, _: &SyncOptions) -> Result<Offers, Error> {
+        let (whole, changes) = (Whole::Snapshot, Some(self.changes.clone()));
+        Ok(Offers { whole, changes, ..Offers::default() })
     }
 
-    fn each_resource(
-        &self,
-        requests: &Requests<'_>,
-        _: &SyncOptions,
-        each: &mut dyn FnMut(&Listed<'_>),
-    ) -> Result<(), Error> {
-        self.read_list(requests)?.1.iter().for_each(|line| each(&line.listed(&self.list)));
-        Ok(())
+    fn snapshot(&mut self, walk: &mut Walk<'_, '_>) -> Result<Snapshot, Error> {
+        let (included, lines) = self.read_list(walk.requests)?;
+        walk.begin_snapshot(&self.list)?;
+        walk.begin_document(&self.list);
+        lines.iter().try_for_each(|line| walk.resource(&line.listed(&self.list), None, None))?;
+        walk.end_document(&self.list)?;
+        Ok(Snapshot {
+            lists_all: true,
+            bookmark: Some(Bookmark { document: included.to_string(), ..Bookmark::default() }),
+            ..Snapshot::default()
+        })
     }
 
-    fn expect(
-        &self,
-        requests: &Requests<'_>,
-        _: &SyncOptions,
-        to: &mut dyn Expecting,
-    ) -> Result<(), Error> {
-        let (at, lines) = self.read_list(requests)?;
-        lines.iter().try_for_each(|line| to.listed(&line.listed(&self.list)))?;
-        let changes = self.read_changes(requests)?;
-        let new = changes.get(at..).unwrap_or_default();
-        new.iter()
-            .try_for_each(|line| to.changed(&line.listed(&self.changes), line.time.as_micros()))
-    }
-
-    fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
-        if !run.planner.options.baseline
-            && let Some(known) = Self::cursor(run.planner.mirror)?
-            && !matches!(self.plan_changes(run, known)?, Followed::Gap(_))
-        {
-            run.report.summary.mode = Mode::Incremental;
+    fn changes(&mut self, walk: &mut Walk<'_, '_>) -> Result<(), Error> {
+        let changes = self.read_changes(walk.requests)?;
+        let bookmark = walk.position().bookmark.as_ref();
+        let known = bookmark.and_then(|it| it.document.parse().ok()).unwrap_or(0);
+        if changes.len() < known {
+            walk.walked.went_back = Some("there are fewer changes than before".to_owned());
             return Ok(());
         }
-        let mut at = 0;
-        run.plan_snapshot(&self.list, &mut |run| {
-            let (included, lines) = self.read_list(run.requests)?;
-            let mut comparison = run.begin_comparison(&self.list)?;
-            comparison.begin_document();
-            for line in &lines {
-                comparison.entry(run, &line.listed(&self.list))?;
-            }
-            run.refuse_elsewhere(&self.list, &comparison)?;
-            run.conclude(&self.list, &mut comparison, true)?;
-            run.planner.mirror.set_meta(CURSOR, Some(&included.to_string()))?;
-            at = included;
-            Ok(Some(Baseline { unchanged: false, whole: true, at: None }))
-        })?;
-        self.plan_changes(run, at)?;
+        walk.walked.is_unchanged = changes.len() == known;
+        walk.begin_changes(&self.changes, None, None);
+        changes[known..].iter().try_for_each(|line| walk.change(&line.listed(&self.changes)))?;
+        let document = changes.len().to_string();
+        walk.walked.bookmark = Some(Bookmark { document, ..Bookmark::default() });
         Ok(())
     }
 
-    fn packages(
+    fn packages(&mut self) -> Option<&mut dyn Packages> {
+        Some(self)
+    }
+}
+
+impl Packages for Text {
+    fn offered(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         _: Option<Timestamp>,
@@ -339,14 +292,5 @@ impl Reader for Text {
         }
         manifest.finish(package);
         Ok(manifest)
-    }
-
-    fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
-        let Some(known) = Self::cursor(run.planner.mirror)? else { return Ok(false) };
-        Ok(self.plan_changes(run, known)? == Followed::Planned)
-    }
-
-    fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
-        Ok(Self::cursor(mirror)?.map(|lines| format!("line {lines}")))
     }
 }

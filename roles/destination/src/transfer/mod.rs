@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::options::SyncOptions;
 use crate::package::supply::supply;
 use crate::plan::planner::PlanContext;
-use crate::read::Reader;
+use crate::read::driver::Driver;
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::sink::Sink;
@@ -95,7 +95,7 @@ impl<'a> Transfer<'a> {
     /// changes nothing.
     pub(crate) fn carry_out(
         &mut self,
-        reader: &mut dyn Reader,
+        reader: &mut Driver,
         run: &mut PlanContext<'_, 'a>,
     ) -> Result<(), Error> {
         let is_dry_run = self.options.dry_run;
@@ -103,7 +103,7 @@ impl<'a> Transfer<'a> {
             supply(self, reader, run)?;
         }
         self.apply_fetches(run.report)?;
-        if !run.report.summary.budget_spent && reader.plan_rest(run)? {
+        if !run.report.summary.budget_spent && reader.has_rest() && reader.plan_rest(run)? {
             self.withdraw(run.report)?;
             supply(self, reader, run)?;
             self.apply_fetches(run.report)?;

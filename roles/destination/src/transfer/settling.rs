@@ -7,6 +7,7 @@ use crate::events::{Event, ItemAction};
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::plan::planner::{PlanContext, Planner};
+use crate::read::driver::Driver;
 use crate::read::text::Text;
 use crate::reporter::Reporter;
 use crate::requests::Requests;
@@ -246,7 +247,7 @@ impl Pair {
             Transfer::new((&self.options, &self.mirror), &requests, &shared, &rules, sink);
         let mut context =
             PlanContext { requests: &requests, planner: &mut planner, report: &mut report };
-        transfer.carry_out(&mut Text::default(), &mut context).unwrap();
+        transfer.carry_out(&mut Driver::of(Box::<Text>::default()), &mut context).unwrap();
         let summary = report.summary;
         Counts {
             created: summary.created,

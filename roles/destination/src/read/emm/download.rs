@@ -6,12 +6,9 @@ use super::entity::cost;
 use super::find::check_host;
 use crate::error::Error;
 use crate::options::SyncOptions;
-use crate::package::download::Downloads;
-use crate::plan::listed::Listed;
-use crate::read::descriptions::{DescriptionFile, each_description, fetch_sorted, no_temporary};
+use crate::read::descriptions::DescriptionFile;
 use crate::read::resourcesync::resource_list::is_resource_list;
 use crate::requests::Requests;
-use crate::state_folder::StateFolder;
 use abreast_emm::Link;
 use abreast_rdf::Syntax;
 use abreast_webtypes::Timestamp;
@@ -54,25 +51,6 @@ impl Whole {
     /// Its name in messages.
     pub(super) fn name(&self) -> &str {
         self.files.first().map_or("", |file| &file.url)
-    }
-
-    /// Hands over each description; returns the time from which on changes are to be read. A
-    /// download without any shows nothing.
-    pub(super) fn each(
-        &self,
-        requests: &Requests<'_>,
-        each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
-    ) -> Result<Option<Timestamp>, Error> {
-        let mut count = 0_u64;
-        let folder = tempfile::tempdir().map_err(no_temporary)?;
-        let downloads = Downloads::new(StateFolder::at(folder.path())?);
-        let name = self.name();
-        let sorted = fetch_sorted(requests, name, &self.files, &downloads)?;
-        each_description(name, &sorted, &mut |described| {
-            count += 1;
-            each(&described.listed(name, 0))
-        })?;
-        Ok(self.updated.filter(|_| count > 0))
     }
 }
 

@@ -26,19 +26,18 @@ const NAMESPACES: [&str; 4] = [
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
 
 /// Whether the patch of an activity can be that of the entity that it names.
-pub(super) fn may_have_patch(item: &Item) -> bool {
+fn may_have_patch(item: &Item) -> bool {
     let is_version =
         matches!(item.action, Action::Put | Action::Deprecate | Action::Delete | Action::Remove);
     item.objects.len() == 1 && is_version
 }
 
-/// Hands over the changes of resources that an activity has; `url` is that of the page, and `patch`
-/// where its patch begins in the file of planned bytes. With `only_files` no resource is an entity,
-/// whatever its type and links are.
+/// Hands over the changes of resources that an activity has; `url` is that of the page. With `has_patch` the patch in it
+/// leads from the version before; with `only_files` no resource is an entity, whatever its type and links are.
 pub(super) fn each_change<E>(
     (page, url): (&Document, &str),
     item: &Item,
-    patch: Option<u64>,
+    has_patch: bool,
     only_files: bool,
     each: &mut dyn FnMut(&Listed<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -53,10 +52,12 @@ pub(super) fn each_change<E>(
     if item.action == Action::Move && moved_to.is_empty() {
         return Ok(());
     }
+    let patch = item.patch().and_then(|(_, content)| content);
+    let patch = patch.filter(|_| has_patch && may_have_patch(item));
     for object in &item.objects {
         let listed = listed((page, url), item, object, change, only_files);
-        let body = patch.filter(|_| listed.describes);
-        each(&Listed { replaced_by: moved_to, body, ..listed })?;
+        let patch = patch.filter(|_| listed.describes);
+        each(&Listed { replaced_by: moved_to, patch, ..listed })?;
     }
     if item.action == Action::Move {
         for target in item.target() {
@@ -86,6 +87,8 @@ pub(super) fn by_iri(iri: &str, is_file: bool) -> Listed<'_> {
         digests: &NO_DIGESTS,
         change: None,
         changed: None,
+        id: None,
+        patch: None,
         replaced_by: &[],
         patches: Vec::new(),
         links: Vec::new(),
@@ -124,7 +127,9 @@ fn listed<'l>(
         media_type: link.and_then(|link| link.media_type.as_deref()),
         digests: &NO_DIGESTS,
         change: Some(change),
-        changed: item.time,
+        changed: item.moment,
+        id: item.id.as_deref(),
+        patch: None,
         replaced_by: &[],
         patches: Vec::new(),
         links: Vec::new(),

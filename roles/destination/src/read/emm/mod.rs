@@ -7,7 +7,7 @@
 //! | `document.rs` | one Entry Point or page, within limits |
 //! | `find.rs` | the way from an address to its Entry Point |
 //! | `download.rs` | the full download with which a copy begins |
-//! | `walk.rs` | the pages of a feed, from the newest change back |
+//! | `pages.rs` | the pages of a feed, from the newest change back |
 //! | `repeat.rs` | walks again, when the pages changed meanwhile |
 //! | `entity.rs` | an activity as a change of a resource |
 //! | `wanted.rs` | the entities of a list of URIs |
@@ -16,11 +16,11 @@ mod document;
 mod download;
 mod entity;
 mod find;
+mod pages;
 mod reader;
 mod repeat;
 #[cfg(test)]
 mod simulation;
-mod walk;
 mod wanted;
 
 use super::choice::{AnswerHead, Protocol};

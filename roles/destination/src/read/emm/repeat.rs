@@ -2,9 +2,10 @@
 
 use super::document::{Read, read};
 use super::find::check_host;
-use super::walk::{PageLink, PageOfItems, Seen, Since, Way, activities, newest_from, way};
+use super::pages::{PageLink, PageOfItems, Seen, Since, Way, activities, newest_from, way};
 use crate::error::Error;
 use crate::options::SyncOptions;
+use crate::read::walk::Walk;
 use crate::requests::Requests;
 
 /// Most walks of one run.
@@ -27,21 +28,22 @@ enum Renewed {
 }
 
 /// Hands over the pages with changes since then, or all pages, until they do not change meanwhile.
-pub(super) fn walk(
-    requests: &Requests<'_>,
-    options: &SyncOptions,
+pub(super) fn walk<'w, 'a>(
+    walk: &mut Walk<'w, 'a>,
     entry: &Read,
     found: (Way, bool),
     since: Option<Since>,
-    each: &mut dyn FnMut(Step<'_, '_>) -> Result<(), Error>,
+    each: &mut dyn FnMut(&mut Walk<'w, 'a>, Step<'_, '_>) -> Result<(), Error>,
 ) -> Result<Seen, Error> {
+    let (requests, options) = (walk.requests, walk.options);
     let (mut way, mut is_sure) = found;
     let (mut begin, mut before) = (since, None);
     let mut number = 0;
     loop {
         number += 1;
-        let read =
-            way.walk(requests, options, begin, &mut |page| each(Step::Page(page, is_sure)))?;
+        let read = way.walk(walk, &entry.document, begin, &mut |walk, page| {
+            each(walk, Step::Page(page, is_sure))
+        })?;
         let seen = match before.take() {
             Some(before) => with_newer(&way, before, read),
             None => read,
@@ -60,12 +62,12 @@ pub(super) fn walk(
         match renewed {
             Some(Renewed::Moved(moved, sure)) => {
                 (way, is_sure, begin) = (moved, sure, since);
-                each(Step::Again)?;
+                each(walk, Step::Again)?;
             }
             Some(Renewed::Grown(newer)) => {
                 (way, begin) = (newer, seen.newest.map(Since::time).or(since));
                 before = Some(seen);
-                each(Step::Again)?;
+                each(walk, Step::Again)?;
             }
             None => return Ok(seen),
         }
@@ -81,7 +83,6 @@ fn with_newer(way: &Way, before: Seen, newer: Seen) -> Seen {
     };
     Seen {
         newest: before.newest.max(newer.newest),
-        began: newer.began,
         cut: before.cut.or(newer.cut),
         first,
         last,

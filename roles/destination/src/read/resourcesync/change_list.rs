@@ -1,24 +1,15 @@
-//! Change Lists and their indexes: what changed since the cursor, and whether anything was missed
-//! [rs-core §12].
+//! Change Lists, their indexes and archives: which of them have changes since the position [rs-core §12].
 
-use super::cursor;
-use super::document::{Kind, Member, Part, Read, read_page, read_parts};
-use super::keys;
+use super::document::{Kind, Member, Part, Read, read_parts};
 use super::listed::listed;
-use super::pushed::{LISTS_LATE, PUSHED, is_pushed};
-use crate::admit::Admission;
-use crate::alternates::Changed;
 use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
-use crate::plan::changes::{Followed, Seen, Span};
-use crate::plan::listed::Listed;
-use crate::plan::planner::PlanContext;
 use crate::read::pieces::Go;
-use crate::read::sitemap::document as sitemap;
-use crate::requests::Requests;
+use crate::read::position::Bookmark;
+use crate::read::sitemap::document::ZONE_MICROS;
+use crate::read::walk::Walk;
 use abreast_resourcesync::v1_1::Head;
 use abreast_store::mirror::Document;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Moment, W3cDatetime};
 use std::collections::{HashSet, VecDeque};
 
 /// Most Change Lists read in one run.
@@ -27,12 +18,13 @@ const LISTS_MAX: usize = 100_000;
 const CHAIN_MAX: usize = 10_000;
 
 /// One Change List to read, in order.
+#[derive(Clone)]
 struct Named {
     url: String,
     /// The document that names it.
     index: String,
-    from: Option<Timestamp>,
-    until: Option<Timestamp>,
+    from: Option<Moment>,
+    until: Option<Moment>,
 }
 
 impl Named {
@@ -45,37 +37,87 @@ impl Named {
 #[derive(Default)]
 struct Reach {
     /// All changes since then are in them.
-    earliest: Option<Timestamp>,
+    earliest: Option<Moment>,
+    /// The same of those that were read; an index names others.
+    read_from: Option<Moment>,
     /// The list before the earliest one, where that links to it.
     before: Option<String>,
     /// Where older lists may be.
     archives: Vec<String>,
     /// The list that is still growing.
-    open: Option<(String, Document)>,
+    open: Option<(Bookmark, Document)>,
     read_urls: HashSet<String>,
-    /// The server's clock.
-    date: Option<Timestamp>,
+    /// The spans that lists give, read or not.
+    spans: Vec<(Moment, Option<Moment>, String)>,
 }
 
 impl Reach {
     /// Takes a list, or an index, into account.
-    fn note(&mut self, read: &Read) {
+    fn note(&mut self, url: &str, read: &Read) {
         self.archives.extend(links_of(read, "archives"));
         if read.is_index {
             return;
         }
-        let Some(from) = read.head.from.map(|from| read.at_earliest(from.instant)) else { return };
+        let Some(from) = read.head.from.map(|from| read.moment(from)) else { return };
         // One that does not reach further back leads nowhere.
-        if self.earliest.is_none_or(|earliest| from < earliest) {
+        if self.earliest.is_none_or(|earliest| from.first() < earliest.first()) {
             self.before =
                 links_of(read, "prev").into_iter().chain(links_of(read, "previous")).next();
         }
-        self.earliest = self.earliest.into_iter().chain([from]).min();
+        self.reaches(from);
+        if self.read_from.is_none_or(|earliest| from.first() < earliest.first()) {
+            self.read_from = Some(from);
+        }
+        self.spans.retain(|span| span.2 != url);
+        self.spans.push((from, read.head.until.map(|until| read.moment(until)), url.to_owned()));
     }
 
-    /// Whether they begin only after the cursor.
-    fn is_late(&self, cursor: Timestamp) -> bool {
-        self.earliest.is_some_and(|earliest| earliest > cursor)
+    fn reaches(&mut self, from: Moment) {
+        if self.earliest.is_none_or(|earliest| from.first() < earliest.first()) {
+            self.earliest = Some(from);
+        }
+    }
+
+    /// Notes lists that an index names.
+    fn name(&mut self, lists: &[Named]) {
+        for list in lists {
+            if let Some(from) = list.from {
+                self.reaches(from);
+                if self.spans.iter().all(|span| span.2 != list.url) {
+                    self.spans.push((from, list.until, list.url.clone()));
+                }
+            }
+        }
+    }
+
+    /// Whether they begin only after the position.
+    fn is_late(&self, since: Option<Moment>) -> bool {
+        self.earliest.zip(since).is_some_and(|(earliest, since)| since.is_before(earliest))
+    }
+
+    /// A span after the position that no list is about.
+    fn hole(&mut self, since: Option<Moment>) -> Option<String> {
+        let since = since?;
+        self.spans.sort_by_key(|span| span.0.first());
+        let mut end: Option<(Moment, &str)> = None;
+        for (from, until, url) in &self.spans {
+            if let Some((before, name)) = end
+                && before.is_before(*from)
+                && since.is_before(*from)
+            {
+                return Some(format!(
+                    "no Change List has the changes between {}, the end of {name}, and {}, the begin of {url}",
+                    before.first(),
+                    from.first()
+                ));
+            }
+            // One that is open, or does not give its end, has all changes up to now.
+            let until = (*until)?;
+            if end.is_none_or(|end| end.0.last() < until.last()) {
+                end = Some((until, url));
+            }
+        }
+        None
     }
 }
 
@@ -83,7 +125,7 @@ impl Reach {
 /// name the newest first.
 fn sort_by_span(lists: &mut [Named]) {
     if lists.iter().all(|list| list.from.is_some()) {
-        lists.sort_by_key(|list| list.from);
+        lists.sort_by_key(|list| list.from.map(Moment::first));
     }
 }
 
@@ -98,21 +140,211 @@ fn too_many_lists(url: &str) -> Error {
     Error::new("limit.lists", ExitCode::Limit, format!("{url} names more than {LISTS_MAX} lists"))
 }
 
-/// The span that a document states.
-pub(super) fn span_of(head: &Head) -> Span {
-    Span { from: head.from.map(|from| from.instant), until: head.until.map(|until| until.instant) }
+/// The span that a document gives.
+fn span_of(head: &Head) -> (Option<Moment>, Option<Moment>) {
+    (head.from.map(W3cDatetime::moment), head.until.map(W3cDatetime::moment))
 }
 
 fn is_index(head: &Head) -> bool {
     head.root == abreast_resourcesync::v1_1::Root::SitemapIndex
 }
 
+/// Where Change Lists are.
+pub(super) struct ChangeLists<'c> {
+    /// What the Capability List names.
+    pub(super) list: &'c str,
+    /// The archive that it names.
+    pub(super) archive: Option<&'c str>,
+}
+
+impl ChangeLists<'_> {
+    /// Hands over the changes since the position of the walk. `now_named` reads the Capability List again: a Source that
+    /// closes a list may name the next one there only.
+    pub(super) fn read(
+        &self,
+        walk: &mut Walk<'_, '_>,
+        now_named: &mut dyn FnMut() -> Result<Option<String>, Error>,
+    ) -> Result<(), Error> {
+        let bookmark = walk.position().bookmark.as_ref().map(|bookmark| bookmark.document.clone());
+        let start = bookmark.clone().unwrap_or_else(|| self.list.to_owned());
+        let known = walk.known(&start)?;
+        match self.read_from(walk, &start, known.as_ref(), now_named) {
+            // The list read last is not there any more: the way to the others begins where it did at first.
+            Err(error) if start != self.list && error.exit_code() == ExitCode::SourceInvalid => {
+                walk.restart()?;
+                self.read_from(walk, self.list, None, now_named)
+            }
+            read => read,
+        }
+    }
+
+    fn read_from(
+        &self,
+        walk: &mut Walk<'_, '_>,
+        start: &str,
+        known: Option<&Document>,
+        now_named: &mut dyn FnMut() -> Result<Option<String>, Error>,
+    ) -> Result<(), Error> {
+        let since = walk.since();
+        let mut named: Vec<Named> = Vec::new();
+        let Some(read) = read_changes(walk, start, known, &mut named)? else {
+            walk.walked.is_unchanged = true;
+            return Ok(());
+        };
+        let mut reach = Reach::default();
+        reach.read_urls.insert(start.to_owned());
+        reach.note(start, &read);
+        let is_index = read.is_index;
+        let is_open = !is_index && read.head.until.is_none();
+        if is_open {
+            reach.open = Some((walk.bookmark_of(start), read.answered.validators.clone()));
+        } else if !is_index {
+            walk.requests.fresh.forget();
+        }
+        if !is_index && (!is_open || reach.is_late(since)) {
+            // Closed, or begun after the position: the index knows the others.
+            for index in self.indexes(walk, &read, start) {
+                if !reach.read_urls.insert(index.clone()) {
+                    continue;
+                }
+                let mut listed = Vec::new();
+                if let Some(read) = read_changes(walk, &index, None, &mut listed)?
+                    && read.is_index
+                {
+                    reach.archives.extend(links_of(&read, "archives"));
+                    named = listed;
+                    break;
+                }
+            }
+        }
+        sort_by_span(&mut named);
+        reach.name(&named);
+        if let Some(place) = named.iter().position(|list| list.url == start && !is_index) {
+            let may_be_new = |list: &Named| {
+                list.until.zip(since).is_none_or(|(until, since)| !until.is_before(since))
+            };
+            if named[..place].iter().any(may_be_new) {
+                // Of changes of one instant the last counts: those of the lists before come first.
+                walk.restart()?;
+                reach.read_urls.remove(start);
+                reach.open = None;
+            } else {
+                named.remove(place);
+            }
+        }
+        read_named(walk, named, &mut reach)?;
+        if reach.is_late(since) {
+            self.walk_back(walk, &mut reach)?;
+        }
+        if reach.open.is_none()
+            && !is_index
+            && let Some(next) = now_named()?.filter(|next| !reach.read_urls.contains(next))
+        {
+            let (from, until) = (None, None);
+            let named = Named { url: next, index: self.list.to_owned(), from, until };
+            walk.later_document();
+            read_named(walk, vec![named], &mut reach)?;
+        }
+        walk.walked.hole = reach.hole(since);
+        if let Some(earliest) = reach.earliest {
+            walk.reaches_back_to(earliest);
+        }
+        walk.walked.end = reach.read_from.map(Moment::first);
+        if let Some((bookmark, validators)) = reach.open {
+            walk.keep_document(&bookmark.document, &validators);
+            walk.walked.bookmark = Some(bookmark);
+        } else {
+            // No list is open: the first document asked is the one that will name the next.
+            let validators = if is_index { read.answered.validators } else { Document::default() };
+            walk.keep_document(start, &validators);
+        }
+        Ok(())
+    }
+
+    /// Where an index of Change Lists may be: what the list links to, then what the Capability List
+    /// names.
+    fn indexes(&self, walk: &Walk<'_, '_>, read: &Read, start: &str) -> Vec<String> {
+        let mut admission = walk.admission(start);
+        let mut found: Vec<String> = links_of(read, "index")
+            .into_iter()
+            .filter(|url| admission.check(url).is_ok())
+            .collect();
+        if self.list != start {
+            found.push(self.list.to_owned());
+        }
+        found
+    }
+
+    /// Searches for older Change Lists, after a long absence: in the archives, then along the links to
+    /// the ones before.
+    fn walk_back(&self, walk: &mut Walk<'_, '_>, reach: &mut Reach) -> Result<(), Error> {
+        let Some(since) = walk.since() else { return Ok(()) };
+        // What is open stays so, however old the lists read from here on.
+        let open = reach.open.take();
+        walk.earlier_document();
+        let named = reach.archives.drain(..).chain(self.archive.map(str::to_owned));
+        let mut archives: VecDeque<(String, u8)> = named.map(|url| (url, 0)).collect();
+        while let Some((archive, depth)) = archives.pop_front() {
+            if !reach.is_late(Some(since)) || reach.read_urls.len() > LISTS_MAX {
+                break;
+            }
+            if !walk.is_admitted(&archive) || !reach.read_urls.insert(archive.clone()) {
+                continue;
+            }
+            let mut lists = Vec::new();
+            match read_archive(walk, &archive, &mut lists) {
+                Ok(true) if depth == 0 => {
+                    archives.extend(lists.into_iter().map(|list| (list.url, 1)));
+                }
+                Ok(_) => {
+                    // The archive may name what was read already: that is no circle.
+                    lists.retain(|list| !reach.read_urls.contains(&list.url));
+                    sort_by_span(&mut lists);
+                    reach.name(&lists);
+                    let message =
+                        format!("changes since {} are read from the archive", since.first());
+                    walk.notice("changes.archive", &archive, &message);
+                    read_named(walk, lists, reach)?;
+                }
+                Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+                // Archives are a help: without them there is a gap, which is reported.
+                Err(error) => walk.notice(error.code(), &archive, &error.to_string()),
+            }
+        }
+        while reach.is_late(Some(since))
+            && reach.read_urls.len() <= CHAIN_MAX
+            && let Some(before) = reach.before.take()
+        {
+            walk.requests.check_cancelled()?;
+            walk.earlier_document();
+            if !walk.is_admitted(&before) || !reach.read_urls.insert(before.clone()) {
+                break;
+            }
+            match read_changes(walk, &before, None, &mut Vec::new()) {
+                Ok(Some(read)) if !read.is_index => reach.note(&before, &read),
+                Ok(_) => break,
+                Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+                Err(error) => {
+                    walk.notice(error.code(), &before, &error.to_string());
+                    break;
+                }
+            }
+        }
+        reach.open = open;
+        Ok(())
+    }
+}
+
 /// Reads what an archive of Change Lists names [rs-archives §5]; `true` when it is an index of
 /// archives.
-fn read_archive(requests: &Requests<'_>, url: &str, lists: &mut Vec<Named>) -> Result<bool, Error> {
-    let read = read_parts(requests, url, Kind::ChangesArchive, None, &mut |part| {
+fn read_archive(
+    walk: &Walk<'_, '_>,
+    url: &str,
+    lists: &mut Vec<Named>,
+) -> Result<bool, Error> {
+    let read = read_parts(walk.requests, url, Kind::ChangesArchive, None, &mut |part| {
         let member = match part {
-            Part::Begin(_) => {
+            Part::Begin(..) => {
                 lists.clear();
                 return Ok(Go::On);
             }
@@ -128,436 +360,96 @@ fn read_archive(requests: &Requests<'_>, url: &str, lists: &mut Vec<Named>) -> R
     Ok(read.is_some_and(|read| read.is_index))
 }
 
-/// Hands over the changes since an instant with their times, microseconds, in their order.
-///
-/// # Errors
-/// A list cannot be read, or `each` fails.
-pub(crate) fn each_change(
-    requests: &Requests<'_>,
-    options: &SyncOptions,
-    url: &str,
-    since: i64,
-    each: &mut dyn FnMut(&Listed<'_>, i64) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
-    let mut replay = Replay { requests, since, admission, last: i64::MIN, seen: HashSet::new() };
-    replay.read(url, 0, each)
-}
-
-/// Changes that are read again since an instant.
-struct Replay<'a> {
-    requests: &'a Requests<'a>,
-    since: i64,
-    admission: Admission,
-    /// The newest time among the changes read so far, microseconds.
-    last: i64,
-    seen: HashSet<String>,
-}
-
-impl Replay<'_> {
-    fn read(
-        &mut self,
-        url: &str,
-        depth: u8,
-        each: &mut dyn FnMut(&Listed<'_>, i64) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        if !self.seen.insert(url.to_owned()) || depth > 1 {
-            return Ok(());
-        }
-        let mut lists = Vec::new();
-        let micros = |time: Option<Timestamp>| time.map(Timestamp::as_micros);
-        let (requests, since) = (self.requests, self.since);
-        // Without `datetime` the order of the document decides, as for a run.
-        let last_before = self.last.max(since);
-        let (last, mut until) = (&mut self.last, None);
-        read_parts(requests, url, Kind::Changes, None, &mut |part| {
-            requests.check_cancelled()?;
-            match part {
-                Part::Begin(head) => {
-                    lists.clear();
-                    let span = span_of(head);
-                    until = micros(span.until);
-                    *last = last_before.max(micros(span.from).unwrap_or(since));
-                }
-                Part::Member(member)
-                    if member.until.is_none_or(|until| until.as_micros() >= since) =>
-                {
-                    lists.push(member);
-                }
-                Part::Member(_) => {}
-                Part::Entry(head, entry) => {
-                    let listed = listed(url, head, entry);
-                    let stated = micros(listed.changed);
-                    *last = (*last).max(stated.unwrap_or(since));
-                    let time = stated.unwrap_or(*last);
-                    let is_old = stated.is_none() && until.is_some_and(|until| until < since);
-                    if time >= since && !is_old {
-                        each(&listed, time)?;
-                    }
-                }
-            }
-            Ok(Go::On)
-        })?;
-        if lists.iter().all(|list: &Member| list.from.is_some()) {
-            lists.sort_by_key(|list| list.from);
-        }
-        for list in lists {
-            if let Err(refusal) = self.admission.check(&list.url) {
-                let message = format!("{}: {}", list.url, refusal.message());
-                return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
-            }
-            self.read(&list.url, depth + 1, each)?;
-        }
-        Ok(())
-    }
-}
-
-/// Plans what changed since the cursor. With `conditional`, one request shows that nothing did.
-pub(crate) fn plan_changes(
-    run: &mut PlanContext<'_, '_>,
-    change_list: &str,
-    cursor: Timestamp,
-    conditional: bool,
-) -> Result<Followed, Error> {
-    run.report.begin_phase("reading");
-    if conditional && run.planner.since.is_none() {
-        run.planner.since = Some(cursor);
-    }
-    run.plan_noted(&mut |run| follow_lists(run, change_list, cursor, conditional))
-}
-
-fn follow_lists(
-    run: &mut PlanContext<'_, '_>,
-    change_list: &str,
-    cursor: Timestamp,
-    conditional: bool,
-) -> Result<Followed, Error> {
-    run.planner.mirror.clear_scratch()?;
-    let open = run.planner.mirror.meta(keys::OPEN_LIST)?;
-    let start = open.clone().unwrap_or_else(|| change_list.to_owned());
-    let known = if conditional { run.planner.mirror.document(&start)? } else { None };
-    let mut seen = Seen::default();
-    let mut index_entries: Vec<Named> = Vec::new();
-    let read =
-        match read_changes(run, &start, known.as_ref(), cursor, &mut seen, &mut index_entries) {
-            Ok(Some(read)) => read,
-            Ok(None) => return Ok(Followed::Unchanged),
-            // The list polled last is gone: the way to the others begins where it did at first.
-            Err(error)
-                if open.is_some()
-                    && start != change_list
-                    && matches!(error.exit_code(), ExitCode::SourceInvalid) =>
-            {
-                run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
-                return follow_lists(run, change_list, cursor, false);
-            }
-            Err(error) => return Err(error),
-        };
-    let mut reach = Reach { date: read.answered.stated_date, ..Reach::default() };
-    reach.read_urls.insert(start.clone());
-    reach.note(&read);
-    let is_index = read.is_index;
-    let is_open = !is_index && read.head.until.is_none();
-    if is_open {
-        reach.open = Some((start.clone(), read.answered.validators.clone()));
-    } else if !is_index {
-        run.requests.fresh.forget();
-    }
-    if !is_index && (!is_open || reach.is_late(cursor)) {
-        // Closed, or begun after the cursor: the index knows the others.
-        for index in indexes(run, &read, change_list, &start) {
-            if !reach.read_urls.insert(index.clone()) {
-                continue;
-            }
-            let mut own = Seen::default();
-            let mut listed = Vec::new();
-            let read = read_changes(run, &index, None, cursor, &mut own, &mut listed)?;
-            if let Some(read) = read
-                && read.is_index
-            {
-                reach.archives.extend(links_of(&read, "archives"));
-                index_entries = listed;
-                break;
-            }
-        }
-    }
-    sort_by_span(&mut index_entries);
-    if let Some(place) = index_entries.iter().position(|list| list.url == start && !is_index) {
-        if index_entries[..place].iter().any(|list| list.until.is_none_or(|until| until >= cursor))
-        {
-            // Of changes of one instant the last counts: those of the lists before come first.
-            run.planner.mirror.clear_scratch()?;
-            run.planner.changed = Changed::default();
-            seen.last = None;
-            reach.read_urls.remove(&start);
-            reach.open = None;
-        } else {
-            index_entries.remove(place);
-        }
-    }
-    read_listed(run, index_entries, cursor, &mut seen, &mut reach)?;
-    if reach.is_late(cursor) {
-        walk_back(run, cursor, &mut seen, &mut reach)?;
-    }
-    if let Some(earliest) = reach.earliest
-        && earliest > cursor
-    {
-        return Ok(Followed::Gap(format!(
-            "the Change Lists begin at {earliest}, after {cursor}, up to which the copy is known"
-        )));
-    }
-    let after_change = cursor::is_change(run.planner.mirror)?;
-    if after_change && !seen.reaches_cursor && (seen.stated || seen.entries == 0) {
-        let why = format!(
-            "the change of {cursor}, which was applied, is in the Change Lists no longer: the Source went back"
-        );
-        return Ok(if is_pushed(run, cursor)? { Followed::Late(why) } else { Followed::Gap(why) });
-    }
-    if run.planner.mirror.meta(PUSHED)?.is_some() {
-        run.planner.mirror.set_meta(PUSHED, None)?;
-        run.planner.mirror.set_meta(LISTS_LATE, None)?;
-    }
-    run.plan_coming()?;
-    run.keep_common(&mut seen)?;
-    if seen.left_out {
-        // What was left out may be any change: the next run reads all of them again.
-        run.planner.mirror.set_document(&start, &Document::default())?;
-        return Ok(Followed::Planned);
-    }
-    if let Some(newest) = seen.newest.filter(|newest| *newest >= cursor) {
-        let newest = run.not_after(&start, "datetime", newest, reach.date);
-        if newest >= cursor {
-            cursor::set_to_change(run.planner.mirror, newest)?;
-        }
-    }
-    if let Some((url, validators)) = reach.open {
-        run.planner.mirror.set_meta(keys::OPEN_LIST, Some(&url))?;
-        run.planner.mirror.set_document(&url, &validators)?;
-    } else {
-        run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
-        // No list is open: the first document asked is the one that will name the next.
-        run.planner.mirror.set_document(
-            &start,
-            &if is_index { read.answered.validators } else { Document::default() },
-        )?;
-    }
-    Ok(Followed::Planned)
-}
-
-/// Reads the lists of an index that may hold changes since the cursor, in order.
-fn read_listed(
-    run: &mut PlanContext<'_, '_>,
+/// Reads the lists of an index that may hold changes since the position, in order.
+fn read_named(
+    walk: &mut Walk<'_, '_>,
     lists: Vec<Named>,
-    cursor: Timestamp,
-    seen: &mut Seen,
     reach: &mut Reach,
 ) -> Result<(), Error> {
-    let listed = lists.iter().filter_map(|list| list.from).min();
-    reach.earliest = reach.earliest.into_iter().chain(listed).min();
+    let since = walk.since();
     let mut waiting: VecDeque<(Named, bool)> =
         lists.into_iter().map(|list| (list, false)).collect();
     while let Some((list, nested)) = waiting.pop_front() {
-        run.requests.check_cancelled()?;
-        if list.until.is_some_and(|until| until < cursor) {
+        walk.requests.check_cancelled()?;
+        if list.until.zip(since).is_some_and(|(until, since)| until.is_before(since)) {
             continue;
         }
-        let mut admission = Admission::new(
-            &list.index,
-            &run.planner.options.allow_hosts,
-            run.planner.options.allow_downgrade,
-        );
-        if let Err(refusal) = admission.check(&list.url) {
+        if let Err(refusal) = walk.admission(&list.index).check(&list.url) {
             let message = format!("{}: {}", list.url, refusal.message());
             return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
         }
         if !reach.read_urls.insert(list.url.clone()) {
-            run.report.notice(
-                "list.cycle",
-                &list.url,
-                "an index names it more than once, or names itself",
-            );
+            let message = "an index names it more than once, or names itself";
+            walk.notice("list.cycle", &list.url, message);
             continue;
         }
         let mut inner = Vec::new();
-        // A list that cannot be read is a hole: without it the cursor may not move.
-        let Some(read) = read_changes(run, &list.url, None, cursor, seen, &mut inner)? else {
-            continue;
-        };
-        reach.date = read.answered.stated_date.or(reach.date);
+        // A list that cannot be read is a hole: without it the position may not move.
+        let Some(read) = read_changes(walk, &list.url, None, &mut inner)? else { continue };
         if read.is_index {
             if nested {
                 let message = format!("{} is an index inside an index inside an index", list.url);
                 return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
             }
             let message = "an index inside an index; the specification has no such thing";
-            run.report.notice("list.nested-index", &list.url, message);
+            walk.notice("list.nested-index", &list.url, message);
             if waiting.len() + inner.len() > LISTS_MAX {
                 return Err(too_many_lists(&list.url));
             }
             sort_by_span(&mut inner);
-            let listed = inner.iter().filter_map(|list| list.from).min();
-            reach.earliest = reach.earliest.into_iter().chain(listed).min();
+            reach.spans.retain(|span| span.2 != list.url);
+            reach.name(&inner);
             for list in inner.into_iter().rev() {
                 waiting.push_front((list, true));
             }
             continue;
         }
-        if read.head.from.is_none() {
-            reach.earliest = reach.earliest.into_iter().chain(list.from).min();
-        }
-        reach.note(&read);
+        reach.note(&list.url, &read);
         if read.head.until.is_none() {
-            reach.open = Some((list.url, read.answered.validators));
+            reach.open = Some((walk.bookmark_of(&list.url), read.answered.validators));
         }
     }
     Ok(())
-}
-
-/// Searches for older Change Lists, after a long absence: in the archives, then along the links to
-/// the ones before.
-fn walk_back(
-    run: &mut PlanContext<'_, '_>,
-    cursor: Timestamp,
-    seen: &mut Seen,
-    reach: &mut Reach,
-) -> Result<(), Error> {
-    // What is open stays so, however old the lists read from here on.
-    let open = reach.open.take();
-    seen.earlier_list();
-    let mut archives: VecDeque<(String, u8)> = reach
-        .archives
-        .drain(..)
-        .chain(run.planner.mirror.meta(keys::CHANGE_LIST_ARCHIVE)?)
-        .map(|url| (url, 0))
-        .collect();
-    while let Some((archive, depth)) = archives.pop_front() {
-        if !reach.is_late(cursor) || reach.read_urls.len() > LISTS_MAX {
-            break;
-        }
-        if !run.planner.is_admitted(&archive) || !reach.read_urls.insert(archive.clone()) {
-            continue;
-        }
-        let mut lists = Vec::new();
-        match read_archive(run.requests, &archive, &mut lists) {
-            Ok(true) if depth == 0 => {
-                archives.extend(lists.into_iter().map(|list| (list.url, 1)));
-            }
-            Ok(_) => {
-                // The archive may name what was read already: that is no circle.
-                lists.retain(|list| !reach.read_urls.contains(&list.url));
-                sort_by_span(&mut lists);
-                let message = format!("changes since {cursor} are read from the archive");
-                run.report.notice("changes.archive", &archive, &message);
-                read_listed(run, lists, cursor, seen, reach)?;
-            }
-            Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-            // Archives are a help: without them there is a gap, which is reported.
-            Err(error) => run.report.notice(error.code(), &archive, &error.to_string()),
-        }
-    }
-    while reach.is_late(cursor)
-        && reach.read_urls.len() <= CHAIN_MAX
-        && let Some(before) = reach.before.take()
-    {
-        run.requests.check_cancelled()?;
-        seen.earlier_list();
-        if !run.planner.is_admitted(&before) || !reach.read_urls.insert(before.clone()) {
-            break;
-        }
-        match read_changes(run, &before, None, cursor, seen, &mut Vec::new()) {
-            Ok(Some(read)) if !read.is_index => reach.note(&read),
-            Ok(_) => break,
-            Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-            Err(error) => {
-                run.report.notice(error.code(), &before, &error.to_string());
-                break;
-            }
-        }
-    }
-    reach.open = open;
-    Ok(())
-}
-
-/// Where an index of Change Lists may be: what the list links to, then what the Capability List
-/// names.
-fn indexes(run: &PlanContext<'_, '_>, read: &Read, change_list: &str, start: &str) -> Vec<String> {
-    let mut admission = Admission::new(
-        start,
-        &run.planner.options.allow_hosts,
-        run.planner.options.allow_downgrade,
-    );
-    let mut found: Vec<String> =
-        links_of(read, "index").into_iter().filter(|url| admission.check(url).is_ok()).collect();
-    if change_list != start {
-        found.push(change_list.to_owned());
-    }
-    found
 }
 
 /// Reads one Change List into the changes noted, or an index into `lists`; `None` when it has not
 /// changed.
 fn read_changes(
-    run: &mut PlanContext<'_, '_>,
+    walk: &mut Walk<'_, '_>,
     url: &str,
     known: Option<&Document>,
-    cursor: Timestamp,
-    seen: &mut Seen,
     lists: &mut Vec<Named>,
 ) -> Result<Option<Read>, Error> {
-    let known = known.filter(|known| known.etag.is_some() || known.last_modified.is_some());
-    let mut reading = run.reading_changes(url);
     let lists_before = lists.len();
-    let last_before = seen.last;
-    let answer = read_parts(run.requests, url, Kind::Changes, known, &mut |part| {
+    let (requests, mut is_list) = (walk.requests, false);
+    let answer = read_parts(requests, url, Kind::Changes, known, &mut |part| {
         match part {
-            Part::Begin(head) => {
+            Part::Begin(head, answered) => {
                 lists.truncate(lists_before);
-                let span = span_of(head);
-                seen.begin_list(span, last_before);
-                // A list that begins at the cursor continues what was applied, also while it is
-                // empty.
-                seen.reaches_cursor |= !is_index(head) && span.from == Some(cursor);
+                walk.clock(answered);
+                is_list = !is_index(head);
+                if is_list {
+                    let (from, until) = span_of(head);
+                    walk.begin_changes(url, from, until);
+                }
             }
             Part::Member(_) if lists.len() >= LISTS_MAX => return Err(too_many_lists(url)),
             Part::Member(member) => lists.push(Named::by(url, member)),
-            Part::Entry(head, entry) => {
-                run.note_change(&listed(url, head, entry), cursor, seen, &mut reading)?;
-            }
+            Part::Entry(head, entry) => walk.change(&listed(url, head, entry))?,
         }
         Ok(Go::On)
     })?;
     let Some(read) = answer else { return Ok(None) };
-    seen.newest = seen.newest.max(reading.newest.map(|newest| read.at_earliest(newest)));
+    if is_list {
+        walk.end_changes();
+    }
     if read.zoneless {
+        walk.walked.widen = ZONE_MICROS;
         for list in &mut lists[lists_before..] {
-            list.from = list.from.map(|from| read.at_earliest(from));
+            list.from = list.from.map(|from| from.widened(ZONE_MICROS));
+            list.until = list.until.map(|until| until.widened(ZONE_MICROS));
         }
     }
-    seen.left_out |= run.report.left_out(url, read.skipped);
+    walk.skipped(url, read.skipped)?;
     Ok(Some(read))
-}
-
-/// The lists begin after the snapshot: follow them from their own beginning, so that the next run
-/// need not compare everything again.
-pub(crate) fn skip_gap(run: &mut PlanContext<'_, '_>, changes: &str) -> Result<(), Error> {
-    let mut from = None;
-    read_page(run.requests, changes, &mut Vec::new(), &mut |part| {
-        let stated = match part {
-            sitemap::Part::Begin(head, _) => head.from,
-            sitemap::Part::Entry(head, entry) => head.from.or(entry.from),
-        };
-        if let Some(stated) = stated {
-            from = Some(from.map_or(stated.instant, |known: Timestamp| known.min(stated.instant)));
-        }
-        Ok(Go::On)
-    })?;
-    if let Some(from) = from {
-        let followed = plan_changes(run, changes, from, false)?;
-        if followed == Followed::Planned
-            && cursor::get(run.planner.mirror)?.is_none_or(|cursor| cursor < from)
-        {
-            cursor::set(run.planner.mirror, Some(from))?;
-        }
-    }
-    Ok(())
 }

@@ -108,8 +108,26 @@ impl EntryPoints {
         })
     }
 
-    /// Keeps it for the next run.
+    /// What the Capability List names now; `None` if it cannot be read, or is of another Resource List.
+    pub(crate) fn read_again(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        list: &str,
+    ) -> Result<Option<Self>, Error> {
+        let found = match inspect(requests, options, list) {
+            Ok(Seen::Sets(sets)) => sets.into_iter().find_map(|set| set.entry_points),
+            Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+            _ => None,
+        };
+        Ok(found.map(|found| *found).filter(|found| found.resource_list == self.resource_list))
+    }
+
+    /// Keeps it for the next run, if that does not know it yet.
     pub(crate) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
+        if Self::known(mirror)? == *self {
+            return Ok(());
+        }
         for (key, value) in [
             (keys::CAPABILITY_LIST, &self.capability_list),
             (keys::RESOURCE_LIST, &self.resource_list),
@@ -492,19 +510,11 @@ pub(crate) fn discover_again(
     if is_known {
         return Ok(None);
     }
-    let found = match inspect(requests, options, list) {
-        Ok(Seen::Sets(sets)) => sets.into_iter().find_map(|set| set.entry_points),
-        Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-        _ => None,
-    };
-    match found {
-        Some(found) if found.resource_list == known.resource_list => {
-            found.keep(mirror)?;
-            Ok(Some(*found))
-        }
-        // What is known does without.
-        _ => Ok(None),
+    let found = known.read_again(requests, options, list)?;
+    if let Some(found) = &found {
+        found.keep(mirror)?;
     }
+    Ok(found)
 }
 
 /// Reads one address and finds out what it is.

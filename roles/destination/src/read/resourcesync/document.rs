@@ -4,13 +4,13 @@ use crate::diagnostics::{Diagnostics, Pace};
 use crate::error::{Error, ExitCode};
 use crate::package::listing::Packaged;
 use crate::read::choice::AnswerHead;
-use crate::read::pieces::{Go, Stop, receive};
+use crate::read::pieces::{Answered, Go, Stop, receive};
 use crate::read::sitemap::document as sitemap;
 use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, Reading, note, refusal};
 use crate::requests::{Begun, Requests, net_error};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, SPEC_MAX_ENTRIES, V1_1};
 use abreast_store::mirror::Document;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Moment, W3cDatetime};
 
 /// Bytes that show whether an answer is a document or a page.
 const BEGIN_BYTES: usize = 1_024;
@@ -79,8 +79,8 @@ pub(super) const fn dump_capability(packaged: Packaged) -> Capability {
 
 /// A part of a document, as it is read.
 pub(crate) enum Part<'a> {
-    /// The head, as in [`sitemap::Part::Begin`].
-    Begin(&'a Head),
+    /// The head and that of the answer, as in [`sitemap::Part::Begin`].
+    Begin(&'a Head, &'a Answered),
     /// A document that an index names.
     Member(Member),
     /// Any other entry.
@@ -92,18 +92,18 @@ pub(crate) enum Part<'a> {
 pub(crate) struct Member {
     pub(crate) url: String,
     /// What it includes according to the index: a snapshot of then, or changes of a span.
-    pub(crate) at: Option<Timestamp>,
-    pub(crate) from: Option<Timestamp>,
-    pub(crate) until: Option<Timestamp>,
+    pub(crate) at: Option<Moment>,
+    pub(crate) from: Option<Moment>,
+    pub(crate) until: Option<Moment>,
 }
 
 impl Member {
     pub(super) fn of(entry: &Entry) -> Self {
         Self {
             url: entry.loc.clone(),
-            at: entry.at.map(|at| at.instant),
-            from: entry.from.map(|from| from.instant),
-            until: entry.until.map(|until| until.instant),
+            at: entry.at.map(W3cDatetime::moment),
+            from: entry.from.map(W3cDatetime::moment),
+            until: entry.until.map(W3cDatetime::moment),
         }
     }
 }
@@ -118,9 +118,9 @@ pub(crate) fn read_parts(
     each: &mut dyn FnMut(Part<'_>) -> Result<Go, Error>,
 ) -> Result<Option<Read>, Error> {
     let mut each = |part: sitemap::Part<'_, V1_1>| match part {
-        sitemap::Part::Begin(head, _) => {
+        sitemap::Part::Begin(head, answered) => {
             kind.check(head, url)?;
-            each(Part::Begin(head))
+            each(Part::Begin(head, answered))
         }
         sitemap::Part::Entry(head, entry) => match head.root {
             Root::SitemapIndex => each(Part::Member(Member::of(entry))),

@@ -4,11 +4,12 @@ use super::document::{Kind, Part, read_parts};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::package::listing::{Dump, ListedPackage, Packaged};
-use crate::plan::planner::PlanContext;
-use crate::read::pieces::Go;
+use crate::options::SyncOptions;
+use crate::read::pieces::{Answered, Go};
+use crate::requests::Requests;
 use abreast_resourcesync::v1_1::Entry;
 use abreast_store::mirror::Document;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Moment, Timestamp};
 use std::collections::HashSet;
 use url::Url;
 
@@ -19,21 +20,20 @@ const PACKAGES_MAX: usize = 100_000;
 #[derive(Debug, Default)]
 pub(crate) struct DumpDocument {
     pub(crate) packages: Vec<ListedPackage>,
-    /// The instant of the snapshot, or the first that changes are in.
-    pub(crate) begins: Option<Timestamp>,
-    /// The last instant that changes are in, where that is stated.
-    pub(crate) until: Option<Timestamp>,
-    /// The server's clock.
-    pub(crate) date: Option<Timestamp>,
-    /// For asking again whether it has changed.
-    pub(crate) validators: Document,
+    /// The time of the snapshot, or the first that changes are in.
+    pub(crate) begins: Option<Moment>,
+    /// The last time that changes are in, where that is given.
+    pub(crate) until: Option<Moment>,
+    /// The head of the first answer.
+    pub(crate) answered: Answered,
 }
 
 impl DumpDocument {
     /// As a dump that resources may be taken out of.
     pub(super) fn offered(self, packaged: Packaged) -> Dump {
-        let at = self.begins.filter(|_| packaged == Packaged::Snapshot);
-        Dump { packages: self.packages, packaged, at, date: self.date, is_plan: false }
+        let at = self.begins.filter(|_| packaged == Packaged::Snapshot).map(Moment::first);
+        let date = self.answered.stated_date;
+        Dump { packages: self.packages, packaged, at, date, is_plan: false }
     }
 }
 
@@ -60,50 +60,44 @@ fn listed_package(entry: &Entry) -> ListedPackage {
 /// Reads a dump's document, or its index and the documents that this names. `None` when it has not
 /// changed.
 pub(crate) fn read_dump(
-    run: &mut PlanContext<'_, '_>,
+    via: (&Requests<'_>, &SyncOptions),
     url: &str,
     packaged: Packaged,
     known: Option<&Document>,
+    notice: &mut dyn FnMut(&str, &str, &str),
 ) -> Result<Option<DumpDocument>, Error> {
     let mut dump = DumpDocument::default();
     let mut members = Vec::new();
-    if !read_dump_document(run, url, packaged, known, &mut dump, &mut members)? {
+    let (requests, options) = via;
+    if !read_dump_document(via, url, packaged, known, &mut dump, &mut members)? {
         return Ok(None);
     }
     let mut seen = HashSet::from([url.to_owned()]);
     for member in members {
-        run.requests.check_cancelled()?;
-        let mut admission = Admission::new(
-            url,
-            &run.planner.options.allow_hosts,
-            run.planner.options.allow_downgrade,
-        );
+        requests.check_cancelled()?;
+        let mut admission =
+            Admission::new(url, &options.allow_hosts, options.allow_downgrade);
         if let Err(refusal) = admission.check(&member) {
             let message = format!("{member}: {}", refusal.message());
             return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
         }
         if !seen.insert(member.clone()) {
-            run.report.notice(
-                "list.cycle",
-                &member,
-                "an index names it more than once, or names itself",
-            );
+            notice("list.cycle", &member, "an index names it more than once, or names itself");
             continue;
         }
         let mut nested = Vec::new();
-        read_dump_document(run, &member, packaged, None, &mut dump, &mut nested)?;
+        read_dump_document(via, &member, packaged, None, &mut dump, &mut nested)?;
         if !nested.is_empty() {
             let message = format!("{member} is an index inside an index");
             return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
         }
     }
-    run.requests.diagnostics.report(run.report);
     Ok(Some(dump))
 }
 
 /// `false` when it has not changed.
 fn read_dump_document(
-    run: &mut PlanContext<'_, '_>,
+    (requests, options): (&Requests<'_>, &SyncOptions),
     url: &str,
     packaged: Packaged,
     known: Option<&Document>,
@@ -111,13 +105,12 @@ fn read_dump_document(
     members: &mut Vec<String>,
 ) -> Result<bool, Error> {
     let before = dump.packages.len();
-    let mut admission =
-        Admission::new(url, &run.planner.options.allow_hosts, run.planner.options.allow_downgrade);
+    let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
     let mut refused = Vec::new();
-    let answer = read_parts(run.requests, url, Kind::Dump(packaged), known, &mut |part| {
+    let answer = read_parts(requests, url, Kind::Dump(packaged), known, &mut |part| {
         let is_full = dump.packages.len() + members.len() >= PACKAGES_MAX;
         match part {
-            Part::Begin(_) => {
+            Part::Begin(..) => {
                 dump.packages.truncate(before);
                 members.clear();
                 refused.clear();
@@ -140,12 +133,12 @@ fn read_dump_document(
         let message = format!("{url}: {}", refusal.message());
         return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
     }
-    let begins = read.head.at.or(read.head.from).map(|at| read.at_earliest(at.instant));
-    dump.begins = dump.begins.into_iter().chain(begins).min();
-    dump.until = dump.until.max(read.head.until.map(|until| read.at_earliest(until.instant)));
-    dump.date = dump.date.or(read.answered.stated_date);
+    let begins = read.head.at.or(read.head.from).map(|at| read.moment(at));
+    dump.begins = dump.begins.into_iter().chain(begins).min_by_key(|at| at.first());
+    let until = read.head.until.map(|until| read.moment(until));
+    dump.until = dump.until.into_iter().chain(until).max_by_key(|until| until.first());
     if before == 0 {
-        dump.validators = read.answered.validators;
+        dump.answered = read.answered;
     }
     Ok(true)
 }

@@ -12,5 +12,3 @@ pub(super) const CHANGES_SINCE: &str = "changes-since";
 pub(super) const URI_SPACE: &str = "uri-space";
 /// The indexes among the Resource List and its parts, a line each.
 pub(super) const LIST_INDEXES: &str = "list-is-index";
-/// The Change List that is still growing.
-pub(super) const OPEN_LIST: &str = "open-list";

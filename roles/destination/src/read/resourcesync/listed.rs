@@ -4,6 +4,7 @@ use crate::plan::listed::{Link, Listed, Patch, Relation, without_fragment};
 use crate::transfer::fetch::patch::is_known;
 use abreast_core::Kind;
 use abreast_resourcesync::v1_1;
+use abreast_webtypes::W3cDatetime;
 
 /// The priority of a link that states none [rs-core §14.2].
 const LOWEST: u32 = 999_999;
@@ -30,8 +31,8 @@ pub(crate) fn listed<'a>(
         Some(v1_1::Change::Updated) => Some(Kind::Update),
         None => lists_changes(head).then_some(Kind::Update),
     };
-    let instant = |time: Option<abreast_webtypes::W3cDatetime>| time.map(|time| time.instant);
-    let (modified, changed) = (instant(entry.lastmod), instant(entry.datetime));
+    let modified = entry.lastmod.map(|time| time.instant);
+    let is_time_of_change = entry.datetime.is_none_or(|time| Some(time.instant) == modified);
     Listed {
         uri: without_fragment(&entry.loc),
         href: None,
@@ -42,12 +43,14 @@ pub(crate) fn listed<'a>(
         modified: modified.map(abreast_webtypes::Timestamp::as_micros),
         // `lastmod` is the time of the change in lists of version 1.0, and in those written for
         // clients of both versions [rs-core §12.1].
-        modified_is_change: change.is_some() && (changed.is_none() || changed == modified),
+        modified_is_change: change.is_some() && is_time_of_change,
         length: entry.length,
         media_type: entry.media_type.as_deref(),
         digests: &entry.digests,
         change,
-        changed,
+        changed: entry.datetime.map(W3cDatetime::moment),
+        id: None,
+        patch: None,
         replaced_by: &[],
         patches: patch(&entry.links).into_iter().collect(),
         links: links(&entry.links),
@@ -102,7 +105,6 @@ fn links(links: &[v1_1::Ln]) -> Vec<Link<'_>> {
 mod tests {
     use super::*;
     use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln};
-    use abreast_webtypes::W3cDatetime;
 
     #[test]
     fn links_of_known_relations_are_kept_one_for_each_relation() {

@@ -2,18 +2,16 @@
 
 pub(crate) mod fuzz_property;
 
-use super::change_list::span_of;
 use super::listed::listed;
 use crate::diagnostics::Diagnostics;
 use crate::error::Error;
 use crate::package::archive::Package;
 use crate::package::listing::Packaged;
 use crate::package::manifest::Manifest;
-use crate::plan::changes::Span;
 use crate::plan::listed::Listed;
 use crate::read::sitemap::document::Part;
 use crate::read::sitemap::manifest::{self, refusal};
-use abreast_resourcesync::v1_1::{Capability, Root, V1_1};
+use abreast_resourcesync::v1_1::{Capability, Head, Root, V1_1};
 
 /// Reads the manifest of a package, and hands over each entry as it comes.
 ///
@@ -24,7 +22,7 @@ pub(crate) fn read_manifest(
     url: &str,
     packaged: Packaged,
     diagnostics: &Diagnostics,
-    each: &mut dyn FnMut(Span, &Listed<'_>) -> Result<(), Error>,
+    each: &mut dyn FnMut(&Head, &Listed<'_>) -> Result<(), Error>,
 ) -> Result<Manifest, Error> {
     let capability = match packaged {
         Packaged::Snapshot => Capability::ResourceDumpManifest,
@@ -46,7 +44,7 @@ pub(crate) fn read_manifest(
             }
             Part::Entry(head, entry) => {
                 let listed = listed(url, head, entry);
-                each(span_of(head), &listed)?;
+                each(head, &listed)?;
                 manifest.add(package, &listed, entry.path.as_deref());
             }
         }

@@ -6,23 +6,21 @@
 //! |---|---|
 //! | `reader.rs` | all of it, in the order of a run |
 //! | `keys.rs` | under which keys the state keeps what was found |
-//! | `cursor.rs` | how far changes were read |
 //! | `discover.rs`, `links.rs`, `sets.rs` | the way from an address to the documents of one set |
 //! | `document.rs` | one document, part by part; what its entries show together |
 //! | `listed.rs` | an entry as a listed resource |
 //! | `resource_list.rs` | Resource Lists, Sitemaps and their indexes |
 //! | `change_list.rs` | Change Lists, their indexes and archives |
 //! | `dump.rs`, `manifest.rs` | dumps, and the manifests in their packages |
-//! | `dump_plan.rs` | what is to be done, where a Source has dumps only |
+//! | `dump_walk.rs` | dumps in place of lists, where a Source has dumps only |
 //! | `subscriber.rs` | topics and notifications, for subscribers that keep no copy |
-//! | `notification.rs`, `pushed.rs`, `topic.rs` | notifications, what is to be done for them, and where they come from |
+//! | `notification.rs`, `pushed.rs`, `topic.rs` | notifications, as pushed documents, and where they come from |
 
 pub(crate) mod change_list;
-pub(super) mod cursor;
 pub(crate) mod discover;
 pub(crate) mod document;
 pub(crate) mod dump;
-pub(crate) mod dump_plan;
+mod dump_walk;
 mod keys;
 pub(crate) mod links;
 pub(crate) mod listed;

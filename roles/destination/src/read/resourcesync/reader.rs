@@ -1,33 +1,28 @@
-//! The reader of ResourceSync: which documents are read, in which order, and what follows from
-//! them.
+//! The reader of ResourceSync: the documents of one set, and what they contain.
 
-use super::change_list::{each_change, plan_changes, skip_gap};
-use super::cursor;
+use super::change_list::ChangeLists;
 use super::discover::{
     Discovered, EntryPoints, discover, discover_again, discover_all, forget_changes_since,
     with_other_sets,
 };
 use super::dump::{read_dump, since_url};
-use super::dump_plan::{plan_change_dump, plan_resource_dump};
+use super::dump_walk::{change_dump, resource_dump};
 use super::keys;
 use super::manifest::read_manifest;
-use super::pushed::{LISTS_LATE, plan_announced};
-use super::resource_list::{ResourceLists, plan_baseline};
+use super::pushed::read_pushed;
+use super::resource_list::{keep_indexes, known_indexes, resource_list};
 use super::topic::topic_in;
 use crate::error::{Error, ExitCode};
-use crate::events::{Event, Mode, Observer, Problem};
 use crate::options::SyncOptions;
 use crate::package::archive::Package;
 use crate::package::listing::{Offered, Packaged};
 use crate::package::manifest::Manifest;
-use crate::plan::changes::Followed;
-use crate::plan::comparison::Baseline;
-use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::read::sets::name_of;
-use crate::read::sitemap::follow::is_followed;
-use crate::read::sitemap::walk::{self, expect_all};
-use crate::read::{Announcement, Expecting, Reader, SourceSet, Start, keep_found};
+use crate::read::walk::Walk;
+use crate::read::{
+    Announcement, Finding, Offers, Packages, Pushed, Reader, Snapshot, SourceSet, Start, Whole,
+};
 use crate::requests::Requests;
 use crate::state::key;
 use abreast_store::mirror::Mirror;
@@ -41,10 +36,8 @@ const ONLY_CHANGES: &str =
 #[derive(Debug, Default)]
 pub(crate) struct ResourceSync {
     entry_points: EntryPoints,
-    /// The Change Dump to read when the packages of a Resource Dump have been used.
-    changes_next: Option<String>,
-    /// The time of the newest change that notifications announced.
-    announced: Option<Timestamp>,
+    /// The indexes among the Resource List and its parts.
+    indexes: Vec<String>,
     /// The Capability List was read again in this run.
     is_read_again: bool,
     /// What discovery found when the reader was chosen.
@@ -63,14 +56,6 @@ impl ResourceSync {
         options: &SyncOptions,
     ) -> Result<Discovered, Error> {
         self.found.take().unwrap_or_else(|| discover(requests, options))
-    }
-
-    fn start(&mut self, entry_points: EntryPoints, options: &SyncOptions) -> Start {
-        let first = entry_points.first().unwrap_or(&options.url).to_owned();
-        let (uri_space, has_list) =
-            (entry_points.uri_space.clone(), entry_points.resource_list.is_some());
-        *self = Self { entry_points, ..Self::default() };
-        Start { first, uri_space, has_list }
     }
 
     /// Reads the Capability List again, once in a run at most, when what is wanted of it is not
@@ -96,49 +81,54 @@ impl ResourceSync {
         Ok(())
     }
 
-    fn list(&self, purpose: &str) -> Result<&str, Error> {
-        let list = self.entry_points.resource_list.as_deref();
-        list.ok_or_else(|| {
-            Error::new(
-                "gap",
-                ExitCode::Gap,
-                format!("the Source has no Resource List to {purpose}"),
-            )
-        })
+    /// What an earlier run found at the same address, if it is of the set that is wanted.
+    fn known(finding: &Finding<'_, '_>) -> Result<Option<EntryPoints>, Error> {
+        let Some(mirror) = finding.known.filter(|_| !finding.is_read_only) else { return Ok(None) };
+        let (known, options) = (EntryPoints::known(mirror)?, finding.options);
+        let source = mirror.meta(key::SOURCE_URL)?;
+        let is_named = source.as_deref() == Some(&options.url)
+            || known.capability_list.as_deref() == Some(&options.url);
+        let is_same_set = options.set.is_none() || options.set == mirror.meta(key::SET)?;
+        Ok((is_named && known.has_any() && is_same_set).then_some(known))
     }
 }
 
 impl Reader for ResourceSync {
-    fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
-        let entry_points = self.known_or_found(run)?;
-        Ok(self.start(entry_points, run.planner.options))
+    fn find(&mut self, finding: &mut Finding<'_, '_>) -> Result<Start, Error> {
+        let known = Self::known(finding)?;
+        let is_found_anew = known.is_none();
+        let entry_points = match known {
+            Some(known) => known,
+            None => {
+                let options = &match finding.known.filter(|_| finding.is_read_only) {
+                    Some(mirror) => with_known_set(finding.options, mirror)?,
+                    None => finding.options.clone(),
+                };
+                let found = self.discover(finding.requests, options)?;
+                if let Some(mirror) = finding.known {
+                    found.entry_points.check_same(&EntryPoints::known(mirror)?, &options.url)?;
+                }
+                if let Some(route) = &found.route {
+                    (finding.notice)("discover.found", &options.url, route);
+                }
+                found.entry_points
+            }
+        };
+        let first = entry_points.first().unwrap_or(&finding.options.url).to_owned();
+        let (uri_space, has_list) =
+            (entry_points.uri_space.clone(), entry_points.resource_list.is_some());
+        let indexes = finding.known.map(known_indexes).transpose()?.unwrap_or_default();
+        *self = Self { entry_points, indexes, ..Self::default() };
+        if finding.is_read_only && !has_list {
+            let message = "the Source has no Resource List to compare with";
+            return Err(Error::new("gap", ExitCode::Gap, message));
+        }
+        Ok(Start { first, uri_space, has_list, is_found_anew })
     }
 
-    fn find_read_only(
-        &mut self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        known: Option<&Mirror>,
-        observer: &dyn Observer,
-    ) -> Result<Start, Error> {
-        let options = &match known {
-            Some(mirror) => with_known_set(options, mirror)?,
-            None => options.clone(),
-        };
-        let found = self.discover(requests, options)?;
-        if let Some(mirror) = known {
-            found.entry_points.check_same(&EntryPoints::known(mirror)?, &options.url)?;
-        }
-        if let Some(route) = &found.route {
-            observer.event(&Event::Notice(Problem {
-                code: "discover.found",
-                uri: &options.url,
-                message: route,
-            }));
-        }
-        let start = self.start(found.entry_points, options);
-        self.list("compare with")?;
-        Ok(start)
+    fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
+        self.entry_points.keep(mirror)?;
+        keep_indexes(mirror, &self.indexes)
     }
 
     fn sets(
@@ -153,45 +143,80 @@ impl Reader for ResourceSync {
             .collect())
     }
 
-    fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
-        Ok(mirror.meta(keys::CAPABILITY_LIST)?.map(|url| Announcement {
-            url,
-            topic_in,
-            offers: Vec::new(),
-        }))
+    fn offers(&self, _: Option<&Mirror>, _: &SyncOptions) -> Result<Offers, Error> {
+        let points = &self.entry_points;
+        let has_all = points.resource_list.is_some() || points.resource_dump.is_some();
+        Ok(Offers {
+            whole: if has_all { Whole::Snapshot } else { Whole::Nothing(ONLY_CHANGES) },
+            changes: points.change_list.clone().or_else(|| points.change_dump.clone()),
+            changes_in_packages: points.change_list.is_none(),
+            is_comparison_due: false,
+        })
     }
 
-    fn each_resource(
-        &self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        each: &mut dyn FnMut(&Listed<'_>),
-    ) -> Result<(), Error> {
-        let (list, mut lists) = (self.list("test the filters with")?, ResourceLists::default());
-        walk::each_resource(requests, options, list, &mut lists, each)
+    fn announcement(&self) -> Option<Announcement> {
+        let url = self.entry_points.capability_list.clone()?;
+        Some(Announcement { url, topic_in, offers: Vec::new() })
     }
 
-    fn expect(
-        &self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        to: &mut dyn Expecting,
-    ) -> Result<(), Error> {
-        let mut lists = ResourceLists::default();
-        expect_all(requests, options, self.list("compare with")?, &mut lists, to)?;
-        if let (Some(changes), Some(at)) = (&self.entry_points.change_list, lists.at) {
-            each_change(requests, options, changes, at.as_micros(), &mut |listed, time| {
-                to.changed(listed, time)
-            })?;
+    fn snapshot(&mut self, walk: &mut Walk<'_, '_>) -> Result<Snapshot, Error> {
+        let points = &self.entry_points;
+        let has_changes = points.change_list.is_some() || points.change_dump.is_some();
+        if let Some(list) = &points.resource_list {
+            return resource_list(walk, list, points.change_list.is_some(), &mut self.indexes);
         }
-        Ok(())
+        match &points.resource_dump {
+            Some(dump) => resource_dump(walk, dump, has_changes),
+            None => Err(Error::new(
+                "gap",
+                ExitCode::Gap,
+                "the Source has no Resource List, so a copy cannot begin",
+            )
+            .with_help("ask for a Capability List that names one")),
+        }
     }
 
-    fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
-        self.plan_due(run)
+    fn changes(&mut self, walk: &mut Walk<'_, '_>) -> Result<(), Error> {
+        let Some(list) = self.entry_points.change_list.clone() else {
+            return match &self.entry_points.change_dump {
+                Some(dump) => change_dump(walk, dump),
+                None => Ok(()),
+            };
+        };
+        let (requests, options) = (walk.requests, walk.options);
+        let archive = self.entry_points.change_list_archive.clone();
+        let lists = ChangeLists { list: &list, archive: archive.as_deref() };
+        let (mut points, mut is_read_again) = (self.entry_points.clone(), self.is_read_again);
+        let read = lists.read(walk, &mut || {
+            // Once in a run: while no list is open the answer is the same.
+            if !is_read_again && let Some(url) = points.capability_list.clone() {
+                is_read_again = true;
+                if let Some(found) = points.read_again(requests, options, &url)? {
+                    points = found;
+                }
+            }
+            Ok(points.change_list.clone())
+        });
+        (self.entry_points, self.is_read_again) = (points, is_read_again);
+        read
     }
 
-    fn packages(
+    fn pushed(&self, bytes: &[u8]) -> Result<Box<dyn Pushed>, String> {
+        let document = self.entry_points.change_list.clone().unwrap_or_default();
+        read_pushed(bytes, document)
+    }
+
+    fn packages(&mut self) -> Option<&mut dyn Packages> {
+        Some(self)
+    }
+
+    fn explain(&self, requests: &Requests<'_>, options: &SyncOptions, error: Error) -> Error {
+        with_other_sets(requests, options, error)
+    }
+}
+
+impl Packages for ResourceSync {
+    fn offered(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         since: Option<Timestamp>,
@@ -202,13 +227,17 @@ impl Reader for ResourceSync {
             .map(|url| (url, Packaged::Changes))
             .chain(self.entry_points.resource_dump.iter().map(|url| (url, Packaged::Snapshot)));
         let offered = dumps.filter_map(|(url, packaged)| {
-            let dump = read_dump(run, url, packaged, None).transpose()?;
+            let mut notice =
+                |code: &str, url: &str, message: &str| run.report.notice(code, url, message);
+            let via = (run.requests, run.planner.options);
+            let dump = read_dump(via, url, packaged, None, &mut notice).transpose()?;
+            run.requests.diagnostics.report(run.report);
             Some(Offered { url: url.clone(), dump: dump.map(|dump| dump.offered(packaged)) })
         });
         Ok(offered.collect())
     }
 
-    fn package_since(
+    fn since(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         since: Timestamp,
@@ -217,7 +246,8 @@ impl Reader for ResourceSync {
         Ok(self.entry_points.changes_since.as_deref().and_then(|address| since_url(address, since)))
     }
 
-    fn forget_package_since(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+    fn forget_since(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+        self.entry_points.changes_since = None;
         forget_changes_since(run.planner.mirror)
     }
 
@@ -230,34 +260,6 @@ impl Reader for ResourceSync {
     ) -> Result<Manifest, Error> {
         read_manifest(package, url, packaged, &requests.diagnostics, &mut |_, _| Ok(()))
     }
-
-    fn plan_rest(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
-        self.plan_changes_next(run)
-    }
-
-    fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
-        let (Some(changes), Some(cursor)) =
-            (&self.entry_points.change_list, cursor::get(run.planner.mirror)?)
-        else {
-            return Ok(false);
-        };
-        // Other results are reported by the next run, if they last.
-        Ok(run.planner.polling.may_poll()
-            && matches!(plan_changes(run, changes, cursor, true), Ok(Followed::Planned)))
-    }
-
-    fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
-        Ok(cursor::get(mirror)?.map(|cursor| cursor.to_string()))
-    }
-
-    fn is_behind(&self, mirror: &Mirror) -> Result<bool, Error> {
-        let cursor = cursor::get(mirror)?;
-        Ok(self.announced.is_some_and(|announced| cursor.is_some_and(|cursor| cursor < announced)))
-    }
-
-    fn explain(&self, requests: &Requests<'_>, options: &SyncOptions, error: Error) -> Error {
-        with_other_sets(requests, options, error)
-    }
 }
 
 /// Without a choice of set, the one that a copy of the same address was begun with.
@@ -267,151 +269,4 @@ fn with_known_set(options: &SyncOptions, mirror: &Mirror) -> Result<SyncOptions,
         options.set = mirror.meta(key::SET)?.or(mirror.meta(keys::CAPABILITY_LIST)?);
     }
     Ok(options)
-}
-
-impl ResourceSync {
-    /// Where the lists are: as found before, or discovered now.
-    fn known_or_found(&mut self, run: &mut PlanContext<'_, '_>) -> Result<EntryPoints, Error> {
-        let known = EntryPoints::known(run.planner.mirror)?;
-        let source = run.planner.mirror.meta(key::SOURCE_URL)?;
-        let named = source.as_deref() == Some(&run.planner.options.url)
-            || known.capability_list.as_deref() == Some(&run.planner.options.url);
-        let same_set = run.planner.options.set.is_none()
-            || run.planner.options.set == run.planner.mirror.meta(key::SET)?;
-        let has_any = known.has_any();
-        if named && has_any && same_set {
-            return Ok(known);
-        }
-        let Discovered { entry_points: found, route } =
-            self.discover(run.requests, run.planner.options)?;
-        found.check_same(&known, &run.planner.options.url)?;
-        if let Some(route) = route {
-            run.report.notice("discover.found", &run.planner.options.url, &route);
-        }
-        keep_found(run, &|mirror| found.keep(mirror))?;
-        Ok(found)
-    }
-
-    /// Decides between following changes and comparing with the whole list.
-    fn plan_due(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
-        let entry_points = &self.entry_points.clone();
-        let changes = entry_points.change_list.as_deref();
-        let has_all = entry_points.resource_list.is_some() || entry_points.resource_dump.is_some();
-        let only_changes = (!has_all).then_some(ONLY_CHANGES);
-        let is_compared =
-            run.planner.options.baseline || run.planner.selection.has_changed() && has_all;
-        if run.planner.selection.has_changed() && !has_all {
-            run.planner.selection.keep(run.planner.mirror)?;
-        }
-        if !is_compared
-            && let (Some(changes), Some(cursor)) = (changes, cursor::get(run.planner.mirror)?)
-            && plan_announced(run, changes, cursor, &mut self.announced)?
-        {
-            return Ok(());
-        }
-        if !run.planner.polling.may_poll() {
-            run.planner.polling.is_postponed = true;
-            return Ok(());
-        }
-        if !is_compared
-            && let (Some(changes), Some(cursor)) = (changes, cursor::get(run.planner.mirror)?)
-        {
-            let followed = plan_changes(run, changes, cursor, true)?;
-            if is_followed(run, followed, changes, LISTS_LATE, only_changes)? {
-                return Ok(());
-            }
-        } else if !is_compared
-            && let (None, Some(dump), Some(cursor)) =
-                (changes, entry_points.change_dump.as_deref(), cursor::get(run.planner.mirror)?)
-        {
-            let followed = plan_change_dump(run, dump, cursor, false)?;
-            if is_followed(run, followed, dump, LISTS_LATE, only_changes)? {
-                return Ok(());
-            }
-        }
-        let Some(list) = entry_points.resource_list.as_deref() else {
-            if let Some(dump) = entry_points.resource_dump.as_deref() {
-                let baseline = plan_resource_dump(
-                    run,
-                    dump,
-                    changes.is_some() || entry_points.change_dump.is_some(),
-                )?;
-                if changes.is_none() && baseline.whole && baseline.at.is_some() {
-                    self.changes_next.clone_from(&entry_points.change_dump);
-                    if run.planner.mirror.pending_counts()?.fetches == 0 {
-                        self.plan_changes_next(run)?;
-                    }
-                }
-                return plan_since(run, &baseline, changes);
-            }
-            if let (Some(changes), None) = (changes, cursor::get(run.planner.mirror)?) {
-                let message = "there is no Resource List to begin from; only the changes in this Change List are applied";
-                run.report.notice("gap", changes, message);
-                run.report.summary.mode = Mode::Incremental;
-                return skip_gap(run, changes);
-            }
-            return Err(Error::new(
-                "gap",
-                ExitCode::Gap,
-                "the Source has no Resource List, so a copy cannot begin",
-            )
-            .with_help("ask for a Capability List that names one"));
-        };
-        let baseline = plan_baseline(run, list, changes.is_some())?;
-        plan_since(run, &baseline, changes)
-    }
-
-    /// Plans what changed since a Resource Dump, out of the Change Dump, where there is no Change
-    /// List; `true` when something may be planned. The packages of the Resource Dump have been used
-    /// by then, since a plan is made from one dump at a time.
-    fn plan_changes_next(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
-        let (Some(dump), Some(cursor)) =
-            (self.changes_next.take(), cursor::get(run.planner.mirror)?)
-        else {
-            return Ok(false);
-        };
-        match plan_change_dump(run, &dump, cursor, true) {
-            Ok(followed) => Ok(followed == Followed::Planned),
-            Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
-                // The cursor stays, so the next run reads the Change Dump again.
-                run.report.list_failed(error.code(), &dump, &error.to_string());
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// Plans what changed since a snapshot, or while it was made.
-fn plan_since(
-    run: &mut PlanContext<'_, '_>,
-    baseline: &Baseline,
-    changes: Option<&str>,
-) -> Result<(), Error> {
-    if baseline.unchanged {
-        return Ok(());
-    }
-    if let (true, Some(changes), Some(at)) = (baseline.whole, changes, baseline.at) {
-        match plan_changes(run, changes, at, false) {
-            Ok(Followed::Gap(why)) => {
-                run.report.notice(
-                    "gap",
-                    changes,
-                    &format!(
-                        "{why}; changes in between are known from the next Resource List only"
-                    ),
-                );
-                skip_gap(run, changes)?;
-            }
-            Ok(_) => {}
-            Err(error) if matches!(error.exit_code(), ExitCode::SourceInvalid) => {
-                run.report.summary.failed += 1;
-                run.report.new_failures += 1;
-                run.report.problem(error.code(), changes, &error.to_string());
-                cursor::set(run.planner.mirror, None)?;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

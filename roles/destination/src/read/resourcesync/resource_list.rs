@@ -1,32 +1,33 @@
 //! Resource Lists and their indexes: the snapshot of a Source [rs-core §10].
 
-use super::cursor;
 use super::document::{Kind, Part, Read, read_parts};
 use super::keys;
 use super::listed::listed;
 use crate::error::{Error, ExitCode};
-use crate::plan::comparison::Baseline;
-use crate::plan::planner::PlanContext;
+use crate::read::Snapshot;
 use crate::read::pieces::Go;
-use crate::read::sitemap::compare::compare;
 use crate::read::sitemap::document::unasked;
+use crate::read::sitemap::snapshot::{Read as SnapshotRead, read_snapshot};
 use crate::read::sitemap::unchanged::is_all_unchanged;
 use crate::read::sitemap::walk::{Found, Lists, Member};
+use crate::read::walk::Walk;
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::{Capability, V1_1};
 use abreast_store::mirror::Mirror;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Moment, Timestamp};
 
-/// How far before a list's own time changes are replayed when it does not state `at`, microseconds.
+/// How far before a list's own time changes are replayed when it does not give `at`, microseconds.
 const MARGIN_MICROS: i64 = 3_600_000_000;
 
-/// Resource Lists, and what those read so far state.
+/// Resource Lists, and what those read so far give.
 #[derive(Debug, Default)]
 pub(crate) struct ResourceLists {
-    /// The first document states `at`.
-    states_at: bool,
-    /// The instant up to which all changes are included, if the lists state it.
-    pub(crate) at: Option<Timestamp>,
+    /// The first document gives `at`.
+    gives_at: bool,
+    /// The instant up to which all changes are included, if the lists give it.
+    at: Option<Moment>,
+    /// Of each list that is read, its own `at`.
+    own: Option<Moment>,
 }
 
 impl Lists for ResourceLists {
@@ -40,10 +41,15 @@ impl Lists for ResourceLists {
     ) -> Result<Read, Error> {
         let read = read_parts(requests, url, Kind::Resources, None, &mut |part| {
             match part {
-                Part::Begin(_) => each(Found::Begin),
-                Part::Entry(head, entry) => each(Found::Resource(&listed(url, head, entry))),
+                Part::Begin(head, _) => {
+                    self.own = head.at.map(|at| at.moment());
+                    each(Found::Begin)
+                }
+                Part::Entry(head, entry) => {
+                    each(Found::Resource(&listed(url, head, entry), self.own.or(self.at)))
+                }
                 Part::Member(member) => {
-                    let (url, time) = (member.url, member.at);
+                    let (url, time) = (member.url, member.at.map(Moment::first));
                     each(Found::Member(Member { url, time, is_other: false }))
                 }
             }?;
@@ -53,37 +59,49 @@ impl Lists for ResourceLists {
     }
 
     fn note(&mut self, _url: &str, read: &Read, member: Option<&Member>) {
-        let Some(own) = read.head.at.map(|at| at.instant) else { return };
-        // A list older than its index states comes from some cache: the changes in between are
-        // replayed.
+        let Some(own) = read.head.at.map(|at| read.moment(at)) else { return };
+        // A list older than its index states comes from some cache: the changes in between are replayed.
         let counts = match member {
             None => {
-                self.states_at = true;
+                self.gives_at = true;
                 true
             }
-            Some(member) => !self.states_at || member.time.is_some_and(|stated| own < stated),
+            Some(member) => {
+                !self.gives_at || member.time.is_some_and(|stated| own.first() < stated)
+            }
         };
-        if counts {
-            self.at = self.at.into_iter().chain([read.at_earliest(own)]).min();
+        if counts && self.at.is_none_or(|at| own.first() < at.first()) {
+            self.at = Some(own);
         }
     }
 }
 
-/// Plans what makes the copy equal to the Resource List.
-pub(crate) fn plan_baseline(
-    run: &mut PlanContext<'_, '_>,
+/// Hands over a Resource List, or an index and its lists.
+pub(in crate::read) fn resource_list(
+    walk: &mut Walk<'_, '_>,
     list: &str,
     has_changes: bool,
-) -> Result<Baseline, Error> {
-    run.report.begin_phase("reading");
-    if !has_changes
-        && !run.planner.options.baseline
-        && !run.planner.selection.has_changed()
-        && is_all_unchanged(run, list, keys::LIST_INDEXES, &mut ResourceLists::default())?
+    indexes: &mut Vec<String>,
+) -> Result<Snapshot, Error> {
+    if walk.is_conditional()
+        && is_all_unchanged(walk, list, indexes, &mut ResourceLists::default())?
     {
-        return Ok(Baseline { unchanged: true, whole: true, at: None });
+        return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
     }
-    run.plan_snapshot(list, &mut |run| compare_lists(run, list, has_changes, &mut keep_snapshot))
+    let mut lists = ResourceLists::default();
+    let read = read_snapshot(walk, list, &mut lists, !has_changes)?;
+    let is_exact = lists.at.is_some() && has_changes;
+    let is_unstable = !is_exact && walk.is_whole() && read.changed_meanwhile(walk.requests)?;
+    let changes_from = replay_from(walk, list, &read.top, lists.at, has_changes);
+    let SnapshotRead { indexes: found, .. } = read;
+    *indexes = found;
+    Ok(Snapshot {
+        is_unstable,
+        lists_all: true,
+        as_of: changes_from.filter(|_| lists.at.is_some() || has_changes),
+        changes_from,
+        ..Snapshot::default()
+    })
 }
 
 /// Whether an address has a Resource List, or an index of such, that states to be one.
@@ -93,7 +111,7 @@ pub(crate) fn plan_baseline(
 pub(in crate::read) fn is_resource_list(requests: &Requests<'_>, url: &str) -> Result<bool, Error> {
     let mut is_stated = false;
     let read = read_parts(requests, url, Kind::Resources, None, &mut |part| {
-        if let Part::Begin(head) = part {
+        if let Part::Begin(head, _) = part {
             is_stated = head.capability == Some(Capability::ResourceList);
         }
         Ok(Go::Enough)
@@ -105,73 +123,36 @@ pub(in crate::read) fn is_resource_list(requests: &Requests<'_>, url: &str) -> R
     }
 }
 
-/// Plans what makes the copy equal to a Resource List that is followed by changes of another
-/// protocol.
-pub(in crate::read) fn plan_named_list(
-    run: &mut PlanContext<'_, '_>,
-    list: &str,
-    keep: Keep<'_>,
-) -> Result<Baseline, Error> {
-    run.report.begin_phase("reading");
-    run.plan_snapshot(list, &mut |run| compare_lists(run, list, true, keep))
+/// Stores which of the lists are indexes, for conditional requests.
+pub(in crate::read) fn keep_indexes(mirror: &Mirror, indexes: &[String]) -> Result<(), Error> {
+    let kept = crate::read::sitemap::unchanged::kept_indexes(indexes);
+    Ok(mirror.set_meta(keys::LIST_INDEXES, kept.as_deref())?)
 }
 
-/// Keeps how far a copy is known after a comparison: whether everything was read, and the instant
-/// from which changes are to be read.
-type Keep<'k> = &'k mut dyn FnMut(&Mirror, bool, Option<Timestamp>) -> Result<(), Error>;
-
-/// Compares with the list or the index and its lists; `None` when they changed meanwhile.
-fn compare_lists(
-    run: &mut PlanContext<'_, '_>,
-    list: &str,
-    has_changes: bool,
-    keep: Keep<'_>,
-) -> Result<Option<Baseline>, Error> {
-    let mut lists = ResourceLists::default();
-    let mut compared = compare(run, list, &mut lists, !has_changes)?;
-    let is_exact = lists.at.is_some() && has_changes;
-    if !is_exact && compared.changed_meanwhile(run.requests)? {
-        return Ok(None);
-    }
-    let at = replay_from(run, list, &compared.top, lists.at, has_changes);
-    let whole = compared.whole;
-    run.conclude(list, &mut compared.comparison, whole)?;
-    keep(run.planner.mirror, whole, at)?;
-    compared.keep(run.planner.mirror, keys::LIST_INDEXES)?;
-    Ok(Some(Baseline { unchanged: false, whole, at }))
+/// The indexes among the lists read last.
+pub(in crate::read) fn known_indexes(mirror: &Mirror) -> Result<Vec<String>, Error> {
+    let text = mirror.meta(keys::LIST_INDEXES)?.unwrap_or_default();
+    Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// Keeps the instant of a snapshot, if it was read whole, as the cursor.
-pub(super) fn keep_snapshot(
-    mirror: &Mirror,
-    whole: bool,
-    at: Option<Timestamp>,
-) -> Result<(), Error> {
-    if whole {
-        mirror.set_meta(keys::OPEN_LIST, None)?;
-    }
-    cursor::set_to_snapshot(mirror, at.filter(|_| whole))
-}
-
-/// The instant from which changes are to be replayed, never later than the server's own clock.
+/// The time from which changes are to be replayed, never later than the server's own clock.
 fn replay_from(
-    run: &mut PlanContext<'_, '_>,
+    walk: &mut Walk<'_, '_>,
     list: &str,
     top: &Read,
-    at: Option<Timestamp>,
+    at: Option<Moment>,
     has_changes: bool,
-) -> Option<Timestamp> {
-    let stated = if let Some(at) = at {
-        at
-    } else {
-        let found =
-            top.answered.last_modified.or(top.answered.stated_date)?.plus_micros(-MARGIN_MICROS);
-        if has_changes {
-            let message =
-                format!("the Resource List does not state `at`; changes are replayed from {found}");
-            run.report.notice("list.no-at", list, &message);
-        }
-        found
-    };
-    Some(run.not_after(list, "at", stated, top.answered.stated_date))
+) -> Option<Moment> {
+    if let Some(at) = at {
+        return Some(walk.not_after(list, "at", at));
+    }
+    let answered = &top.answered;
+    let at: Timestamp = answered.last_modified.or(answered.stated_date)?;
+    let from = at.plus_micros(-MARGIN_MICROS);
+    if has_changes {
+        let message =
+            format!("the Resource List does not give `at`; changes are replayed from {from}");
+        walk.notice("list.no-at", list, &message);
+    }
+    Some(walk.not_after(list, "Last-Modified", Moment::between(from, at)))
 }

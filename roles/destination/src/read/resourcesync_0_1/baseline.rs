@@ -1,82 +1,49 @@
-//! The comparison of a copy with the Sitemap of its Source [rs-0.1 §2.2.1].
+//! The Sitemap of a Source as a snapshot, and its time [rs-0.1 §2.2.1].
 
-use super::change_sets::LAST;
-use super::cursor;
 use super::entry_points::EntryPoints;
 use super::sitemap::Sitemaps;
 use crate::diagnostics::{Diagnostics, Remark};
 use crate::error::{Error, ExitCode};
 use crate::options::MaxDelete;
-use crate::plan::comparison::{Baseline, is_future};
-use crate::plan::planner::PlanContext;
-use crate::read::boundary::Boundary;
+use crate::read::Snapshot;
 use crate::read::pieces::Answered;
-use crate::read::sitemap::compare::compare;
 use crate::read::sitemap::document::at_earliest;
-use crate::read::sitemap::unchanged;
-use abreast_webtypes::Timestamp;
+use crate::read::sitemap::snapshot::read_snapshot;
+use crate::read::sitemap::unchanged::is_all_unchanged;
+use crate::read::walk::Walk;
+use abreast_webtypes::{Moment, Timestamp};
 
-/// Those of the Sitemaps that are indexes.
-const INDEXES: &str = "rs01-indexes";
 /// How far before the time of a Sitemap changes are replayed, microseconds. The draft does not state
 /// whether that is the begin or the end of its making.
 pub(super) const MARGIN_MICROS: i64 = 3_600_000_000;
 
-/// Plans what makes the copy equal to the Sitemap, and adds the documents that it names to those
-/// known.
-pub(super) fn plan_baseline(
-    run: &mut PlanContext<'_, '_>,
+/// Hands over the Sitemap, and adds the documents that it names to those known; `indexes` are those of its parts that are
+/// indexes.
+pub(super) fn sitemap_snapshot(
+    walk: &mut Walk<'_, '_>,
     sitemap: &str,
     known: &mut EntryPoints,
-) -> Result<Baseline, Error> {
-    run.report.begin_phase("reading");
-    if known.change_set.is_none()
-        && !run.planner.options.baseline
-        && !run.planner.selection.has_changed()
-        && is_all_unchanged(run, sitemap)?
-    {
-        return Ok(Baseline { unchanged: true, whole: true, at: None });
+    indexes: &mut Vec<String>,
+) -> Result<Snapshot, Error> {
+    let options = walk.options;
+    if walk.is_conditional() && is_all_unchanged(walk, sitemap, indexes, &mut Sitemaps::new(options))? {
+        return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
     }
-    run.plan_snapshot(sitemap, &mut |run| compare_sitemaps(run, sitemap, known))
-}
-
-/// Whether each Sitemap is as it was read: without change sets the way to find that nothing has
-/// changed.
-pub(super) fn is_all_unchanged(run: &PlanContext<'_, '_>, sitemap: &str) -> Result<bool, Error> {
-    let mut sitemaps = Sitemaps::new(run.planner.options);
-    unchanged::is_all_unchanged(run, sitemap, INDEXES, &mut sitemaps)
-}
-
-/// Compares with the Sitemap, or the index and its Sitemaps; `None` when they changed meanwhile.
-fn compare_sitemaps(
-    run: &mut PlanContext<'_, '_>,
-    sitemap: &str,
-    known: &mut EntryPoints,
-) -> Result<Option<Baseline>, Error> {
-    let mirror = run.planner.mirror;
-    let mut sitemaps = Sitemaps::new(run.planner.options);
-    let mut compared = compare(run, sitemap, &mut sitemaps, true)?;
+    let mut sitemaps = Sitemaps::new(options);
+    let read = read_snapshot(walk, sitemap, &mut sitemaps, true)?;
     let may_be_changes = sitemaps.may_be_changes();
     let Sitemaps { modified, newest, entry_points: mut found, others, .. } = sitemaps;
-    run.planner.selection.note_others(&others);
+    walk.left_out(&others);
     found.sitemap.clone_from(&known.sitemap);
     found.keep_changes_of(known);
     let has_changes = found.change_set.is_some();
-    if !has_changes && compared.changed_meanwhile(run.requests)? {
-        return Ok(None);
+    let is_unstable = !has_changes && walk.is_whole() && read.changed_meanwhile(walk.requests)?;
+    let at = time_of(walk, sitemap, &read.top.answered, modified, newest);
+    if walk.is_whole() {
+        *known = found;
     }
-    let (answered, whole) = (&compared.top.answered, compared.whole);
-    let at = time_of(run, sitemap, answered, modified, newest);
-    compared.comparison.finish(mirror)?;
-    // What changed later need not be in it.
-    if has_changes {
-        mirror.take_unseen_newer(at.as_micros())?;
-    }
-    run.conclude(sitemap, &mut compared.comparison, whole)?;
-    if may_be_changes
-        && run.planner.options.max_delete == MaxDelete::Default
-        && mirror.pending_counts()?.deletes > 0
-    {
+    *indexes = read.indexes;
+    if may_be_changes && options.max_delete == MaxDelete::Default && walk.lacks_any()? {
         let message = format!(
             "{sitemap} may be a change set: each of its entries is a change, and it is read as a list of all resources, so that \
              others would be deleted"
@@ -85,26 +52,27 @@ fn compare_sitemaps(
             "change sets have `rs:type=\"changeset\"` in their root; if it is a Sitemap, run with `--max-delete`, for example 10%",
         ));
     }
-    cursor::set(mirror, whole.then(|| at.plus_micros(-MARGIN_MICROS)))?;
-    Boundary::forget(mirror, LAST)?;
-    compared.keep(mirror, INDEXES)?;
-    if whole {
-        found.keep(mirror)?;
-        *known = found;
-    }
-    Ok(Some(Baseline { unchanged: false, whole, at: Some(at) }))
+    let changes_from = Moment::between(at.plus_micros(-MARGIN_MICROS), at);
+    Ok(Snapshot {
+        is_unstable,
+        lists_all: true,
+        // What changed later need not be in it.
+        as_of: Some(Moment::exact(at)).filter(|_| has_changes),
+        changes_from: Some(changes_from),
+        ..Snapshot::default()
+    })
 }
 
 /// The time of a Sitemap or dump, as by [`instant`]; one that is in the future is reported.
 pub(super) fn time_of(
-    run: &mut PlanContext<'_, '_>,
+    walk: &mut Walk<'_, '_>,
     url: &str,
     answered: &Answered,
     modified: Option<Timestamp>,
     newest: Option<Timestamp>,
 ) -> Timestamp {
     if let Some(modified) = modified {
-        run.not_after(url, "DCTERMS.modified", modified, Some(answered.date));
+        walk.not_after(url, "DCTERMS.modified", modified.into());
     }
     instant(answered, modified, newest)
 }
@@ -112,16 +80,21 @@ pub(super) fn time_of(
 /// The time of a Sitemap or dump. One that does not state when it was modified, or a time that its
 /// server has not reached, may be a file that was copied later: then it is not newer than what it
 /// lists.
-pub(super) fn instant(
+fn instant(
     answered: &Answered,
     modified: Option<Timestamp>,
     newest: Option<Timestamp>,
 ) -> Timestamp {
-    let stated = modified.filter(|modified| !is_future(*modified, Some(answered.date)));
+    let stated = modified.filter(|modified| !is_future(*modified, answered.date));
     stated.unwrap_or_else(|| {
         let of_answer = answered.last_modified.unwrap_or(answered.date);
         newest.map_or(of_answer, |newest| newest.min(of_answer))
     })
+}
+
+/// Whether a time is one that a server has not reached, whose clock is given in whole seconds.
+fn is_future(time: Timestamp, date: Timestamp) -> bool {
+    time > date.plus_micros(1_000_000)
 }
 
 /// The newest time in a Sitemap or dump, of those that its server has reached: others show nothing.
@@ -140,7 +113,7 @@ impl NewestTime {
 
     /// Adds the time of an entry.
     pub(super) fn add(&mut self, time: Option<Timestamp>) {
-        if time.is_some_and(|time| is_future(time, Some(self.date))) {
+        if time.is_some_and(|time| is_future(time, self.date)) {
             self.future += 1;
         } else {
             self.newest = self.newest.max(time);

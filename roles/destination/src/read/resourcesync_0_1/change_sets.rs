@@ -1,54 +1,27 @@
 //! Change sets: from the current one back, until what was read before is found [rs-0.1 §6.1].
 //!
-//! A change set names the one before it and does not state which time it covers. So all changes are
-//! known when a change set is reached that has a change read before; which those are is kept in the
-//! boundary. Entries may be in any order [rs-0.1 §5.1].
+//! A change set names the one before it and does not give the time that it covers. So all changes are known when a change
+//! set is reached that has a change read before. Entries may be in any order [rs-0.1 §5.1].
 
-use super::baseline::is_all_unchanged;
-use super::cursor;
 use super::document::{Read, from_of, is_change_set, read_head, target};
-use super::entry_points::EntryPoints;
 use super::listed::listed;
-use super::pushed::{forget_pushed, is_pushed};
 use crate::admit::Admission;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
-use crate::plan::changes::{Followed, Seen, Span};
 use crate::plan::listed::Listed;
-use crate::plan::planner::PlanContext;
-use crate::read::Expecting;
-use crate::read::boundary::Boundary;
 use crate::read::pieces::Go;
-use crate::read::sitemap::document::{Part, read};
+use crate::read::sitemap::document::{Part, ZONE_MICROS, read};
+use crate::read::walk::{Category, Cut, Trail, Walk};
 use crate::requests::Requests;
 use abreast_resourcesync::v0_1::{CHANGE_SET, Change, Entry, Head, Root, V0_1};
-use abreast_store::mirror::{Document, Mirror, PendingAction};
-use abreast_webtypes::Timestamp;
-use std::collections::HashSet;
+use abreast_store::mirror::Document;
+use abreast_webtypes::{Moment, Timestamp};
 
-/// The changes that were read last.
-pub(super) const LAST: &str = "rs01-last";
-/// Changes between the last snapshot and the change sets are not known: it is compared again when it
-/// changes.
-const UNSURE: &str = "rs01-unsure";
-/// The time of the last snapshot, from which the cursor is some way back, microseconds.
-const SNAPSHOT: &str = "rs01-snapshot";
 /// Most change sets of a chain, each of which costs a round trip before the next is known.
 const CHAIN_MAX: usize = 10_000;
-/// Most change sets that are read beyond the cursor to find a change that was read before.
+/// Most change sets that are read beyond the position to find a change that was read before.
 const MORE_SETS_MAX: usize = 3;
-
-/// Why a walk ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum End {
-    /// What was read before was reached.
-    Reached,
-    /// The last change set names none before it.
-    First,
-    /// The one before cannot be read; why.
-    Broken(String),
-}
 
 /// The times in a change set.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,208 +66,103 @@ impl Reach {
     }
 }
 
-/// Whether changes between the last snapshot and the change sets are not known.
-pub(super) fn is_unsure(mirror: &Mirror) -> Result<bool, Error> {
-    Ok(mirror.meta(UNSURE)?.is_some())
-}
-
-/// Whether the Sitemap may have changes that neither it nor the change sets had when it was read: it
-/// has changed since then.
-pub(super) fn is_newer(run: &PlanContext<'_, '_>, sitemap: &str) -> Result<bool, Error> {
-    let mirror = run.planner.mirror;
-    if !is_unsure(mirror)? || is_all_unchanged(run, sitemap)? {
-        return Ok(false);
-    }
-    let modified = read_head(run.requests, sitemap)?.modified();
-    Ok(modified.is_none() || modified != cursor::time_of(mirror, SNAPSHOT)?)
-}
-
-/// Plans what changed since the cursor. One request shows that nothing did, and what was read before
-/// must be found, unless a snapshot of that time was read just now.
-pub(super) fn plan_changes(
-    run: &mut PlanContext<'_, '_>,
+/// Hands over the changes since the position of the walk, from the current change set back. Returns where the current
+/// change set is now, if it is at another address.
+pub(super) fn change_sets(
+    walk: &mut Walk<'_, '_>,
     change_set: &str,
-    cursor: Timestamp,
-    snapshot: Option<Timestamp>,
-) -> Result<Followed, Error> {
-    run.report.begin_phase("reading");
-    if snapshot.is_none() && run.planner.since.is_none() {
-        run.planner.since = Some(cursor);
-    }
-    run.plan_noted(&mut |run| walk_back(run, change_set, cursor, snapshot))
-}
-
-fn walk_back(
-    run: &mut PlanContext<'_, '_>,
-    change_set: &str,
-    cursor: Timestamp,
-    snapshot: Option<Timestamp>,
-) -> Result<Followed, Error> {
-    let (mirror, conditional) = (run.planner.mirror, snapshot.is_none());
-    let known = if conditional { mirror.document(change_set)? } else { None };
-    let known = known.filter(|known| known.etag.is_some() || known.last_modified.is_some());
-    let mut boundary =
-        if conditional { Boundary::read(mirror, LAST)? } else { Boundary::empty(LAST) };
-    boundary.begin();
-    let has_known = boundary.newest_known().is_some();
-    let known_until = match boundary.newest_known() {
-        None if conditional => cursor::time_of(mirror, SNAPSHOT)?,
-        newest => newest,
+) -> Result<Option<String>, Error> {
+    let known = walk.known(change_set)?;
+    let since = walk.since();
+    let goal = walk.marks().newest_known().or(walk.position().snapshot());
+    let goal = goal.or(since.map(Moment::last)).unwrap_or(Timestamp::MIN);
+    let (mut reach, mut trail, mut deletions) = (Reach::to(goal), Trail::new(false), Coming::default());
+    let Some(mut one) = read_one(walk, change_set, known.as_ref(), &mut deletions)? else {
+        walk.walked.is_unchanged = true;
+        return Ok(None);
     };
-    let mut reach = Reach::to(known_until.unwrap_or(cursor));
-    let (mut seen, mut visited) = (Seen::default(), HashSet::new());
-    let mut unclear = Unclear::since(known_since(mirror, cursor, snapshot)?, Timestamp::MIN);
-    let Some(current) =
-        read_one(run, change_set, known.as_ref(), cursor, &mut seen, &mut boundary, &mut unclear)?
-    else {
-        return Ok(Followed::Unchanged);
-    };
-    visited.insert(change_set.to_owned());
-    visited.insert(current.read.answered.url.clone());
-    let (validators, date) = (current.read.answered.validators.clone(), current.read.answered.date);
-    let moved = moved_to(run, change_set, &current.read);
-    let (mut one, mut oldest) = (current, Timestamp::MAX);
-    let end = loop {
-        let is_found = has_known.then(|| boundary.is_found());
+    trail.visit(change_set);
+    trail.visit(&one.read.answered.url);
+    let mut admission = walk.admission(change_set);
+    let (validators, moved) =
+        (one.read.answered.validators.clone(), moved_to(walk.options, change_set, &one.read));
+    let (mut oldest, mut url) = (None::<Timestamp>, change_set.to_owned());
+    let is_joined = loop {
+        let is_found = walk.marks().are_any().then(|| walk.marks().are_found());
         let from = from_of(&one.read.head).map(|from| one.read.at_latest(from));
         let first = one.times.oldest.map(|first| one.read.at_latest(first));
-        oldest = oldest.min(first.unwrap_or(oldest)).min(from.unwrap_or(oldest));
+        oldest = oldest.into_iter().chain(first).chain(from).min();
         if reach.is_enough(one.times, from, is_found) {
-            break End::Reached;
+            break true;
         }
-        let Some(before) = before(&one.read) else { break End::First };
-        if let Err(why) = check_next(run, change_set, &before, &mut visited) {
-            break End::Broken(why);
-        }
-        run.requests.check_cancelled()?;
-        seen.earlier_list();
-        match read_one(run, &before, None, cursor, &mut seen, &mut boundary, &mut unclear) {
-            Ok(Some(read)) => one = read,
-            Ok(None) => break End::Broken(format!("{before} answered 304 unasked")),
-            // What is gone, or is no change set, will not come back.
-            Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
-                break End::Broken(error.to_string());
+        let Some(before) = before(&one.read) else { break false };
+        let next = trail.check(&url, one.entries, &before).and_then(|()| {
+            let cut = |code, why| Err(Cut { is_newer: false, code, url: url.clone(), why });
+            if let Err(refusal) = admission.check(&before) {
+                return cut(refusal.code(), format!("{before}: {}", refusal.message()));
             }
-            Err(error) => return Err(error),
+            if trail.len() > CHAIN_MAX {
+                return cut("limit.pages", format!("there are more than {CHAIN_MAX} change sets"));
+            }
+            Ok(())
+        });
+        if let Err(cut) = next {
+            walk.cut(cut);
+            break false;
         }
+        walk.requests.check_cancelled()?;
+        walk.earlier_document();
+        trail.visit(&before);
+        let why = match read_one(walk, &before, None, &mut deletions) {
+            Ok(Some(read)) => {
+                (one, url) = (read, before);
+                continue;
+            }
+            Ok(None) => format!("{before} answered 304 unasked"),
+            // What is gone, or is no change set, will not come back.
+            Err(error) if error.exit_code() == ExitCode::SourceInvalid => error.to_string(),
+            Err(error) => return Err(error),
+        };
+        walk.cut(Cut { is_newer: false, code: "list.chain", url: url.clone(), why });
+        break false;
     };
-    if let Some(why) = gap(&end, conditional, has_known, &boundary, &seen, cursor) {
-        // Documents with later changes would have what was pushed: it was of others, or of a Source that
-        // went back.
-        let is_late = seen.newest.is_none_or(|newest| newest <= cursor) && is_pushed(run, cursor)?;
-        return Ok(if is_late { Followed::Late(why) } else { Followed::Gap(why) });
+    if is_joined {
+        walk.walked.cut = None;
+        walk.walked.end = Some(goal).filter(|_| !walk.marks().are_any());
     }
-    if let Some(snapshot) = snapshot {
-        let is_sure = end == End::Reached || oldest <= snapshot;
-        note_unsure(run, change_set, &end, is_sure || seen.entries == 0);
-        mirror.set_meta(UNSURE, (!is_sure).then_some("1"))?;
-        cursor::keep_time(mirror, SNAPSHOT, Some(snapshot))?;
+    match oldest {
+        Some(_) if is_joined => walk.reaches_back_to(Moment::exact(goal)),
+        // The first change set need not be the begin of all changes.
+        Some(oldest) => walk.reaches_back_to(Moment::exact(oldest)),
+        None => {}
     }
-    unclear.report(run, change_set)?;
-    forget_pushed(mirror)?;
-    run.plan_coming()?;
-    run.keep_common(&mut seen)?;
-    if seen.left_out {
-        // What was left out may be any change: the next run reads all of them again.
-        mirror.set_document(change_set, &Document::default())?;
-        return Ok(Followed::Planned);
-    }
-    boundary.keep(mirror, false)?;
-    if let Some(newest) = seen.newest.filter(|newest| *newest >= cursor) {
-        let newest = run.not_after(change_set, "lastmod", newest, Some(date));
-        cursor::set(mirror, Some(newest.max(cursor)))?;
-    }
-    if let Some(moved) = moved
-        && read_head(run.requests, &moved).is_ok_and(|read| is_change_set(&read.head, &moved))
-    {
-        EntryPoints { change_set: Some(moved), ..EntryPoints::known(mirror)? }.keep(mirror)?;
+    if deletions.count > 0 {
+        let message = format!("deletions in the future are not applied: {}", deletions.count);
+        walk.notice("time.future", change_set, &message);
+        walk.walked.recheck = Some(message);
     }
     // Deletions to come are checked again.
-    let validators = if unclear.coming > 0 { Document::default() } else { validators };
-    mirror.set_document(change_set, &validators)?;
-    Ok(Followed::Planned)
+    let validators = if deletions.count > 0 { Document::default() } else { validators };
+    walk.keep_document(change_set, &validators);
+    let Some(moved) = moved else { return Ok(None) };
+    let is_there = read_head(walk.requests, &moved).is_ok_and(|read| is_change_set(&read.head, &moved));
+    Ok(is_there.then_some(moved))
 }
 
-/// Up to when all is known of a Source.
-pub(super) fn known_since(
-    mirror: &Mirror,
-    cursor: Timestamp,
-    snapshot: Option<Timestamp>,
-) -> Result<Timestamp, Error> {
-    let snapshot = snapshot.map_or_else(|| cursor::time_of(mirror, SNAPSHOT), |it| Ok(Some(it)))?;
-    Ok(snapshot.map_or(cursor, |snapshot| snapshot.max(cursor)))
+/// Deletions that have not happened yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Coming {
+    count: u64,
 }
 
 /// Where the current change set is now, if it states another address than its own.
-fn moved_to(run: &PlanContext<'_, '_>, change_set: &str, read: &Read) -> Option<String> {
-    let options = run.planner.options;
+fn moved_to(options: &SyncOptions, change_set: &str, read: &Read) -> Option<String> {
     let mut admission = Admission::new(change_set, &options.allow_hosts, options.allow_downgrade);
     let mut links = read.head.links.iter();
     let link = links.find(|link| link.has_rel(CHANGE_SET) && link.has_rel("current"))?;
     target(&read.answered.url, link).filter(|url| {
         url != change_set && *url != read.answered.url && admission.check(url).is_ok()
     })
-}
-
-/// Reports that changes between a snapshot and the change sets may be missing.
-fn note_unsure(run: &mut PlanContext<'_, '_>, change_set: &str, end: &End, is_sure: bool) {
-    let message = match end {
-        End::Broken(why) => format!("changes before those read are not known: {why}"),
-        End::First if !is_sure => "the oldest change that is listed is newer than the list of all resources; changes between \
-             the two are not known, and it is compared again when it changes"
-            .to_owned(),
-        End::First | End::Reached => return,
-    };
-    run.report.notice("gap", change_set, &message);
-}
-
-/// Why changes since the cursor may be missing, if they may.
-fn gap(
-    end: &End,
-    conditional: bool,
-    has_known: bool,
-    boundary: &Boundary,
-    seen: &Seen,
-    cursor: Timestamp,
-) -> Option<String> {
-    if !conditional {
-        return None;
-    }
-    let is_missing = if has_known {
-        !boundary.is_found()
-    } else {
-        // There was no change before; those that are there now need not be all.
-        *end != End::Reached && seen.entries > 0
-    };
-    let why = match end {
-        _ if !is_missing => return None,
-        End::Broken(why) => format!(": {why}"),
-        End::Reached | End::First => String::new(),
-    };
-    Some(format!(
-        "the change sets do not lead back to the changes up to {cursor}, which the copy has{why}"
-    ))
-}
-
-/// Whether the change set before may be read: one that is on an admitted host, and was not read yet.
-fn check_next(
-    run: &PlanContext<'_, '_>,
-    change_set: &str,
-    before: &str,
-    visited: &mut HashSet<String>,
-) -> Result<(), String> {
-    let options = run.planner.options;
-    let mut admission = Admission::new(change_set, &options.allow_hosts, options.allow_downgrade);
-    if let Err(refusal) = admission.check(before) {
-        return Err(format!("{before}: {}", refusal.message()));
-    }
-    if visited.len() > CHAIN_MAX {
-        return Err(format!("there are more than {CHAIN_MAX} change sets"));
-    }
-    if !visited.insert(before.to_owned()) {
-        return Err(format!("the change sets lead back to {before}, which was read already"));
-    }
-    Ok(())
 }
 
 /// The change set before another.
@@ -308,151 +176,83 @@ fn before(read: &Read) -> Option<String> {
 struct One {
     read: Read,
     times: Times,
+    entries: usize,
 }
 
-/// Reads one change set into the changes noted; `None` when it has not changed.
+/// Reads one change set; `None` when it has not changed.
 fn read_one(
-    run: &mut PlanContext<'_, '_>,
+    walk: &mut Walk<'_, '_>,
     url: &str,
     known: Option<&Document>,
-    cursor: Timestamp,
-    seen: &mut Seen,
-    boundary: &mut Boundary,
-    unclear: &mut Unclear,
+    coming: &mut Coming,
 ) -> Result<Option<One>, Error> {
-    let mut reading = run.reading_changes(url);
-    let (last_before, requests) = (seen.last, run.requests);
-    let (mut times, mut others) = (Times::default(), OtherEntries::default());
-    let unclear_before = *unclear;
+    let requests = walk.requests;
+    let (mut times, mut others, mut entries) = (Times::default(), OtherEntries::default(), 0);
+    let (coming_before, mut now) = (*coming, Timestamp::MIN);
     let answer = read::<V0_1>(requests, url, known, &mut |part| {
         match part {
             Part::Begin(head, answered) => {
                 check_root(head, url)?;
-                seen.begin_list(Span::default(), last_before);
-                (times, others) = (Times::default(), OtherEntries::default());
-                *unclear = unclear_before;
-                unclear.now = unclear.now.max(answered.latest_now());
+                walk.clock(answered);
+                walk.begin_changes(url, None, None);
+                (times, others, entries) = (Times::default(), OtherEntries::default(), 0);
+                *coming = coming_before;
+                now = answered.latest_now();
             }
             Part::Entry(_, entry) if entry.protocol.is_some() => others.add(entry),
             Part::Entry(head, entry) => {
                 check_entry(head, entry, url)?;
-                let Some(change) = change_of(run, url, entry, unclear)? else {
-                    return Ok(Go::On);
-                };
-                if let Some(time) = change.changed {
-                    times.add(time);
-                    // A walk up to one in the future would pass deletions to come.
-                    if time <= unclear.now {
-                        boundary.note(time, change.uri);
-                    } else {
-                        boundary.find(time, change.uri);
-                    }
+                entries += 1;
+                if !hand_over(walk, url, entry, now)? {
+                    coming.count += 1;
+                } else if let Some(time) = entry.time {
+                    times.add(time.instant);
                 }
-                run.note_change(&change, cursor, seen, &mut reading)?;
             }
         }
         Ok(Go::On)
     })?;
     let Some(read) = answer else { return Ok(None) };
+    if others.count > 0 && entries == 0 {
+        walk.unusable(|| format!("all entries of {url} are addresses of another protocol, such as OAI-PMH"));
+    }
     others.note(requests, url);
+    walk.end_changes();
     // A known change has the time that is written.
     times.newest = times.newest.map(|newest| read.at_latest(newest));
-    seen.newest = seen.newest.max(reading.newest.map(|newest| read.at_earliest(newest)));
-    seen.left_out |= run.report.left_out(url, read.skipped);
-    Ok(Some(One { read, times }))
+    if read.zoneless {
+        walk.walked.widen = ZONE_MICROS;
+    }
+    walk.skipped(url, read.skipped)?;
+    Ok(Some(One { read, times, entries }))
 }
 
-/// What entries of change sets do not show.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unclear {
-    /// Up to when the Sitemap or earlier runs have shown it.
-    known: Timestamp,
-    /// The latest instant that may be now, by any clock.
+/// Hands over the change of an entry, if it has happened: what `expires` later is there until then. One without
+/// categories, of a resource that is wanted because of those that the Sitemap gives, has them still.
+pub(super) fn hand_over(
+    walk: &mut Walk<'_, '_>,
+    url: &str,
+    entry: &Entry,
     now: Timestamp,
-    /// Deletions to come.
-    coming: u64,
-    /// Resources that the copy does not have, of which no categories are stated.
-    uncategorised: u64,
-}
-
-impl Unclear {
-    pub(super) const fn since(known: Timestamp, now: Timestamp) -> Self {
-        Self { known, now, coming: 0, uncategorised: 0 }
-    }
-
-    /// Reports them. The Sitemap shows what becomes of them.
-    pub(super) fn report(
-        self,
-        run: &mut PlanContext<'_, '_>,
-        change_set: &str,
-    ) -> Result<(), Error> {
-        if self.coming > 0 {
-            let message = format!("deletions in the future are not applied: {}", self.coming);
-            run.report.notice("time.future", change_set, &message);
-        }
-        if self.uncategorised > 0 {
-            let message = format!(
-                "new resources without categories: {}; they are left out until the Sitemap states their categories",
-                self.uncategorised
-            );
-            run.report.notice("filter.category", change_set, &message);
-        }
-        if self.coming + self.uncategorised > 0 {
-            run.planner.mirror.set_meta(UNSURE, Some("1"))?;
-        }
-        Ok(())
-    }
-}
-
-/// The change of an entry, if it has happened: what `expires` later is there until then.
-fn happened<'e>(url: &'e str, entry: &'e Entry, now: Timestamp) -> Option<Listed<'e>> {
+) -> Result<bool, Error> {
     let is_coming =
         entry.change == Some(Change::Deleted) && entry.time.is_some_and(|time| time.instant > now);
-    (!is_coming).then(|| listed(url, true, entry))
-}
-
-/// The change of an entry, if it has happened. One that states no category, of a resource that is
-/// wanted because of those that the Sitemap states, has them still.
-pub(super) fn change_of<'e>(
-    run: &PlanContext<'e, '_>,
-    url: &'e str,
-    entry: &'e Entry,
-    unclear: &mut Unclear,
-) -> Result<Option<Listed<'e>>, Error> {
-    let planner = &run.planner;
-    let Some(mut change) = happened(url, entry, unclear.now) else {
-        unclear.coming += 1;
-        return Ok(None);
-    };
-    if planner.selection.has_categories()
-        && change.categories.is_empty()
-        && !change.is_deletion()
-        && !planner.selection.is_left(planner.mirror, change.uri)?
-    {
-        let is_wanted = planner.mirror.row(change.uri)?.is_some()
-            || planner
-                .mirror
-                .task(change.uri)?
-                .is_some_and(|task| task.pending.action == PendingAction::Fetch);
-        if is_wanted {
-            assume_category(planner.options, &mut change);
-        } else {
-            let is_new = change.changed.is_none_or(|time| time > unclear.known);
-            unclear.uncategorised += u64::from(is_new);
-        }
+    if is_coming {
+        return Ok(false);
     }
-    Ok(Some(change))
-}
-
-/// Gives a change the categories that are wanted: its resource stays as it was.
-fn assume_category<'e>(options: &'e SyncOptions, change: &mut Listed<'e>) {
-    change.categories.extend(options.categories.iter().map(String::as_str).take(1));
+    let mut change: Listed<'_> = listed(url, true, entry);
+    let options = walk.options;
+    if walk.category(&change)? == Category::AsKept {
+        change.categories.extend(options.categories.iter().map(String::as_str).take(1));
+    }
+    walk.change(&change)?;
+    Ok(true)
 }
 
 /// Entries of one document that are not resources [rs-0.1 §4.3.3].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OtherEntries {
-    count: u64,
+    pub(super) count: u64,
     /// Of the first one.
     line: u64,
 }
@@ -493,60 +293,6 @@ fn check_entry(head: &Head, entry: &Entry, url: &str) -> Result<(), Error> {
         entry.line
     );
     Err(Error::new("list.capability", ExitCode::SourceInvalid, message))
-}
-
-/// Hands over the changes since an instant with their times, microseconds.
-///
-/// # Errors
-/// A change set cannot be read, or `to` fails.
-pub(super) fn each_change(
-    requests: &Requests<'_>,
-    options: &SyncOptions,
-    change_set: &str,
-    since: Timestamp,
-    to: &mut dyn Expecting,
-) -> Result<(), Error> {
-    let mut admission = Admission::new(change_set, &options.allow_hosts, options.allow_downgrade);
-    let (mut visited, mut reach) = (HashSet::new(), Reach::to(since));
-    let mut now = Timestamp::MIN;
-    let mut next = Some(change_set.to_owned());
-    while let Some(url) = next.take() {
-        requests.check_cancelled()?;
-        let mut times = Times::default();
-        let answer = read::<V0_1>(requests, &url, None, &mut |part| {
-            match part {
-                Part::Begin(head, answered) => {
-                    check_root(head, &url)?;
-                    times = Times::default();
-                    now = now.max(answered.latest_now());
-                }
-                Part::Entry(_, entry) if entry.protocol.is_some() => {}
-                Part::Entry(head, entry) => {
-                    check_entry(head, entry, &url)?;
-                    let Some(mut change) = happened(&url, entry, now) else { return Ok(Go::On) };
-                    let time = change.changed.unwrap_or(since);
-                    times.add(time);
-                    if time >= since {
-                        if change.categories.is_empty() && to.is_wanted(change.uri)? {
-                            assume_category(options, &mut change);
-                        }
-                        to.changed(&change, time.as_micros())?;
-                    }
-                }
-            }
-            Ok(Go::On)
-        })?;
-        let Some(read) = answer else { break };
-        visited.insert(url);
-        times.newest = times.newest.map(|newest| read.at_latest(newest));
-        let from = from_of(&read.head).map(|from| read.at_latest(from));
-        if !reach.is_enough(times, from, None) {
-            let before = before(&read).filter(|url| admission.check(url).is_ok());
-            next = before.filter(|url| !visited.contains(url) && visited.len() <= CHAIN_MAX);
-            to.earlier_list();
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

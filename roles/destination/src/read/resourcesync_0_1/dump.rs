@@ -1,34 +1,27 @@
-//! Dumps and their manifests [rs-0.1 §4.2], and the plan where a Source has a dump and no Sitemap.
+//! Dumps and their manifests [rs-0.1 §4.2], also in place of a Sitemap.
 
-use super::baseline::{MARGIN_MICROS, NewestTime, instant, time_of};
-use super::change_sets::{LAST, is_unsure};
-use super::cursor;
+use super::baseline::{MARGIN_MICROS, NewestTime, time_of};
 use super::entry_points::DumpLink;
 use super::listed::listed;
 use super::sitemap::is_gone;
 use crate::clock::now;
-use crate::damage::check_kept;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
-use crate::events::Mode;
 use crate::limits::is_over;
 use crate::package::archive::Package;
-use crate::package::download::Downloads;
 use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
 use crate::package::manifest::Manifest;
-use crate::plan::comparison::Baseline;
 use crate::plan::listed::Listed;
-use crate::plan::planner::PlanContext;
-use crate::read::boundary::Boundary;
+use crate::read::Snapshot;
 use crate::read::pieces::Answered;
 use crate::read::sitemap::document::Part as DocumentPart;
 use crate::read::sitemap::manifest::{self, refusal};
+use crate::read::walk::Walk;
 use crate::requests::{Requests, answered_else, net_error};
-use crate::state_folder::StateFolder;
 use abreast_net::{Request, StatusCode};
 use abreast_resourcesync::v0_1::{Head, Root, V0_1};
 use abreast_store::mirror::Document;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Moment, Timestamp};
 use std::fs::File;
 
 /// A dump as resources may be taken out of it. The server states how long it is: links do not.
@@ -146,89 +139,61 @@ fn check_head(head: &Head) -> Result<(), &'static str> {
     }
 }
 
-/// Plans what makes the copy equal to a dump, which is all of its parts.
-pub(super) fn plan_dump(
-    run: &mut PlanContext<'_, '_>,
+/// Hands over all resources of a dump, which is all of its parts.
+pub(super) fn dump_snapshot(
+    walk: &mut Walk<'_, '_>,
     links: &[DumpLink],
     has_changes: bool,
-) -> Result<Baseline, Error> {
-    run.report.begin_phase("reading");
+) -> Result<Snapshot, Error> {
     let name = links.first().map(|link| link.url.clone()).unwrap_or_default();
-    if run.planner.options.dry_run {
+    let requests = walk.requests;
+    if walk.options.dry_run {
         let message =
             format!("{name} is all there is, and it must be fetched to see what is in it");
         return Err(Error::new("dump.dry-run", ExitCode::Usage, message)
             .with_help("run without `--dry-run`"));
     }
-    let is_due = has_changes || run.planner.options.baseline || run.planner.selection.has_changed();
-    let parts = made_parts_of(run.requests, links)?;
-    if !is_due && is_known(run, &parts)? {
-        return Ok(Baseline { unchanged: true, whole: true, at: None });
+    let parts = if walk.plans() && has_changes && walk.is_conditional() {
+        // Whether there is a new dump, after changes that neither it nor the change sets had. Nothing is known of parts
+        // without validators.
+        let mut parts = parts_of(requests, links)?;
+        parts.retain(|part| {
+            let Document { etag, last_modified, .. } = &part.answered.validators;
+            etag.is_some() || last_modified.is_some()
+        });
+        parts
+    } else {
+        made_parts_of(requests, links)?
+    };
+    if walk.is_conditional() && is_known(walk, &parts)? {
+        return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
     }
-    run.report.summary.mode = Mode::Baseline;
-    check_kept(run)?;
-    let mut files = Vec::new();
-    for part in &parts {
-        files.push(run.planner.downloads.fetch(run.requests, &part.package)?);
-    }
-    if parts.len() > 1 && !is_same(&parts, &parts_of(run.requests, links)?) {
-        discard(run, &parts);
-        let message = format!("the dump {name} changed while its parts were fetched");
-        return Err(Error::new("list.unstable", ExitCode::Retryable, message));
-    }
-    run.planner.begin(run.report)?;
-    let planned = compare(run, &name, &parts, &files, has_changes);
-    run.requests.diagnostics.report(run.report);
-    match planned {
-        Ok(baseline) => {
-            if baseline.whole {
-                for Part { package, answered, .. } in &parts {
-                    run.planner.mirror.set_document(&package.url, &answered.validators)?;
-                }
-            }
-            run.planner.commit()?;
-            run.planner.mirror.clear_scratch()?;
-            let packages = parts.into_iter().map(|part| part.package).collect();
-            let packaged = Packaged::Snapshot;
-            run.planner.made_from =
-                Some(Dump { packages, packaged, at: baseline.at, date: None, is_plan: true });
-            Ok(baseline)
+    walk.begin_snapshot(&name)?;
+    walk.with_downloads(|walk, downloads| {
+        let mut files = Vec::new();
+        for part in &parts {
+            let length = part.length.filter(|_| !walk.plans());
+            let package = ListedPackage { length, ..part.package.clone() };
+            files.push(downloads.fetch(requests, &package)?);
         }
-        Err(error) => {
-            run.planner.abandon(run.report)?;
-            if error.exit_code() != ExitCode::Cancelled && !is_over(&error) {
-                discard(run, &parts);
-            }
-            Err(error)
+        let discard = || parts.iter().for_each(|part| downloads.discard(&part.package));
+        if parts.len() > 1 && !is_same(&parts, &parts_of(requests, links)?) {
+            discard();
+            let message = format!("the dump {name} changed while its parts were fetched");
+            return Err(Error::new("list.unstable", ExitCode::Retryable, message));
         }
-    }
-}
-
-fn discard(run: &PlanContext<'_, '_>, parts: &[Part]) {
-    for part in parts {
-        run.planner.downloads.discard(&part.package);
-    }
-}
-
-/// Whether the dump may have changes that neither it nor the change sets had when it was read: it is
-/// another one by what its server states.
-pub(super) fn is_newer(run: &PlanContext<'_, '_>, links: &[DumpLink]) -> Result<bool, Error> {
-    if links.is_empty() || !is_unsure(run.planner.mirror)? {
-        return Ok(false);
-    }
-    let mut parts = parts_of(run.requests, links)?;
-    // Nothing is known of those without validators.
-    parts.retain(|part| {
-        let Document { etag, last_modified, .. } = &part.answered.validators;
-        etag.is_some() || last_modified.is_some()
-    });
-    Ok(!is_known(run, &parts)?)
+        hand_over(walk, &parts, files, has_changes).inspect_err(|error| {
+            if error.exit_code() != ExitCode::Cancelled && !is_over(error) {
+                discard();
+            }
+        })
+    })
 }
 
 /// Whether the dump is the one that was read last, by what its server states.
-fn is_known(run: &PlanContext<'_, '_>, parts: &[Part]) -> Result<bool, Error> {
+fn is_known(walk: &Walk<'_, '_>, parts: &[Part]) -> Result<bool, Error> {
     for Part { package, answered, .. } in parts {
-        let Some(known) = run.planner.mirror.document(&package.url)? else { return Ok(false) };
+        let Some(known) = walk.document(&package.url)? else { return Ok(false) };
         if (known.etag.is_none() && known.last_modified.is_none()) || known != answered.validators {
             return Ok(false);
         }
@@ -245,81 +210,45 @@ fn is_same(before: &[Part], now: &[Part]) -> bool {
     before.iter().map(state).eq(now.iter().map(state))
 }
 
-fn compare(
-    run: &mut PlanContext<'_, '_>,
-    name: &str,
+/// Hands over the resources of all parts.
+fn hand_over(
+    walk: &mut Walk<'_, '_>,
     parts: &[Part],
-    files: &[File],
+    files: Vec<File>,
     has_changes: bool,
-) -> Result<Baseline, Error> {
-    let mut comparison = run.begin_comparison(name)?;
-    let diagnostics = run.requests.diagnostics.clone();
-    let (mut whole, mut is_stated, mut at) = (true, true, None);
+) -> Result<Snapshot, Error> {
+    let requests = walk.requests;
+    let diagnostics = requests.diagnostics.clone();
+    let (mut is_stated, mut at) = (true, None);
     for (Part { package, answered, .. }, file) in parts.iter().zip(files) {
         let url = &package.url;
-        comparison.begin_document();
-        let archive = file
-            .try_clone()
-            .map_err(|cause| {
-                Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause)
-            })
-            .and_then(|file| Package::open(file, &|| run.requests.check_continues()))
+        walk.begin_document(url);
+        walk.clock(answered);
+        let archive = Package::open(file, &|| requests.check_continues())
             .map_err(|error| unusable(package, &error))?;
         let mut newest = NewestTime::of(answered);
         let manifest = read_manifest(&archive, url, &diagnostics, &mut |listed| {
-            run.requests.check_cancelled()?;
-            newest.add(listed.modified.map(Timestamp::from_micros));
-            comparison.entry(run, listed).map(drop)
-        })?;
-        run.refuse_elsewhere(url, &comparison)?;
-        whole &= !run.report.left_out(url, manifest.skipped);
-        is_stated &= manifest.at.is_some();
-        let newest = newest.end(&diagnostics, url, manifest.zoneless);
-        let own = time_of(run, url, answered, manifest.at, newest);
-        at = Some(at.map_or(own, |at: Timestamp| at.min(own)));
-    }
-    let mirror = run.planner.mirror;
-    comparison.finish(mirror)?;
-    if let Some(at) = at.filter(|_| is_stated || has_changes) {
-        mirror.take_unseen_newer(at.as_micros())?;
-    }
-    run.conclude(name, &mut comparison, whole)?;
-    cursor::set(mirror, at.filter(|_| whole).map(|at| at.plus_micros(-MARGIN_MICROS)))?;
-    Boundary::forget(mirror, LAST)?;
-    Ok(Baseline { unchanged: false, whole, at })
-}
-
-/// Fetches a dump to a temporary folder and hands over each of its entries; returns the time of the
-/// dump.
-pub(super) fn each_entry(
-    requests: &Requests<'_>,
-    links: &[DumpLink],
-    each: &mut dyn FnMut(&Listed<'_>) -> Result<(), Error>,
-) -> Result<Option<Timestamp>, Error> {
-    let folder = tempfile::tempdir().map_err(|cause| {
-        Error::new("io", ExitCode::Io, "cannot make a temporary folder for a dump")
-            .with_cause(cause)
-    })?;
-    let downloads = Downloads::new(StateFolder::at(folder.path())?);
-    let mut at = None;
-    for Part { package, length, answered, .. } in made_parts_of(requests, links)? {
-        let package = ListedPackage { length, ..package };
-        let file = downloads.fetch(requests, &package)?;
-        let archive = Package::open(file, &|| requests.check_continues())
-            .map_err(|error| unusable(&package, &error))?;
-        let mut newest = NewestTime::of(&answered);
-        let diagnostics = &requests.diagnostics;
-        let manifest = read_manifest(&archive, &package.url, diagnostics, &mut |listed| {
             requests.check_cancelled()?;
             newest.add(listed.modified.map(Timestamp::from_micros));
-            each(listed)
+            walk.resource(listed, None, None)
         })?;
-        downloads.discard(&package);
-        let newest = newest.end(diagnostics, &package.url, manifest.zoneless);
-        let own = instant(&answered, manifest.at, newest);
+        walk.end_document(url)?;
+        walk.skipped(url, manifest.skipped)?;
+        is_stated &= manifest.at.is_some();
+        let newest = newest.end(&diagnostics, url, manifest.zoneless);
+        let own = time_of(walk, url, answered, manifest.at, newest);
         at = Some(at.map_or(own, |at: Timestamp| at.min(own)));
+        walk.keep_document(url, &answered.validators);
     }
-    Ok(at)
+    let packages = parts.iter().map(|part| part.package.clone()).collect();
+    let packaged = Packaged::Snapshot;
+    Ok(Snapshot {
+        lists_all: true,
+        as_of: at.filter(|_| is_stated || has_changes).map(Moment::exact),
+        changes_from: at.map(|at| Moment::between(at.plus_micros(-MARGIN_MICROS), at)),
+        made_from: Some(Dump { packages, packaged, at, date: None, is_plan: true }),
+        ..Snapshot::default()
+    })
 }
 
 #[cfg(test)]

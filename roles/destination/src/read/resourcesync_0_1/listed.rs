@@ -6,7 +6,7 @@ use abreast_core::Kind;
 use abreast_resourcesync::v0_1::{
     self, Change, Entry, MIRROR, Meta, PARTIAL, SUBJECT, SUBJECT_NAME,
 };
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
 use std::sync::LazyLock;
 
 /// What the URIs of formats of partial content begin with that state a media type.
@@ -40,7 +40,9 @@ pub(super) fn listed<'a>(document: &'a str, is_change_set: bool, entry: &'a Entr
         media_type: entry.media_type.as_deref(),
         digests: &entry.digests,
         change,
-        changed: time.filter(|_| is_change_set),
+        changed: entry.time.filter(|_| is_change_set).map(W3cDatetime::moment),
+        id: None,
+        patch: None,
         replaced_by: &[],
         patches: if is_change_set { patch(&entry.links).into_iter().collect() } else { Vec::new() },
         links: links(&entry.links),
@@ -101,7 +103,6 @@ pub(super) fn categories<'a>(links: &'a [v0_1::Link], metas: &'a [Meta]) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abreast_webtypes::W3cDatetime;
 
     fn link(rel: &str, href: &str, protocol: Option<&str>) -> v0_1::Link {
         let protocol = protocol.map(str::to_owned);

@@ -12,15 +12,13 @@
 //! | `site.rs` | links to them in pages, headers, host-meta and robots.txt |
 //! | `listed.rs` | an entry as a listed resource |
 //! | `sitemap.rs` | Sitemaps and their indexes |
-//! | `baseline.rs` | the comparison with them |
+//! | `baseline.rs` | all of them as a snapshot, and its time |
 //! | `change_sets.rs` | change sets, from the current one back |
-//! | `cursor.rs` | how far changes were read |
 //! | `dump.rs` | dumps and their manifests |
-//! | `push.rs`, `pushed.rs` | where change sets are pushed, and what is to be done for one |
+//! | `push.rs`, `pushed.rs` | where change sets are pushed, and one as a pushed document |
 
 mod baseline;
 mod change_sets;
-mod cursor;
 mod document;
 mod dump;
 pub(crate) mod entry_points;

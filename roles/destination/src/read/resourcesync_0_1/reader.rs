@@ -1,36 +1,32 @@
-//! The reader of ResourceSync 0.1: which documents are read, in which order, and what follows from
-//! them.
+//! The reader of ResourceSync 0.1: the documents of one set, and what they contain.
 
-use super::baseline::{MARGIN_MICROS, instant, plan_baseline};
-use super::change_sets::{each_change, is_newer, plan_changes};
-use super::cursor;
+use super::baseline::{MARGIN_MICROS, sitemap_snapshot};
+use super::change_sets::change_sets;
 use super::document::read_head;
 use super::dump;
 use super::entry_points::{EntryPoints, find};
-use super::pushed::plan_pushed;
+use super::pushed::read_pushed;
 use super::site;
-use super::sitemap::Sitemaps;
 use crate::error::{Error, ExitCode};
-use crate::events::{Event, Mode, Observer, Problem};
 use crate::options::SyncOptions;
 use crate::package::archive::Package;
 use crate::package::listing::{Offered, Packaged};
 use crate::package::manifest::Manifest;
-use crate::plan::changes::Followed;
-use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::push::Topic;
 use crate::read::sets::{choose, fits, name_of};
-use crate::read::sitemap::follow::is_followed;
-use crate::read::sitemap::walk::{self, expect_all};
-use crate::read::{Announcement, Expecting, Reader, SourceSet, Start, keep_found};
+use crate::read::sitemap::unchanged::kept_indexes;
+use crate::read::walk::Walk;
+use crate::read::{
+    Announcement, Finding, Offers, Packages, Pushed, Reader, Snapshot, SourceSet, Start, Whole,
+};
 use crate::requests::Requests;
 use crate::state::key;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{SyntaxError, Timestamp};
 
-/// Since when the current change set lacks what was pushed, seconds.
-const LATE: &str = "rs01-late";
+/// Those of the Sitemaps that are indexes.
+const INDEXES: &str = "rs01-indexes";
 /// The help where there is nothing to compare with.
 const ONLY_CHANGES: &str =
     "there is neither a Sitemap nor a dump to begin again from; give the address of the Sitemap";
@@ -41,21 +37,14 @@ pub(crate) struct ResourceSync01 {
     /// Where the given address led, when it is not a document itself.
     way: Option<site::Found>,
     entry_points: EntryPoints,
-    /// The time of the newest change that was pushed and not read.
-    announced: Option<Timestamp>,
+    /// The indexes among the Sitemap and its parts.
+    indexes: Vec<String>,
 }
 
 impl ResourceSync01 {
     /// For an address that leads to documents of 0.1.
     pub(crate) fn found_at(way: site::Found) -> Self {
         Self { way: Some(way), ..Self::default() }
-    }
-
-    fn start(&mut self, entry_points: EntryPoints, options: &SyncOptions) -> Start {
-        let first = entry_points.first().unwrap_or(&options.url).to_owned();
-        let has_list = entry_points.sitemap.is_some();
-        (self.entry_points, self.announced) = (entry_points, None);
-        Start { first, uri_space: None, has_list }
     }
 
     /// The documents of the set that the options name.
@@ -113,21 +102,36 @@ impl ResourceSync01 {
             .with_help("give the address of the Sitemap, if there is one"))
     }
 
-    /// Whether the current change set is gone, and the Sitemap does not name it any more.
-    fn has_moved(
+    /// Why the change sets lead no further, if the current one is missing and the Sitemap names another one now.
+    fn moved_away(
         &self,
-        run: &PlanContext<'_, '_>,
-        sitemap: Option<&str>,
+        walk: &Walk<'_, '_>,
         error: &Error,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<String>, Error> {
+        let sitemap = self.entry_points.sitemap.as_ref();
         let Some(sitemap) = sitemap.filter(|_| matches!(error.status(), Some(404 | 410))) else {
-            return Ok(false);
+            return Ok(None);
         };
-        let read = read_head(run.requests, sitemap)?;
-        let found = EntryPoints::of(&read, sitemap, run.planner.options);
+        let read = read_head(walk.requests, sitemap)?;
+        let found = EntryPoints::of(&read, sitemap, walk.options);
         // The Sitemaps of an index may name it, too.
         let is_known = found.change_set.is_some() || !read.is_index;
-        Ok(is_known && found.change_set != self.entry_points.change_set)
+        let has_moved = is_known && found.change_set != self.entry_points.change_set;
+        Ok(has_moved.then(|| format!("{error}; the Sitemap names others")))
+    }
+
+    /// Reads where change sets are pushed, as the Sitemap states it now.
+    fn look_again(&self, finding: &Finding<'_, '_>, known: &mut EntryPoints) -> Result<(), Error> {
+        let Some(address) = known.sitemap.clone().or_else(|| known.change_set.clone()) else {
+            return Ok(());
+        };
+        match find(finding.requests, finding.options, &address) {
+            Ok(found) => known.offers = found.offers,
+            Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+            // The lists are read all the same.
+            Err(_) => {}
+        }
+        Ok(())
     }
 }
 
@@ -143,45 +147,45 @@ fn check_set(found: &EntryPoints, options: &SyncOptions) -> Result<(), Error> {
 }
 
 impl Reader for ResourceSync01 {
-    fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
-        let (options, mirror) = (run.planner.options, run.planner.mirror);
-        let known = EntryPoints::known(mirror)?;
-        if let Some(mut known) = known_at(mirror, options)? {
-            if run.planner.polling.looks_again {
-                look_again(run, &mut known)?;
+    fn find(&mut self, finding: &mut Finding<'_, '_>) -> Result<Start, Error> {
+        let (options, requests) = (finding.options, finding.requests);
+        let known = finding.known.map(|mirror| known_at(mirror, options)).transpose()?.flatten();
+        let mut is_found_anew = known.is_none();
+        let entry_points = match known {
+            Some(mut known) => {
+                if finding.looks_again {
+                    self.look_again(finding, &mut known)?;
+                    is_found_anew = true;
+                }
+                known
             }
-            return Ok(self.start(known, options));
+            None => {
+                let notice = &mut *finding.notice;
+                let found = self.found(requests, options, &mut |route| {
+                    notice("discover.found", &options.url, route);
+                })?;
+                if let Some(mirror) = finding.known {
+                    found.check_same(&EntryPoints::known(mirror)?, &options.url)?;
+                }
+                found
+            }
+        };
+        let first = entry_points.first().unwrap_or(&options.url).to_owned();
+        let has_list = entry_points.sitemap.is_some();
+        let indexes = finding.known.map(|mirror| mirror.meta(INDEXES)).transpose()?.flatten();
+        let indexes = indexes.unwrap_or_default().lines().map(str::to_owned).collect();
+        (self.entry_points, self.indexes) = (entry_points, indexes);
+        if finding.is_read_only {
+            self.check_has_all()?;
         }
-        let (requests, report) = (run.requests, &mut *run.report);
-        let found = self.found(requests, options, &mut |route| {
-            report.notice("discover.found", &options.url, route);
-        })?;
-        requests.diagnostics.report(run.report);
-        found.check_same(&known, &options.url)?;
-        keep_found(run, &|mirror| found.keep(mirror))?;
-        Ok(self.start(found, options))
+        Ok(Start { first, uri_space: None, has_list, is_found_anew })
     }
 
-    fn find_read_only(
-        &mut self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        known: Option<&Mirror>,
-        observer: &dyn Observer,
-    ) -> Result<Start, Error> {
-        let found = match known.map(|mirror| known_at(mirror, options)).transpose()?.flatten() {
-            Some(known) => known,
-            None => self.found(requests, options, &mut |route| {
-                let (code, uri) = ("discover.found", &*options.url);
-                observer.event(&Event::Notice(Problem { code, uri, message: route }));
-            })?,
-        };
-        if let Some(mirror) = known {
-            found.check_same(&EntryPoints::known(mirror)?, &options.url)?;
+    fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
+        if EntryPoints::known(mirror)? != self.entry_points {
+            self.entry_points.keep(mirror)?;
         }
-        let start = self.start(found, options);
-        self.check_has_all()?;
-        Ok(start)
+        Ok(mirror.set_meta(INDEXES, kept_indexes(&self.indexes).as_deref())?)
     }
 
     fn sets(
@@ -197,125 +201,60 @@ impl Reader for ResourceSync01 {
         Ok(vec![SourceSet { name: name_of(&url).to_owned(), url }])
     }
 
+    fn offers(&self, _: Option<&Mirror>, _: &SyncOptions) -> Result<Offers, Error> {
+        let points = &self.entry_points;
+        let has_all = points.sitemap.is_some() || !points.dumps.is_empty();
+        Ok(Offers {
+            whole: if has_all { Whole::Snapshot } else { Whole::Nothing(ONLY_CHANGES) },
+            changes: points.change_set.clone(),
+            changes_in_packages: false,
+            is_comparison_due: false,
+        })
+    }
+
     /// The current change set is the topic, if it names hubs in the headers of its answer.
-    fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
+    fn announcement(&self) -> Option<Announcement> {
         let topic_in = |_: &[u8], url: &str| -> Result<Option<Topic>, SyntaxError> {
             Ok(Some(Topic { url: url.to_owned(), ..Topic::default() }))
         };
-        let known = EntryPoints::known(mirror)?;
-        let offers = known.offers;
-        Ok(known.change_set.map(|url| Announcement { url, topic_in, offers }))
+        let url = self.entry_points.change_set.clone()?;
+        Some(Announcement { url, topic_in, offers: self.entry_points.offers.clone() })
     }
 
-    fn each_resource(
-        &self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        each: &mut dyn FnMut(&Listed<'_>),
-    ) -> Result<(), Error> {
-        self.check_has_all()?;
-        if let Some(sitemap) = &self.entry_points.sitemap {
-            let mut sitemaps = Sitemaps::new(options);
-            return walk::each_resource(requests, options, sitemap, &mut sitemaps, each);
+    fn snapshot(&mut self, walk: &mut Walk<'_, '_>) -> Result<Snapshot, Error> {
+        if let Some(sitemap) = self.entry_points.sitemap.clone() {
+            return sitemap_snapshot(walk, &sitemap, &mut self.entry_points, &mut self.indexes);
         }
-        dump::each_entry(requests, &self.entry_points.dumps, &mut |listed| {
-            each(listed);
-            Ok(())
-        })
-        .map(drop)
+        let has_changes = self.entry_points.change_set.is_some();
+        dump::dump_snapshot(walk, &self.entry_points.dumps, has_changes)
     }
 
-    fn expect(
-        &self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        to: &mut dyn Expecting,
-    ) -> Result<(), Error> {
-        self.check_has_all()?;
-        let (changes, at) = if let Some(sitemap) = &self.entry_points.sitemap {
-            let mut sitemaps = Sitemaps::new(options);
-            let top = expect_all(requests, options, sitemap, &mut sitemaps, to)?;
-            to.left_out(&sitemaps.others);
-            let at = instant(&top.answered, sitemaps.modified, sitemaps.newest);
-            (sitemaps.entry_points.change_set, Some(at))
-        } else {
-            let dumps = &self.entry_points.dumps;
-            (None, dump::each_entry(requests, dumps, &mut |listed| to.listed(listed))?)
-        };
-        let changes = changes.or(self.entry_points.change_set.clone());
-        if let (Some(changes), Some(at)) = (changes, at) {
-            each_change(requests, options, &changes, at, to)?;
-        }
-        Ok(())
-    }
-
-    fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
-        let (options, mirror) = (run.planner.options, run.planner.mirror);
-        let changes = self.entry_points.change_set.clone();
-        let has_all = self.entry_points.sitemap.is_some() || !self.entry_points.dumps.is_empty();
-        let only_changes = (!has_all).then_some(ONLY_CHANGES);
-        let has_other_filters = run.planner.selection.has_changed();
-        if has_other_filters && !has_all {
-            run.planner.selection.keep(mirror)?;
-        }
-        let is_compared = options.baseline || has_other_filters && has_all;
-        let known = if is_compared { None } else { cursor::get(mirror)? };
-        if let (Some(changes), Some(known)) = (&changes, known)
-            && plan_pushed(run, changes, known, &mut self.announced)?
-        {
-            return Ok(());
-        }
-        if !run.planner.polling.may_poll() {
-            run.planner.polling.is_postponed = true;
-            return Ok(());
-        }
-        if let (Some(changes), Some(known)) = (&changes, known) {
-            let followed = match &self.entry_points.sitemap {
-                Some(sitemap) if is_newer(run, sitemap)? => {
-                    let why = "the Sitemap was older than the change sets, and there is a new one";
-                    Followed::Gap(why.to_owned())
-                }
-                None if dump::is_newer(run, &self.entry_points.dumps)? => {
-                    let why = "the dump was older than the change sets, and there is a new one";
-                    Followed::Gap(why.to_owned())
-                }
-                sitemap => match plan_changes(run, changes, known, None) {
-                    Err(error) if self.has_moved(run, sitemap.as_deref(), &error)? => {
-                        Followed::Gap(format!("{error}; the Sitemap names others"))
-                    }
-                    followed => followed?,
-                },
-            };
-            if is_followed(run, followed, changes, LATE, only_changes)? {
-                return Ok(());
+    fn changes(&mut self, walk: &mut Walk<'_, '_>) -> Result<(), Error> {
+        let Some(current) = self.entry_points.change_set.clone() else { return Ok(()) };
+        match change_sets(walk, &current) {
+            Ok(None) => Ok(()),
+            Ok(moved) => {
+                self.entry_points.change_set = moved;
+                Ok(())
             }
-            // Until the comparison has succeeded: what shows the gap may be superseded then.
-            cursor::set(mirror, None)?;
+            Err(error) => {
+                walk.walked.hole = self.moved_away(walk, &error)?;
+                if walk.walked.hole.is_some() { Ok(()) } else { Err(error) }
+            }
         }
-        let baseline = if let Some(sitemap) = self.entry_points.sitemap.clone() {
-            plan_baseline(run, &sitemap, &mut self.entry_points)?
-        } else if !self.entry_points.dumps.is_empty() {
-            dump::plan_dump(run, &self.entry_points.dumps, changes.is_some())?
-        } else if let Some(changes) = &changes {
-            let message = "there is no Sitemap to begin from; only the changes that the change sets list are applied";
-            run.report.notice("gap", changes, message);
-            run.report.summary.mode = Mode::Incremental;
-            plan_changes(run, changes, Timestamp::MIN, Some(Timestamp::MAX))?;
-            return Ok(());
-        } else {
-            let message = "the Source has neither a Sitemap nor a dump, so a copy cannot begin";
-            return Err(Error::new("gap", ExitCode::Gap, message));
-        };
-        let changes = self.entry_points.change_set.clone();
-        if let (false, true, Some(changes), Some(at)) =
-            (baseline.unchanged, baseline.whole, changes, baseline.at)
-        {
-            plan_since(run, &changes, at)?;
-        }
-        Ok(())
     }
 
-    fn packages(
+    fn pushed(&self, bytes: &[u8]) -> Result<Box<dyn Pushed>, String> {
+        read_pushed(bytes, self.entry_points.change_set.as_deref().unwrap_or_default())
+    }
+
+    fn packages(&mut self) -> Option<&mut dyn Packages> {
+        Some(self)
+    }
+}
+
+impl Packages for ResourceSync01 {
+    fn offered(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         since: Option<Timestamp>,
@@ -342,26 +281,6 @@ impl Reader for ResourceSync01 {
         manifest.at = manifest.at.map(|at| at.plus_micros(-MARGIN_MICROS));
         Ok(manifest)
     }
-
-    fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
-        let (Some(changes), Some(cursor)) =
-            (&self.entry_points.change_set, cursor::get(run.planner.mirror)?)
-        else {
-            return Ok(false);
-        };
-        // Other results are reported by the next run, if they last.
-        Ok(run.planner.polling.may_poll()
-            && matches!(plan_changes(run, changes, cursor, None), Ok(Followed::Planned)))
-    }
-
-    fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
-        Ok(cursor::get(mirror)?.map(|cursor| cursor.to_string()))
-    }
-
-    fn is_behind(&self, mirror: &Mirror) -> Result<bool, Error> {
-        let cursor = cursor::get(mirror)?;
-        Ok(self.announced.is_some_and(|announced| cursor.is_some_and(|cursor| cursor < announced)))
-    }
 }
 
 /// What an earlier run of the same address found.
@@ -381,33 +300,5 @@ fn known_at(mirror: &Mirror, options: &SyncOptions) -> Result<Option<EntryPoints
                 .with_help("use another folder, or leave out `--set`"))
         }
         _ => Ok(Some(known)),
-    }
-}
-
-/// Reads where change sets are pushed, as the Sitemap states it now.
-fn look_again(run: &mut PlanContext<'_, '_>, known: &mut EntryPoints) -> Result<(), Error> {
-    let Some(address) = known.sitemap.clone().or_else(|| known.change_set.clone()) else {
-        return Ok(());
-    };
-    let found = match find(run.requests, run.planner.options, &address) {
-        Ok(found) => found,
-        Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-        // The lists are read all the same.
-        Err(_) => return Ok(()),
-    };
-    run.requests.diagnostics.report(run.report);
-    known.offers = found.offers;
-    keep_found(run, &|mirror| known.keep(mirror))
-}
-
-/// Plans what changed since a snapshot, or while it was made.
-fn plan_since(run: &mut PlanContext<'_, '_>, changes: &str, at: Timestamp) -> Result<(), Error> {
-    match plan_changes(run, changes, at.plus_micros(-MARGIN_MICROS), Some(at)) {
-        Ok(_) => Ok(()),
-        Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
-            run.report.list_failed(error.code(), changes, &error.to_string());
-            cursor::set(run.planner.mirror, None)
-        }
-        Err(error) => Err(error),
     }
 }

@@ -83,7 +83,7 @@ impl Lists for Sitemaps<'_> {
                     } else {
                         let listed = listed(url, false, entry);
                         newest.add(listed.modified.map(Timestamp::from_micros));
-                        each(Found::Resource(&listed))?;
+                        each(Found::Resource(&listed, None))?;
                     }
                 }
             }

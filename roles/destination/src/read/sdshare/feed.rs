@@ -14,15 +14,16 @@ pub(super) struct Read {
     pub(super) answered: Answered,
 }
 
-type Each<'e> = &'e mut dyn FnMut(&Feed, &Entry) -> Result<Go, Error>;
+type Each<'e> = &'e mut dyn FnMut(&Feed, &Entry, &Answered) -> Result<Go, Error>;
 
-/// Reads a feed and hands over each entry, with what the feed has stated so far. After a broken
+/// Reads a feed and hands over each entry, with what the feed has stated so far and the head of the answer. After a broken
 /// transfer all entries come again.
 pub(super) fn read_feed(requests: &Requests<'_>, url: &str, each: Each<'_>) -> Result<Read, Error> {
     let mut reading = Reading {
         url,
         requests,
         parser: Parser::new(url, Limits::default()),
+        answered: Answered::default(),
         entry: Entry::default(),
         each,
     };
@@ -36,6 +37,7 @@ struct Reading<'r, 'a> {
     url: &'r str,
     requests: &'r Requests<'a>,
     parser: Parser,
+    answered: Answered,
     entry: Entry,
     each: Each<'r>,
 }
@@ -43,6 +45,7 @@ struct Reading<'r, 'a> {
 impl Pieces for Reading<'_, '_> {
     fn begin(&mut self, answered: &Answered) -> Result<(), Error> {
         self.parser = Parser::new(&*answered.url, Limits::default());
+        self.answered.clone_from(answered);
         Ok(())
     }
 
@@ -71,7 +74,7 @@ impl Reading<'_, '_> {
                 Step::NeedInput | Step::End => return Ok(true),
                 Step::Entry => {
                     self.requests.check_cancelled()?;
-                    if (self.each)(self.parser.head(), &self.entry)? == Go::Enough {
+                    if (self.each)(self.parser.head(), &self.entry, &self.answered)? == Go::Enough {
                         return Ok(false);
                     }
                 }

@@ -148,7 +148,7 @@ fn read(requests: &Requests<'_>, options: &SyncOptions, given: &str) -> Result<F
         })
     };
     let mut entries = 0;
-    let read = read_feed(requests, url, &mut |_, entry| {
+    let read = read_feed(requests, url, &mut |_, entry, _| {
         entries += 1;
         kind = kind.or(entry.kind());
         match kind {

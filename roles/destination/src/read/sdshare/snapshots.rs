@@ -6,13 +6,13 @@ use super::fragments::cost;
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
-use crate::package::download::Downloads;
-use crate::read::descriptions::{DescriptionFile, fetch_sorted};
+use crate::read::Snapshot as SnapshotRead;
+use crate::read::descriptions::{DescriptionFile, fetch_sorted, hand_over};
 use crate::read::pieces::Go;
+use crate::read::walk::Walk;
 use crate::requests::Requests;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Link, Relation};
-use abreast_statements::SortedStatements;
 use abreast_webtypes::Timestamp;
 use std::collections::HashSet;
 
@@ -21,9 +21,9 @@ const CHUNKS_MAX: usize = 100_000;
 
 /// A snapshot that a feed lists.
 #[derive(Clone, Debug)]
-pub(super) struct Snapshot {
+struct Snapshot {
     /// The time up to which changes are in it, if that is stated.
-    pub(super) updated: Option<Timestamp>,
+    updated: Option<Timestamp>,
     /// The feed of its chunks.
     chunks: Option<String>,
     /// Its one file.
@@ -31,9 +31,9 @@ pub(super) struct Snapshot {
 }
 
 /// The newest snapshot that can be read.
-pub(super) fn newest(requests: &Requests<'_>, feed: &str) -> Result<Option<Snapshot>, Error> {
+fn newest(walk: &mut Walk<'_, '_>, feed: &str) -> Result<Option<Snapshot>, Error> {
     let mut newest: Option<Snapshot> = None;
-    let read = read_feed(requests, feed, &mut |_, entry| {
+    let read = read_feed(walk.requests, feed, &mut |_, entry, _| {
         let found = Snapshot::of(entry);
         let is_newer =
             |found: &Snapshot| newest.as_ref().is_none_or(|newest| newest.updated < found.updated);
@@ -42,11 +42,35 @@ pub(super) fn newest(requests: &Requests<'_>, feed: &str) -> Result<Option<Snaps
         }
         Ok(Go::On)
     })?;
-    if let Some(Snapshot { updated: Some(updated), .. }) = &mut newest {
-        // Fragments from then on are read: a clock that is ahead must not hide any.
-        *updated = (*updated).min(read.answered.date.plus_micros(1_000_000));
-    }
+    walk.clock(&read.answered);
     Ok(newest)
+}
+
+/// Hands over the newest snapshot of a feed; `None` if there is none. Without fragments the same one need not be read
+/// again.
+pub(super) fn snapshot(
+    walk: &mut Walk<'_, '_>,
+    feed: &str,
+) -> Result<Option<SnapshotRead>, Error> {
+    let Some(snapshot) = newest(walk, feed)? else { return Ok(None) };
+    let known = walk.position().snapshot();
+    if walk.is_conditional() && snapshot.updated.is_some_and(|updated| known >= Some(updated)) {
+        return Ok(Some(SnapshotRead { is_unchanged: true, ..SnapshotRead::default() }));
+    }
+    let updated = snapshot.updated.map(|at| walk.not_after(snapshot.name(), "updated", at.into()));
+    let (requests, options) = (walk.requests, walk.options);
+    let parts = snapshot.parts(requests, options)?;
+    walk.begin_snapshot(snapshot.name())?;
+    walk.with_downloads(|walk, downloads| {
+        let sorted = fetch_sorted(requests, snapshot.name(), &parts, downloads)?;
+        hand_over(walk, snapshot.name(), &sorted, updated)
+    })?;
+    Ok(Some(SnapshotRead {
+        lists_all: true,
+        as_of: updated,
+        changes_from: updated,
+        ..SnapshotRead::default()
+    }))
 }
 
 impl Snapshot {
@@ -59,7 +83,7 @@ impl Snapshot {
     }
 
     /// The name of the snapshot in messages.
-    pub(super) fn name(&self) -> &str {
+    fn name(&self) -> &str {
         let whole = self.whole.as_ref().map(|link| link.href.as_str());
         self.chunks.as_deref().or(whole).unwrap_or_default()
     }
@@ -75,7 +99,7 @@ impl Snapshot {
             None => links.extend(self.whole.clone()),
             Some(chunks) => {
                 check_host(options, self.name(), chunks)?;
-                let read = read_feed(requests, chunks, &mut |_, entry| {
+                let read = read_feed(requests, chunks, &mut |_, entry, _| {
                     let Some(link) = readable(entry, &Relation::SnapshotComponent) else {
                         // A snapshot without one of its chunks is no snapshot.
                         let message = format!(
@@ -106,16 +130,6 @@ impl Snapshot {
             Ok(DescriptionFile { url: link.href, media_type: link.media_type, syntax })
         };
         links.into_iter().map(part).collect()
-    }
-
-    /// Fetches it and sorts its statements.
-    pub(super) fn read(
-        &self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
-        downloads: &Downloads,
-    ) -> Result<SortedStatements, Error> {
-        fetch_sorted(requests, self.name(), &self.parts(requests, options)?, downloads)
     }
 }
 

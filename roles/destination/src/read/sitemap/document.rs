@@ -6,13 +6,13 @@ use crate::read::pieces::{Answered, Go, Pieces, read_document};
 use crate::requests::Requests;
 use abreast_resourcesync::sitemap::{Finding, Limits, Parser, Root, Step, Tolerance, Version};
 use abreast_store::mirror::Document;
-use abreast_webtypes::{SyntaxError, Timestamp, excerpt, resolve};
+use abreast_webtypes::{Moment, SyntaxError, Timestamp, W3cDatetime, excerpt, resolve};
 
 /// Largest document read, unpacked; ten times what the specification allows.
 pub(crate) const DOCUMENT_BYTES_MAX: u64 = 512 << 20;
 /// The largest difference between a time without a zone, as it was meant, and the same time in UTC,
 /// microseconds.
-const ZONE_MICROS: i64 = 26 * 3_600_000_000;
+pub(crate) const ZONE_MICROS: i64 = 26 * 3_600_000_000;
 
 /// A document that was read, with the metadata of the answer.
 #[derive(Debug)]
@@ -30,6 +30,11 @@ pub(crate) struct Read<V: Version> {
 }
 
 impl<V: Version> Read<V> {
+    /// All instants that may be meant by a time of this document.
+    pub(crate) fn moment(&self, stated: W3cDatetime) -> Moment {
+        if self.zoneless { stated.moment().widened(ZONE_MICROS) } else { stated.moment() }
+    }
+
     /// The earliest instant that may be meant by a time of this document.
     pub(crate) fn at_earliest(&self, stated: Timestamp) -> Timestamp {
         at_earliest(self.zoneless, stated)

@@ -7,15 +7,13 @@
 //! | `document.rs` | reads one document, entry by entry, within limits |
 //! | `manifest.rs` | reads the manifest of a package |
 //! | `walk.rs` | the only way through an index and its lists |
-//! | `compare.rs` | compares a copy with the lists |
+//! | `snapshot.rs` | hands over all lists, and whether they changed meanwhile |
 //! | `unchanged.rs` | asks whether the lists are as they were read |
-//! | `follow.rs` | what results from the changes that were read |
-//! | `pushed.rs` | plans changes that were pushed |
+//! | `pushed.rs` | reads documents that were pushed |
 
-pub(super) mod compare;
 pub(super) mod document;
-pub(super) mod follow;
 pub(super) mod manifest;
 pub(super) mod pushed;
+pub(super) mod snapshot;
 pub(super) mod unchanged;
 pub(super) mod walk;

@@ -3,7 +3,7 @@
 use super::document::is_unchanged;
 use super::walk::{Found, LISTS_MAX, Lists};
 use crate::error::Error;
-use crate::plan::planner::PlanContext;
+use crate::read::walk::Walk;
 use std::collections::{HashSet, VecDeque};
 
 /// Most indexes that are kept. A snapshot of more is compared each time.
@@ -20,35 +20,37 @@ pub(crate) fn kept_indexes(indexes: &[String]) -> Option<String> {
     }
 }
 
-/// Whether each document is as it was read: without changes the way to find that nothing has
-/// changed. The indexes were kept under `key`; each is read for its members.
+/// Whether each document is as it was read: without changes the way to find that nothing has changed. Of the documents
+/// `indexes` were indexes; each is read for its members.
 pub(crate) fn is_all_unchanged<L: Lists>(
-    run: &PlanContext<'_, '_>,
+    walk: &Walk<'_, '_>,
     top: &str,
-    key: &str,
+    indexes: &[String],
     lists: &mut L,
 ) -> Result<bool, Error> {
-    let (requests, mirror) = (run.requests, run.planner.mirror);
-    let Some(known) = mirror.document(top)? else { return Ok(false) };
+    let requests = walk.requests;
+    let Some(known) = walk.document(top)? else { return Ok(false) };
     if !is_unchanged::<L::Version>(requests, top, &known)? {
         return Ok(false);
     }
-    let Some(indexes) = mirror.meta(key)? else { return Ok(true) };
-    let indexes: HashSet<&str> = indexes.lines().collect();
+    if indexes.is_empty() {
+        return Ok(true);
+    }
+    let indexes: HashSet<&str> = indexes.iter().map(String::as_str).collect();
     if !indexes.contains(top) {
         return Ok(false);
     }
     let (mut waiting, mut asked) = (VecDeque::new(), HashSet::new());
-    if !add_members(run, top, lists, &mut waiting)? {
+    if !add_members(walk, top, lists, &mut waiting)? {
         return Ok(false);
     }
     while let Some(url) = waiting.pop_front() {
         requests.check_cancelled()?;
-        let Some(known) = mirror.document(&url)? else { return Ok(false) };
+        let Some(known) = walk.document(&url)? else { return Ok(false) };
         if !is_unchanged::<L::Version>(requests, &url, &known).unwrap_or(false) {
             return Ok(false);
         }
-        if indexes.contains(url.as_str()) && !add_members(run, &url, lists, &mut waiting)? {
+        if indexes.contains(url.as_str()) && !add_members(walk, &url, lists, &mut waiting)? {
             return Ok(false);
         }
         // Named twice, it is not as it was.
@@ -62,7 +64,7 @@ pub(crate) fn is_all_unchanged<L: Lists>(
 /// Adds the lists that an index names, if anything wanted may be in them; `false` when one of them
 /// was not read before, or they are more than a walk reads.
 fn add_members<L: Lists>(
-    run: &PlanContext<'_, '_>,
+    walk: &Walk<'_, '_>,
     index: &str,
     lists: &mut L,
     to: &mut VecDeque<String>,
@@ -75,16 +77,15 @@ fn add_members<L: Lists>(
                 is_known = true;
             }
             Found::Member(member) if is_known && !member.is_other => {
-                is_known =
-                    to.len() < LISTS_MAX && run.planner.mirror.document(&member.url)?.is_some();
+                is_known = to.len() < LISTS_MAX && walk.document(&member.url)?.is_some();
                 if is_known {
                     to.push_back(member.url);
                 }
             }
-            Found::Member(_) | Found::Resource(_) | Found::Deleted => {}
+            Found::Member(_) | Found::Resource(..) | Found::Deleted => {}
         }
         Ok(())
     };
-    lists.read(run.requests, index, each)?;
+    lists.read(walk.requests, index, each)?;
     Ok(is_known)
 }

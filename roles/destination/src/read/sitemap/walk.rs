@@ -1,18 +1,16 @@
 //! The only way through an index and its lists: Resource Lists [rs-core §10], or Sitemaps
 //! [rs-0.1 §3].
 //!
-//! A run, an audit and the filters' test are [`Visitor`]s: they differ in what they do with what is
-//! listed, and with lists that cannot be read. [`Lists`] is what differs between versions.
+//! [`Lists`] is what differs between versions.
 
 use super::document::Read;
-use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
 use crate::plan::listed::Listed;
-use crate::read::Expecting;
+use crate::read::walk::Walk;
 use crate::requests::Requests;
 use abreast_resourcesync::sitemap::Version;
-use abreast_webtypes::Timestamp;
+use abreast_store::mirror::Document;
+use abreast_webtypes::{Moment, Timestamp};
 use std::collections::{HashSet, VecDeque};
 
 /// Most lists of one walk, in all indexes.
@@ -40,7 +38,8 @@ pub(crate) enum Found<'a> {
     Begin,
     /// It is an index and names this one.
     Member(Member),
-    Resource(&'a Listed<'a>),
+    /// A resource, and the time of its list, if the list gives it.
+    Resource(&'a Listed<'a>, Option<Moment>),
     /// A resource is listed as deleted [rs-0.1 §3.1.2].
     Deleted,
 }
@@ -55,69 +54,50 @@ pub(crate) struct Member {
     pub(crate) is_other: bool,
 }
 
-/// A consumer of the resources of lists.
-pub(crate) trait Visitor<V: Version> {
-    /// A document begins, again when its transfer is repeated.
-    fn begin(&mut self) {}
-
-    /// A resource is listed.
-    fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error>;
-
-    /// A resource is listed as deleted.
-    fn deleted(&mut self) {}
-
-    /// A document was read to its end. An error counts as one of that document.
-    fn end(&mut self, _url: &str, _read: &Read<V>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// A document is an index that another index names.
-    fn nested(&mut self, _url: &str) {}
-
-    /// One of `named` documents that an index names cannot be read; an error ends the walk.
-    fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error>;
-
-    /// Whether the lists that were left out because of their categories are read after all.
-    fn needs_all(&mut self) -> Result<bool, Error> {
-        Ok(false)
-    }
-}
-
 /// The members that are still to be read, each with the number of indexes above it.
 #[derive(Default)]
 struct Waiting {
     members: VecDeque<(Member, u8)>,
     /// How many were named so far, in all indexes.
     named: usize,
+    read: Vec<(String, Document)>,
+    indexes: Vec<String>,
 }
 
-/// Reads a list, or an index and its lists, and hands over each resource; returns the first
-/// document.
+/// A snapshot that was read.
+pub(crate) struct ListsRead<V: Version> {
+    /// The first document.
+    pub(crate) top: Read<V>,
+    /// The documents that were read, for asking again whether they changed.
+    pub(crate) read: Vec<(String, Document)>,
+    /// Those of them that are indexes.
+    pub(crate) indexes: Vec<String>,
+}
+
+/// Reads a list, or an index and its lists, and hands over each resource.
 ///
 /// # Errors
 /// The first document cannot be read; what the visitor does not pass over.
-pub(crate) fn walk<L: Lists>(
-    requests: &Requests<'_>,
-    options: &SyncOptions,
+pub(crate) fn read_lists<L: Lists>(
+    walk: &mut Walk<'_, '_>,
     list: &str,
     lists: &mut L,
-    visitor: &mut dyn Visitor<L::Version>,
-) -> Result<Read<L::Version>, Error> {
-    let mut admission = Admission::new(list, &options.allow_hosts, options.allow_downgrade);
+) -> Result<ListsRead<L::Version>, Error> {
+    let mut admission = walk.admission(list);
     let mut waiting = Waiting::default();
-    let top = waiting.read_one(requests, list, 0, lists, visitor)?;
+    let top = waiting.read_one(walk, list, 0, lists)?;
     lists.note(list, &top, None);
     let mut seen = HashSet::from([list.to_owned(), top.answered.url.clone()]);
     let (named, mut others) = (waiting.named, VecDeque::new());
     loop {
         let Some((member, depth)) = waiting.members.pop_front() else {
-            if others.is_empty() || !visitor.needs_all()? {
-                return Ok(top);
+            if others.is_empty() || !walk.needs_all()? {
+                return Ok(ListsRead { top, read: waiting.read, indexes: waiting.indexes });
             }
             waiting.members = std::mem::take(&mut others);
             continue;
         };
-        requests.check_cancelled()?;
+        walk.requests.check_cancelled()?;
         if member.is_other {
             others.push_back((Member { is_other: false, ..member }, depth));
             continue;
@@ -130,11 +110,11 @@ pub(crate) fn walk<L: Lists>(
             let message = format!("{url}: {}", refusal.message());
             Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message))
         } else {
-            waiting.read_one(requests, url, depth, lists, visitor)
+            waiting.read_one(walk, url, depth, lists)
         };
         match read {
             Ok(read) => lists.note(url, &read, Some(&member)),
-            Err(error) if is_of_document(&error) => visitor.failed(url, error, named)?,
+            Err(error) if is_of_document(&error) => walk.failed(url, error, named)?,
             Err(error) => return Err(error),
         }
     }
@@ -155,30 +135,34 @@ const fn is_of_document(error: &Error) -> bool {
 impl Waiting {
     fn read_one<L: Lists>(
         &mut self,
-        requests: &Requests<'_>,
+        walk: &mut Walk<'_, '_>,
         url: &str,
         depth: u8,
         lists: &mut L,
-        visitor: &mut dyn Visitor<L::Version>,
     ) -> Result<Read<L::Version>, Error> {
         let (before, named_before) = (self.members.len(), self.named);
+        let requests = walk.requests;
         let read = lists.read(requests, url, &mut |found| {
             match found {
                 Found::Begin => {
                     self.members.truncate(before);
                     self.named = named_before;
-                    visitor.begin();
+                    walk.begin_document(url);
                 }
                 Found::Member(member) => self.add(url, member, depth)?,
-                Found::Resource(listed) => visitor.listed(listed)?,
-                Found::Deleted => visitor.deleted(),
+                Found::Resource(listed, as_of) => walk.resource(listed, as_of, None)?,
+                Found::Deleted => walk.gone(),
             }
             Ok(())
         })?;
         if depth > 0 && self.named > named_before {
-            visitor.nested(url);
+            let message = "an index inside an index; the specification has no such thing";
+            walk.notice("list.nested-index", url, message);
         }
-        visitor.end(url, &read)?;
+        walk.end_document(url)?;
+        walk.skipped(url, read.skipped)?;
+        self.indexes.extend(read.is_index.then(|| url.to_owned()));
+        self.read.push((url.to_owned(), read.answered.validators.clone()));
         Ok(read)
     }
 
@@ -197,50 +181,4 @@ impl Waiting {
         self.members.push_back((member, depth + 1));
         Ok(())
     }
-}
-
-/// Hands over each resource. Lists that cannot be read are left out: a run that reads them reports
-/// them.
-pub(crate) fn each_resource<L: Lists>(
-    requests: &Requests<'_>,
-    options: &SyncOptions,
-    list: &str,
-    lists: &mut L,
-    each: &mut dyn FnMut(&Listed<'_>),
-) -> Result<(), Error> {
-    struct Each<'a>(&'a mut dyn FnMut(&Listed<'_>));
-    impl<V: Version> Visitor<V> for Each<'_> {
-        fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
-            (self.0)(listed);
-            Ok(())
-        }
-
-        fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
-            let is_passed = error.exit_code() != ExitCode::Limit || error.code() == "list.cycle";
-            if is_passed { Ok(()) } else { Err(error) }
-        }
-    }
-    walk(requests, options, list, lists, &mut Each(each)).map(drop)
-}
-
-/// Hands over all resources: without one of the lists, a resource that is not listed may be in it.
-/// Returns the first document.
-pub(crate) fn expect_all<L: Lists>(
-    requests: &Requests<'_>,
-    options: &SyncOptions,
-    list: &str,
-    lists: &mut L,
-    to: &mut dyn Expecting,
-) -> Result<Read<L::Version>, Error> {
-    struct All<'a>(&'a mut dyn Expecting);
-    impl<V: Version> Visitor<V> for All<'_> {
-        fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
-            self.0.listed(listed)
-        }
-
-        fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
-            Err(error)
-        }
-    }
-    walk(requests, options, list, lists, &mut All(to))
 }

@@ -7,21 +7,15 @@
 use super::document::{Read, read};
 use super::find::check_host;
 use super::repeat::if_there;
-use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
+use crate::read::walk::{Cut, Trail, Walk};
 use crate::requests::Requests;
 use abreast_emm::{Action, Document, DocumentKind, Item};
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Moment, Timestamp};
 use std::cmp::Ordering;
 use std::collections::HashSet;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
 
-/// Most pages of one feed: ten times those of the largest that is known.
-const PAGES_MAX: usize = 1_000_000;
-/// Most pages one after another without activities.
-const EMPTY_MAX: usize = 1_000;
 /// Most pages that are newer than the Entry Point, and are searched for from there.
 const NEWER_MAX: usize = 1_000;
 /// Most pages that are read to find changes before the cursor, or any at all.
@@ -80,9 +74,7 @@ impl Since {
 pub(super) struct Seen {
     /// The newest time of an activity.
     pub(super) newest: Option<Timestamp>,
-    /// The server's clock when the first page was asked for.
-    pub(super) began: Option<Timestamp>,
-    /// The pages led back to one that was read before: the pages behind it are not known.
+    /// The pages behind the last one that was read are not known.
     pub(super) cut: Option<Cut>,
     /// The page with activities that was read first.
     pub(super) first: Option<Read>,
@@ -94,15 +86,6 @@ pub(super) struct Seen {
     pub(super) end: Option<Timestamp>,
     /// The pages changed each time they were read, and changes may be missing.
     pub(super) is_unstable: bool,
-}
-
-/// What is behind the page that a walk ended with, if it is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
-    /// Older changes.
-    Older,
-    /// Newer ones.
-    Newer,
 }
 
 /// The activities of a page that count, the oldest first.
@@ -284,31 +267,35 @@ impl Way {
     }
 
     /// Hands over the pages with changes since then, or all pages.
-    pub(super) fn walk(
+    pub(super) fn walk<'w, 'a>(
         &self,
-        requests: &Requests<'_>,
-        options: &SyncOptions,
+        walk: &mut Walk<'w, 'a>,
+        entry: &Document,
         since: Option<Since>,
-        each: &mut dyn FnMut(&PageOfItems<'_>) -> Result<(), Error>,
+        each: &mut dyn FnMut(&mut Walk<'w, 'a>, &PageOfItems<'_>) -> Result<(), Error>,
     ) -> Result<Seen, Error> {
-        let begin = self.begin();
+        let (requests, options, begin) = (walk.requests, walk.options, self.begin());
         let link = match self {
             Self::Back { link, .. } => Some(*link),
             Self::On { .. } => None,
         };
-        let mut seen = Seen { began: Some(begin.answered.date), ..Seen::default() };
-        // Hashes: there may be very many pages.
-        let (hasher, mut visited) = (RandomState::new(), HashSet::new());
-        let (mut page, mut only_deletions, mut more, mut empty) = (begin.clone(), false, 0, 0);
+        // The other end of the feed, where the Entry Point names it.
+        let far_end = match link {
+            Some(PageLink::Prev) => entry.first.as_deref(),
+            Some(PageLink::Next) | None => entry.last.as_deref(),
+        };
+        walk.clock(&begin.answered);
+        let (is_back, mut seen) = (link.is_some(), Seen::default());
+        let mut trail = Trail::new(!is_back);
+        let (mut page, mut only_deletions, mut more, mut is_reached) = (begin.clone(), false, 0, false);
         let mut largest = 0;
         loop {
-            visited.insert(hasher.hash_one(&page.url));
+            trail.visit(&page.url);
             seen.newest = seen.newest.max(newest_of(&page.document));
-            seen.pages = visited.len();
-            let is_back = link.is_some();
+            seen.pages = trail.len();
             let (items, refreshed) = counted(&page.document, link, &mut only_deletions);
             let (url, document) = (page.url.as_str(), &page.document);
-            each(&PageOfItems { url, document, items, is_back })?;
+            each(walk, &PageOfItems { url, document, items, is_back })?;
             // Before a refresh there is nothing for those who begin.
             if refreshed && since.is_none() && is_back {
                 break;
@@ -319,6 +306,7 @@ impl Way {
                 if end < known {
                     break;
                 }
+                is_reached |= end < cursor;
                 more += usize::from(end < cursor);
                 if more > MORE_PAGES_MAX {
                     seen.end = Some(end);
@@ -328,27 +316,19 @@ impl Way {
             let next = link.unwrap_or(PageLink::Next).of(&page.document);
             // Some last pages lead to themselves.
             let Some(next) = next.filter(|next| **next != page.url).cloned() else { break };
-            if visited.contains(&hasher.hash_one(&next)) {
-                let message = "its pages lead back to one that was read already".to_owned();
-                let (code, line) = ("emm.paging-loop", 0);
-                requests.diagnostics.note(&page.url, Remark { code, line, message, count: 1 });
-                // There may be changes that nothing leads to.
-                seen.cut = Some(if is_back { Cut::Older } else { Cut::Newer });
+            let size = activities(&page.document).len();
+            if let Err(cut) = trail.check(&page.url, page.document.items.len(), &next) {
+                // Behind the other end of the feed there is nothing.
+                let is_all = far_end.is_some_and(|end| trail.has(end));
+                if is_all || is_reached {
+                    walk.notice(cut.code, &cut.url, &cut.why);
+                } else {
+                    seen.cut = Some(cut);
+                }
                 break;
-            }
-            empty = if page.document.items.is_empty() { empty + 1 } else { 0 };
-            if empty == EMPTY_MAX {
-                let message =
-                    format!("the last {EMPTY_MAX} pages, to {}, have no activities", page.url);
-                return Err(Error::new("limit.pages", ExitCode::Limit, message));
-            }
-            if visited.len() == PAGES_MAX {
-                let message = format!("{} has more than {PAGES_MAX} pages", begin.url);
-                return Err(Error::new("limit.pages", ExitCode::Limit, message));
             }
             check_host(options, &page.url, &next)?;
             let following = read(requests, &next)?;
-            let size = activities(&page.document).len();
             let is_last = following.document.items.is_empty();
             if !is_back
                 && size < largest
@@ -358,7 +338,7 @@ impl Way {
                 // It was the newest one when it was read, and may have grown since then.
                 let (items, _) = counted(&page.document, link, &mut only_deletions);
                 let (url, document) = (page.url.as_str(), &page.document);
-                each(&PageOfItems { url, document, items, is_back })?;
+                each(walk, &PageOfItems { url, document, items, is_back })?;
             }
             largest = largest.max(size);
             seen.note_end(std::mem::replace(&mut page, following));
@@ -381,7 +361,7 @@ pub(super) fn activities(page: &Document) -> Vec<(Option<Timestamp>, Vec<&str>)>
 /// The time with which a page ends, in the direction of the walk. Single activities may be out of
 /// order: the last one decides.
 fn end_of(page: &Document, link: PageLink) -> Option<Timestamp> {
-    let mut times = page.items.iter().filter_map(|item| item.time);
+    let mut times = page.items.iter().filter_map(|item| item.moment).map(Moment::last);
     match link {
         PageLink::Next => times.next_back(),
         PageLink::Prev => times.next(),

@@ -1,0 +1,238 @@
+//! The comparison of what a document lists with what the copy has: the only place that decides what is the same, newer
+//! or absent.
+//!
+//! Runs, dry runs, comparisons with whole lists, packages, pushed changes and audits ask here.
+
+use abreast_store::mirror::{Pending, Row};
+use abreast_webtypes::{Digests, Moment, Timestamp};
+
+/// The decision about one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The copy has what is listed.
+    Keep,
+    /// The copy has the bytes; only their time differs.
+    Touch,
+    /// The copy needs the listed version.
+    Fetch,
+    /// The Source does not have the resource any more.
+    Delete,
+    /// The document is too old to show anything about the version in the copy.
+    Unknown,
+}
+
+/// How a document lists a resource.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stated<'l> {
+    /// With a state: the resource, or the version after a change.
+    Present {
+        length: Option<u64>,
+        /// Last modification, microseconds.
+        modified: Option<i64>,
+        digests: &'l Digests,
+        /// The document announces a change of the resource, at `AsOf::at`.
+        is_change: bool,
+    },
+    /// As deleted.
+    Deleted,
+    /// Not at all, in a list of all resources.
+    Absent,
+}
+
+impl<'l> Stated<'l> {
+    /// The state in a planned item.
+    pub(crate) const fn of(item: &Pending, digests: &'l Digests, is_change: bool) -> Self {
+        Self::Present { length: item.length, modified: item.modified, digests, is_change }
+    }
+}
+
+/// The time that a statement is of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AsOf {
+    /// The time of the change, or that of the whole list; `None` if it is not known.
+    pub(crate) at: Option<Moment>,
+    /// Rows that this run or a later one wrote may be of a history that the Source no longer has: the document decides.
+    pub(crate) uncertain_from: Option<i64>,
+    /// Times of changes after this instant, in the copy's own state, show nothing.
+    pub(crate) now: Option<Timestamp>,
+}
+
+impl AsOf {
+    /// Whether the copy has a later version than the statement is of.
+    pub(crate) fn is_older_than(self, row: &Row) -> bool {
+        let is_certain = self.uncertain_from.is_none_or(|from| row.epoch < from);
+        let changed = row.changed.map(Timestamp::from_micros);
+        let changed = changed.filter(|changed| self.now.is_none_or(|now| *changed <= now));
+        is_certain && changed.zip(self.at).is_some_and(|(changed, at)| at.last() < changed)
+    }
+
+    /// Whether the statement is of a later time than the version in the copy, surely.
+    fn is_newer_than(self, row: &Row) -> bool {
+        let changed = row.changed.map(Timestamp::from_micros);
+        changed.zip(self.at).is_some_and(|(changed, at)| changed < at.first())
+    }
+}
+
+/// Decides about a resource; `row` is what the copy has of it.
+///
+/// - A document never wins over a version that the copy has of a later change.
+/// - An announced change that is later than the version in the copy, without a digest to compare, is never the same.
+/// - What cannot be known is [`Verdict::Unknown`], and is neither fetched nor deleted.
+pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdict {
+    let Some(row) = row else {
+        return match stated {
+            Stated::Present { .. } => Verdict::Fetch,
+            Stated::Deleted | Stated::Absent => Verdict::Keep,
+        };
+    };
+    let is_old = as_of.is_older_than(row);
+    let Stated::Present { length, modified, digests, is_change } = stated else {
+        return if is_old { Verdict::Unknown } else { Verdict::Delete };
+    };
+    match compare(length, modified, digests, row) {
+        Verdict::Keep if is_change && digests.strongest().is_none() && as_of.is_newer_than(row) => {
+            Verdict::Fetch
+        }
+        Verdict::Keep => Verdict::Keep,
+        _ if is_old => Verdict::Unknown,
+        verdict => verdict,
+    }
+}
+
+/// Compares a listed state with a row, whatever their times are.
+fn compare(length: Option<u64>, modified: Option<i64>, digests: &Digests, row: &Row) -> Verdict {
+    if length.is_some_and(|length| length != row.length) {
+        return Verdict::Fetch;
+    }
+    let mut kept = Digests::default();
+    kept.set_from_bytes(&row.digests);
+    match digests.agree(&kept) {
+        Some(true) if modified.is_none() || modified == row.modified => Verdict::Keep,
+        Some(true) => Verdict::Touch,
+        // Without a digest to compare, length and time have to do; without a time only the server knows.
+        None if is_version_of(modified, row) => Verdict::Keep,
+        Some(false) | None => Verdict::Fetch,
+    }
+}
+
+/// Whether the version in the copy is the one of a listed time: by its own time, or by that of the change that brought
+/// it, whatever its server states as `Last-Modified`.
+pub(crate) fn is_version_of(modified: Option<i64>, row: &Row) -> bool {
+    modified.is_some() && (modified == row.modified || modified == row.changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn digests(text: &str) -> Digests {
+        let mut digests = Digests::default();
+        digests.parse_into(text.as_bytes()).unwrap();
+        digests
+    }
+
+    fn at(micros: i64) -> Option<Moment> {
+        Some(Moment::exact(Timestamp::from_micros(micros)))
+    }
+
+    #[test]
+    fn a_state_that_agrees_is_kept() {
+        let hello = digests("md5:5d41402abc4b2a76b9719d911017c592");
+        let other = digests("md5:00000000000000000000000000000000");
+        let sha =
+            digests("sha-256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
+        let none = Digests::default();
+        let row = Row { length: 5, modified: Some(7), digests: hello.to_bytes(), ..Row::default() };
+        let judge = |length, modified, digests: &Digests, row: &Row| {
+            let stated = Stated::Present { length, modified, digests, is_change: false };
+            super::judge(stated, AsOf::default(), Some(row))
+        };
+        for (length, modified, digests, verdict) in [
+            (Some(5), Some(7), &hello, Verdict::Keep),
+            (None, None, &hello, Verdict::Keep),
+            (None, Some(8), &hello, Verdict::Touch),
+            (None, Some(7), &other, Verdict::Fetch),
+            (Some(6), Some(7), &hello, Verdict::Fetch),
+            (Some(5), Some(7), &sha, Verdict::Keep),
+            (Some(5), Some(8), &sha, Verdict::Fetch),
+            (Some(5), None, &none, Verdict::Fetch),
+        ] {
+            assert_eq!(judge(length, modified, digests, &row), verdict, "{length:?} {modified:?}");
+        }
+        let row = Row { changed: Some(9), ..row };
+        assert_eq!(judge(Some(5), Some(9), &none, &row), Verdict::Keep);
+        assert_eq!(judge(Some(5), Some(8), &none, &row), Verdict::Fetch);
+    }
+
+    #[test]
+    fn a_change_without_a_digest_is_never_the_same() {
+        let (none, row) = (Digests::default(), Row { modified: Some(7), changed: Some(9), ..Row::default() });
+        let judge = |time| {
+            let stated = Stated::Present { length: None, modified: Some(7), digests: &none, is_change: true };
+            super::judge(stated, AsOf { at: at(time), ..AsOf::default() }, Some(&row))
+        };
+        assert_eq!(judge(10), Verdict::Fetch);
+        assert_eq!(judge(9), Verdict::Keep);
+        assert_eq!(judge(8), Verdict::Keep);
+    }
+
+    /// A statement, by numbers: 0 is a deletion, 1 absence, others are versions.
+    fn stated(kind: u8, digests: &Digests, is_change: bool) -> Stated<'_> {
+        match kind {
+            0 => Stated::Deleted,
+            1 => Stated::Absent,
+            _ => Stated::Present {
+                length: Some(u64::from(kind)),
+                modified: Some(i64::from(kind)),
+                digests,
+                is_change,
+            },
+        }
+    }
+
+    fn row(version: u8, changed: Option<i64>, epoch: i64) -> Row {
+        let (length, modified) = (u64::from(version), Some(i64::from(version)));
+        Row { length, modified, changed, epoch, ..Row::default() }
+    }
+
+    proptest! {
+        #[test]
+        fn an_older_document_never_wins(kind in 0_u8..5, version in 2_u8..5, is_change: bool, time in 0_i64..50, later in 1_i64..50) {
+            let none = Digests::default();
+            let as_of = AsOf { at: at(time), ..AsOf::default() };
+            let row = row(version, Some(time + later), 1);
+            let verdict = judge(stated(kind, &none, is_change), as_of, Some(&row));
+            prop_assert!(matches!(verdict, Verdict::Keep | Verdict::Unknown), "{verdict:?}");
+        }
+
+        #[test]
+        fn a_verdict_that_was_carried_out_is_kept(kind in 2_u8..5, version in 0_u8..5, is_change: bool, time in 0_i64..50, changed: Option<u8>) {
+            let none = Digests::default();
+            let as_of = AsOf { at: at(time), ..AsOf::default() };
+            let before = (version > 1).then(|| row(version, changed.map(i64::from), 1));
+            let stated = stated(kind, &none, is_change);
+            if judge(stated, as_of, before.as_ref()) == Verdict::Fetch {
+                let after = row(kind, Some(time), 2);
+                prop_assert_eq!(judge(stated, as_of, Some(&after)), Verdict::Keep);
+            }
+        }
+
+        #[test]
+        fn unknown_times_delete_only_what_a_list_lacks(kind in 0_u8..5, version in 2_u8..5, changed: Option<u8>, uncertain: bool) {
+            let none = Digests::default();
+            let row = row(version, changed.map(i64::from), 7);
+            let as_of = AsOf { uncertain_from: uncertain.then_some(7), ..AsOf::default() };
+            let verdict = judge(stated(kind, &none, false), as_of, Some(&row));
+            prop_assert_eq!(verdict == Verdict::Delete, kind < 2);
+            prop_assert!(verdict != Verdict::Unknown);
+        }
+
+        #[test]
+        fn a_history_that_is_lost_protects_nothing(kind in 0_u8..2, time in 0_i64..50, later in 1_i64..50) {
+            let (none, row) = (Digests::default(), row(2, Some(time + later), 7));
+            let as_of = AsOf { at: at(time), uncertain_from: Some(7), now: None };
+            prop_assert_eq!(judge(stated(kind, &none, false), as_of, Some(&row)), Verdict::Delete);
+        }
+    }
+}

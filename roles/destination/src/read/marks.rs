@@ -1,0 +1,221 @@
+//! Marks: the changes that were read last, by which a later walk recognises where it is.
+//!
+//! A Source that does not have them any more was restored from a backup, even if it has newer changes by now, or has
+//! removed some. A change of the same time that is not among them is new.
+
+use crate::plan::listed::Listed;
+use abreast_webtypes::{Moment, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// Changes that are kept; more where they have the time of the newest.
+const LAST_MAX: usize = 4;
+/// Most changes of one time that are kept: further ones are applied again by the next run.
+const EQUAL_MAX: usize = 1_024;
+
+/// A change that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// Its time, microseconds.
+    first: i64,
+    last: i64,
+    /// Fingerprints of its resource, and of all that its entry has.
+    resource: u64,
+    change: u64,
+}
+
+impl Mark {
+    fn of(time: Moment, listed: &Listed<'_>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        listed.uri.hash(&mut hasher);
+        let (first, last) = (time.first().as_micros(), time.last().as_micros());
+        Self { first, last, resource: hasher.finish(), change: listed.fingerprint() }
+    }
+
+    /// The first instant of its time.
+    pub(crate) const fn time(&self) -> Timestamp {
+        Timestamp::from_micros(self.first)
+    }
+}
+
+/// What became of a known change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Missing,
+    /// There is a newer one of its resource, which may have replaced it.
+    Superseded,
+    Listed,
+}
+
+/// The changes known, compared with those that a walk finds.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// The newest first.
+    known: Vec<(Mark, Found)>,
+    /// Those of this walk, the newest first.
+    newest: Vec<Mark>,
+}
+
+impl Marks {
+    /// A walk by a copy that knows these.
+    pub(crate) fn known(marks: &[Mark]) -> Self {
+        let known = marks.iter().map(|mark| (*mark, Found::Missing)).collect();
+        Self { known, newest: Vec::new() }
+    }
+
+    /// Whether any change is known.
+    pub(crate) const fn are_any(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// The time of the oldest known change.
+    pub(crate) fn oldest(&self) -> Option<Timestamp> {
+        self.known.iter().map(|known| known.0.time()).min()
+    }
+
+    /// The time of the newest known change.
+    pub(crate) fn newest_known(&self) -> Option<Timestamp> {
+        self.known.iter().map(|known| known.0.time()).max()
+    }
+
+    fn compare(&mut self, mark: Mark) -> bool {
+        let mut is_known = false;
+        for (known, found) in &mut self.known {
+            if known.resource != mark.resource || mark.first < known.first {
+                continue;
+            }
+            if mark.first == known.first {
+                *found = Found::Listed;
+                is_known |= known.change == mark.change;
+            } else if *found == Found::Missing {
+                *found = Found::Superseded;
+            }
+        }
+        is_known
+    }
+
+    /// Notes a change for the next walk; whether it is one of those known.
+    pub(crate) fn note(&mut self, time: Moment, listed: &Listed<'_>) -> bool {
+        let is_wanted = self.newest.len() < LAST_MAX
+            || self.newest.last().is_none_or(|oldest| time.first().as_micros() >= oldest.first);
+        let may_be_known = self.known.iter().any(|known| time.first().as_micros() >= known.0.first);
+        if !is_wanted && !may_be_known {
+            return false;
+        }
+        let mark = Mark::of(time, listed);
+        if is_wanted {
+            insert(&mut self.newest, mark);
+        }
+        self.compare(mark)
+    }
+
+    /// Whether a known change was found, and every other one of the time of the newest that no later change replaced.
+    pub(crate) fn are_found(&self) -> bool {
+        let newest = self.known.iter().find(|known| known.1 != Found::Superseded);
+        self.known.iter().any(|known| known.1 == Found::Listed)
+            && newest.is_none_or(|newest| {
+                let equal = self.known.iter().filter(|known| known.0.first == newest.0.first);
+                equal.into_iter().all(|known| known.1 != Found::Missing)
+            })
+    }
+
+    /// Whether a known change is missing that is later than the end of the walk.
+    pub(crate) fn are_lost(&self, end: Option<Timestamp>) -> bool {
+        let is_lost = |known: &(Mark, Found)| {
+            known.1 == Found::Missing && end.is_none_or(|end| known.0.time() > end)
+        };
+        self.known.iter().any(is_lost)
+    }
+
+    /// The changes to recognise the next walk by; the known ones too if changes between them were not read.
+    pub(crate) fn into_newest(self, is_cut: bool) -> Vec<Mark> {
+        if !is_cut {
+            return self.newest;
+        }
+        together(self.known.into_iter().map(|known| known.0).collect(), self.newest)
+    }
+}
+
+fn insert(into: &mut Vec<Mark>, mark: Mark) {
+    let place = into.partition_point(|newer| newer.first > mark.first);
+    if into[place..].iter().take_while(|it| it.first == mark.first).any(|it| *it == mark) {
+        return;
+    }
+    into.insert(place, mark);
+    limit(into);
+}
+
+/// Leaves out the oldest of too many.
+fn limit(marks: &mut Vec<Mark>) {
+    let newest = marks.first().map(|mark| mark.last);
+    let equal = marks.iter().take_while(|mark| newest.is_some_and(|newest| mark.last >= newest)).count();
+    marks.truncate(equal.clamp(LAST_MAX, EQUAL_MAX));
+}
+
+/// The newest of two lists.
+pub(crate) fn together(mut one: Vec<Mark>, two: Vec<Mark>) -> Vec<Mark> {
+    for mark in two {
+        insert(&mut one, mark);
+    }
+    one
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::listed::testing::listed;
+
+    fn at(micros: i64) -> Moment {
+        Moment::exact(Timestamp::from_micros(micros))
+    }
+
+    fn change<'l>(uri: &'l str, time: i64, id: &'l str) -> (Moment, Listed<'l>) {
+        let listed = Listed { changed: Some(at(time)), id: Some(id), ..listed("", uri, Vec::new()) };
+        (at(time), listed)
+    }
+
+    fn read(changes: &[(&str, i64, &str)]) -> Vec<Mark> {
+        let mut marks = Marks::default();
+        for (uri, time, id) in changes {
+            let (time, listed) = change(uri, *time, id);
+            marks.note(time, &listed);
+        }
+        marks.into_newest(false)
+    }
+
+    #[test]
+    fn another_change_of_one_time_is_new() {
+        let mut marks = Marks::known(&read(&[("a", 5, "1"), ("b", 5, "2")]));
+        let mut find = |uri, time, id| {
+            let (time, listed) = change(uri, time, id);
+            marks.note(time, &listed)
+        };
+        assert!(find("a", 5, "1") && find("b", 5, "2"));
+        assert!(!find("a", 5, "3") && !find("c", 5, "4") && !find("a", 6, "1"));
+        assert!(marks.are_found() && !marks.are_lost(None));
+    }
+
+    #[test]
+    fn a_change_that_is_missing_was_lost_unless_it_was_replaced() {
+        let known = read(&[("a", 5, "1"), ("b", 4, "2")]);
+        let mut marks = Marks::known(&known);
+        assert!(marks.are_lost(None) && !marks.are_found());
+        assert!(!marks.are_lost(Some(Timestamp::from_micros(5))), "it was not searched for");
+        let (time, listed) = change("a", 9, "7");
+        marks.note(time, &listed);
+        assert!(marks.are_lost(None), "that of b is missing");
+        let (time, listed) = change("b", 4, "2");
+        marks.note(time, &listed);
+        assert!(!marks.are_lost(None) && marks.are_found());
+    }
+
+    #[test]
+    fn all_changes_of_the_newest_time_are_kept_and_few_others() {
+        let names: Vec<String> = (0..20).map(|number| format!("n{number}")).collect();
+        let mut changes: Vec<_> = names.iter().map(|name| (name.as_str(), 9, "x")).collect();
+        changes.extend(names.iter().map(|name| (name.as_str(), 3, "y")));
+        assert_eq!(read(&changes).len(), 20);
+        let other: Vec<_> = (0..20).map(|time| ("a", time, "z")).collect();
+        assert_eq!(read(&other).len(), LAST_MAX);
+    }
+}

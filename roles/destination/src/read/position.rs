@@ -1,0 +1,293 @@
+//! The position of a copy: how far it knows its Source. One record, for every protocol.
+//!
+//! It moves in two ways only: [`Position::advance`] refuses whatever does not continue from it, and
+//! [`Position::reset`] replaces all of it.
+
+use super::marks::Mark;
+use crate::error::Error;
+use abreast_store::mirror::Mirror;
+use abreast_webtypes::{Moment, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// The key of the record in the state.
+const KEY: &str = "position";
+/// The times that older versions kept, in microseconds.
+const OLDER_KEYS: [&str; 4] = ["cursor", "rs01-cursor", "emm-seen", "sdshare-seen"];
+
+/// How far a copy knows its Source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Position {
+    /// All changes before are in the state or in the plan, microseconds: of those between the two it is not known.
+    until: Option<(i64, i64)>,
+    /// The document of the Source by which it moved last.
+    of: Of,
+    /// The time of the list of all resources that the copy was compared with last, microseconds.
+    snapshot: Option<i64>,
+    /// The changes read last.
+    marks: Vec<Mark>,
+    /// Fingerprints of changes with times in the future that were read.
+    pub(crate) future: Vec<u64>,
+    /// The newest change that any run saw, microseconds; it need not be in the plan.
+    newest_seen: Option<i64>,
+    /// The document to request first, and what is known of it.
+    pub(crate) bookmark: Option<Bookmark>,
+    /// Until when pushed documents gave all changes, microseconds.
+    announced: Option<i64>,
+    /// Since when the documents lack changes that were pushed, seconds.
+    pub(crate) late_since: Option<u64>,
+    /// The last run that planned from changes: rows of it or of later runs may be newer than the position.
+    pub(crate) run: Option<i64>,
+    /// Why the copy must be compared with all that the Source has.
+    pub(crate) due: Option<Due>,
+    /// Changes that no document read so far can show.
+    pub(crate) unknown: Option<Unknown>,
+}
+
+/// A comparison that is due.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Due {
+    pub(crate) why: String,
+    /// The Source may have gone back: later changes in the copy may be of a history that it does not have.
+    pub(crate) is_uncertain: bool,
+}
+
+/// Changes that are not known until there is a newer list of all resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Unknown {
+    pub(crate) why: String,
+    /// The copy may lack something: each run reports that.
+    pub(crate) is_fault: bool,
+}
+
+/// The kind of document that a position is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Of {
+    /// A list of all resources.
+    #[default]
+    Snapshot,
+    /// A document of changes.
+    Change,
+    /// A pushed change that no document has confirmed.
+    Pushed,
+}
+
+/// The document that is requested first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bookmark {
+    /// Its URL, or another name that the protocol gives its place.
+    pub(crate) document: String,
+    /// Entries that were read of it, and their fingerprint.
+    pub(crate) entries: u64,
+    pub(crate) fingerprint: u64,
+}
+
+/// What documents say about a span of time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Span {
+    /// All changes since then were read; `None` where documents do not give it.
+    pub(crate) from: Option<Moment>,
+    /// The newest change.
+    pub(crate) until: Option<Moment>,
+    /// A change read before is among them, or they follow the snapshot that was read just now.
+    pub(crate) is_joined: bool,
+}
+
+/// A span that begins after the position.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Apart;
+
+fn micros(moment: Moment) -> (i64, i64) {
+    (moment.first().as_micros(), moment.last().as_micros())
+}
+
+impl Position {
+    /// The position in the state of a copy, of this version or an older one.
+    pub(crate) fn load(mirror: &Mirror) -> Result<Self, Error> {
+        if let Some(text) = mirror.meta(KEY)?
+            && let Ok(position) = serde_json::from_str(&text)
+        {
+            return Ok(position);
+        }
+        for key in OLDER_KEYS {
+            if let Some(at) = mirror.meta(key)?.and_then(|text| text.parse().ok()) {
+                return Ok(Self { until: Some((at, at)), ..Self::default() });
+            }
+        }
+        Ok(Self::default())
+    }
+
+    /// Stores it, in the transaction of what was planned up to then.
+    pub(crate) fn store(&self, mirror: &Mirror) -> Result<(), Error> {
+        for key in OLDER_KEYS {
+            if mirror.meta(key)?.is_some() {
+                mirror.set_meta(key, None)?;
+            }
+        }
+        let text = serde_json::to_string(self).unwrap_or_default();
+        Ok(mirror.set_meta(KEY, Some(&text))?)
+    }
+
+    /// Up to when all changes are known; `None` before the first comparison.
+    pub(crate) fn until(&self) -> Option<Moment> {
+        let at = Timestamp::from_micros;
+        self.until.map(|(first, last)| Moment::between(at(first), at(last)))
+    }
+
+    /// The document that it is of.
+    pub(crate) const fn of(&self) -> Of {
+        self.of
+    }
+
+    /// The changes read last, the newest first.
+    pub(crate) fn marks(&self) -> &[Mark] {
+        &self.marks
+    }
+
+    /// The time of the last snapshot.
+    pub(crate) fn snapshot(&self) -> Option<Timestamp> {
+        self.snapshot.map(Timestamp::from_micros)
+    }
+
+    /// The newest change that any run saw.
+    pub(crate) fn newest_seen(&self) -> Option<Timestamp> {
+        self.newest_seen.map(Timestamp::from_micros)
+    }
+
+    /// Until when pushed documents gave all changes.
+    pub(crate) fn announced(&self) -> Option<Timestamp> {
+        self.announced.map(Timestamp::from_micros)
+    }
+
+    /// Whether a span that begins at `from` leaves no gap behind the position.
+    pub(crate) fn is_touched_by(&self, from: Moment) -> bool {
+        self.until().is_some_and(|until| from.first() <= until.last())
+    }
+
+    /// Moves on by a span of changes that were planned.
+    ///
+    /// # Errors
+    /// The span begins after the position, or shows no connection to it.
+    pub(crate) fn advance(&mut self, span: &Span, of: Of, marks: Vec<Mark>) -> Result<(), Apart> {
+        let is_joined = span.is_joined || span.from.is_some_and(|from| self.is_touched_by(from));
+        if !is_joined {
+            return Err(Apart);
+        }
+        let until = self.until();
+        if let Some(newest) = span.until.filter(|newest| until.is_none_or(|until| !newest.is_before(until))) {
+            self.until = Some(micros(newest));
+            self.of = of;
+        }
+        if !marks.is_empty() {
+            self.marks = marks;
+        }
+        self.newest_seen = self.newest_seen.max(self.until.map(|until| until.0));
+        Ok(())
+    }
+
+    /// The documents have what was pushed.
+    pub(crate) fn confirm(&mut self) {
+        if self.of == Of::Pushed {
+            self.of = Of::Change;
+        }
+    }
+
+    /// Notes until when pushed documents gave all changes.
+    pub(crate) fn announce(&mut self, until: Timestamp) {
+        self.announced = Some(until.as_micros());
+    }
+
+    /// Notes the newest change that a run sees, whatever becomes of the run.
+    pub(crate) fn see(&mut self, newest: Option<Timestamp>) {
+        self.newest_seen = self.newest_seen.max(newest.map(Timestamp::as_micros));
+    }
+
+    /// Keeps changes of a walk that failed, beside those known.
+    pub(crate) fn add_marks(&mut self, marks: Vec<Mark>) {
+        self.marks = super::marks::together(std::mem::take(&mut self.marks), marks);
+    }
+
+    /// Begins again at a snapshot: nothing else of the record remains, except the run whose rows may be newer.
+    pub(crate) fn reset(&mut self, at: Option<Moment>) {
+        *self = Self {
+            until: at.map(micros),
+            snapshot: at.map(|at| at.last().as_micros()),
+            run: self.run,
+            ..Self::default()
+        };
+    }
+
+    /// Before anything is known, after the run that planned last.
+    pub(crate) fn nowhere(&self) -> Self {
+        Self { run: self.run, ..Self::default() }
+    }
+
+    /// The position for people.
+    pub(crate) fn text(&self) -> Option<String> {
+        let place = self.bookmark.as_ref().map(|bookmark| bookmark.document.clone());
+        let until = self.until().filter(|until| until.first() > Timestamp::MIN);
+        until.map(|until| until.first().to_string()).or(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: i64) -> Moment {
+        Moment::exact(Timestamp::from_micros(micros))
+    }
+
+    fn span(from: i64, until: i64) -> Span {
+        Span { from: Some(at(from)), until: Some(at(until)), is_joined: false }
+    }
+
+    #[test]
+    fn a_span_that_leaves_a_gap_is_refused() {
+        let mut position = Position::default();
+        position.reset(Some(at(10)));
+        assert_eq!(position.advance(&span(11, 20), Of::Change, Vec::new()), Err(Apart));
+        assert_eq!(position.until(), Some(at(10)));
+        assert_eq!(position.advance(&span(10, 20), Of::Change, Vec::new()), Ok(()));
+        assert_eq!((position.until(), position.of()), (Some(at(20)), Of::Change));
+        // One that ends before moves nothing back.
+        assert_eq!(position.advance(&span(1, 5), Of::Change, Vec::new()), Ok(()));
+        assert_eq!(position.until(), Some(at(20)));
+    }
+
+    #[test]
+    fn a_coarse_position_touches_what_begins_within_it() {
+        let mut position = Position::default();
+        let day = Moment::between(Timestamp::from_micros(0), Timestamp::from_micros(99));
+        position.reset(Some(day));
+        assert!(position.is_touched_by(at(99)) && !position.is_touched_by(at(100)));
+    }
+
+    #[test]
+    fn a_reset_leaves_nothing_of_pushes_or_gaps() {
+        let mut position = Position::default();
+        position.reset(Some(at(10)));
+        position.announce(Timestamp::from_micros(50));
+        position.late_since = Some(1);
+        position.due = Some(Due { why: "a gap".to_owned(), is_uncertain: true });
+        position.unknown = Some(Unknown { why: "a hole".to_owned(), is_fault: true });
+        position.run = Some(7);
+        position.reset(Some(at(5)));
+        let mut expected = Position { run: Some(7), ..Position::default() };
+        expected.reset(Some(at(5)));
+        assert_eq!(position, expected);
+        assert_eq!(position.announced(), None);
+    }
+
+    #[test]
+    fn the_record_survives_the_state_and_older_keys_are_read() {
+        let mirror = Mirror::scratch().unwrap();
+        assert_eq!(Position::load(&mirror).unwrap(), Position::default());
+        mirror.set_meta("emm-seen", Some("77")).unwrap();
+        let older = Position::load(&mirror).unwrap();
+        assert_eq!(older.until(), Some(at(77)));
+        older.store(&mirror).unwrap();
+        assert_eq!(mirror.meta("emm-seen").unwrap(), None);
+        assert_eq!(Position::load(&mirror).unwrap(), older);
+    }
+}

@@ -1,0 +1,209 @@
+//! Dumps in place of lists, where a Source has no lists: the manifests in their packages are read as lists
+//! [rs-core §11, §13].
+
+use super::dump::read_dump;
+use super::manifest::read_manifest;
+use crate::error::{Error, ExitCode};
+use crate::package::archive::Package;
+use crate::package::download::Downloads;
+use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
+use crate::read::Snapshot;
+use crate::read::sitemap::document::ZONE_MICROS;
+use crate::read::walk::Walk;
+use abreast_webtypes::{Moment, W3cDatetime};
+use std::fs::File;
+
+fn refuse_dry_run(walk: &Walk<'_, '_>, url: &str) -> Result<(), Error> {
+    if !walk.options.dry_run {
+        return Ok(());
+    }
+    let message =
+        format!("{url} is all there is, and its packages must be fetched to see what is in them");
+    Err(Error::new("dump.dry-run", ExitCode::Usage, message).with_help("run without `--dry-run`"))
+}
+
+/// An error of one package, without which others may be read.
+const fn is_of_package(error: &Error) -> bool {
+    !matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io)
+}
+
+/// Hands over all resources of a Resource Dump.
+pub(super) fn resource_dump(
+    walk: &mut Walk<'_, '_>,
+    url: &str,
+    has_changes: bool,
+) -> Result<Snapshot, Error> {
+    refuse_dry_run(walk, url)?;
+    let known = if has_changes { None } else { walk.known(url)? };
+    let (requests, options) = (walk.requests, walk.options);
+    let mut notice = |code: &str, url: &str, message: &str| walk.notice(code, url, message);
+    let via = (requests, options);
+    let Some(dump) = read_dump(via, url, Packaged::Snapshot, known.as_ref(), &mut notice)? else {
+        return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
+    };
+    walk.clock(&dump.answered);
+    walk.begin_snapshot(url)?;
+    let (mut at, mut read, mut failed) = (None::<Moment>, Vec::new(), Vec::new());
+    walk.with_downloads(|walk, downloads| {
+        for package in dump.packages {
+            requests.check_cancelled()?;
+            let own = downloads
+                .fetch(requests, &package)
+                .and_then(|file| read_resources(walk, &package, file));
+            match own {
+                Ok(own) => {
+                    at = at.into_iter().chain(own).min_by_key(|at| at.first());
+                    read.push(package);
+                }
+                Err(error) if is_of_package(&error) => {
+                    downloads.discard(&package);
+                    failed.push((package, error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    })?;
+    let named = read.len() + failed.len();
+    for (package, error) in failed {
+        if read.is_empty() {
+            return Err(error);
+        }
+        walk.failed(&package.url, error, named)?;
+    }
+    walk.keep_document(url, &dump.answered.validators);
+    let changes_from = match at.or(dump.begins) {
+        Some(at) => Some(walk.not_after(url, "at", at)),
+        None => dump.answered.stated_date.map(Moment::exact),
+    };
+    let (packaged, at) = (Packaged::Snapshot, changes_from.map(Moment::first));
+    Ok(Snapshot {
+        lists_all: true,
+        as_of: changes_from,
+        changes_from,
+        made_from: Some(Dump { packages: read, packaged, at, date: None, is_plan: true }),
+        ..Snapshot::default()
+    })
+}
+
+/// Hands over the resources of one package; returns its time.
+fn read_resources(
+    walk: &mut Walk<'_, '_>,
+    package: &ListedPackage,
+    file: File,
+) -> Result<Option<Moment>, Error> {
+    let requests = walk.requests;
+    walk.begin_document(&package.url);
+    let archive = Package::open(file, &|| requests.check_cancelled())
+        .map_err(|error| unusable(package, &error))?;
+    let mut at = None;
+    let diagnostics = requests.diagnostics.clone();
+    let manifest = read_manifest(
+        &archive,
+        &package.url,
+        Packaged::Snapshot,
+        &diagnostics,
+        &mut |head, listed| {
+            requests.check_cancelled()?;
+            at = head.at.map(W3cDatetime::moment);
+            walk.resource(listed, at, None)
+        },
+    )?;
+    walk.end_document(&package.url)?;
+    walk.skipped(&package.url, manifest.skipped)?;
+    let at = at.or(manifest.at.map(Moment::exact));
+    Ok(at.map(|at| if manifest.zoneless { at.widened(ZONE_MICROS) } else { at }))
+}
+
+/// Hands over the changes of a Change Dump since the position of the walk.
+pub(super) fn change_dump(walk: &mut Walk<'_, '_>, url: &str) -> Result<(), Error> {
+    refuse_dry_run(walk, url)?;
+    let (known, since) = (walk.known(url)?, walk.since());
+    let (requests, options) = (walk.requests, walk.options);
+    let mut notice = |code: &str, url: &str, message: &str| walk.notice(code, url, message);
+    let via = (requests, options);
+    let Some(dump) = read_dump(via, url, Packaged::Changes, known.as_ref(), &mut notice)? else {
+        walk.walked.is_unchanged = true;
+        return Ok(());
+    };
+    walk.clock(&dump.answered);
+    let mut packages = dump.packages;
+    if packages.iter().all(|package| package.from.is_some()) {
+        packages.sort_by_key(|package| package.from);
+    }
+    let begins = packages.iter().filter_map(|package| package.from).map(Moment::exact);
+    let earliest = dump.begins.into_iter().chain(begins).min_by_key(|from| from.first());
+    if let Some(earliest) = earliest {
+        walk.reaches_back_to(earliest);
+        let is_late = since.is_some_and(|since| since.is_before(earliest));
+        if is_late && walk.is_conditional() {
+            // A gap: all is compared, and the packages are of no use.
+            return Ok(());
+        }
+    }
+    walk.walked.hole = hole(&packages, since);
+    packages.retain(|package| {
+        let until = package.until.map(Moment::exact);
+        until.zip(since).is_none_or(|(until, since)| !until.is_before(since))
+    });
+    walk.walked.end = packages.iter().filter_map(|package| package.from).min();
+    walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &packages))?;
+    if let Some(until) = dump.until.filter(|until| !walk.is_future(until.first())) {
+        walk.covers_until(until);
+    }
+    walk.keep_document(url, &dump.answered.validators);
+    // The newest first: without a digest an older one could be taken for what changed last.
+    packages.reverse();
+    let packaged = Packaged::Changes;
+    walk.walked.made_from = Some(Dump { packages, packaged, at: None, date: None, is_plan: true });
+    Ok(())
+}
+
+fn read_changes(
+    walk: &mut Walk<'_, '_>,
+    downloads: &Downloads,
+    packages: &[ListedPackage],
+) -> Result<(), Error> {
+    let requests = walk.requests;
+    // All of them first: without one changes would be missed.
+    let mut files = Vec::with_capacity(packages.len());
+    for package in packages {
+        requests.check_cancelled()?;
+        files.push(downloads.fetch(requests, package)?);
+    }
+    for (package, file) in packages.iter().zip(files) {
+        let archive = Package::open(file, &|| requests.check_cancelled())
+            .map_err(|error| unusable(package, &error))?;
+        let (diagnostics, mut has_begun) = (requests.diagnostics.clone(), false);
+        let manifest = read_manifest(
+            &archive,
+            &package.url,
+            Packaged::Changes,
+            &diagnostics,
+            &mut |head, listed| {
+                if !std::mem::replace(&mut has_begun, true) {
+                    let moment = |time: Option<W3cDatetime>| time.map(W3cDatetime::moment);
+                    walk.begin_changes(&package.url, moment(head.from), moment(head.until));
+                }
+                walk.change(listed)
+            },
+        )
+        .inspect_err(|_| downloads.discard(package))?;
+        if manifest.zoneless {
+            walk.walked.widen = ZONE_MICROS;
+        }
+        walk.skipped(&package.url, manifest.skipped)?;
+    }
+    Ok(())
+}
+
+/// A span after the position that no package has.
+fn hole(packages: &[ListedPackage], since: Option<Moment>) -> Option<String> {
+    let since = since?;
+    packages.windows(2).find_map(|pair| {
+        let (until, from) = (pair[0].until?, pair[1].from?);
+        (until < from && since.last() < from).then(|| {
+            format!("no package has the changes between {until} and {from}, the begin of {}", pair[1].url)
+        })
+    })
+}

@@ -1,0 +1,56 @@
+//! The snapshot of a Source in lists: handed over, and asked again whether it changed meanwhile [rs-core §10,
+//! rs-0.1 §2.2.1].
+
+use super::document::{Read as DocumentRead, has_changed};
+use super::walk::{Lists, ListsRead, read_lists};
+use crate::error::Error;
+use crate::read::walk::Walk;
+use crate::requests::Requests;
+use abreast_resourcesync::sitemap::Version;
+use abreast_store::mirror::Document;
+
+/// Lists up to which each is asked again whether it changed meanwhile.
+const RECHECKED_MAX: usize = 1_000;
+
+/// A snapshot that was read.
+pub(crate) struct Read<V: Version> {
+    /// The first document.
+    pub(crate) top: DocumentRead<V>,
+    /// The documents that are indexes.
+    pub(crate) indexes: Vec<String>,
+    /// What was read, as far as it is asked again.
+    read: Vec<(String, Document)>,
+}
+
+/// Hands over a list, or an index and its lists. With `keeps_all` later runs can ask for each of them, however many there
+/// are.
+pub(crate) fn read_snapshot<L: Lists>(
+    walk: &mut Walk<'_, '_>,
+    list: &str,
+    lists: &mut L,
+    keeps_all: bool,
+) -> Result<Read<L::Version>, Error> {
+    walk.begin_snapshot(list)?;
+    let ListsRead { top, mut read, indexes } = read_lists(walk, list, lists)?;
+    walk.clock(&top.answered);
+    for (url, document) in read.iter().take(if keeps_all { usize::MAX } else { RECHECKED_MAX }) {
+        walk.keep_document(url, document);
+    }
+    read.truncate(RECHECKED_MAX);
+    Ok(Read { top, indexes, read })
+}
+
+impl<V: Version> Read<V> {
+    /// Whether one of the lists of an index changed while others were read.
+    pub(crate) fn changed_meanwhile(&self, requests: &Requests<'_>) -> Result<bool, Error> {
+        if !self.top.is_index {
+            return Ok(false);
+        }
+        for (url, known) in &self.read {
+            if has_changed::<V>(requests, url, known)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,695 @@
+//! A walk through the documents of a Source. It has the rules that are the same for every protocol: the order of changes,
+//! which of them are known already, limits of pages, circles, and what the documents show about the time they cover.
+//!
+//! A reader hands over what documents contain; a [`Visitor`] takes it: a plan, an audit, or a list for filters.
+
+use super::marks::Marks;
+use super::pieces::Answered;
+use super::position::{Bookmark, Position};
+use crate::admit::Admission;
+use crate::clock::now;
+use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
+use crate::package::download::Downloads;
+use crate::package::listing::Dump;
+use crate::plan::listed::Listed;
+use crate::requests::Requests;
+use crate::state_folder::StateFolder;
+use abreast_store::mirror::{ChangeOrder, Document};
+use abreast_webtypes::{Moment, Timestamp};
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+
+/// Most pages or change documents of one walk: ten times those of the largest feed that is known.
+const PAGES_MAX: usize = 1_000_000;
+/// Most pages one after another without entries.
+const EMPTY_MAX: usize = 1_000;
+/// Entries with times in the future that are remembered.
+const FUTURE_MAX: usize = 1_024;
+/// A server's clock is given in whole seconds.
+const CLOCK_STEP: i64 = 1_000_000;
+
+/// A resource that documents leave open whether it is of a wanted category.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Category {
+    /// What the document gives decides.
+    Own,
+    /// The resource is kept because of its categories, and keeps them.
+    AsKept,
+    /// The copy does not have the resource: a list of all resources shows its categories.
+    Unknown,
+}
+
+/// Takes what a walk reads.
+pub(crate) trait Visitor {
+    /// The documents of a snapshot are read from here on, in whole.
+    fn begin_snapshot(&mut self, _name: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A document with resources or changes begins.
+    fn begin_document(&mut self, _url: &str) {}
+
+    /// A resource of a snapshot; `as_of` is the time of its document, `lines` its bytes if they came with it.
+    fn resource(
+        &mut self,
+        listed: &Listed<'_>,
+        as_of: Option<Moment>,
+        lines: Option<&[u8]>,
+    ) -> Result<(), Error>;
+
+    /// A snapshot lists a resource as deleted.
+    fn gone(&mut self) {}
+
+    /// A document of a snapshot was read to its end. An error is one of the document.
+    fn end_document(&mut self, _url: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// One of `named` documents of a snapshot cannot be read; an error ends the walk.
+    fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error>;
+
+    /// Whether the documents that were left out because of their categories are read after all.
+    fn needs_all(&mut self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// A resource that the user named, whatever the documents list; with `anew` also if the copy has it.
+    fn wanted(&mut self, listed: &Listed<'_>, _anew: bool) -> Result<(), Error> {
+        self.resource(listed, None, None)
+    }
+
+    /// A change that is not known.
+    fn change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error>;
+
+    /// The changes so far are handed over again.
+    fn forget(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A change that is known already.
+    fn known_change(&mut self, _listed: &Listed<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Whether a change without categories is of a wanted one.
+    fn category(&mut self, _listed: &Listed<'_>) -> Result<Category, Error> {
+        Ok(Category::Own)
+    }
+
+    /// Lists were not read because of their categories.
+    fn left_out(&mut self, _categories: &crate::select::OtherCategories) {}
+
+    /// Whether a plan is made; else the documents are only compared or listed.
+    fn plans(&self) -> bool {
+        false
+    }
+
+    /// Whether the copy has nothing and plans nothing.
+    fn is_new_copy(&self) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    /// What is known of a document, for a conditional request.
+    fn document(&self, _url: &str) -> Result<Option<Document>, Error> {
+        Ok(None)
+    }
+
+    /// Where packages and descriptions are received, if the copy has a place for them.
+    fn downloads(&self) -> Option<Downloads> {
+        None
+    }
+
+    /// A deviation that does not matter for the copy.
+    fn notice(&mut self, code: &str, url: &str, message: &str);
+
+    /// A fault without which the copy may lack something. An error ends the walk.
+    fn fault(&mut self, code: &str, url: &str, message: &str) -> Result<(), Error>;
+
+    /// Entries of a document that were left out because they could not be understood; whether there are any.
+    fn skipped(&mut self, _url: &str, skipped: u64) -> Result<bool, Error> {
+        Ok(skipped > 0)
+    }
+}
+
+/// Why a walk did not reach all that it searched for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// The documents that were not reached may have newer changes; else only older ones.
+    pub(crate) is_newer: bool,
+    pub(crate) code: &'static str,
+    pub(crate) url: String,
+    pub(crate) why: String,
+}
+
+/// What a walk through changes found.
+#[derive(Debug, Default)]
+pub(crate) struct Walked {
+    /// The document asked first is as it was.
+    pub(crate) is_unchanged: bool,
+    /// Changes handed over, known ones included.
+    pub(crate) entries: u64,
+    /// Changes handed over that were not known.
+    pub(crate) new: u64,
+    /// Changes with a time.
+    pub(crate) dated: u64,
+    /// The newest change that is not in the future.
+    pub(crate) newest: Option<Moment>,
+    /// The newest change was given by a document whose times may be off by most of a day.
+    pub(crate) widen: i64,
+    /// All changes since then were read, as the documents give it.
+    pub(crate) from: Option<Moment>,
+    /// The walk ended before it reached what is older: changes known of a later time had to be found.
+    pub(crate) end: Option<Timestamp>,
+    /// Pages that were not reached.
+    pub(crate) cut: Option<Cut>,
+    /// The documents changed each time they were read.
+    pub(crate) is_unstable: bool,
+    /// Entries were left out: the position stays.
+    pub(crate) left_out: bool,
+    /// Why the Source is of an earlier state than the copy knows, if it is.
+    pub(crate) went_back: Option<String>,
+    /// The copy is compared again with a newer snapshot, for this reason.
+    pub(crate) recheck: Option<String>,
+    /// Changes are missing between the span of two documents.
+    pub(crate) hole: Option<String>,
+    /// The position moves no further than this.
+    pub(crate) limit: Option<Timestamp>,
+    /// A change was published late: its time is before the position.
+    pub(crate) late: Option<Timestamp>,
+    /// The first time in the future, and fingerprints of the entries that have one.
+    pub(crate) first_future: Option<Timestamp>,
+    pub(crate) future: Vec<u64>,
+    /// Entries that no change could be made of, and what the first one is.
+    pub(crate) unusable: u64,
+    pub(crate) first_unusable: Option<String>,
+    /// The server's clock at the first answer.
+    pub(crate) date: Option<Timestamp>,
+    /// What to request first the next time, if that is known.
+    pub(crate) bookmark: Option<Bookmark>,
+    /// What is known now of documents, for conditional requests.
+    pub(crate) documents: Vec<(String, Document)>,
+    /// The packages that the changes were read of.
+    pub(crate) made_from: Option<Dump>,
+}
+
+/// A walk under way.
+pub(crate) struct Walk<'w, 'a> {
+    pub(crate) requests: &'w Requests<'a>,
+    pub(crate) options: &'w SyncOptions,
+    to: &'w mut dyn Visitor,
+    /// The position that changes are read from.
+    position: Position,
+    is_conditional: bool,
+    since: Option<Moment>,
+    marks: Marks,
+    order: Order,
+    prefix: Prefix,
+    /// The latest instant that the Source's clock has reached.
+    latest: Option<Timestamp>,
+    admission: Option<Admission>,
+    /// Documents of a snapshot that failed or were read in part.
+    incomplete: u64,
+    pub(crate) walked: Walked,
+}
+
+impl<'w, 'a> Walk<'w, 'a> {
+    /// From a position; with `is_conditional` documents that have not changed need not be read.
+    pub(crate) fn new(
+        (requests, options): (&'w Requests<'a>, &'w SyncOptions),
+        position: &Position,
+        is_conditional: bool,
+        to: &'w mut dyn Visitor,
+    ) -> Self {
+        Self {
+            requests,
+            options,
+            to,
+            since: position.until(),
+            marks: Marks::known(position.marks()),
+            position: position.clone(),
+            is_conditional,
+            order: Order::default(),
+            prefix: Prefix::default(),
+            latest: None,
+            admission: None,
+            incomplete: 0,
+            walked: Walked::default(),
+        }
+    }
+
+    /// Judges hosts by this document.
+    pub(crate) fn with_admission(mut self, admission: Option<Admission>) -> Self {
+        self.admission = admission;
+        self
+    }
+
+    /// The position that changes are read from.
+    pub(crate) const fn position(&self) -> &Position {
+        &self.position
+    }
+
+    /// Changes before this are known; `None` if all are wanted.
+    pub(crate) const fn since(&self) -> Option<Moment> {
+        self.since
+    }
+
+    /// The changes read last, as far as this walk has found them.
+    pub(crate) const fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// What is known of a document, where that may be used.
+    pub(crate) fn known(&self, url: &str) -> Result<Option<Document>, Error> {
+        if !self.is_conditional {
+            return Ok(None);
+        }
+        let known = self.to.document(url)?;
+        Ok(known.filter(|known| known.etag.is_some() || known.last_modified.is_some()))
+    }
+
+    /// What is known of a document, whatever request it is for.
+    pub(crate) fn document(&self, url: &str) -> Result<Option<Document>, Error> {
+        self.to.document(url)
+    }
+
+    /// Whether nothing need be read that has not changed.
+    pub(crate) const fn is_conditional(&self) -> bool {
+        self.is_conditional
+    }
+
+    /// Whether a document of that URL may be read.
+    pub(crate) fn is_admitted(&self, url: &str) -> bool {
+        self.admission.clone().is_some_and(|mut rule| rule.check(url).is_ok())
+    }
+
+    /// The rule by which hosts are judged that a document leads to.
+    pub(crate) fn admission(&self, document: &str) -> Admission {
+        Admission::new(document, &self.options.allow_hosts, self.options.allow_downgrade)
+    }
+
+    pub(crate) fn plans(&self) -> bool {
+        self.to.plans()
+    }
+
+    pub(crate) fn is_new_copy(&self) -> Result<bool, Error> {
+        self.to.is_new_copy()
+    }
+
+    /// Receives files in the copy's state, or in a temporary folder that `with` has for itself.
+    pub(crate) fn with_downloads<T>(
+        &mut self,
+        with: impl FnOnce(&mut Self, &Downloads) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if let Some(downloads) = self.to.downloads() {
+            return with(self, &downloads);
+        }
+        let folder = tempfile::tempdir().map_err(super::descriptions::no_temporary)?;
+        let downloads = Downloads::new(StateFolder::at(folder.path())?);
+        with(self, &downloads)
+    }
+
+    /// Remembers what a document is now, for the next conditional request.
+    pub(crate) fn keep_document(&mut self, url: &str, document: &Document) {
+        self.walked.documents.push((url.to_owned(), document.clone()));
+    }
+
+    pub(crate) fn notice(&mut self, code: &str, url: &str, message: &str) {
+        self.to.notice(code, url, message);
+    }
+
+    pub(crate) fn fault(&mut self, code: &str, url: &str, message: &str) -> Result<(), Error> {
+        self.to.fault(code, url, message)
+    }
+
+    /// Notes the clock of the server that answered first.
+    pub(crate) fn clock(&mut self, answered: &Answered) {
+        if self.latest.is_none() {
+            self.walked.date = answered.stated_date;
+            self.latest =
+                Some(answered.stated_date.map_or_else(now, |date| date.plus_micros(CLOCK_STEP)));
+        }
+    }
+
+    /// Whether a time is one that the Source has not reached.
+    pub(crate) fn is_future(&self, time: Timestamp) -> bool {
+        self.latest.is_some_and(|latest| time > latest)
+    }
+
+    /// A time of a document that is not later than its own server's clock; else that clock, which is reported.
+    pub(crate) fn not_after(&mut self, url: &str, what: &str, stated: Moment) -> Moment {
+        if !self.is_future(stated.first()) {
+            return stated;
+        }
+        let (date, whose) = match self.walked.date {
+            Some(date) => (date, "the server's clock"),
+            None => (now(), "this machine's clock"),
+        };
+        let message = format!("`{what}` is {}, but {whose} shows {date}", stated.first());
+        self.notice("time.future", url, &message);
+        Moment::exact(date)
+    }
+
+    // Snapshots
+
+    /// A snapshot is read from here on.
+    pub(crate) fn begin_snapshot(&mut self, name: &str) -> Result<(), Error> {
+        self.to.begin_snapshot(name)
+    }
+
+    pub(crate) fn begin_document(&mut self, url: &str) {
+        self.to.begin_document(url);
+    }
+
+    pub(crate) fn resource(
+        &mut self,
+        listed: &Listed<'_>,
+        as_of: Option<Moment>,
+        lines: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        self.to.resource(listed, as_of, lines)
+    }
+
+    pub(crate) fn gone(&mut self) {
+        self.to.gone();
+    }
+
+    pub(crate) fn end_document(&mut self, url: &str) -> Result<(), Error> {
+        self.to.end_document(url)
+    }
+
+    /// Notes entries of a document that were left out.
+    pub(crate) fn skipped(&mut self, url: &str, skipped: u64) -> Result<(), Error> {
+        if self.to.skipped(url, skipped)? {
+            self.incomplete += 1;
+            self.walked.left_out = true;
+        }
+        Ok(())
+    }
+
+    /// A document of a snapshot cannot be read.
+    pub(crate) fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error> {
+        self.incomplete += 1;
+        self.to.failed(url, error, named)
+    }
+
+    /// Whether every document so far was read and understood.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.incomplete == 0
+    }
+
+    pub(crate) fn needs_all(&mut self) -> Result<bool, Error> {
+        self.to.needs_all()
+    }
+
+    /// Whether the copy has resources that the snapshot does not list.
+    pub(crate) fn lacks_any(&mut self) -> Result<bool, Error> {
+        self.to.needs_all()
+    }
+
+    pub(crate) fn wanted(&mut self, listed: &Listed<'_>, anew: bool) -> Result<(), Error> {
+        self.to.wanted(listed, anew)
+    }
+
+    pub(crate) fn left_out(&mut self, categories: &crate::select::OtherCategories) {
+        self.to.left_out(categories);
+    }
+
+    // Changes
+
+    /// A document of changes begins; `from` and `until` are the span that it gives.
+    pub(crate) fn begin_changes(
+        &mut self,
+        url: &str,
+        from: Option<Moment>,
+        until: Option<Moment>,
+    ) {
+        self.order.begin(from, until);
+        self.prefix = Prefix::of(self.position.bookmark.as_ref().filter(|it| it.document == url));
+        self.to.begin_document(url);
+    }
+
+    /// Documents read from here on are later than those before, where times are the same.
+    pub(crate) const fn later_document(&mut self) {
+        self.order.list += 1;
+    }
+
+    /// Documents read from here on are earlier.
+    pub(crate) const fn earlier_document(&mut self) {
+        self.order.list -= 1;
+        self.order.last = None;
+    }
+
+    /// The documents are read again from here on, and count more than before.
+    pub(crate) const fn again(&mut self) {
+        // More documents than anybody reads.
+        self.order.list = (self.order.list.div_euclid(1 << 32) + 2) << 32;
+        self.order.last = None;
+    }
+
+    /// Whether a change without categories is of a wanted one.
+    pub(crate) fn category(&mut self, listed: &Listed<'_>) -> Result<Category, Error> {
+        self.to.category(listed)
+    }
+
+    /// A change. Whether it is known is decided here, for every protocol:
+    ///
+    /// - What is before the position is known. A document that was read up to some entry and has more since then may have
+    ///   changes that were published late.
+    /// - Of changes that have the time of the position, those that were read are known, and all others are new.
+    /// - A time that the Source's own clock has not reached says nothing about the order.
+    pub(crate) fn change(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
+        self.walked.entries += 1;
+        if self.walked.entries.is_multiple_of(1_024) {
+            self.requests.check_cancelled()?;
+        }
+        let is_after_prefix = self.prefix.add(listed);
+        let since = self.since;
+        let Some(time) = listed.changed else {
+            let is_old = self.order.until.zip(since).is_some_and(|(until, since)| until.is_before(since));
+            let order = self.order.of(None);
+            return if is_old { self.to.known_change(listed) } else { self.hand_over(listed, order) };
+        };
+        self.walked.dated += 1;
+        if self.is_future(time.first()) {
+            self.walked.first_future.get_or_insert(time.first());
+            let fingerprint = listed.fingerprint();
+            if self.walked.future.len() < FUTURE_MAX {
+                self.walked.future.push(fingerprint);
+            }
+            let order = self.order.of(None);
+            let is_known = self.position.future.contains(&fingerprint);
+            return if is_known { self.to.known_change(listed) } else { self.hand_over(listed, order) };
+        }
+        let mut order = self.order.of(Some(time));
+        let newest = self.walked.newest;
+        if newest.is_none_or(|newest| (newest.first(), newest.last()) < (time.first(), time.last())) {
+            self.walked.newest = Some(time);
+        }
+        let is_known = self.marks.note(time, listed);
+        if let Some(since) = since {
+            if time.is_before(since) {
+                let is_in_snapshot = self.position.snapshot().is_none_or(|at| time.first() <= at);
+                if is_after_prefix && !is_in_snapshot {
+                    self.note_late(time.first());
+                }
+                return self.to.known_change(listed);
+            }
+            if is_known {
+                return self.to.known_change(listed);
+            }
+            order.is_new = self.marks.are_any() && time.first() <= since.last();
+        }
+        self.hand_over(listed, order)
+    }
+
+    fn hand_over(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
+        self.walked.new += 1;
+        self.to.change(listed, order)
+    }
+
+    /// A document of changes was read to its end. One that was rewritten may have changes of any time in its span.
+    pub(crate) fn end_changes(&mut self) {
+        if self.prefix.was_rewritten() {
+            let from = self.order.from.map_or(Timestamp::MIN, Moment::first);
+            let late = from.max(self.position.snapshot().unwrap_or(Timestamp::MIN));
+            self.note_late(late);
+        }
+    }
+
+    fn note_late(&mut self, time: Timestamp) {
+        self.walked.late = self.walked.late.into_iter().chain([time]).min();
+    }
+
+    /// The document of changes that was read last will grow: what the next walk needs to ask for it first.
+    pub(crate) fn bookmark_of(&self, url: &str) -> Bookmark {
+        self.prefix.bookmark(url)
+    }
+
+    /// All changes so far are read again, in another order.
+    pub(crate) fn restart(&mut self) -> Result<(), Error> {
+        self.again();
+        self.to.forget()
+    }
+
+    /// All changes since then were read.
+    pub(crate) fn reaches_back_to(&mut self, from: Moment) {
+        let earliest = self.walked.from;
+        if earliest.is_none_or(|earliest| from.first() < earliest.first()) {
+            self.walked.from = Some(from);
+        }
+    }
+
+    /// All changes until then were read, also if none is of that time.
+    pub(crate) fn covers_until(&mut self, until: Moment) {
+        let newest = self.walked.newest;
+        if newest.is_none_or(|newest| newest.first() < until.first()) {
+            self.walked.newest = Some(until);
+        }
+    }
+
+    /// The walk cannot continue.
+    pub(crate) fn cut(&mut self, cut: Cut) {
+        self.walked.cut.get_or_insert(cut);
+    }
+
+    /// An entry that no change can be made of.
+    pub(crate) fn unusable(&mut self, what: impl FnOnce() -> String) {
+        self.walked.unusable += 1;
+        self.walked.first_unusable.get_or_insert_with(what);
+    }
+
+    /// Moves the position no further than this.
+    pub(crate) fn limit_to(&mut self, at: Timestamp) {
+        self.walked.limit = self.walked.limit.into_iter().chain([at]).min();
+    }
+
+    /// What was found, and the changes to recognise the next walk by.
+    pub(crate) fn finish(self) -> (Walked, Marks) {
+        (self.walked, self.marks)
+    }
+}
+
+/// The order of changes: by their times; where these are missing, coarse or the same, by the order of documents.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    /// Where the document being read stands among all.
+    list: i64,
+    /// The newest time among the entries read before, or the begin of the document's span.
+    last: Option<Timestamp>,
+    /// The document's span.
+    from: Option<Moment>,
+    until: Option<Moment>,
+}
+
+impl Order {
+    fn begin(&mut self, from: Option<Moment>, until: Option<Moment>) {
+        self.last = self.last.max(from.map(Moment::first));
+        (self.from, self.until) = (from, until);
+    }
+
+    /// The place of the next change.
+    fn of(&mut self, time: Option<Moment>) -> ChangeOrder {
+        let placed = match time {
+            None => self.last.unwrap_or(Timestamp::MIN),
+            // Of a coarse time the order of the document decides, as far as the time leaves it open.
+            Some(time) => self.last.filter(|last| time.contains(*last)).unwrap_or(time.first()),
+        };
+        if time.is_some() {
+            self.last = self.last.max(Some(placed));
+        }
+        let changed = time.map(|time| (time.first().as_micros(), time.last().as_micros()));
+        ChangeOrder { time: placed.as_micros(), list: self.list, changed, is_new: false }
+    }
+}
+
+/// The entries of a document that were read by an earlier run.
+#[derive(Debug, Default)]
+struct Prefix {
+    known: Option<(u64, u64)>,
+    entries: u64,
+    fingerprint: u64,
+    /// The known entries are there, in their order.
+    is_same: Option<bool>,
+}
+
+impl Prefix {
+    fn of(bookmark: Option<&Bookmark>) -> Self {
+        let known = bookmark.map(|bookmark| (bookmark.entries, bookmark.fingerprint));
+        Self { is_same: known.and_then(|known| (known.0 == 0).then_some(true)), known, ..Self::default() }
+    }
+
+    /// Adds an entry; whether it was added after an earlier run read the document, or the document was rewritten.
+    fn add(&mut self, listed: &Listed<'_>) -> bool {
+        let is_after = self.known.is_some_and(|known| self.entries >= known.0);
+        self.entries += 1;
+        self.fingerprint = self.fingerprint.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ listed.fingerprint();
+        if let Some((_, fingerprint)) = self.known.filter(|known| known.0 == self.entries) {
+            self.is_same = Some(fingerprint == self.fingerprint);
+        }
+        is_after
+    }
+
+    /// Whether the entries that were read by an earlier run are others now.
+    fn was_rewritten(&self) -> bool {
+        self.known.is_some_and(|known| self.entries < known.0) || self.is_same == Some(false)
+    }
+
+    fn bookmark(&self, url: &str) -> Bookmark {
+        Bookmark { document: url.to_owned(), entries: self.entries, fingerprint: self.fingerprint }
+    }
+}
+
+/// The pages that a walk has visited.
+pub(crate) struct Trail {
+    hasher: RandomState,
+    /// Fingerprints: there may be very many pages.
+    visited: HashSet<u64>,
+    empty: usize,
+    is_newer: bool,
+}
+
+impl Trail {
+    /// With `is_newer` the pages lead on to newer changes.
+    pub(crate) fn new(is_newer: bool) -> Self {
+        Self { hasher: RandomState::new(), visited: HashSet::new(), empty: 0, is_newer }
+    }
+
+    /// A page is read.
+    pub(crate) fn visit(&mut self, url: &str) {
+        self.visited.insert(self.hasher.hash_one(url));
+    }
+
+    /// Pages read.
+    pub(crate) fn len(&self) -> usize {
+        self.visited.len()
+    }
+
+    /// Whether a page was read.
+    pub(crate) fn has(&self, url: &str) -> bool {
+        self.visited.contains(&self.hasher.hash_one(url))
+    }
+
+    /// Whether the next page may be read after one with so many entries; why not. Every protocol has these limits.
+    pub(crate) fn check(&mut self, page: &str, entries: usize, next: &str) -> Result<(), Cut> {
+        let cut = |code, why| Err(Cut { is_newer: self.is_newer, code, url: page.to_owned(), why });
+        if self.has(next) {
+            return cut("list.cycle", format!("it leads back to {next}, which was read already"));
+        }
+        self.empty = if entries == 0 { self.empty + 1 } else { 0 };
+        if self.empty >= EMPTY_MAX {
+            return cut("limit.pages", format!("the last {EMPTY_MAX} pages have no entries"));
+        }
+        if self.visited.len() >= PAGES_MAX {
+            return cut("limit.pages", format!("there are more than {PAGES_MAX} pages"));
+        }
+        Ok(())
+    }
+}
+
+impl From<Cut> for Error {
+    fn from(cut: Cut) -> Self {
+        Self::new(cut.code, ExitCode::Limit, format!("{}: {}", cut.url, cut.why))
+    }
+}
