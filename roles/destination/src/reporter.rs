@@ -103,6 +103,13 @@ impl<'a> Reporter<'a> {
         self.problem(code, url, message);
     }
 
+    /// Counts and shows that the copy may lack something. Deletions do not wait for it: they are listed, or follow from a
+    /// list that was read whole.
+    pub(crate) fn lacking(&mut self, code: &str, url: &str, message: &str) {
+        self.summary.failed += 1;
+        self.problem(code, url, message);
+    }
+
     /// Counts and shows how many entries of a document were left out, if any: it is not whole then.
     pub(crate) fn left_out(&mut self, url: &str, skipped: u64) -> bool {
         if skipped > 0 {

@@ -54,7 +54,7 @@ enum Judged {
     /// They lack what was pushed; what it means if they should have it.
     Late(String),
     /// Changes since the position cannot all be known; why.
-    Gap(String),
+    Gap(Due),
 }
 
 /// The result of reading changes.
@@ -65,7 +65,7 @@ enum Followed {
     Planned(bool),
     /// Pushed changes are missing in the documents, for now.
     Late,
-    Gap(String),
+    Gap(Due),
 }
 
 /// The result of a comparison with a snapshot.
@@ -86,10 +86,16 @@ enum Compared {
 fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
     let Some(until) = position.until() else { return Judged::Continued };
     let is_newer_cut = walked.cut.as_ref().is_some_and(|cut| cut.is_newer);
-    let gap = if let Some(why) = walked.went_back.clone().or(walked.hole.clone()) {
-        Some(why)
+    let (mut is_uncertain, mut gap) = (true, walked.went_back.clone());
+    if gap.is_none() {
+        gap.clone_from(&walked.hole);
+        is_uncertain = gap.is_none();
+    }
+    let gap = if gap.is_some() {
+        gap
     } else if let Some(from) = walked.from.filter(|from| !position.is_touched_by(*from)) {
         let (from, until) = (from.first(), until.first());
+        is_uncertain = false;
         Some(format!(
             "the changes that are listed begin at {from}, after {until}, up to which the copy is known"
         ))
@@ -113,7 +119,11 @@ fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
     let Some(why) = gap else { return Judged::Continued };
     // Documents with later changes would have what was pushed.
     let has_later = walked.newest.is_some_and(|newest| newest.first() > until.last());
-    if position.of() == Of::Pushed && !has_later { Judged::Late(why) } else { Judged::Gap(why) }
+    if position.of() == Of::Pushed && !has_later {
+        Judged::Late(why)
+    } else {
+        Judged::Gap(Due { why, is_uncertain })
+    }
 }
 
 impl Driver {
@@ -325,26 +335,26 @@ impl Driver {
         }
         if !is_compared {
             let followed = match self.snapshot_since(run, &position)? {
-                Some(why) => Followed::Gap(why),
+                Some(why) => Followed::Gap(Due { why, is_uncertain: false }),
                 None => self.follow(run, &position, None)?,
             };
-            let Followed::Gap(why) = followed else {
+            let Followed::Gap(due) = followed else {
                 if followed != Followed::Unchanged {
                     run.report.summary.mode = Mode::Incremental;
                 }
                 return Ok(());
             };
             if let Whole::Nothing(help) = offers.whole {
-                return Err(Error::new("gap", ExitCode::Gap, why).with_help(help));
+                return Err(Error::new("gap", ExitCode::Gap, due.why).with_help(help));
             }
-            let message = format!("{why}; comparing with all that the Source has now");
+            let message = format!("{}; comparing with all that the Source has now", due.why);
             run.report.notice("gap", offers.changes.as_deref().unwrap_or(&options.url), &message);
             // Until the comparison has succeeded: what shows the gap may be superseded then.
-            position.due = Some(Due { why, is_uncertain: true });
+            position.due = Some(due);
             position.store(mirror)?;
         }
         let is_uncertain = position.due.as_ref().is_some_and(|due| due.is_uncertain);
-        run.planner.uncertain_from = position.run.filter(|_| is_uncertain || options.baseline);
+        run.planner.uncertain_from = position.run.filter(|_| is_uncertain);
         run.planner.since = None;
         self.compare(run, position, &offers)
     }
@@ -462,7 +472,9 @@ impl Driver {
         let Some(unknown) = &position.unknown else { return Ok(None) };
         let options = run.planner.options;
         if self.reader.offers(None, options)?.whole != Whole::Snapshot {
-            run.report.list_failed("gap", &options.url, &unknown.why);
+            if unknown.is_fault {
+                run.report.lacking("gap", &options.url, &unknown.why);
+            }
             return Ok(None);
         }
         let mut probe = Probe { mirror: run.planner.mirror, has_begun: false };
@@ -476,7 +488,7 @@ impl Driver {
             }
             _ => {
                 if unknown.is_fault {
-                    run.report.list_failed("gap", &options.url, &unknown.why);
+                    run.report.lacking("gap", &options.url, &unknown.why);
                 }
                 Ok(None)
             }
@@ -524,6 +536,11 @@ impl Driver {
                     run.planner.selection.keep(mirror)?;
                     run.keep_common(base)?;
                 }
+                if let Some(doubt) = snapshot.doubt
+                    && mirror.pending_counts()?.deletes > 0
+                {
+                    return Err(doubt);
+                }
                 if let Some(bodies) = bodies {
                     run.planner.bodies.keep(mirror, bodies)?;
                 }
@@ -536,13 +553,13 @@ impl Driver {
                     mirror.set_document(url, document)?;
                 }
                 self.reader.keep(mirror)?;
-                Ok(Some((after, snapshot)))
+                Ok(Some((after, snapshot.made_from)))
             });
             match concluded {
-                Ok(Some((after, snapshot))) => {
+                Ok(Some((after, made_from))) => {
                     run.planner.commit()?;
                     run.planner.mirror.clear_scratch()?;
-                    run.planner.made_from = snapshot.made_from;
+                    run.planner.made_from = made_from;
                     return Ok(Compared::Read { after, is_whole });
                 }
                 Ok(None) => run.planner.abandon(run.report)?,
@@ -572,7 +589,7 @@ impl Driver {
         let since = late.late_since.filter(|since| *since <= now);
         if since.is_some_and(|since| now - since >= LATE_MAX.as_secs()) {
             let why = "the documents lack what was pushed: the Source went back";
-            return Ok(Followed::Gap(why.to_owned()));
+            return Ok(Followed::Gap(Due { why: why.to_owned(), is_uncertain: true }));
         }
         late.late_since = since.or(Some(now));
         late.store(mirror)?;
@@ -599,7 +616,7 @@ impl Driver {
         if let Some(late) = late {
             from.reset(Some(Moment::exact(late)));
         }
-        let mut has_reported = std::mem::replace(&mut self.has_reported, true);
+        let mut has_reported = self.has_reported;
         let reader = &mut self.reader;
         let planned = run.plan_noted(&mut |run| {
             let (requests, options) = (run.requests, run.planner.options);
@@ -615,7 +632,7 @@ impl Driver {
             let (base, uncategorised) = (planning.take_base(), planning.uncategorised);
             seen.0 = walked.newest.map(Moment::first);
             if let Err(error) = read {
-                seen.1 = marks.into_newest(true);
+                seen.1 = marks.into_newest(false);
                 return Err(error);
             }
             if walked.is_unchanged {
@@ -626,15 +643,15 @@ impl Driver {
             let mut unknown = position.unknown.clone();
             match (judged, first) {
                 (Judged::Continued, _) => {}
-                (Judged::Gap(why) | Judged::Late(why), Some(_)) => {
+                (Judged::Gap(Due { why, .. }) | Judged::Late(why), Some(_)) => {
                     unknown = Some(Unknown { why, is_fault: true });
                 }
                 (Judged::Late(_), None) => {
                     followed = Followed::Late;
                     return Ok(false);
                 }
-                (Judged::Gap(why), None) => {
-                    followed = Followed::Gap(why);
+                (Judged::Gap(due), None) => {
+                    followed = Followed::Gap(due);
                     return Ok(false);
                 }
             }
@@ -646,13 +663,16 @@ impl Driver {
             report(run, &url, &walked, uncategorised, &mut has_reported);
             if let Some(Unknown { why, .. }) = unknown.as_ref().filter(|_| first.is_some()) {
                 let message = format!("{why}; changes in between are known from a newer list only");
-                run.report.list_failed("gap", &url, &message);
+                run.report.lacking("gap", &url, &message);
             }
             if let (Some(cut), Some(_)) = (walked.cut.as_ref().filter(|cut| !cut.is_newer), first) {
                 let why = format!("changes before those read are not known: {}", cut.why);
                 unknown = Some(Unknown { why, is_fault: true });
             }
-            if let (None, Some(why)) = (&unknown, walked.recheck.clone()) {
+            let recheck = walked.recheck.clone().or_else(|| {
+                (uncategorised > 0).then(|| "resources without categories are new".to_owned())
+            });
+            if let (None, Some(why)) = (&unknown, recheck) {
                 unknown = Some(Unknown { why, is_fault: false });
             }
             run.planner.made_from = made_from.or(run.planner.made_from.take());
@@ -674,13 +694,14 @@ impl Driver {
             followed = Followed::Planned(new > 0);
             Ok(true)
         });
+        self.has_reported |= has_reported;
         if let Err(error) = planned {
             if error.exit_code() != ExitCode::Cancelled {
                 // Should a server be restored before the next run, what this one saw is missing then.
                 let mut known = Position::load(run.planner.mirror)?;
                 if known.until().is_some() {
                     known.see(seen.0);
-                    known.add_marks(seen.1);
+                    known.glimpse(seen.1);
                     known.store(run.planner.mirror)?;
                 }
             }
@@ -726,7 +747,7 @@ impl Driver {
         pushed.sort_by_key(|one| (one.from().unwrap_or(one.until()), one.until()));
         run.report.begin_phase("reading");
         let mut is_applied = false;
-        let mut has_reported = std::mem::replace(&mut self.has_reported, true);
+        let mut has_reported = self.has_reported;
         run.planner.changed = Changed::default();
         let mut after = position.clone();
         run.plan_noted(&mut |run| {
@@ -766,6 +787,7 @@ impl Driver {
             after.store(run.planner.mirror)?;
             Ok(true)
         })?;
+        self.has_reported |= has_reported;
         if is_applied {
             self.announced = None;
         }
@@ -815,6 +837,7 @@ fn moved(
     (after.due, after.late_since) = (None, None);
     after.see(walked.newest.map(Moment::first));
     // Older changes than those that were read are noted as unknown; newer ones, or those since the position, are read again.
+    let is_first = is_first && after.until().is_some();
     let is_cut_short = walked.cut.as_ref().is_some_and(|cut| cut.is_newer || !is_first);
     if walked.left_out || walked.is_unstable || is_cut_short {
         // What was left out may be any change: the next run reads all of them again.
@@ -822,7 +845,7 @@ fn moved(
         for (url, _) in &walked.documents {
             mirror.set_document(url, &abreast_store::mirror::Document::default())?;
         }
-        after.add_marks(marks.into_newest(true));
+        after.glimpse(marks.into_newest(false));
         return Ok(after);
     }
     let newest = walked.newest.map(|newest| newest.widened(walked.widen));
@@ -862,12 +885,12 @@ fn report(
             "{}; {which} changes behind it are not known\n  help: `--baseline` compares with all that the Source lists",
             cut.why
         );
-        report.list_failed(cut.code, &cut.url, &message);
+        report.lacking(cut.code, &cut.url, &message);
     }
     if walked.is_unstable {
         let message = "its pages changed each time they were read: changes may be missing\n  \
                        help: they are read again by the next run";
-        report.list_failed("list.unstable", url, message);
+        report.lacking("list.unstable", url, message);
     }
     if walked.unusable > 0 {
         let first = walked.first_unusable.as_deref().unwrap_or_default();
@@ -876,7 +899,7 @@ fn report(
              `--baseline` compares with a snapshot",
             walked.unusable
         );
-        report.list_failed("list.unusable", url, &message);
+        report.lacking("list.unusable", url, &message);
     }
     if let Some(future) = walked.first_future {
         let date = walked.date.map_or_else(

@@ -52,15 +52,17 @@ enum Found {
 pub(crate) struct Marks {
     /// The newest first.
     known: Vec<(Mark, Found)>,
+    /// Those of walks that the position did not move to.
+    glimpsed: Vec<(Mark, Found)>,
     /// Those of this walk, the newest first.
     newest: Vec<Mark>,
 }
 
 impl Marks {
-    /// A walk by a copy that knows these.
-    pub(crate) fn known(marks: &[Mark]) -> Self {
-        let known = marks.iter().map(|mark| (*mark, Found::Missing)).collect();
-        Self { known, newest: Vec::new() }
+    /// A walk by a copy that knows these, and has seen others.
+    pub(crate) fn known(marks: &[Mark], glimpsed: &[Mark]) -> Self {
+        let missing = |marks: &[Mark]| marks.iter().map(|mark| (*mark, Found::Missing)).collect();
+        Self { known: missing(marks), glimpsed: missing(glimpsed), newest: Vec::new() }
     }
 
     /// Whether any change is known.
@@ -79,26 +81,16 @@ impl Marks {
     }
 
     fn compare(&mut self, mark: Mark) -> bool {
-        let mut is_known = false;
-        for (known, found) in &mut self.known {
-            if known.resource != mark.resource || mark.first < known.first {
-                continue;
-            }
-            if mark.first == known.first {
-                *found = Found::Listed;
-                is_known |= known.change == mark.change;
-            } else if *found == Found::Missing {
-                *found = Found::Superseded;
-            }
-        }
-        is_known
+        compare(&mut self.glimpsed, mark);
+        compare(&mut self.known, mark)
     }
 
     /// Notes a change for the next walk; whether it is one of those known.
     pub(crate) fn note(&mut self, time: Moment, listed: &Listed<'_>) -> bool {
         let is_wanted = self.newest.len() < LAST_MAX
             || self.newest.last().is_none_or(|oldest| time.first().as_micros() >= oldest.first);
-        let may_be_known = self.known.iter().any(|known| time.first().as_micros() >= known.0.first);
+        let first = time.first().as_micros();
+        let may_be_known = self.known.iter().chain(&self.glimpsed).any(|known| first >= known.0.first);
         if !is_wanted && !may_be_known {
             return false;
         }
@@ -124,7 +116,7 @@ impl Marks {
         let is_lost = |known: &(Mark, Found)| {
             known.1 == Found::Missing && end.is_none_or(|end| known.0.time() > end)
         };
-        self.known.iter().any(is_lost)
+        self.known.iter().chain(&self.glimpsed).any(is_lost)
     }
 
     /// The changes to recognise the next walk by; the known ones too if changes between them were not read.
@@ -134,6 +126,23 @@ impl Marks {
         }
         together(self.known.into_iter().map(|known| known.0).collect(), self.newest)
     }
+}
+
+/// Compares a change with marks; whether it is one of them.
+fn compare(marks: &mut [(Mark, Found)], mark: Mark) -> bool {
+    let mut is_known = false;
+    for (known, found) in marks {
+        if known.resource != mark.resource || mark.first < known.first {
+            continue;
+        }
+        if mark.first == known.first {
+            *found = Found::Listed;
+            is_known |= known.change == mark.change;
+        } else if *found == Found::Missing {
+            *found = Found::Superseded;
+        }
+    }
+    is_known
 }
 
 fn insert(into: &mut Vec<Mark>, mark: Mark) {
@@ -185,7 +194,7 @@ mod tests {
 
     #[test]
     fn another_change_of_one_time_is_new() {
-        let mut marks = Marks::known(&read(&[("a", 5, "1"), ("b", 5, "2")]));
+        let mut marks = Marks::known(&read(&[("a", 5, "1"), ("b", 5, "2")]), &[]);
         let mut find = |uri, time, id| {
             let (time, listed) = change(uri, time, id);
             marks.note(time, &listed)
@@ -198,7 +207,7 @@ mod tests {
     #[test]
     fn a_change_that_is_missing_was_lost_unless_it_was_replaced() {
         let known = read(&[("a", 5, "1"), ("b", 4, "2")]);
-        let mut marks = Marks::known(&known);
+        let mut marks = Marks::known(&known, &[]);
         assert!(marks.are_lost(None) && !marks.are_found());
         assert!(!marks.are_lost(Some(Timestamp::from_micros(5))), "it was not searched for");
         let (time, listed) = change("a", 9, "7");

@@ -124,6 +124,8 @@ pub(crate) struct Snapshot {
     pub(crate) as_of: Option<Moment>,
     /// The time from which changes are to be read; `None` if it is not known.
     pub(crate) changes_from: Option<Moment>,
+    /// Why it may be no list of all resources: the error if anything would be deleted.
+    pub(crate) doubt: Option<Error>,
     /// The place from which changes are to be read, where that is no time.
     pub(crate) bookmark: Option<Bookmark>,
     /// The packages that the resources were read of.

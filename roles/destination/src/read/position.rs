@@ -26,6 +26,8 @@ pub(crate) struct Position {
     snapshot: Option<i64>,
     /// The changes read last.
     marks: Vec<Mark>,
+    /// The newest changes of walks that the position did not move to.
+    glimpsed: Vec<Mark>,
     /// Fingerprints of changes with times in the future that were read.
     pub(crate) future: Vec<u64>,
     /// The newest change that any run saw, microseconds; it need not be in the plan.
@@ -181,7 +183,7 @@ impl Position {
         if !marks.is_empty() {
             self.marks = marks;
         }
-        self.newest_seen = self.newest_seen.max(self.until.map(|until| until.0));
+        self.glimpsed.clear();
         Ok(())
     }
 
@@ -202,9 +204,15 @@ impl Position {
         self.newest_seen = self.newest_seen.max(newest.map(Timestamp::as_micros));
     }
 
-    /// Keeps changes of a walk that failed, beside those known.
-    pub(crate) fn add_marks(&mut self, marks: Vec<Mark>) {
-        self.marks = super::marks::together(std::mem::take(&mut self.marks), marks);
+    /// Notes changes of a walk that the position does not move to: should a server be restored before the next run, they
+    /// are missing then.
+    pub(crate) fn glimpse(&mut self, marks: Vec<Mark>) {
+        self.glimpsed = super::marks::together(std::mem::take(&mut self.glimpsed), marks);
+    }
+
+    /// The changes of walks that the position did not move to.
+    pub(crate) fn glimpsed(&self) -> &[Mark] {
+        &self.glimpsed
     }
 
     /// Begins again at a snapshot: nothing else of the record remains, except the run whose rows may be newer.

@@ -227,7 +227,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             options,
             to,
             since: position.until(),
-            marks: Marks::known(position.marks()),
+            marks: Marks::known(position.marks(), position.glimpsed()),
             position: position.clone(),
             is_conditional,
             order: Order::default(),
@@ -277,6 +277,11 @@ impl<'w, 'a> Walk<'w, 'a> {
     /// Whether nothing need be read that has not changed.
     pub(crate) const fn is_conditional(&self) -> bool {
         self.is_conditional
+    }
+
+    /// Whether it is only asked if there is a newer snapshot.
+    pub(crate) fn is_probe(&self) -> bool {
+        self.is_conditional && !self.to.plans()
     }
 
     /// Whether a document of that URL may be read.
@@ -403,11 +408,6 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.needs_all()
     }
 
-    /// Whether the copy has resources that the snapshot does not list.
-    pub(crate) fn lacks_any(&mut self) -> Result<bool, Error> {
-        self.to.needs_all()
-    }
-
     pub(crate) fn wanted(&mut self, listed: &Listed<'_>, anew: bool) -> Result<(), Error> {
         self.to.wanted(listed, anew)
     }
@@ -490,13 +490,19 @@ impl<'w, 'a> Walk<'w, 'a> {
         let is_known = self.marks.note(time, listed);
         if let Some(since) = since {
             if time.is_before(since) {
+                self.prefix.has_old = true;
                 let is_in_snapshot = self.position.snapshot().is_none_or(|at| time.first() <= at);
                 if is_after_prefix && !is_in_snapshot {
                     self.note_late(time.first());
                 }
                 return self.to.known_change(listed);
             }
-            if is_known {
+            // An entry behind those that were read is new, also if it equals one of them. Within a second of a coarse clock
+            // there may be several changes that nothing tells apart.
+            let is_added = is_after_prefix && self.prefix.is_same == Some(true);
+            let is_coarse = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
+            let is_distinct = !is_coarse || listed.id.is_some() || listed.digests.strongest().is_some();
+            if is_known && !is_added && is_distinct {
                 return self.to.known_change(listed);
             }
             order.is_new = self.marks.are_any() && time.first() <= since.last();
@@ -612,6 +618,8 @@ struct Prefix {
     fingerprint: u64,
     /// The known entries are there, in their order.
     is_same: Option<bool>,
+    /// An entry is of a time before the position.
+    has_old: bool,
 }
 
 impl Prefix {
@@ -633,7 +641,9 @@ impl Prefix {
 
     /// Whether the entries that were read by an earlier run are others now.
     fn was_rewritten(&self) -> bool {
-        self.known.is_some_and(|known| self.entries < known.0) || self.is_same == Some(false)
+        let has_others =
+            self.known.is_some_and(|known| self.entries < known.0) || self.is_same == Some(false);
+        self.has_old && has_others
     }
 
     fn bookmark(&self, url: &str) -> Bookmark {

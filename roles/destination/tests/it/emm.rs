@@ -421,9 +421,9 @@ fn pages_that_lead_in_circles_do_not_move_the_cursor() {
     source.answer_first(move |target, _| (target == "/feed/2").then(|| Answer::ok(second.clone())));
     let ran = copy.try_run();
     assert_ne!(ran.exit(), 0);
-    assert!(ran.has("emm.paging-loop"), "{:?}", ran.reported);
+    assert!(ran.has("list.cycle"), "{:?}", ran.reported);
     let audited = Ran::audit(&copy.options, false);
-    assert_eq!(audited.code(), "emm.paging-loop", "{:?}", audited.reported);
+    assert_eq!(audited.code(), "list.cycle", "{:?}", audited.reported);
     source.answer_first(|_, _| None);
     assert_eq!(copy.try_run().exit(), 0);
     assert_same(&copy, &source);

@@ -488,7 +488,7 @@ fn a_chain_that_leads_nowhere_ends() {
         })
     });
     let ran = copy.try_run();
-    assert_eq!(ran.exit(), 0, "{:?}", ran.codes);
+    assert_eq!(ran.exit(), 3, "{:?}", ran.codes);
     assert!(ran.has("gap"));
     assert!(server.take_log().len() < 20);
 }

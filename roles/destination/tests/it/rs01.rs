@@ -390,7 +390,8 @@ fn a_deletion_that_our_clock_has_not_reached_is_not_lost() {
         let ran = copy.try_run();
         assert!(!ran.has("time.future"), "{:?}", ran.reported);
         assert_eq!(copy.paths(), ["f01", "f02"], "{is_closed} {:?}", ran.reported);
-        assert_eq!(copy.try_run().exit(), 0);
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
         assert_eq!(copy.paths(), ["f01", "f02"]);
     }
 }

@@ -361,8 +361,8 @@ fn pages_that_lead_in_circles_come_to_an_end() {
     });
     let copy = copy_of(&source);
     let ran = copy.try_run();
-    assert!(ran.has("atom.paging-loop"), "{:?}", ran.reported);
-    assert_eq!(ran.exit(), 0);
+    assert!(ran.has("list.cycle"), "{:?}", ran.reported);
+    assert_eq!(ran.exit(), 3);
     assert_same(&copy, &source);
 }
 
@@ -409,7 +409,8 @@ fn other_hosts_are_asked_only_when_they_are_allowed() {
             target.starts_with(path).then(|| Answer::ok(feed))
         });
         let ran = copy_of(&source).try_run();
-        assert_eq!(ran.code(), "uri.authority", "{path}: {:?}", ran.reported);
+        assert_ne!(ran.exit(), 0);
+        assert!(ran.code() == "uri.authority" || ran.has("uri.authority"), "{path}: {:?}", ran.reported);
     }
     assert_eq!(other.take_log(), ["/f"]);
 }

@@ -97,7 +97,8 @@ impl Emm {
 
     /// Hands over the entities of a short list of URIs. The feed shows which of them are deleted by now.
     fn snapshot_of_list(&mut self, walk: &mut Walk<'_, '_>) -> Result<Snapshot, Error> {
-        let known = walk.position().until();
+        let position = walk.position();
+        let known = position.until().filter(|_| position.due.is_none());
         let anew = walk.options.baseline || known.is_none();
         let everything = || Moment::exact(Timestamp::MIN);
         let changes_from = if !walk.plans() {

@@ -249,7 +249,9 @@ impl ChangeLists<'_> {
         if let Some(earliest) = reach.earliest {
             walk.reaches_back_to(earliest);
         }
-        walk.walked.end = reach.read_from.map(Moment::first);
+        // Of the changes read last, a list has to have those of the newest time.
+        let newest = walk.marks().newest_known().map(|newest| newest.plus_micros(-1));
+        walk.walked.end = reach.read_from.map(Moment::first).max(newest);
         if let Some((bookmark, validators)) = reach.open {
             walk.keep_document(&bookmark.document, &validators);
             walk.walked.bookmark = Some(bookmark);

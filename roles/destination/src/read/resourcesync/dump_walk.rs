@@ -34,13 +34,17 @@ pub(super) fn resource_dump(
     has_changes: bool,
 ) -> Result<Snapshot, Error> {
     refuse_dry_run(walk, url)?;
-    let known = if has_changes { None } else { walk.known(url)? };
+    let known = if has_changes && !walk.is_probe() { None } else { walk.known(url)? };
     let (requests, options) = (walk.requests, walk.options);
     let mut notice = |code: &str, url: &str, message: &str| walk.notice(code, url, message);
     let via = (requests, options);
     let Some(dump) = read_dump(via, url, Packaged::Snapshot, known.as_ref(), &mut notice)? else {
         return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
     };
+    let time = dump.begins.map(Moment::last);
+    if walk.is_probe() && time.is_some() && time == walk.position().snapshot() {
+        return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
+    }
     walk.clock(&dump.answered);
     walk.begin_snapshot(url)?;
     let (mut at, mut read, mut failed) = (None::<Moment>, Vec::new(), Vec::new());

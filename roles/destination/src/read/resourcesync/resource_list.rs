@@ -84,7 +84,8 @@ pub(in crate::read) fn resource_list(
     indexes: &mut Vec<String>,
 ) -> Result<Snapshot, Error> {
     if walk.is_conditional()
-        && is_all_unchanged(walk, list, indexes, &mut ResourceLists::default())?
+        && (is_all_unchanged(walk, list, indexes, &mut ResourceLists::default())?
+            || walk.is_probe() && is_of_known_time(walk, list)?)
     {
         return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
     }
@@ -102,6 +103,13 @@ pub(in crate::read) fn resource_list(
         changes_from,
         ..Snapshot::default()
     })
+}
+
+/// Whether a list gives the time of the one that was read last.
+fn is_of_known_time(walk: &Walk<'_, '_>, list: &str) -> Result<bool, Error> {
+    let read = read_parts(walk.requests, list, Kind::Resources, None, &mut |_| Ok(Go::Enough))?;
+    let at = read.and_then(|read| Some(read.moment(read.head.at?).last()));
+    Ok(at.is_some() && at == walk.position().snapshot())
 }
 
 /// Whether an address has a Resource List, or an index of such, that states to be one.

@@ -1,5 +1,6 @@
 //! The Sitemap of a Source as a snapshot, and its time [rs-0.1 §2.2.1].
 
+use super::document::read_head;
 use super::entry_points::EntryPoints;
 use super::sitemap::Sitemaps;
 use crate::diagnostics::{Diagnostics, Remark};
@@ -26,7 +27,10 @@ pub(super) fn sitemap_snapshot(
     indexes: &mut Vec<String>,
 ) -> Result<Snapshot, Error> {
     let options = walk.options;
-    if walk.is_conditional() && is_all_unchanged(walk, sitemap, indexes, &mut Sitemaps::new(options))? {
+    if walk.is_conditional()
+        && (is_all_unchanged(walk, sitemap, indexes, &mut Sitemaps::new(options))?
+            || walk.is_probe() && is_of_known_time(walk, sitemap)?)
+    {
         return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
     }
     let mut sitemaps = Sitemaps::new(options);
@@ -43,15 +47,15 @@ pub(super) fn sitemap_snapshot(
         *known = found;
     }
     *indexes = read.indexes;
-    if may_be_changes && options.max_delete == MaxDelete::Default && walk.lacks_any()? {
+    let doubt = (may_be_changes && options.max_delete == MaxDelete::Default).then(|| {
         let message = format!(
             "{sitemap} may be a change set: each of its entries is a change, and it is read as a list of all resources, so that \
              others would be deleted"
         );
-        return Err(Error::new("rs.type", ExitCode::SourceInvalid, message).with_help(
+        Error::new("rs.type", ExitCode::SourceInvalid, message).with_help(
             "change sets have `rs:type=\"changeset\"` in their root; if it is a Sitemap, run with `--max-delete`, for example 10%",
-        ));
-    }
+        )
+    });
     let changes_from = Moment::between(at.plus_micros(-MARGIN_MICROS), at);
     Ok(Snapshot {
         is_unstable,
@@ -59,8 +63,15 @@ pub(super) fn sitemap_snapshot(
         // What changed later need not be in it.
         as_of: Some(Moment::exact(at)).filter(|_| has_changes),
         changes_from: Some(changes_from),
+        doubt,
         ..Snapshot::default()
     })
+}
+
+/// Whether a Sitemap gives the time of the one that was read last.
+fn is_of_known_time(walk: &Walk<'_, '_>, sitemap: &str) -> Result<bool, Error> {
+    let modified = read_head(walk.requests, sitemap)?.modified();
+    Ok(modified.is_some() && modified == walk.position().snapshot())
 }
 
 /// The time of a Sitemap or dump, as by [`instant`]; one that is in the future is reported.

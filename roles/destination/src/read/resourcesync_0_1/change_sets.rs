@@ -133,8 +133,25 @@ pub(super) fn change_sets(
     match oldest {
         Some(_) if is_joined => walk.reaches_back_to(Moment::exact(goal)),
         // The first change set need not be the begin of all changes.
-        Some(oldest) => walk.reaches_back_to(Moment::exact(oldest)),
-        None => {}
+        _ if walk.is_conditional() => {
+            if oldest.is_some() || walk.marks().are_any() {
+                let why = walk.walked.cut.take().map_or_else(String::new, |cut| format!(": {}", cut.why));
+                let until = since.map(|since| since.first().to_string()).unwrap_or_default();
+                walk.walked.hole = Some(format!(
+                    "the change sets do not lead back to the changes up to {until}, which the copy has{why}"
+                ));
+            }
+        }
+        Some(oldest) if since.is_some_and(|since| since.last() < oldest) && walk.walked.cut.is_none() => {
+            let message = "the oldest change that is listed is newer than the list of all resources; changes between \
+                the two are not known, and it is compared again when it changes";
+            walk.notice("gap", change_set, message);
+            walk.walked.recheck = Some(message.to_owned());
+        }
+        None if !is_joined => {
+            walk.walked.recheck = Some("the change sets list nothing yet".to_owned());
+        }
+        _ => {}
     }
     if deletions.count > 0 {
         let message = format!("deletions in the future are not applied: {}", deletions.count);

@@ -29,19 +29,20 @@ pub(super) struct Sitemaps<'a> {
     pub(super) others: OtherCategories,
     /// Something shows that they are Sitemaps: an index, or a resource without a kind of change.
     is_sure: bool,
+    has_entries: bool,
 }
 
 impl<'a> Sitemaps<'a> {
     pub(super) fn new(options: &'a SyncOptions) -> Self {
         let (modified, newest, entry_points) = (None, None, EntryPoints::default());
         let others = OtherCategories::default();
-        Self { options, modified, newest, entry_points, others, is_sure: false }
+        Self { options, modified, newest, entry_points, others, is_sure: false, has_entries: false }
     }
 
     /// Whether it may be a change set: every entry is a change, and nothing else shows what it is. The
     /// attribute that change sets have is only recommended [rs-0.1 §5.1].
     pub(super) const fn may_be_changes(&self) -> bool {
-        !self.is_sure && self.entry_points.change_set.is_none()
+        self.has_entries && !self.is_sure && self.entry_points.change_set.is_none()
     }
 }
 
@@ -76,6 +77,7 @@ impl Lists for Sitemaps<'_> {
                 }
                 Part::Entry(_, entry) if entry.protocol.is_some() => others.add(entry),
                 Part::Entry(_, entry) => {
+                    self.has_entries = true;
                     self.is_sure |= entry.change.is_none();
                     if is_gone(entry, now) {
                         newest.add(entry.time.map(|time| time.instant));

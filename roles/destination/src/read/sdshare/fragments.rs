@@ -53,7 +53,8 @@ impl<'e> Fragment<'e> {
             digests: &NO_DIGESTS,
             change: Some(if entry.is_deleted { Kind::Delete } else { Kind::Update }),
             changed: entry.updated.map(moment),
-            id: Some(&entry.id),
+            // That of an entry may be the same for each change of its resource.
+            id: None,
             patch: None,
             replaced_by: &[],
             patches: Vec::new(),
@@ -136,6 +137,8 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
             and a run deletes it";
         walk.notice("sdshare.dry-run", feed, message);
     }
+    // Servers may list only what came after the time that was asked for: a change that is missing shows nothing.
+    walk.walked.end = Some(Timestamp::MAX);
     walk.walked.went_back = went_back(walk, updated, since);
     Ok(())
 }

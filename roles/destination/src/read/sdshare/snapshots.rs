@@ -13,7 +13,7 @@ use crate::read::walk::Walk;
 use crate::requests::Requests;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Link, Relation};
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Moment, Timestamp};
 use std::collections::HashSet;
 
 /// Most chunks of a snapshot.
@@ -68,7 +68,8 @@ pub(super) fn snapshot(
     Ok(Some(SnapshotRead {
         lists_all: true,
         as_of: updated,
-        changes_from: updated,
+        // Without a time, any change may be later.
+        changes_from: updated.or(Some(Moment::exact(Timestamp::MIN))),
         ..SnapshotRead::default()
     }))
 }
