@@ -19,7 +19,8 @@ pub use described::Described;
 pub use expected::{Expected, ExpectedRow};
 pub use packed::{Location, Packed, Segment};
 pub use plan::{
-    ChangesDue, Coming, Deprecated, Pending, PendingAction, PendingCounts, PendingState, ChangeOrder, Task,
+    ChangeOrder, ChangesDue, Coming, Deprecated, Pending, PendingAction, PendingCounts,
+    PendingState, Task,
 };
 pub use rows::{Document, Row};
 
@@ -564,10 +565,7 @@ mod tests {
         mirror.plan_excluded(false).unwrap();
         assert_eq!(mirror.pending_counts().unwrap().deletes, 0);
         mirror
-            .put_coming(
-                &Pending { action: PendingAction::Leave, ..fetch("http://h/b") },
-                at(2),
-            )
+            .put_coming(&Pending { action: PendingAction::Leave, ..fetch("http://h/b") }, at(2))
             .unwrap();
         mirror.put_coming(&fetch("http://h/b"), at(1)).unwrap();
         let mut tasks = Vec::new();

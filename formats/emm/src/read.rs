@@ -4,7 +4,9 @@
 //! ignored, and contexts are never fetched.
 
 use crate::flexible::{ITEMS_MAX, Items, Members, Name, Part, Reading, Term, Url};
-use abreast_webtypes::{Moment, MAX_URI_LENGTH, Precision, Timestamp, W3cDatetime, excerpt, visible};
+use abreast_webtypes::{
+    MAX_URI_LENGTH, Moment, Precision, Timestamp, W3cDatetime, excerpt, visible,
+};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use std::fmt;
 use thiserror::Error;

@@ -640,8 +640,10 @@ impl Mirror {
         );
         self.each_row(&sql, uri, limit, &mut |row| {
             let access = read_access(row, COMING_ACCESS)?;
-            let task = Task { pending: Pending { access, ..read_pending(row)? }, row: read_kept(row)? };
-            let (first, last): (Option<i64>, _) = (row.get(COMING_TIME)?, row.get(COMING_TIME + 1)?);
+            let task =
+                Task { pending: Pending { access, ..read_pending(row)? }, row: read_kept(row)? };
+            let (first, last): (Option<i64>, _) =
+                (row.get(COMING_TIME)?, row.get(COMING_TIME + 1)?);
             out.push(Coming { task, changed: first.zip(last), is_new: row.get(COMING_TIME + 2)? });
             Ok(())
         })

@@ -134,15 +134,17 @@ impl PlanContext<'_, '_> {
             self.planner.selection.take_again(mirror, &pending.uri)?;
             crate::damage::check_one(self, row)?;
         }
-        let planned = mirror.task(&pending.uri)?.map(|task| task.pending);
-        if planned.is_some_and(|planned| planned.changed.is_some() && planned.changed > pending.changed && changed.is_some()) {
+        let is_uncertain = self.planner.uncertain_from.is_some();
+        let planned = mirror.task(&pending.uri)?.and_then(|task| task.pending.changed);
+        if planned.zip(pending.changed).is_some_and(|(planned, own)| planned > own) && !is_uncertain
+        {
             // A later change is planned and not carried out yet.
             return Ok(());
         }
         let at = changed.map(|(first, last)| {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
-        let as_of = AsOf { at, uncertain_from: self.planner.uncertain_from, now: None };
+        let as_of = AsOf { at, is_uncertain, now: None };
         let mut digests = Digests::default();
         digests.set_from_bytes(&pending.digests);
         let stated = match pending.action.is_deletion() {
@@ -150,9 +152,12 @@ impl PlanContext<'_, '_> {
             false => Stated::of(pending, &digests, true),
         };
         // Of changes of one time only some may have been applied.
-        let is_uncertain = self.planner.uncertain_from.is_some_and(|from| row.as_ref().is_some_and(|row| row.epoch >= from));
+        let may_be_lost =
+            |row: &Row| self.planner.uncertain_from.is_some_and(|from| row.epoch >= from);
+        let is_in_doubt = *is_new || row.as_ref().is_some_and(may_be_lost);
         let mut verdict = judge(stated, as_of, row.as_ref());
-        if verdict == Verdict::Keep && row.is_some() && (*is_new || is_uncertain) && digests.strongest().is_none() {
+        if verdict == Verdict::Keep && row.is_some() && is_in_doubt && digests.strongest().is_none()
+        {
             verdict = Verdict::Fetch;
         }
         let action = match verdict {

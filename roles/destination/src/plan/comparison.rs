@@ -72,8 +72,8 @@ impl PlanContext<'_, '_> {
 
     /// Takes resources that are not listed, and that the copy has of a later change, out of those that are deleted.
     fn spare_newer(&self, at: Option<Moment>) -> Result<(), Error> {
-        let (mirror, uncertain_from) = (self.planner.mirror, self.planner.uncertain_from);
-        let as_of = AsOf { at, uncertain_from, now: Some(now()) };
+        let (mirror, is_uncertain) = (self.planner.mirror, self.planner.uncertain_from.is_some());
+        let as_of = AsOf { at, is_uncertain, now: Some(now()) };
         let (mut key, mut rows) = (String::new(), Vec::new());
         loop {
             rows.clear();
@@ -197,7 +197,8 @@ impl Comparison {
         planner.history.note(listed);
         listed.pending_into(&mut self.listed);
         let stated = Stated::of(&self.listed, listed.digests, false);
-        let as_of = AsOf { at: as_of, uncertain_from: planner.uncertain_from, now: Some(self.now) };
+        let is_uncertain = planner.uncertain_from.is_some();
+        let as_of = AsOf { at: as_of, is_uncertain, now: Some(self.now) };
         let due = match judge(stated, as_of, row.as_ref()) {
             Verdict::Fetch => Some(PendingAction::Fetch),
             Verdict::Touch => Some(PendingAction::Touch),

@@ -6,6 +6,9 @@
 use abreast_store::mirror::{Pending, Row};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 
+/// The width of a time in whole seconds, microseconds.
+const SECOND: i64 = 1_000_000;
+
 /// The decision about one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -51,8 +54,8 @@ impl<'l> Stated<'l> {
 pub(crate) struct AsOf {
     /// The time of the change, or that of the whole list; `None` if it is not known.
     pub(crate) at: Option<Moment>,
-    /// Rows that this run or a later one wrote may be of a history that the Source no longer has: the document decides.
-    pub(crate) uncertain_from: Option<i64>,
+    /// The copy may be of a history that the Source no longer has: the document decides.
+    pub(crate) is_uncertain: bool,
     /// Times of changes after this instant, in the copy's own state, show nothing.
     pub(crate) now: Option<Timestamp>,
 }
@@ -60,16 +63,19 @@ pub(crate) struct AsOf {
 impl AsOf {
     /// Whether the copy has a later version than the statement is of.
     pub(crate) fn is_older_than(self, row: &Row) -> bool {
-        let is_certain = self.uncertain_from.is_none_or(|from| row.epoch < from);
         let changed = row.changed.map(Timestamp::from_micros);
         let changed = changed.filter(|changed| self.now.is_none_or(|now| *changed <= now));
-        is_certain && changed.zip(self.at).is_some_and(|(changed, at)| at.last() < changed)
+        !self.is_uncertain && changed.zip(self.at).is_some_and(|(changed, at)| at.last() < changed)
     }
 
-    /// Whether the statement is of a later time than the version in the copy, surely.
-    fn is_newer_than(self, row: &Row) -> bool {
+    /// Whether the statement may be of a later time than the version in the copy. Within a second of a coarse clock there
+    /// may be several changes.
+    fn may_be_newer_than(self, row: &Row) -> bool {
         let changed = row.changed.map(Timestamp::from_micros);
-        changed.zip(self.at).is_some_and(|(changed, at)| changed < at.first())
+        changed.zip(self.at).is_some_and(|(changed, at)| {
+            let is_coarse = at.last() >= at.first().plus_micros(SECOND - 1);
+            changed < at.first() || is_coarse && at.contains(changed)
+        })
     }
 }
 
@@ -90,7 +96,9 @@ pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdi
         return if is_old { Verdict::Unknown } else { Verdict::Delete };
     };
     match compare(length, modified, digests, row) {
-        Verdict::Keep if is_change && digests.strongest().is_none() && as_of.is_newer_than(row) => {
+        Verdict::Keep
+            if is_change && digests.strongest().is_none() && as_of.may_be_newer_than(row) =>
+        {
             Verdict::Fetch
         }
         Verdict::Keep => Verdict::Keep,
@@ -167,9 +175,15 @@ mod tests {
 
     #[test]
     fn a_change_without_a_digest_is_never_the_same() {
-        let (none, row) = (Digests::default(), Row { modified: Some(7), changed: Some(9), ..Row::default() });
+        let (none, row) =
+            (Digests::default(), Row { modified: Some(7), changed: Some(9), ..Row::default() });
         let judge = |time| {
-            let stated = Stated::Present { length: None, modified: Some(7), digests: &none, is_change: true };
+            let stated = Stated::Present {
+                length: None,
+                modified: Some(7),
+                digests: &none,
+                is_change: true,
+            };
             super::judge(stated, AsOf { at: at(time), ..AsOf::default() }, Some(&row))
         };
         assert_eq!(judge(10), Verdict::Fetch);
@@ -222,7 +236,7 @@ mod tests {
         fn unknown_times_delete_only_what_a_list_lacks(kind in 0_u8..5, version in 2_u8..5, changed: Option<u8>, uncertain: bool) {
             let none = Digests::default();
             let row = row(version, changed.map(i64::from), 7);
-            let as_of = AsOf { uncertain_from: uncertain.then_some(7), ..AsOf::default() };
+            let as_of = AsOf { is_uncertain: uncertain, ..AsOf::default() };
             let verdict = judge(stated(kind, &none, false), as_of, Some(&row));
             prop_assert_eq!(verdict == Verdict::Delete, kind < 2);
             prop_assert!(verdict != Verdict::Unknown);
@@ -231,7 +245,7 @@ mod tests {
         #[test]
         fn a_history_that_is_lost_protects_nothing(kind in 0_u8..2, time in 0_i64..50, later in 1_i64..50) {
             let (none, row) = (Digests::default(), row(2, Some(time + later), 7));
-            let as_of = AsOf { at: at(time), uncertain_from: Some(7), now: None };
+            let as_of = AsOf { at: at(time), is_uncertain: true, now: None };
             prop_assert_eq!(judge(stated(kind, &none, false), as_of, Some(&row)), Verdict::Delete);
         }
     }

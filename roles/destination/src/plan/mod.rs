@@ -5,5 +5,5 @@ pub(crate) mod comparison;
 pub(crate) mod judge;
 pub(crate) mod listed;
 mod patches;
-pub(crate) mod planning;
 pub(crate) mod planner;
+pub(crate) mod planning;

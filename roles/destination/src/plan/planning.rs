@@ -257,7 +257,8 @@ impl Visitor for Planning<'_, '_, '_> {
             return Ok(Category::AsKept);
         }
         let known = self.known_since;
-        let is_new = listed.changed.is_none_or(|time| known.is_none_or(|known| time.last() > known));
+        let is_new =
+            listed.changed.is_none_or(|time| known.is_none_or(|known| time.last() > known));
         self.uncategorised += u64::from(is_new);
         Ok(Category::Unknown)
     }

@@ -100,15 +100,19 @@ fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
             "the changes that are listed begin at {from}, after {until}, up to which the copy is known"
         ))
     } else if let Some(seen) = position.newest_seen().filter(|seen| {
-        let newest = walked.newest.filter(|_| walked.from.is_none() && walked.end.is_none() && !is_newer_cut);
+        let newest = walked
+            .newest
+            .filter(|_| walked.from.is_none() && walked.end.is_none() && !is_newer_cut);
         newest.is_some_and(|newest| newest.last() < *seen)
     }) {
         let newest = walked.newest.map(|newest| newest.first().to_string()).unwrap_or_default();
         Some(format!("the changes end at {newest}, and changes of {seen} were seen already"))
     } else {
-        let is_lost = marks.are_any() && !is_newer_cut && marks.are_lost(walked.end.or(walked.from.map(Moment::first)));
+        let is_lost =
+            !is_newer_cut && marks.are_lost(walked.end.or(walked.from.map(Moment::first)));
         let shows_it = walked.dated > 0 || walked.entries == 0;
-        let is_unchanged_end = walked.entries == 0 && walked.from.is_some_and(|from| from.contains(until.first()));
+        let is_unchanged_end =
+            walked.entries == 0 && walked.from.is_some_and(|from| from.contains(until.first()));
         (is_lost && shows_it && !is_unchanged_end).then(|| {
             format!(
                 "the changes of {}, which were applied, are not listed any more: the Source went back",
@@ -135,8 +139,7 @@ impl Driver {
 
     /// Finds the Source's documents for a run.
     pub(crate) fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
-        let (options, mirror, requests) =
-            (run.planner.options, run.planner.mirror, run.requests);
+        let (options, mirror, requests) = (run.planner.options, run.planner.mirror, run.requests);
         let (looks_again, report) = (run.planner.polling.looks_again, &mut *run.report);
         let mut notice = |code: &str, url: &str, message: &str| report.notice(code, url, message);
         let known = Some(mirror);
@@ -276,7 +279,8 @@ impl Driver {
             &options.allow_hosts,
             options.allow_downgrade,
         ));
-        let mut walk = Walk::new((requests, options), &position, false, to).with_admission(admission);
+        let mut walk =
+            Walk::new((requests, options), &position, false, to).with_admission(admission);
         self.reader.changes(&mut walk)?;
         match walk.finish().0.cut {
             Some(cut) => {
@@ -353,53 +357,74 @@ impl Driver {
             position.due = Some(due);
             position.store(mirror)?;
         }
-        let is_uncertain = position.due.as_ref().is_some_and(|due| due.is_uncertain);
-        run.planner.uncertain_from = position.run.filter(|_| is_uncertain);
         run.planner.since = None;
-        self.compare(run, position, &offers)
+        match self.compare(run, position, &offers)? {
+            None => Ok(()),
+            // What the copy had seen before is not there any more: nothing of a later history is spared.
+            Some(due) => {
+                let message = format!("{}; comparing once more", due.why);
+                run.report.notice(
+                    "gap",
+                    offers.changes.as_deref().unwrap_or(&options.url),
+                    &message,
+                );
+                let mut position = Position::load(mirror)?;
+                position.due = Some(due);
+                position.store(mirror)?;
+                self.compare(run, position, &offers).map(drop)
+            }
+        }
     }
 
-    /// Plans what makes the copy equal to all that the Source has, and what changed since.
+    /// Plans what makes the copy equal to all that the Source has, and what changed since. Returns why that must be done
+    /// again, if the Source went back and that was not known.
     fn compare(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         position: Position,
         offers: &Offers,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Due>, Error> {
+        let is_uncertain = position.due.as_ref().is_some_and(|due| due.is_uncertain)
+            || position.until().is_none()
+            || offers.is_comparison_due;
+        run.planner.uncertain_from = position.run.filter(|_| is_uncertain);
         let everything = position.nowhere();
         let after = match offers.whole {
             Whole::Snapshot => match self.plan_snapshot(run, &position, offers)? {
-                Compared::Unchanged => return Ok(()),
+                Compared::Unchanged => return Ok(None),
                 Compared::Absent { is_due } => {
                     run.report.summary.mode = Mode::Baseline;
-                    return self.plan_all(run, &everything, is_due);
+                    return self.plan_all(run, &everything, is_due).map(|()| None);
                 }
                 // Without all of the list, the next run compares again.
-                Compared::Read { is_whole: false, .. } => return Ok(()),
+                Compared::Read { is_whole: false, .. } => return Ok(None),
                 Compared::Read { after, .. } => after,
             },
             Whole::Changes => {
                 run.report.summary.mode = Mode::Baseline;
-                return self.plan_all(run, &everything, false);
+                return self.plan_all(run, &everything, false).map(|()| None);
             }
             Whole::Nothing(_) => {
                 let changes = offers.changes.as_deref().unwrap_or_default();
                 let message = "there is no list of all resources to begin from; only the changes that are listed are applied";
                 run.report.notice("gap", changes, message);
                 run.report.summary.mode = Mode::Incremental;
-                return self.plan_all(run, &everything, false);
+                return self.plan_all(run, &everything, false).map(|()| None);
             }
         };
         if offers.changes.is_none() || after.until().is_none() && after.bookmark.is_none() {
-            return Ok(());
+            return Ok(None);
         }
         if offers.changes_in_packages && run.planner.made_from.is_some() {
             self.has_rest = true;
             if run.planner.mirror.pending_counts()?.fetches > 0 {
-                return Ok(());
+                return Ok(None);
             }
         }
-        self.plan_rest(run).map(drop)
+        Ok(match self.read_rest(run)? {
+            Followed::Gap(due) => Some(due),
+            _ => None,
+        })
     }
 
     /// Plans all changes that are listed. Where a snapshot should be, the next run asks for it again.
@@ -413,7 +438,7 @@ impl Driver {
         if is_snapshot_missing {
             let mut after = Position::load(run.planner.mirror)?;
             let why = "the list of all resources could not be read".to_owned();
-            after.due = Some(Due { why, is_uncertain: false });
+            after.due.get_or_insert(Due { why, is_uncertain: false });
             after.store(run.planner.mirror)?;
         }
         Ok(())
@@ -422,21 +447,24 @@ impl Driver {
     /// Plans what changed since the snapshot, once the plan so far need not be kept apart; `true` when there may be more to
     /// do.
     pub(crate) fn plan_rest(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
+        Ok(self.read_rest(run)? == Followed::Planned(true))
+    }
+
+    fn read_rest(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Followed, Error> {
         self.has_rest = false;
         let position = Position::load(run.planner.mirror)?;
         match self.follow(run, &position, Some(run.report.summary.mode)) {
-            Ok(followed) => Ok(followed == Followed::Planned(true)),
             Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
                 let offers = self.reader.offers(None, run.planner.options)?;
                 let changes = offers.changes.unwrap_or_default();
                 run.report.list_failed(error.code(), &changes, &error.to_string());
                 let mut position = Position::load(run.planner.mirror)?;
                 let why = "the changes could not be read".to_owned();
-                position.due = Some(Due { why, is_uncertain: false });
+                position.due.get_or_insert(Due { why, is_uncertain: false });
                 position.store(run.planner.mirror)?;
-                Ok(false)
+                Ok(Followed::Unchanged)
             }
-            Err(error) => Err(error),
+            followed => followed,
         }
     }
 
@@ -509,11 +537,13 @@ impl Driver {
             && !offers.is_comparison_due
             && position.due.is_none();
         run.report.begin_phase("reading");
+        let has_changes = offers.changes.is_some();
         for _ in 0..READS_MAX {
             let (requests, mut planning) = (run.requests, Planning::new(run)?);
             let mut walk = Walk::new((requests, options), position, is_conditional, &mut planning);
             let read = self.reader.snapshot(&mut walk);
-            let (is_whole, documents) = (walk.is_whole(), std::mem::take(&mut walk.walked.documents));
+            let (is_whole, documents) =
+                (walk.is_whole(), std::mem::take(&mut walk.walked.documents));
             drop(walk);
             let Planning { comparison, bodies, has_wanted, .. } = &mut planning;
             let (comparison, bodies, has_wanted) = (comparison.take(), bodies.take(), *has_wanted);
@@ -547,7 +577,11 @@ impl Driver {
                 let mut after = position.clone();
                 after.reset(snapshot.changes_from.filter(|_| is_whole));
                 after.bookmark.clone_from(&snapshot.bookmark);
-                after.run = Some(run.planner.epoch);
+                if run.planner.uncertain_from.is_none() {
+                    after.remember(position);
+                }
+                // Until changes were followed: the copy may have what the Source has no longer.
+                after.due = position.due.clone().filter(|due| due.is_uncertain && has_changes);
                 after.store(mirror)?;
                 for (url, document) in documents.iter().filter(|_| is_whole) {
                     mirror.set_document(url, document)?;
@@ -643,6 +677,12 @@ impl Driver {
             let mut unknown = position.unknown.clone();
             match (judged, first) {
                 (Judged::Continued, _) => {}
+                (Judged::Gap(due), Some(_))
+                    if due.is_uncertain && run.planner.uncertain_from.is_none() =>
+                {
+                    followed = Followed::Gap(due);
+                    return Ok(false);
+                }
                 (Judged::Gap(Due { why, .. }) | Judged::Late(why), Some(_)) => {
                     unknown = Some(Unknown { why, is_fault: true });
                 }
@@ -687,7 +727,11 @@ impl Driver {
             }
             run.keep_common(base)?;
             let mut after = position.clone();
-            (after.unknown, after.run) = (unknown, Some(run.planner.epoch));
+            after.unknown = unknown;
+            let is_settled = !walked.left_out && !walked.is_unstable && walked.cut.is_none();
+            if is_settled || after.due.is_none() {
+                after.run = Some(run.planner.epoch);
+            }
             let after = moved(after, walked, marks, first.is_some(), mirror)?;
             after.store(mirror)?;
             reader.keep(mirror)?;
@@ -820,9 +864,8 @@ fn place(pushed: &dyn super::Pushed, position: &Position, is_joined: bool) -> Pl
     if until == at || position.announced().is_some_and(|announced| until <= announced) {
         return Place::Apart;
     }
-    let continues = |from: Timestamp| {
-        from < at || Some(from) == position.announced() || from == at && is_fine
-    };
+    let continues =
+        |from: Timestamp| from < at || Some(from) == position.announced() || from == at && is_fine;
     if from.is_some_and(continues) || is_joined && is_fine { Place::Next } else { Place::Apart }
 }
 
@@ -834,7 +877,7 @@ fn moved(
     is_first: bool,
     mirror: &Mirror,
 ) -> Result<Position, Error> {
-    (after.due, after.late_since) = (None, None);
+    after.late_since = None;
     after.see(walked.newest.map(Moment::first));
     // Older changes than those that were read are noted as unknown; newer ones, or those since the position, are read again.
     let is_first = is_first && after.until().is_some();
@@ -848,6 +891,7 @@ fn moved(
         after.glimpse(marks.into_newest(false));
         return Ok(after);
     }
+    after.due = None;
     let newest = walked.newest.map(|newest| newest.widened(walked.widen));
     let until = match (newest, walked.limit) {
         (Some(newest), Some(limit)) if limit < newest.first() => Some(Moment::exact(limit)),

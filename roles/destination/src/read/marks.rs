@@ -70,9 +70,9 @@ impl Marks {
         !self.known.is_empty()
     }
 
-    /// The time of the oldest known change.
+    /// The time of the oldest change that is searched for.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
-        self.known.iter().map(|known| known.0.time()).min()
+        self.known.iter().chain(&self.glimpsed).map(|known| known.0.time()).min()
     }
 
     /// The time of the newest known change.
@@ -90,7 +90,8 @@ impl Marks {
         let is_wanted = self.newest.len() < LAST_MAX
             || self.newest.last().is_none_or(|oldest| time.first().as_micros() >= oldest.first);
         let first = time.first().as_micros();
-        let may_be_known = self.known.iter().chain(&self.glimpsed).any(|known| first >= known.0.first);
+        let may_be_known =
+            self.known.iter().chain(&self.glimpsed).any(|known| first >= known.0.first);
         if !is_wanted && !may_be_known {
             return false;
         }
@@ -157,7 +158,8 @@ fn insert(into: &mut Vec<Mark>, mark: Mark) {
 /// Leaves out the oldest of too many.
 fn limit(marks: &mut Vec<Mark>) {
     let newest = marks.first().map(|mark| mark.last);
-    let equal = marks.iter().take_while(|mark| newest.is_some_and(|newest| mark.last >= newest)).count();
+    let equal =
+        marks.iter().take_while(|mark| newest.is_some_and(|newest| mark.last >= newest)).count();
     marks.truncate(equal.clamp(LAST_MAX, EQUAL_MAX));
 }
 
@@ -179,7 +181,8 @@ mod tests {
     }
 
     fn change<'l>(uri: &'l str, time: i64, id: &'l str) -> (Moment, Listed<'l>) {
-        let listed = Listed { changed: Some(at(time)), id: Some(id), ..listed("", uri, Vec::new()) };
+        let listed =
+            Listed { changed: Some(at(time)), id: Some(id), ..listed("", uri, Vec::new()) };
         (at(time), listed)
     }
 

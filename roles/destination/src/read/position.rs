@@ -176,7 +176,9 @@ impl Position {
             return Err(Apart);
         }
         let until = self.until();
-        if let Some(newest) = span.until.filter(|newest| until.is_none_or(|until| !newest.is_before(until))) {
+        if let Some(newest) =
+            span.until.filter(|newest| until.is_none_or(|until| !newest.is_before(until)))
+        {
             self.until = Some(micros(newest));
             self.of = of;
         }
@@ -210,6 +212,14 @@ impl Position {
         self.glimpsed = super::marks::together(std::mem::take(&mut self.glimpsed), marks);
     }
 
+    /// Keeps the newest of what another position knew, to recognise a Source that went back.
+    pub(crate) fn remember(&mut self, other: &Self) {
+        let newest = other.marks.first().map(Mark::time);
+        let marks = other.marks.iter().filter(|mark| Some(mark.time()) == newest);
+        self.glimpsed = marks.chain(&other.glimpsed).copied().collect();
+        self.newest_seen = self.newest_seen.max(other.newest_seen);
+    }
+
     /// The changes of walks that the position did not move to.
     pub(crate) fn glimpsed(&self) -> &[Mark] {
         &self.glimpsed
@@ -232,9 +242,8 @@ impl Position {
 
     /// The position for people.
     pub(crate) fn text(&self) -> Option<String> {
-        let place = self.bookmark.as_ref().map(|bookmark| bookmark.document.clone());
         let until = self.until().filter(|until| until.first() > Timestamp::MIN);
-        until.map(|until| until.first().to_string()).or(place)
+        until.map(|until| until.first().to_string())
     }
 }
 

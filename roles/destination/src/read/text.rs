@@ -251,6 +251,8 @@ impl Reader for Text {
             walk.walked.went_back = Some("there are fewer changes than before".to_owned());
             return Ok(());
         }
+        // The number of lines says where it is: no change read before is listed again.
+        walk.walked.end = Some(Timestamp::MAX);
         walk.walked.is_unchanged = changes.len() == known;
         walk.begin_changes(&self.changes, None, None);
         changes[known..].iter().try_for_each(|line| walk.change(&line.listed(&self.changes)))?;

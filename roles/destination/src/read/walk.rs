@@ -419,12 +419,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     // Changes
 
     /// A document of changes begins; `from` and `until` are the span that it gives.
-    pub(crate) fn begin_changes(
-        &mut self,
-        url: &str,
-        from: Option<Moment>,
-        until: Option<Moment>,
-    ) {
+    pub(crate) fn begin_changes(&mut self, url: &str, from: Option<Moment>, until: Option<Moment>) {
         self.order.begin(from, until);
         self.prefix = Prefix::of(self.position.bookmark.as_ref().filter(|it| it.document == url));
         self.to.begin_document(url);
@@ -467,9 +462,14 @@ impl<'w, 'a> Walk<'w, 'a> {
         let is_after_prefix = self.prefix.add(listed);
         let since = self.since;
         let Some(time) = listed.changed else {
-            let is_old = self.order.until.zip(since).is_some_and(|(until, since)| until.is_before(since));
+            let is_old =
+                self.order.until.zip(since).is_some_and(|(until, since)| until.is_before(since));
             let order = self.order.of(None);
-            return if is_old { self.to.known_change(listed) } else { self.hand_over(listed, order) };
+            return if is_old {
+                self.to.known_change(listed)
+            } else {
+                self.hand_over(listed, order)
+            };
         };
         self.walked.dated += 1;
         if self.is_future(time.first()) {
@@ -480,11 +480,16 @@ impl<'w, 'a> Walk<'w, 'a> {
             }
             let order = self.order.of(None);
             let is_known = self.position.future.contains(&fingerprint);
-            return if is_known { self.to.known_change(listed) } else { self.hand_over(listed, order) };
+            return if is_known {
+                self.to.known_change(listed)
+            } else {
+                self.hand_over(listed, order)
+            };
         }
         let mut order = self.order.of(Some(time));
         let newest = self.walked.newest;
-        if newest.is_none_or(|newest| (newest.first(), newest.last()) < (time.first(), time.last())) {
+        if newest.is_none_or(|newest| (newest.first(), newest.last()) < (time.first(), time.last()))
+        {
             self.walked.newest = Some(time);
         }
         let is_known = self.marks.note(time, listed);
@@ -501,7 +506,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             // there may be several changes that nothing tells apart.
             let is_added = is_after_prefix && self.prefix.is_same == Some(true);
             let is_coarse = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
-            let is_distinct = !is_coarse || listed.id.is_some() || listed.digests.strongest().is_some();
+            let is_distinct = !is_coarse || listed.digests.strongest().is_some();
             if is_known && !is_added && is_distinct {
                 return self.to.known_change(listed);
             }
@@ -625,14 +630,19 @@ struct Prefix {
 impl Prefix {
     fn of(bookmark: Option<&Bookmark>) -> Self {
         let known = bookmark.map(|bookmark| (bookmark.entries, bookmark.fingerprint));
-        Self { is_same: known.and_then(|known| (known.0 == 0).then_some(true)), known, ..Self::default() }
+        Self {
+            is_same: known.and_then(|known| (known.0 == 0).then_some(true)),
+            known,
+            ..Self::default()
+        }
     }
 
     /// Adds an entry; whether it was added after an earlier run read the document, or the document was rewritten.
     fn add(&mut self, listed: &Listed<'_>) -> bool {
         let is_after = self.known.is_some_and(|known| self.entries >= known.0);
         self.entries += 1;
-        self.fingerprint = self.fingerprint.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ listed.fingerprint();
+        self.fingerprint = self.fingerprint.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ listed.fingerprint();
         if let Some((_, fingerprint)) = self.known.filter(|known| known.0 == self.entries) {
             self.is_same = Some(fingerprint == self.fingerprint);
         }

@@ -205,7 +205,9 @@ fn activities_that_are_not_understood_are_reported() {
             source.iri(0)
         )
     );
-    assert!(ran.reported.iter().any(|problem| problem.message.contains("cannot be used: 2; an activity without the IRI of an entity")));
+    assert!(ran.reported.iter().any(|problem| {
+        problem.message.contains("cannot be used: 2; an activity without the IRI of an entity")
+    }));
     assert!(ran.items.is_empty(), "{:?}", ran.items);
 }
 

@@ -410,7 +410,11 @@ fn other_hosts_are_asked_only_when_they_are_allowed() {
         });
         let ran = copy_of(&source).try_run();
         assert_ne!(ran.exit(), 0);
-        assert!(ran.code() == "uri.authority" || ran.has("uri.authority"), "{path}: {:?}", ran.reported);
+        assert!(
+            ran.code() == "uri.authority" || ran.has("uri.authority"),
+            "{path}: {:?}",
+            ran.reported
+        );
     }
     assert_eq!(other.take_log(), ["/f"]);
 }

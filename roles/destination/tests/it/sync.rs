@@ -261,7 +261,10 @@ fn changes_that_were_missed_lead_to_a_new_baseline() {
     source.set("/d", "4");
     source.changes.clear();
     source.snapshot();
-    source.server.body("/changelist.xml", document("urlset", "capability=\"changelist\" from=\"2026-01-01T00:00:30Z\"", ""));
+    source.server.body(
+        "/changelist.xml",
+        document("urlset", "capability=\"changelist\" from=\"2026-01-01T00:00:30Z\"", ""),
+    );
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Baseline), "{:?}", ran.reported);
     assert_eq!(copy.paths(), ["b", "c", "d"]);

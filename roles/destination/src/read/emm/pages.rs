@@ -287,7 +287,8 @@ impl Way {
         walk.clock(&begin.answered);
         let (is_back, mut seen) = (link.is_some(), Seen::default());
         let mut trail = Trail::new(!is_back);
-        let (mut page, mut only_deletions, mut more, mut is_reached) = (begin.clone(), false, 0, false);
+        let (mut page, mut only_deletions, mut more, mut is_reached) =
+            (begin.clone(), false, 0, false);
         let mut largest = 0;
         loop {
             trail.visit(&page.url);

@@ -114,7 +114,9 @@ impl Emm {
             let newest = Some(Since::time(Timestamp::MAX));
             let end = way.walk(walk, &self.entry.document, newest, &mut |_, _| Ok(()))?;
             let newest = end.newest.filter(|_| end.cut.is_none());
-            newest.map_or_else(everything, |newest| walk.not_after(&self.entry.url, "published", newest.into()))
+            newest.map_or_else(everything, |newest| {
+                walk.not_after(&self.entry.url, "published", newest.into())
+            })
         };
         walk.begin_snapshot(&self.entry.url)?;
         hand_over_wanted(self, walk, anew)?;
@@ -286,7 +288,9 @@ impl Reader for Emm {
                 }
             }
             None => {
-                if let Some(message) = self.lacks().filter(|_| options.uris.is_none() && walk.plans()) {
+                if let Some(message) =
+                    self.lacks().filter(|_| options.uris.is_none() && walk.plans())
+                {
                     walk.notice("emm.partial", &self.entry.url, &message);
                 }
                 if options.uris.is_none() {
@@ -321,10 +325,8 @@ impl Reader for Emm {
         let is_new = walk.is_new_copy()?;
         let (since, known) = (walk.since().map(Moment::first), walk.marks().oldest());
         let since = since.filter(|since| *since > Timestamp::MIN);
-        let reach = since.map(|cursor| Since {
-            cursor,
-            known: known.map_or(cursor, |known| known.min(cursor)),
-        });
+        let reach = since
+            .map(|cursor| Since { cursor, known: known.map_or(cursor, |known| known.min(cursor)) });
         let reach = reach.or((!is_new).then_some(Since::time(Timestamp::MIN)));
         let (mut of_others, mut unknown, mut usable) = (0, 0, 0);
         let mut visit = |walk: &mut Walk<'_, '_>, step: Step<'_, '_>| {

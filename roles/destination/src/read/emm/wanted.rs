@@ -58,8 +58,8 @@ pub(super) fn hand_over_wanted(
 ) -> Result<(), Error> {
     let (requests, options) = (walk.requests, walk.options);
     let Some(list) = options.uris.as_deref() else { return Ok(()) };
-    let is_file = emm.is_of_files(requests, options)?
-        || lists_files(&way(requests, options, &emm.entry)?.0);
+    let is_file =
+        emm.is_of_files(requests, options)? || lists_files(&way(requests, options, &emm.entry)?.0);
     let mut admission = admission(options, &emm.entry.url);
     list.each(&mut |uri| {
         requests.check_cancelled()?;

@@ -339,11 +339,7 @@ impl ChangeLists<'_> {
 
 /// Reads what an archive of Change Lists names [rs-archives §5]; `true` when it is an index of
 /// archives.
-fn read_archive(
-    walk: &Walk<'_, '_>,
-    url: &str,
-    lists: &mut Vec<Named>,
-) -> Result<bool, Error> {
+fn read_archive(walk: &Walk<'_, '_>, url: &str, lists: &mut Vec<Named>) -> Result<bool, Error> {
     let read = read_parts(walk.requests, url, Kind::ChangesArchive, None, &mut |part| {
         let member = match part {
             Part::Begin(..) => {
@@ -363,11 +359,7 @@ fn read_archive(
 }
 
 /// Reads the lists of an index that may hold changes since the position, in order.
-fn read_named(
-    walk: &mut Walk<'_, '_>,
-    lists: Vec<Named>,
-    reach: &mut Reach,
-) -> Result<(), Error> {
+fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> Result<(), Error> {
     let since = walk.since();
     let mut waiting: VecDeque<(Named, bool)> =
         lists.into_iter().map(|list| (list, false)).collect();

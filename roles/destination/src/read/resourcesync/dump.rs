@@ -3,8 +3,8 @@
 use super::document::{Kind, Part, read_parts};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
-use crate::package::listing::{Dump, ListedPackage, Packaged};
 use crate::options::SyncOptions;
+use crate::package::listing::{Dump, ListedPackage, Packaged};
 use crate::read::pieces::{Answered, Go};
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::Entry;
@@ -75,8 +75,7 @@ pub(crate) fn read_dump(
     let mut seen = HashSet::from([url.to_owned()]);
     for member in members {
         requests.check_cancelled()?;
-        let mut admission =
-            Admission::new(url, &options.allow_hosts, options.allow_downgrade);
+        let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
         if let Err(refusal) = admission.check(&member) {
             let message = format!("{member}: {}", refusal.message());
             return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));

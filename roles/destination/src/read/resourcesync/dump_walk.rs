@@ -207,7 +207,10 @@ fn hole(packages: &[ListedPackage], since: Option<Moment>) -> Option<String> {
     packages.windows(2).find_map(|pair| {
         let (until, from) = (pair[0].until?, pair[1].from?);
         (until < from && since.last() < from).then(|| {
-            format!("no package has the changes between {until} and {from}, the begin of {}", pair[1].url)
+            format!(
+                "no package has the changes between {until} and {from}, the begin of {}",
+                pair[1].url
+            )
         })
     })
 }

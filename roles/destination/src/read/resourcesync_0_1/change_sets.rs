@@ -76,7 +76,8 @@ pub(super) fn change_sets(
     let since = walk.since();
     let goal = walk.marks().newest_known().or(walk.position().snapshot());
     let goal = goal.or(since.map(Moment::last)).unwrap_or(Timestamp::MIN);
-    let (mut reach, mut trail, mut deletions) = (Reach::to(goal), Trail::new(false), Coming::default());
+    let (mut reach, mut trail, mut deletions) =
+        (Reach::to(goal), Trail::new(false), Coming::default());
     let Some(mut one) = read_one(walk, change_set, known.as_ref(), &mut deletions)? else {
         walk.walked.is_unchanged = true;
         return Ok(None);
@@ -135,14 +136,17 @@ pub(super) fn change_sets(
         // The first change set need not be the begin of all changes.
         _ if walk.is_conditional() => {
             if oldest.is_some() || walk.marks().are_any() {
-                let why = walk.walked.cut.take().map_or_else(String::new, |cut| format!(": {}", cut.why));
+                let why =
+                    walk.walked.cut.take().map_or_else(String::new, |cut| format!(": {}", cut.why));
                 let until = since.map(|since| since.first().to_string()).unwrap_or_default();
                 walk.walked.hole = Some(format!(
                     "the change sets do not lead back to the changes up to {until}, which the copy has{why}"
                 ));
             }
         }
-        Some(oldest) if since.is_some_and(|since| since.last() < oldest) && walk.walked.cut.is_none() => {
+        Some(oldest)
+            if since.is_some_and(|since| since.last() < oldest) && walk.walked.cut.is_none() =>
+        {
             let message = "the oldest change that is listed is newer than the list of all resources; changes between \
                 the two are not known, and it is compared again when it changes";
             walk.notice("gap", change_set, message);
@@ -162,7 +166,8 @@ pub(super) fn change_sets(
     let validators = if deletions.count > 0 { Document::default() } else { validators };
     walk.keep_document(change_set, &validators);
     let Some(moved) = moved else { return Ok(None) };
-    let is_there = read_head(walk.requests, &moved).is_ok_and(|read| is_change_set(&read.head, &moved));
+    let is_there =
+        read_head(walk.requests, &moved).is_ok_and(|read| is_change_set(&read.head, &moved));
     Ok(is_there.then_some(moved))
 }
 
@@ -231,7 +236,9 @@ fn read_one(
     })?;
     let Some(read) = answer else { return Ok(None) };
     if others.count > 0 && entries == 0 {
-        walk.unusable(|| format!("all entries of {url} are addresses of another protocol, such as OAI-PMH"));
+        walk.unusable(|| {
+            format!("all entries of {url} are addresses of another protocol, such as OAI-PMH")
+        });
     }
     others.note(requests, url);
     walk.end_changes();

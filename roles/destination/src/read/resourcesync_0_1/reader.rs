@@ -103,11 +103,7 @@ impl ResourceSync01 {
     }
 
     /// Why the change sets lead no further, if the current one is missing and the Sitemap names another one now.
-    fn moved_away(
-        &self,
-        walk: &Walk<'_, '_>,
-        error: &Error,
-    ) -> Result<Option<String>, Error> {
+    fn moved_away(&self, walk: &Walk<'_, '_>, error: &Error) -> Result<Option<String>, Error> {
         let sitemap = self.entry_points.sitemap.as_ref();
         let Some(sitemap) = sitemap.filter(|_| matches!(error.status(), Some(404 | 410))) else {
             return Ok(None);

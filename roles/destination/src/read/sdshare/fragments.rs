@@ -99,7 +99,8 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
     let (mut marks_deletions, mut may_delete) = (false, false);
     while let Some(url) = next.take() {
         if admission.check(&url).is_err() {
-            let message = format!("the next page of {feed} is {url}, on a host that is not allowed");
+            let message =
+                format!("the next page of {feed} is {url}, on a host that is not allowed");
             return Err(Error::new("uri.authority", ExitCode::SourceInvalid, message)
                 .with_help("allow hosts you trust with `--allow-host HOST`"));
         }
@@ -149,7 +150,8 @@ fn went_back(
     updated: Option<Timestamp>,
     since: Option<Timestamp>,
 ) -> Option<String> {
-    let (since, newest) = (since?, walk.walked.newest.map(Moment::last));
+    let (seen, newest) = (walk.position().newest_seen(), walk.walked.newest.map(Moment::last));
+    let since = since.max(seen)?;
     let updated = updated.filter(|updated| *updated < since)?;
     // The entry that was seen last is listed again; without it, it never was.
     newest.is_none_or(|newest| newest < since).then(|| {

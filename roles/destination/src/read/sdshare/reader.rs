@@ -29,15 +29,16 @@ impl Reader for SdShare {
             let is_same_address = mirror.meta(key::SOURCE_URL)?.as_ref() == Some(&options.url);
             let is_same_set = options.set.is_none() || options.set == mirror.meta(key::SET)?;
             let own = Feeds::known(mirror)?;
-            feeds = Some(own)
-                .filter(|own| own.first().is_some() && is_same_address && is_same_set);
+            feeds = Some(own).filter(|own| own.first().is_some() && is_same_address && is_same_set);
         }
         let is_found_anew = feeds.is_none();
         let feeds = match feeds {
             Some(feeds) => feeds,
             None => {
                 let mut options = options.clone();
-                if let Some(mirror) = known.filter(|_| finding.is_read_only && options.set.is_none()) {
+                if let Some(mirror) =
+                    known.filter(|_| finding.is_read_only && options.set.is_none())
+                {
                     options.set = mirror.meta(key::SET)?;
                 }
                 let found = find::find(finding.requests, &options)?;
@@ -66,8 +67,7 @@ impl Reader for SdShare {
     }
 
     fn offers(&self, mirror: Option<&Mirror>, _: &SyncOptions) -> Result<Offers, Error> {
-        let whole =
-            if self.feeds.snapshots.is_some() { Whole::Snapshot } else { Whole::Changes };
+        let whole = if self.feeds.snapshots.is_some() { Whole::Snapshot } else { Whole::Changes };
         // A repair plans resources again that came with a snapshot: they have no address of their own.
         let has_unaddressed = mirror.map(Mirror::has_unaddressed).transpose()?.unwrap_or(false);
         Ok(Offers {

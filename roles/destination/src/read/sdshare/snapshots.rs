@@ -48,10 +48,7 @@ fn newest(walk: &mut Walk<'_, '_>, feed: &str) -> Result<Option<Snapshot>, Error
 
 /// Hands over the newest snapshot of a feed; `None` if there is none. Without fragments the same one need not be read
 /// again.
-pub(super) fn snapshot(
-    walk: &mut Walk<'_, '_>,
-    feed: &str,
-) -> Result<Option<SnapshotRead>, Error> {
+pub(super) fn snapshot(walk: &mut Walk<'_, '_>, feed: &str) -> Result<Option<SnapshotRead>, Error> {
     let Some(snapshot) = newest(walk, feed)? else { return Ok(None) };
     let known = walk.position().snapshot();
     if walk.is_conditional() && snapshot.updated.is_some_and(|updated| known >= Some(updated)) {
