@@ -1,0 +1,229 @@
+//! Documents of a wrong shape: one that could make a list seem shorter, or a change seem another, is
+//! refused, and nothing is deleted or created because of it; other oddities are reported.
+
+mod emm;
+mod resourcesync;
+mod resourcesync_0_1;
+mod scenes;
+mod sdshare;
+
+use crate::copy::{Copy, Ran};
+use abreast_destination::Dumps;
+use abreast_testkit::pages::Server;
+use scenes::{Edit, Family as F, Read, SCENES, Scene};
+
+const RS: &str = "http://www.openarchives.org/rs/terms/";
+const SITEMAP: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
+const ATOM: &str = "http://www.w3.org/2005/Atom";
+const SDSHARE: &str = "http://www.sdshare.org/2012/core/";
+
+/// An oddity: the kinds of documents that have it, how it is made, and the code that it has.
+struct Odd {
+    families: &'static [F],
+    name: &'static str,
+    edit: Box<dyn Fn(String) -> String>,
+    code: &'static str,
+}
+
+fn odd(
+    families: &'static [F],
+    name: &'static str,
+    edit: impl Fn(String) -> String + 'static,
+    code: &'static str,
+) -> Odd {
+    Odd { families, name, edit: Box::new(edit), code }
+}
+
+/// What a run made of the second state.
+struct Second {
+    ran: Ran,
+    /// The files after the first run, and after this one.
+    before: Vec<String>,
+    after: Vec<String>,
+}
+
+impl Second {
+    /// Nothing was deleted, and nothing created that is not of the second state.
+    fn is_safe(&self) -> bool {
+        let is_kept = |name: &String| self.after.contains(name);
+        let is_right = |name: &String| name == "e" || self.before.contains(name);
+        self.before.iter().all(is_kept) && self.after.iter().all(is_right)
+    }
+
+    fn has(&self, code: &str) -> bool {
+        self.ran.code() == code || self.ran.has(code)
+    }
+}
+
+/// One run with the first state, another one with the second.
+fn run_twice(scene: Scene, edit: Edit<'_>) -> Second {
+    let server = Server::start();
+    let begin = || {
+        let mut copy = Copy::of(server.url(scene.address));
+        copy.options.base = Some(server.url("/"));
+        copy.options.dumps = Dumps::Always;
+        copy
+    };
+    scene.begin(&server);
+    let mut copy = begin();
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{}: {} {:?}", scene.name, ran.code(), ran.reported);
+    let mut before = copy.paths();
+    assert_eq!(before, ["a", "b", "c", "d"], "{}", scene.name);
+    scene.go_on(&server, edit);
+    match scene.read {
+        Read::Always => {}
+        Read::ByComparisons => copy.options.baseline = true,
+        Read::ByNewCopies => {
+            copy = begin();
+            before.clear();
+        }
+    }
+    let ran = copy.try_run();
+    let mut after = copy.paths();
+    if scene.read == Read::ByNewCopies && after == ["a", "b", "c", "d"] {
+        // The list that the changes are about is right.
+        after.clear();
+    }
+    Second { ran, before, after }
+}
+
+/// Runs each scene of the families of each oddity, and judges what came of it.
+fn each(table: &[Odd], is_right: impl Fn(&Odd, &Second) -> bool) {
+    let mut wrong = Vec::new();
+    for odd in table {
+        for scene in SCENES.iter().filter(|scene| odd.families.contains(&scene.family)) {
+            let edit = |text: String| {
+                let edited = (odd.edit)(text.clone());
+                assert_ne!(edited, text, "{}: no change of a {}", odd.name, scene.name);
+                edited
+            };
+            let second = run_twice(*scene, &edit);
+            if !is_right(odd, &second) {
+                let Second { ran, after, .. } = second;
+                let (exit, code, codes) = (ran.exit(), ran.code(), &ran.codes);
+                wrong.push(format!(
+                    "{}: {}: {exit} {code} {codes:?} {after:?}",
+                    scene.name, odd.name
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn right_documents_are_followed() {
+    for scene in SCENES {
+        let Second { ran, after, .. } = run_twice(*scene, &|text| text);
+        assert_eq!(ran.exit(), 0, "{}: {} {:?}", scene.name, ran.code(), ran.reported);
+        assert_eq!(after, ["a", "c", "d", "e"], "{}", scene.name);
+    }
+}
+
+const NEW: &[F] = &[F::Members, F::Resources, F::Changes];
+const OLD: &[F] = &[F::OldSitemap, F::OldChanges];
+const XML: &[F] = &[F::Members, F::Resources, F::Changes, F::Sitemap, F::OldSitemap, F::OldChanges];
+const FEEDS: &[F] = &[F::Feeds, F::Fragments];
+const JSON: &[F] = &[F::EntryPoint, F::ChangeSet];
+
+/// With one text in the place of another.
+fn with(from: &'static str, to: &'static str) -> impl Fn(String) -> String {
+    move |text| text.replace(from, to)
+}
+
+/// With the last entry inside the one before it.
+fn nested(text: &str, element: &str) -> String {
+    let end = format!("</{element}>");
+    let places: Vec<usize> = text.match_indices(&end).map(|(place, _)| place).collect();
+    let [.., before, last] = places[..] else { return nested_alone(text, element) };
+    let mut out = text.to_owned();
+    out.insert_str(last, &end);
+    out.replace_range(before..before + end.len(), "");
+    out
+}
+
+/// With the only entry inside another one.
+fn nested_alone(text: &str, element: &str) -> String {
+    text.replace(&format!("<{element}>"), &format!("<{element}><loc>http://h/x</loc><{element}>"))
+        .replace(&format!("</{element}>"), &format!("</{element}></{element}>"))
+}
+
+fn element_of(text: &str) -> &'static str {
+    if text.contains("<sitemap>") { "sitemap" } else { "url" }
+}
+
+#[test]
+fn documents_of_a_wrong_shape_are_refused() {
+    let table = [
+        odd(
+            NEW,
+            "no final slash",
+            with(RS, "http://www.openarchives.org/rs/terms"),
+            "rs.namespace",
+        ),
+        odd(NEW, "https", with(RS, "https://www.openarchives.org/rs/terms/"), "rs.namespace"),
+        odd(NEW, "other namespace", with(RS, "urn:example:rs"), "rs.namespace"),
+        odd(NEW, "no namespace", with("<rs:md", "<md"), "rs.namespace"),
+        odd(
+            OLD,
+            "no final slash",
+            with(RS, "http://www.openarchives.org/rs/terms"),
+            "rs.namespace",
+        ),
+        odd(OLD, "https", with(RS, "https://www.openarchives.org/rs/terms/"), "rs.namespace"),
+        odd(&[F::OldChanges], "other namespace", with(RS, "urn:example:rs"), "rs.namespace"),
+        odd(
+            XML,
+            "sitemap namespace with a slash",
+            with(SITEMAP, "http://www.sitemaps.org/schemas/sitemap/0.9/"),
+            "rs.root",
+        ),
+        odd(
+            XML,
+            "sitemap namespace with https",
+            with(SITEMAP, "https://www.sitemaps.org/schemas/sitemap/0.9"),
+            "rs.root",
+        ),
+        odd(
+            XML,
+            "namespace of entries",
+            |text: String| {
+                let element = element_of(&text);
+                text.replace(&format!("<{element}>"), &format!("<{element} xmlns=\"{SITEMAP}/\">"))
+            },
+            "rs.namespace",
+        ),
+        odd(
+            XML,
+            "entries of no namespace",
+            |text: String| {
+                let element = element_of(&text);
+                text.replace(&format!("<{element}>"), &format!("<{element} xmlns=\"\">"))
+            },
+            "rs.namespace",
+        ),
+        odd(
+            XML,
+            "nested entry",
+            |text: String| {
+                let element = element_of(&text);
+                nested(&text, element)
+            },
+            "rs.nested",
+        ),
+        odd(
+            XML,
+            "entries in a wrapper",
+            |text: String| {
+                let element = element_of(&text);
+                text.replacen(&format!("<{element}>"), &format!("<list><{element}>"), 1)
+                    .replace("</urlset>", "</list></urlset>")
+                    .replace("</sitemapindex>", "</list></sitemapindex>")
+            },
+            "rs.nested",
+        ),
+        odd(XML, "two `loc`", with("</loc>", "</loc><loc>http://example.org/x</loc>"), "rs.loc"),
+    ];
+    each(&table, |odd, second| second.is_safe() && second.ran.exit() != 0 && second.has(odd.code));
+}
