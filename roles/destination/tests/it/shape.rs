@@ -224,6 +224,207 @@ fn documents_of_a_wrong_shape_are_refused() {
             "rs.nested",
         ),
         odd(XML, "two `loc`", with("</loc>", "</loc><loc>http://example.org/x</loc>"), "rs.loc"),
+        odd(&[F::Changes], "change of no kind", with("change=\"deleted\"", ""), "rs.change"),
+        odd(
+            &[F::Changes],
+            "change in letters of another case",
+            with("\"deleted\"", "\"Deleted\""),
+            "rs.change",
+        ),
+        odd(
+            &[F::Changes],
+            "change in another namespace",
+            with("change=\"deleted\"", "x:change=\"deleted\" xmlns:x=\"urn:x\""),
+            "rs.change",
+        ),
+        odd(
+            &[F::Resources],
+            "deleted resource in a list",
+            with("length=\"5\"", "length=\"5\" change=\"deleted\""),
+            "rs.change",
+        ),
+        odd(
+            &[F::Resources, F::Changes, F::Sitemap],
+            "two `rs:md`",
+            with("/></url>", "/><rs:md hash=\"md5:x\"/></url>"),
+            "rs.md",
+        ),
+        odd(
+            &[F::Resources, F::Changes, F::Sitemap],
+            "length beyond 2^63",
+            with("length=\"5\"", "length=\"9223372036854775808\""),
+            "rs.length",
+        ),
+        odd(
+            &[F::Resources, F::Changes, F::Sitemap],
+            "two times",
+            with("</lastmod>", "</lastmod><lastmod>2027-01-01</lastmod>"),
+            "rs.datetime",
+        ),
+        odd(
+            OLD,
+            "two times",
+            with("</lastmod>", "</lastmod><lastmod>2027-01-01</lastmod>"),
+            "rs.change",
+        ),
+        odd(
+            OLD,
+            "links of a misspelt namespace",
+            with("http://www.w3.org/1999/xhtml", "http://www.w3.org/1999/xhtml/"),
+            "rs.namespace",
+        ),
+        odd(
+            &[F::OldChanges],
+            "deletion in a misspelt namespace",
+            with("<expires>", "<expires xmlns=\"https://www.sitemaps.org/schemas/sitemap/0.9\">"),
+            "rs.namespace",
+        ),
     ];
-    each(&table, |odd, second| second.is_safe() && second.ran.exit() != 0 && second.has(odd.code));
+    each(&table, is_refused);
+}
+
+#[test]
+fn feeds_of_a_wrong_shape_are_refused() {
+    let table = [
+        odd(FEEDS, "Atom with a slash", with(ATOM, "http://www.w3.org/2005/Atom/"), "atom.root"),
+        odd(FEEDS, "Atom with https", with(ATOM, "https://www.w3.org/2005/Atom"), "atom.root"),
+        odd(
+            FEEDS,
+            "SDShare with https",
+            with(SDSHARE, "https://www.sdshare.org/2012/core/"),
+            "sdshare.namespace",
+        ),
+        odd(
+            FEEDS,
+            "SDShare of another year",
+            with(SDSHARE, "http://www.sdshare.org/2013/core/"),
+            "sdshare.namespace",
+        ),
+        odd(
+            FEEDS,
+            "relations of no namespace",
+            with("rel=\"http://www.sdshare.org/2012/core/", "rel=\""),
+            "sdshare.namespace",
+        ),
+        odd(
+            &[F::Fragments],
+            "resource of no namespace",
+            with("s:resource", "resource"),
+            "sdshare.namespace",
+        ),
+        odd(
+            FEEDS,
+            "namespace of entries",
+            with("<entry>", "<entry xmlns=\"http://www.w3.org/2005/Atom/\">"),
+            "atom.namespace",
+        ),
+        odd(
+            FEEDS,
+            "entries of no namespace",
+            with("<entry>", "<entry xmlns=\"\">"),
+            "atom.namespace",
+        ),
+        odd(FEEDS, "nested entry", |text: String| nested(&text, "entry"), "atom.nested"),
+        odd(
+            FEEDS,
+            "entries in a wrapper",
+            |text: String| {
+                text.replacen("<entry>", "<entries><entry>", 1)
+                    .replace("</feed>", "</entries></feed>")
+            },
+            "atom.nested",
+        ),
+        odd(
+            FEEDS,
+            "two times",
+            with("</updated>", "</updated><updated>2026-01-09T00:00:00Z</updated>"),
+            "atom.updated",
+        ),
+        odd(
+            FEEDS,
+            "a next page that leads nowhere",
+            with("</feed>", "<link rel=\"next\"/></feed>"),
+            "atom.paging",
+        ),
+        odd(
+            FEEDS,
+            "two next pages",
+            with(
+                "</feed>",
+                "<link rel=\"next\" href=\"/x\"/><link rel=\"next\" href=\"/y\"/></feed>",
+            ),
+            "atom.paging",
+        ),
+    ];
+    each(&table, is_refused);
+}
+
+fn is_refused(odd: &Odd, second: &Second) -> bool {
+    second.is_safe() && second.ran.exit() != 0 && second.has(odd.code)
+}
+
+#[test]
+fn oddities_that_lose_nothing_are_reported() {
+    const LISTS: &[F] = &[F::Resources, F::Changes, F::Sitemap];
+    let table = [
+        odd(
+            &[F::Changes],
+            "blanks around a change",
+            with("\"deleted\"", "\" deleted \""),
+            "rs.space",
+        ),
+        odd(&[F::Changes], "no `from`", with("from=\"2026-01-01T00:00:00Z\"", ""), "rs.no-from"),
+        odd(&[F::Resources], "no `at`", with("at=\"2026-01-01T02:00:00Z\"", ""), "rs.no-at"),
+        odd(
+            &[F::Resources],
+            "`change` in a list",
+            with("length=\"5\"", "length=\"5\" change=\"updated\""),
+            "rs.change-ignored",
+        ),
+        odd(
+            LISTS,
+            "the same time twice",
+            with("</lastmod>", "</lastmod><lastmod>2025-06-01T00:00:00Z</lastmod>"),
+            "rs.repeated",
+        ),
+        odd(
+            &[F::Resources, F::Changes],
+            "a link to nowhere",
+            with("</loc>", "</loc><rs:ln rel=\"describedby\"/>"),
+            "rs.link",
+        ),
+        odd(
+            &[F::Resources, F::Changes],
+            "a link of no relation",
+            with("</loc>", "</loc><rs:ln href=\"/x\"/>"),
+            "rs.link",
+        ),
+        odd(
+            OLD,
+            "a link to nowhere",
+            with("</loc>", "</loc><xhtml:link rel=\"describedby\"/>"),
+            "rs.link",
+        ),
+        odd(
+            &[F::OldChanges],
+            "blanks around a type",
+            with("rs:type=\"created\"", "rs:type=\" created \""),
+            "rs.space",
+        ),
+        odd(
+            &[F::OldChanges],
+            "blanks around the type of the root",
+            with("rs:type=\"changeset\"", "rs:type=\" changeset\""),
+            "rs.space",
+        ),
+        odd(
+            OLD,
+            "a length beyond 2^63",
+            with("<rs:size>5<", "<rs:size>9223372036854775808<"),
+            "rs.length",
+        ),
+    ];
+    each(&table, |odd, second| {
+        second.after == ["a", "c", "d", "e"] && second.ran.exit() == 0 && second.has(odd.code)
+    });
 }

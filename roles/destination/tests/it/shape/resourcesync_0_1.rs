@@ -23,7 +23,9 @@ pub(crate) fn serve(site: &Site<'_>) {
     site.put("/old-two.xml", document("urlset", "", &(now.clone() + &list(&kept[2..]))));
 
     let mut zip = Zip::new();
-    let member = |name: &&str| one(name, &format!("<rs:path>{}</rs:path>", &name[1..]));
+    let member = |name: &&str| {
+        listed(name).replace("</url>", &format!("<rs:path>{}</rs:path></url>", &name[1..]))
+    };
     for name in kept {
         zip.add(&name[1..], b"hello");
     }
