@@ -67,12 +67,12 @@ fn mentions(namespace: &str, mark: &str) -> bool {
 /// Checks the relation of a link, as it is written.
 ///
 /// # Errors
-/// It is one of SDShare, in another namespace or in none.
+/// It is one of SDShare, in another namespace.
 pub(crate) fn check_relation(relation: &Relation) -> Result<(), Refusal> {
     let Relation::Other(written) = relation else { return Ok(()) };
-    let (namespace, name) = written.rsplit_once(['/', '#']).unwrap_or(("", written));
+    let Some((namespace, name)) = written.rsplit_once(['/', '#']) else { return Ok(()) };
     match Relation::of_name(name) {
-        Some(meant) if namespace.is_empty() || mentions(namespace, "sdshare") => {
+        Some(meant) if mentions(namespace, "sdshare") => {
             let message = format!("`rel` is \"{}\"; expected \"{meant}\"", excerpt(written));
             Err(("sdshare.namespace", message, Some(HELP)))
         }

@@ -301,12 +301,6 @@ fn feeds_of_a_wrong_shape_are_refused() {
             "sdshare.namespace",
         ),
         odd(
-            FEEDS,
-            "relations of no namespace",
-            with("rel=\"http://www.sdshare.org/2012/core/", "rel=\""),
-            "sdshare.namespace",
-        ),
-        odd(
             &[F::Fragments],
             "resource of no namespace",
             with("s:resource", "resource"),
