@@ -11,6 +11,7 @@ use crate::copy::{Copy, Ran};
 use abreast_destination::Dumps;
 use abreast_testkit::pages::Server;
 use scenes::{Edit, Family as F, Read, SCENES, Scene};
+use serde_json::{Value, json};
 
 const RS: &str = "http://www.openarchives.org/rs/terms/";
 const SITEMAP: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
@@ -353,6 +354,148 @@ fn feeds_of_a_wrong_shape_are_refused() {
     each(&table, is_refused);
 }
 
+#[test]
+fn streams_of_a_wrong_shape_are_refused() {
+    const PAGE: &[F] = &[F::ChangeSet];
+    const ENTRY: &[F] = &[F::EntryPoint];
+    let named = |name: &'static str| {
+        move |text: String| text.replace("\"orderedItems\"", &format!("\"{name}\""))
+    };
+    let ways = |prefix: &'static str| {
+        move |text: String| {
+            text.replace("\"first\"", &format!("\"{prefix}first\""))
+                .replace("\"last\"", &format!("\"{prefix}last\""))
+        }
+    };
+    // What is done to the items.
+    let items = |change: fn(Vec<Value>) -> Value| {
+        move |text: String| {
+            let mut page: Value = serde_json::from_str(&text).unwrap();
+            page["orderedItems"] = change(page["orderedItems"].as_array().unwrap().clone());
+            page.to_string()
+        }
+    };
+    let table = [
+        odd(PAGE, "orderedItems in small letters", named("ordereditems"), "emm.shape"),
+        odd(PAGE, "orderedItems with a line", named("ordered_items"), "emm.shape"),
+        odd(PAGE, "orderedItems of one", named("orderedItem"), "emm.shape"),
+        odd(PAGE, "as:orderedItems", named("as:orderedItems"), "emm.shape"),
+        odd(
+            PAGE,
+            "an IRI",
+            named("https://www.w3.org/ns/activitystreams#orderedItems"),
+            "emm.shape",
+        ),
+        odd(ENTRY, "as:first", ways("as:"), "emm.shape"),
+        odd(ENTRY, "an IRI", ways("http://www.w3.org/ns/activitystreams#"), "emm.shape"),
+        odd(ENTRY, "First", |text: String| text.replace("\"first\"", "\"First\""), "emm.shape"),
+        odd(
+            ENTRY,
+            "first without a URL",
+            |text: String| text.replacen("\"first\":{", "\"first\":{\"was\":1},\"x\":{", 1),
+            "emm.shape",
+        ),
+        odd(
+            PAGE,
+            "next without a URL",
+            |text: String| text.replacen('{', "{\"next\":5,", 1),
+            "emm.shape",
+        ),
+        odd(
+            JSON,
+            "type with a letter more",
+            |text: String| text.replace("\"OrderedCollection", "\"OrderedCollections"),
+            "emm.type",
+        ),
+        odd(
+            JSON,
+            "a member twice",
+            |text: String| {
+                text.replace(
+                    "\"type\":\"OrderedCollection",
+                    "\"type\":\"Collection\",\"type\":\"OrderedCollection",
+                )
+            },
+            "emm.json",
+        ),
+        odd(JSON, "a graph", |text: String| format!("{{\"@graph\":[{text}]}}"), "emm.type"),
+        odd(
+            PAGE,
+            "numbered items",
+            items(|items| {
+                items
+                    .into_iter()
+                    .enumerate()
+                    .map(|(number, item)| (number.to_string(), item))
+                    .collect()
+            }),
+            "emm.shape",
+        ),
+        odd(PAGE, "a list of JSON-LD", items(|items| json!({"@list": items})), "emm.shape"),
+        odd(
+            PAGE,
+            "bare URIs",
+            items(|items| items.iter().map(|item| item["id"].clone()).collect()),
+            "emm.shape",
+        ),
+        odd(
+            PAGE,
+            "one bare URI",
+            items(|mut items| {
+                items[5] = items[5]["id"].clone();
+                items.into()
+            }),
+            "emm.shape",
+        ),
+        odd(
+            PAGE,
+            "references",
+            items(|items| items.iter().map(|item| json!({"id": item["id"]})).collect()),
+            "emm.shape",
+        ),
+        odd(
+            PAGE,
+            "other objects",
+            items(|items| {
+                items.iter().map(|item| json!({"id": item["id"], "type": "Manifest"})).collect()
+            }),
+            "emm.shape",
+        ),
+        odd(
+            PAGE,
+            "an activity in an activity",
+            items(|items| {
+                items.into_iter().map(|item| json!({"type": "Create", "object": item})).collect()
+            }),
+            "emm.shape",
+        ),
+        odd(
+            PAGE,
+            "activities of an activity",
+            items(|items| json!([{"type": "Update", "object": "/a", "items": items}])),
+            "emm.shape",
+        ),
+        odd(
+            PAGE,
+            "members with a prefix",
+            |text: String| {
+                text.replace("\"object\"", "\"as:object\"")
+                    .replace("\"published\"", "\"as:published\"")
+            },
+            "emm.shape",
+        ),
+        odd(
+            PAGE,
+            "an activity with a member twice",
+            |text: String| {
+                text.replace("\"type\":\"Delete\"", "\"type\":\"Create\",\"type\":\"Delete\"")
+            },
+            "emm.json",
+        ),
+    ];
+    each(&table, is_refused);
+}
+
 fn is_refused(odd: &Odd, second: &Second) -> bool {
     second.is_safe() && second.ran.exit() != 0 && second.has(odd.code)
 }
@@ -410,6 +553,33 @@ fn oddities_that_lose_nothing_are_reported() {
             "blanks around the type of the root",
             with("rs:type=\"changeset\"", "rs:type=\" changeset\""),
             "rs.space",
+        ),
+        odd(FEEDS, "two ids", with("</id>", "</id><id>urn:x:second</id>"), "atom.id"),
+        odd(
+            FEEDS,
+            "the same time twice",
+            with(
+                "02:00:00Z</updated>",
+                "02:00:00Z</updated><updated>2026-01-01T02:00:00Z</updated>",
+            ),
+            "atom.updated",
+        ),
+        odd(
+            JSON,
+            "another context",
+            |text: String| {
+                text.replace("https://www.w3.org/ns/activitystreams", "https://schema.org/")
+                    .replace("https://emm-spec.org/1.0/context.json", "https://schema.org/docs")
+            },
+            "emm.context",
+        ),
+        odd(
+            &[F::ChangeSet],
+            "types in small letters",
+            |text: String| {
+                text.replace("\"Delete\"", "\"delete\"").replace("\"Create\"", "\"as:CREATE\"")
+            },
+            "emm.type-case",
         ),
         odd(
             OLD,
