@@ -9,6 +9,7 @@ mod sdshare;
 
 use crate::copy::{Copy, Ran};
 use abreast_destination::Dumps;
+use abreast_testkit::documents::{self, BEGIN};
 use abreast_testkit::pages::Server;
 use scenes::{Edit, Family as F, Read, SCENES, Scene};
 use serde_json::{Value, json};
@@ -591,4 +592,38 @@ fn oddities_that_lose_nothing_are_reported() {
     each(&table, |odd, second| {
         second.after == ["a", "c", "d", "e"] && second.ran.exit() == 0 && second.has(odd.code)
     });
+}
+
+#[test]
+fn lengths_that_add_up_beyond_2_63_block_nothing() {
+    let server = Server::start();
+    for name in ["/a", "/b", "/c"] {
+        server.body(name, "hello");
+    }
+    let list = |length: &str| {
+        let entries: String = ["/a", "/b", "/c"]
+            .iter()
+            .map(|name| {
+                let own = documents::entry(&server.url(name), b"hello", "");
+                own.replace("length=\"5\"", &format!("length=\"{length}\""))
+            })
+            .collect();
+        let md = format!("capability=\"resourcelist\" at=\"{BEGIN}\"");
+        server.body("/list.xml", documents::document("urlset", &md, &entries));
+    };
+    list("9223372036854775807");
+    let mut copy = Copy::of(server.url("/list.xml"));
+    for dumps in [Dumps::Never, Dumps::Always] {
+        copy.options.dumps = dumps;
+        let ran = copy.try_run();
+        assert_eq!(
+            (ran.exit(), ran.count("fixity.mismatch")),
+            (3, 3),
+            "{} {:?}",
+            ran.code(),
+            ran.reported
+        );
+    }
+    list("5");
+    assert_eq!((copy.try_run().exit(), copy.paths().len()), (0, 3));
 }
