@@ -132,7 +132,8 @@ fn way<'de, A: MapAccess<'de>>(
             "a URL of more than {MAX_URI_LENGTH} bytes: {name:?}"
         )));
     }
-    if to.is_odd && to.url.is_none() {
+    // A page is read without its collection.
+    if to.is_odd && to.url.is_none() && name != Name::PartOf {
         return Err(reading.refuse(format!("its member {name:?} has no URL")));
     }
     Ok(())

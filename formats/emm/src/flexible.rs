@@ -152,8 +152,10 @@ impl<'de, P: Part, K: Keep<P>> Visitor<'de> for Several<'_, P, K> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        if let Some(part) = P::of_text(text, self.reading)? {
-            self.to.keep(part);
+        match P::of_text(text, self.reading)? {
+            Some(part) => self.to.keep(part),
+            None if text.trim().is_empty() => {}
+            None => self.to.pass(),
         }
         Ok(())
     }

@@ -423,11 +423,11 @@ mod tests {
                 format!("it has a member `{name}`, which is not written so in Activity Streams");
             assert_eq!(shape(&page(&format!(r#", "orderedItems": [], "{name}": []"#))), why);
         }
-        for value in ["5", "{}", r#"{"was": "a"}"#, "[{}]"] {
+        for value in ["5", "{}", r#"{"was": "a"}"#, "[{}]", "\"a\\u0007\""] {
             let text = page(&format!(r#", "orderedItems": [], "next": {value}"#));
             assert_eq!(shape(&text), "its member Next has no URL");
         }
-        for value in ["null", "false", "\"\"", "[]"] {
+        for value in ["null", "false", "\"\"", "\" \"", "[]", r#"[], "partOf": {}"#] {
             let text = page(&format!(r#", "orderedItems": null, "next": {value}"#));
             let read = Document::from_slice(text.as_bytes(), "https://h.example/").unwrap();
             assert_eq!((read.next, read.items.len()), (None, 0));
