@@ -330,6 +330,23 @@ mod tests {
     }
 
     #[test]
+    fn lengths_beyond_all_numbers_add_up_to_the_greatest() {
+        let (_folder, mirror) = mirror();
+        let mut bytes = Vec::new();
+        // The last was written by a version that read longer ones.
+        for length in [Some(3), None, Some(i64::MAX as u64), Some(i64::MAX as u64), Some(u64::MAX)]
+        {
+            let uri = format!("http://h/{}", bytes.len());
+            mirror.put_pending(&Pending { length, changed: Some(1), ..fetch(&uri) }).unwrap();
+            let (all, due) = (mirror.pending_counts().unwrap(), mirror.changes_due().unwrap());
+            assert_eq!((all.bytes, all.fetches), (due.bytes, due.resources));
+            bytes.push(all.bytes);
+        }
+        let most = i64::MAX as u64;
+        assert_eq!(bytes, [3, 3, most, most, most]);
+    }
+
+    #[test]
     fn a_removal_is_a_deletion_with_its_reason_kept() {
         let (_folder, mirror) = mirror();
         let removed = Pending { action: PendingAction::Remove, ..fetch("http://h/a") };

@@ -1,8 +1,8 @@
 //! Members that are written as a string, an object or an array of these.
 
+use crate::name::{Name, NameOf};
 use crate::read::{Action, Item, Link, Object, action, is_patch};
 use abreast_webtypes::{MAX_URI_LENGTH, ResolveError, W3cDatetime, excerpt, resolve};
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::cell::Cell;
 use std::fmt;
@@ -25,8 +25,14 @@ pub(crate) struct Reading<'u> {
     pub(crate) overlong: Cell<u64>,
     /// The type of the first activity whose type is not known; empty where it has none.
     pub(crate) unknown: Cell<Option<String>>,
+    /// How the first type of an activity that is written in other letters is written.
+    pub(crate) other_letters: Cell<Option<String>>,
+    /// How the last member with another name than its own is named.
+    pub(crate) odd_name: Cell<Option<String>>,
     /// The limit that was reached.
     pub(crate) limit: Cell<Option<String>>,
+    /// Why something that counts would be left out.
+    pub(crate) shape: Cell<Option<String>>,
 }
 
 impl<'u> Reading<'u> {
@@ -41,7 +47,10 @@ impl<'u> Reading<'u> {
             bytes: Cell::new(bytes),
             overlong: Cell::default(),
             unknown: Cell::default(),
+            other_letters: Cell::default(),
+            odd_name: Cell::default(),
             limit: Cell::default(),
+            shape: Cell::default(),
         }
     }
 
@@ -60,6 +69,21 @@ impl<'u> Reading<'u> {
             left.ok_or_else(|| self.over(format!("it has more than {ITEMS_MAX} activities")))?,
         );
         self.keep::<Item, E>(0)
+    }
+
+    /// Something that counts would be left out.
+    pub(crate) fn refuse<E: Error>(&self, why: String) -> E {
+        let error = E::custom(&why);
+        self.shape.set(Some(why));
+        error
+    }
+
+    /// A member has another name than that by which it counts.
+    pub(crate) fn refuse_name<E: Error>(&self) -> E {
+        let name = self.odd_name.take().unwrap_or_default();
+        self.refuse(format!(
+            "it has a member `{name}`, which is not written so in Activity Streams"
+        ))
     }
 
     fn over<E: Error>(&self, limit: String) -> E {
@@ -82,6 +106,9 @@ pub(crate) trait Part: Sized {
 /// Where parts are kept: the first, or all.
 pub(crate) trait Keep<P> {
     fn keep(&mut self, part: P);
+
+    /// There is a value, which is not such a part.
+    fn pass(&mut self) {}
 }
 
 impl<P> Keep<P> for Option<P> {
@@ -125,15 +152,18 @@ impl<'de, P: Part, K: Keep<P>> Visitor<'de> for Several<'_, P, K> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        if let Some(part) = P::of_text(text, self.reading)? {
-            self.to.keep(part);
+        match P::of_text(text, self.reading)? {
+            Some(part) => self.to.keep(part),
+            None if text.trim().is_empty() => {}
+            None => self.to.pass(),
         }
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        if let Some(part) = P::of_map(map, self.reading)? {
-            self.to.keep(part);
+        match P::of_map(map, self.reading)? {
+            Some(part) => self.to.keep(part),
+            None => self.to.pass(),
         }
         Ok(())
     }
@@ -153,51 +183,19 @@ impl<'de, P: Part, K: Keep<P>> Visitor<'de> for Several<'_, P, K> {
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        self.to.pass();
         Ok(())
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        self.to.pass();
         Ok(())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        self.to.pass();
         Ok(())
     }
-}
-
-/// The names of members that count; those of one structure are unknown ones in another.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(field_identifier, rename_all = "camelCase")]
-pub(crate) enum Name {
-    #[serde(rename = "@context")]
-    Context,
-    #[serde(rename = "@id")]
-    AtId,
-    Id,
-    #[serde(alias = "@type")]
-    Type,
-    First,
-    Last,
-    Next,
-    Prev,
-    PartOf,
-    #[serde(alias = "items")]
-    OrderedItems,
-    Published,
-    EndTime,
-    Updated,
-    Created,
-    StartTime,
-    Object,
-    Target,
-    Origin,
-    Instrument,
-    Url,
-    Href,
-    MediaType,
-    Content,
-    #[serde(other)]
-    Other,
 }
 
 /// The members of an object, one after another.
@@ -213,8 +211,9 @@ impl<'de, 'r, A: MapAccess<'de>> Members<'r, A> {
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Name>, A::Error> {
-        let name = self.map.next_key::<Name>()?;
-        if let Some(name) = name.filter(|name| *name != Name::Other) {
+        let name = self.map.next_key_seed(NameOf(self.reading))?;
+        let counts = |name: &Name| !matches!(name, Name::Prefixed | Name::Misspelt | Name::Other);
+        if let Some(name) = name.filter(counts) {
             let bit = 1 << name as u32;
             if self.seen & bit != 0 {
                 return Err(A::Error::custom(format_args!("a member is written twice: {name:?}")));
@@ -299,8 +298,17 @@ struct Kind(Result<Action, String>);
 
 impl Kind {
     #[expect(clippy::unnecessary_wraps, reason = "the form of all parts")]
-    fn of<E>(text: &str, _: &Reading<'_>) -> Result<Option<Self>, E> {
-        Ok(Some(Self(action(text).ok_or_else(|| excerpt(text)))))
+    fn of<E>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
+        Ok(Some(Self(match action(text) {
+            Some((action, is_exact)) => {
+                if !is_exact {
+                    let first = reading.other_letters.take().or_else(|| Some(excerpt(text)));
+                    reading.other_letters.set(first);
+                }
+                Ok(action)
+            }
+            None => Err(excerpt(text)),
+        })))
     }
 }
 
@@ -429,6 +437,7 @@ impl Part for Entity {
         let mut members = Members::new(map, reading);
         let [mut id, mut at_id] = [const { None::<Url> }; 2];
         let (mut types, mut links, mut updated) = (Vec::<Term>::new(), Vec::new(), None::<Time>);
+        let mut is_about_another = false;
         while let Some(name) = members.next()? {
             match name {
                 Name::Id => members.to(&mut id)?,
@@ -436,8 +445,15 @@ impl Part for Entity {
                 Name::Type => members.to(&mut types)?,
                 Name::Updated => members.to(&mut updated)?,
                 Name::Url => members.to(&mut links)?,
+                Name::Object => {
+                    is_about_another = true;
+                    members.skip()?;
+                }
                 _ => members.skip()?,
             }
+        }
+        if is_about_another && types.iter().any(|Term(kind)| action(kind).is_some()) {
+            return Err(reading.refuse("an activity is inside another activity".to_owned()));
         }
         reading.keep::<Object, A::Error>(0)?;
         let object = id.or(at_id).map(|Url(id)| Object {
@@ -498,9 +514,9 @@ impl Part for Instrument {
 }
 
 impl Part for Item {
-    /// The URL of an activity alone states nothing about the entity.
-    fn of_text<E: Error>(_: &str, _: &Reading<'_>) -> Result<Option<Self>, E> {
-        Ok(None)
+    /// The URL of an activity alone does not state which entity changed.
+    fn of_text<E: Error>(text: &str, reading: &Reading<'_>) -> Result<Option<Self>, E> {
+        Err(reading.refuse(of_reference(text)))
     }
 
     fn of_map<'de, A: MapAccess<'de>>(
@@ -528,12 +544,19 @@ impl Part for Item {
                 Name::Target => members.to(&mut target)?,
                 Name::Origin => members.to(&mut origin)?,
                 Name::Instrument => members.to(&mut instrument)?,
+                Name::OrderedItems => {
+                    return Err(reading.refuse("activities are inside an activity".to_owned()));
+                }
+                Name::Prefixed => return Err(reading.refuse_name()),
                 _ => members.skip()?,
             }
         }
         let Kinds { action, unknown } = kinds;
         if action.is_none() && !entities.is_there {
-            return Ok(None);
+            return match id.or(at_id) {
+                Some(Url(id)) if unknown.is_none() => Err(reading.refuse(of_reference(&id))),
+                _ => Ok(None),
+            };
         }
         if action.is_none() {
             let first = reading.unknown.take().or(Some(unknown.unwrap_or_default()));
@@ -551,6 +574,10 @@ impl Part for Item {
             (texts(target), texts(origin), instrument.and_then(|instrument| instrument.0)),
         )))
     }
+}
+
+fn of_reference(id: &str) -> String {
+    format!("`orderedItems` has the address of an activity, {}, and not the activity", excerpt(id))
 }
 
 /// Activities; members that are none are counted.
@@ -590,14 +617,19 @@ impl<'de> Visitor<'de> for Activities<'_> {
     }
 
     /// The URL of one activity alone.
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(Some(Items { items: Vec::new(), unreadable: 1 }))
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Err(self.0.refuse(of_reference(text)))
     }
 
     /// One activity, as compacted JSON-LD has it.
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let items: Vec<Item> = Item::of_map(map, self.0)?.into_iter().collect();
-        Ok(Some(Items { unreadable: u64::from(items.is_empty()), items }))
+        match Item::of_map(map, self.0)? {
+            Some(item) => Ok(Some(Items { items: vec![item], unreadable: 0 })),
+            None => {
+                let message = "`orderedItems` is an object, and neither an array nor an activity";
+                Err(self.0.refuse(message.to_owned()))
+            }
+        }
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {

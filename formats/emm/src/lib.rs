@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+mod collection;
 mod flexible;
+mod name;
 mod profile;
 mod read;
 mod write;

@@ -3,12 +3,10 @@
 //! Types, references and links are read as strings, objects or arrays of these; unknown members are
 //! ignored, and contexts are never fetched.
 
-use crate::flexible::{ITEMS_MAX, Items, Members, Name, Part, Reading, Term, Url};
-use abreast_webtypes::{
-    MAX_URI_LENGTH, Moment, Precision, Timestamp, W3cDatetime, excerpt, visible,
-};
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
-use std::fmt;
+use crate::collection::Whole;
+use crate::flexible::{ITEMS_MAX, Items, Reading, Term, Url};
+use abreast_webtypes::{Moment, Precision, Timestamp, W3cDatetime, excerpt, visible};
+use serde::de::DeserializeSeed as _;
 use thiserror::Error;
 
 /// The kind of a document.
@@ -51,6 +49,11 @@ pub struct Document {
     pub unknown_type: Option<String>,
     /// URLs in activities and links that are longer than 8 KiB; they are left out.
     pub overlong: u64,
+    /// How the first type of an activity is written that has other letters than in the
+    /// specification.
+    pub other_letters: Option<String>,
+    /// The first context, if none of them is known.
+    pub unknown_context: Option<String>,
 }
 
 /// What an activity is about.
@@ -173,6 +176,9 @@ pub enum ReadError {
     /// It is JSON of something else.
     #[error("it is {0}, and neither an OrderedCollection nor an OrderedCollectionPage")]
     Type(String),
+    /// Something in it that counts would be left out.
+    #[error("{0}")]
+    Shape(String),
     /// It has more than is read.
     #[error("{0}")]
     Limit(String),
@@ -226,95 +232,6 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// A collection or a page, as it is found.
-#[derive(Default)]
-struct Raw {
-    is_iiif: bool,
-    kinds: Vec<Term>,
-    id: Option<Url>,
-    first: Option<Url>,
-    last: Option<Url>,
-    next: Option<Url>,
-    prev: Option<Url>,
-    part_of: Option<Url>,
-    links: Vec<Link>,
-    items: Option<Items>,
-}
-
-/// A context that is that of IIIF.
-struct IsIiif;
-
-impl Part for IsIiif {
-    fn of_text<E>(text: &str, _: &Reading<'_>) -> Result<Option<Self>, E> {
-        Ok(text.contains(IIIF).then_some(Self))
-    }
-
-    fn of_map<'de, A: MapAccess<'de>>(
-        map: A,
-        reading: &Reading<'_>,
-    ) -> Result<Option<Self>, A::Error> {
-        let mut members = Members::new(map, reading);
-        while members.next()?.is_some() {
-            members.skip()?;
-        }
-        Ok(None)
-    }
-}
-
-struct Whole<'r>(&'r Reading<'r>);
-
-impl<'de> DeserializeSeed<'de> for Whole<'_> {
-    type Value = Raw;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Whole<'_> {
-    type Value = Raw;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Raw, A::Error> {
-        let mut members = Members::new(map, self.0);
-        let (mut raw, mut at_id, mut iiif) = (Raw::default(), None, None::<IsIiif>);
-        while let Some(name) = members.next()? {
-            let before = self.0.overlong.get();
-            let mut is_way = true;
-            match name {
-                Name::First => members.to(&mut raw.first)?,
-                Name::Last => members.to(&mut raw.last)?,
-                Name::Next => members.to(&mut raw.next)?,
-                Name::Prev => members.to(&mut raw.prev)?,
-                Name::PartOf => members.to(&mut raw.part_of)?,
-                _ => is_way = false,
-            }
-            // Without it, other pages would seem to be all.
-            if is_way && self.0.overlong.get() > before {
-                return Err(A::Error::custom(format_args!(
-                    "a URL of more than {MAX_URI_LENGTH} bytes: {name:?}"
-                )));
-            }
-            match name {
-                Name::Context => members.to(&mut iiif)?,
-                Name::Type => members.to(&mut raw.kinds)?,
-                Name::Id => members.to(&mut raw.id)?,
-                Name::AtId => members.to(&mut at_id)?,
-                Name::Url => members.to(&mut raw.links)?,
-                Name::OrderedItems => raw.items = members.items()?,
-                _ if is_way => {}
-                _ => members.skip()?,
-            }
-        }
-        Ok(Raw { is_iiif: iiif.is_some(), id: raw.id.or(at_id), ..raw })
-    }
-}
-
-const IIIF: &str = "iiif.io/api/discovery/";
-
 /// Characters of the document that a message shows.
 const SHOWN_MAX: usize = 100;
 
@@ -326,7 +243,8 @@ impl Document {
     /// order mark is skipped.
     ///
     /// # Errors
-    /// It is not JSON, neither an Entry Point nor a Change Set, or has more than
+    /// It is not JSON, neither an Entry Point nor a Change Set, has activities or pages that would be
+    /// left out, or has more than
     /// [`ITEMS_MAX`](Self::ITEMS_MAX) activities, or more than is kept of one document: 256 MiB.
     pub fn from_slice(bytes: &[u8], url: &str) -> Result<Self, ReadError> {
         Self::read(bytes, &Reading::new(url))
@@ -338,7 +256,8 @@ impl Document {
         let raw = Whole(reading).deserialize(&mut deserializer);
         let raw = raw.and_then(|raw| deserializer.end().map(|()| raw)).map_err(|error| {
             let limit = reading.limit.take().map(ReadError::Limit);
-            limit.unwrap_or_else(|| ReadError::of_json(bytes, &error))
+            let shape = reading.shape.take().map(ReadError::Shape);
+            limit.or(shape).unwrap_or_else(|| ReadError::of_json(bytes, &error))
         })?;
         let is = |kind: &str| raw.kinds.iter().any(|Term(found)| local(found) == kind);
         let is_page = is("OrderedCollectionPage") || is("CollectionPage");
@@ -350,26 +269,35 @@ impl Document {
             }));
         }
         let one = |url: Option<Url>| url.map(|Url(url)| url);
+        if is_page && !raw.has_items {
+            return Err(ReadError::Shape("it is a page without `orderedItems`".to_owned()));
+        }
         let has_items = raw.items.is_some();
         let Items { items, unreadable } = raw.items.unwrap_or_default();
+        if items.is_empty() && unreadable > 0 {
+            let message = "none of its `orderedItems` is an activity".to_owned();
+            return Err(ReadError::Shape(message));
+        }
         Ok(Self {
-            kind: if is_page || (has_items && raw.first.is_none()) {
+            kind: if is_page || (has_items && raw.first.url.is_none()) {
                 DocumentKind::Page
             } else {
                 DocumentKind::EntryPoint
             },
             id: one(raw.id),
-            is_iiif: raw.is_iiif,
-            first: one(raw.first),
-            last: one(raw.last),
-            next: one(raw.next),
-            prev: one(raw.prev),
-            part_of: one(raw.part_of),
+            is_iiif: raw.contexts.is_iiif,
+            first: one(raw.first.url),
+            last: one(raw.last.url),
+            next: one(raw.next.url),
+            prev: one(raw.prev.url),
+            part_of: one(raw.part_of.url),
             downloads: raw.links,
             items,
             unreadable,
             unknown_type: reading.unknown.take(),
             overlong: reading.overlong.get(),
+            other_letters: reading.other_letters.take(),
+            unknown_context: raw.contexts.first.filter(|_| !raw.contexts.is_known),
         })
     }
 }
@@ -379,17 +307,21 @@ fn local(kind: &str) -> &str {
     kind.rsplit([':', '#', '/']).next().unwrap_or(kind)
 }
 
-/// The action of a type, if it is known.
-pub(crate) fn action(kind: &str) -> Option<Action> {
-    Some(match local(kind) {
-        "Create" | "Add" | "Update" => Action::Put,
-        "Deprecate" => Action::Deprecate,
-        "Remove" => Action::Remove,
-        "Delete" => Action::Delete,
-        "Move" => Action::Move,
-        "Refresh" => Action::Refresh,
-        _ => return None,
-    })
+/// The action of a type, if it is known, and whether it is written as in the specifications.
+pub(crate) fn action(kind: &str) -> Option<(Action, bool)> {
+    const ACTIONS: [(&str, Action); 8] = [
+        ("Create", Action::Put),
+        ("Update", Action::Put),
+        ("Delete", Action::Delete),
+        ("Add", Action::Put),
+        ("Remove", Action::Remove),
+        ("Deprecate", Action::Deprecate),
+        ("Move", Action::Move),
+        ("Refresh", Action::Refresh),
+    ];
+    let name = local(kind);
+    let (exact, action) = ACTIONS.iter().find(|(exact, _)| exact.eq_ignore_ascii_case(name))?;
+    Some((*action, *exact == name))
 }
 
 /// Whether it is the type, or the media type, of an Entity Patch.
@@ -400,6 +332,7 @@ pub(crate) fn is_patch(kind: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use abreast_webtypes::MAX_URI_LENGTH;
 
     fn item(json: &str) -> Item {
         let page = format!(r#"{{"type": "OrderedCollectionPage", "orderedItems": [{json}]}}"#);
@@ -461,9 +394,91 @@ mod tests {
         {
             assert!(Document::from_slice(text.as_bytes(), "https://h.example/").is_err(), "{text}");
         }
-        let page = r#"{"type": ["OrderedCollectionPage"], "orderedItems": ["https://x", 5, {"type": "Add"}]}"#;
+        let page =
+            r#"{"type": ["OrderedCollectionPage"], "orderedItems": [{}, 5, {"type": "Add"}]}"#;
         let page = Document::from_slice(page.as_bytes(), "https://h.example/").unwrap();
         assert_eq!((page.items.len(), page.unreadable), (1, 2));
+    }
+
+    fn shape(document: &str) -> String {
+        match Document::from_slice(document.as_bytes(), "https://h.example/") {
+            Err(ReadError::Shape(why)) => why,
+            other => panic!("{document}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn collections_that_would_seem_shorter_are_refused() {
+        let page = |members: &str| format!(r#"{{"type": "OrderedCollectionPage"{members}}}"#);
+        assert_eq!(shape(&page("")), "it is a page without `orderedItems`");
+        for name in [
+            "ordereditems",
+            "Items",
+            "ordered_items",
+            "as:orderedItems",
+            "https://www.w3.org/ns/activitystreams#items",
+            "Next",
+            "PREV",
+            "as:first",
+            "as:url",
+        ] {
+            let why =
+                format!("it has a member `{name}`, which is not written so in Activity Streams");
+            assert_eq!(shape(&page(&format!(r#", "orderedItems": [], "{name}": []"#))), why);
+        }
+        for value in ["5", "{}", r#"{"was": "a"}"#, "[{}]", "\"a\\u0007\""] {
+            let text = page(&format!(r#", "orderedItems": [], "next": {value}"#));
+            assert_eq!(shape(&text), "its member Next has no URL");
+        }
+        for value in ["null", "false", "\"\"", "\" \"", "[]", r#"[], "partOf": {}"#] {
+            let text = page(&format!(r#", "orderedItems": null, "next": {value}"#));
+            let read = Document::from_slice(text.as_bytes(), "https://h.example/").unwrap();
+            assert_eq!((read.next, read.items.len()), (None, 0));
+        }
+        let add = r#"{"type": "Add", "object": "a"}"#;
+        for (items, why) in [
+            (r#""https://x""#.to_owned(), "the address of an activity, https://x"),
+            (format!("[{add}, \"https://x\"]"), "the address of an activity, https://x"),
+            (
+                format!(r#"[{add}, {{"id": "x"}}]"#),
+                "the address of an activity, https://h.example/x",
+            ),
+            (format!(r#"{{"0": {add}}}"#), "neither an array nor an activity"),
+            (format!(r#"{{"@list": [{add}]}}"#), "neither an array nor an activity"),
+            (format!(r#"[{{"type": "Create", "object": {add}}}]"#), "inside another activity"),
+            (
+                format!(r#"[{{"type": "Create", "object": "a", "items": [{add}]}}]"#),
+                "inside an activity",
+            ),
+            (r#"[{"as:type": "Add", "as:object": "a"}]"#.to_owned(), "a member `as:type`"),
+        ] {
+            let found = shape(&page(&format!(r#", "orderedItems": {items}"#)));
+            assert!(found.contains(why), "{found}");
+        }
+        let one = page(&format!(r#", "orderedItems": {add}"#));
+        assert_eq!(
+            Document::from_slice(one.as_bytes(), "https://h.example/").unwrap().items.len(),
+            1
+        );
+    }
+
+    #[test]
+    fn other_letters_and_contexts_are_read_and_noted() {
+        let read = page(r#"{"type": "as:DELETE", "object": "a"}"#).unwrap();
+        assert_eq!(
+            (read.items[0].action, read.other_letters.as_deref()),
+            (Action::Delete, Some("as:DELETE"))
+        );
+        for (context, unknown) in [
+            (r#""https://www.w3.org/ns/activitystreams#""#, None),
+            (r#"["https://schema.org/", "https://emm-spec.org/1.0/context.json"]"#, None),
+            (r#"{"as": "https://www.w3.org/ns/activitystreams#"}"#, None),
+            (r#"["https://schema.org/", {"a": "b"}]"#, Some("https://schema.org/")),
+        ] {
+            let text = format!(r#"{{"@context": {context}, "type": "OrderedCollection"}}"#);
+            let read = Document::from_slice(text.as_bytes(), "https://h.example/").unwrap();
+            assert_eq!(read.unknown_context.as_deref(), unknown, "{context}");
+        }
     }
 
     fn page(items: &str) -> Result<Document, ReadError> {
@@ -478,23 +493,21 @@ mod tests {
             r#"{"a": 1}"#,
             "5",
             "null",
-            r#""https://x""#,
             "[]",
             "[{}]",
             r#"{"type": "Note"}"#,
+            r#"{"type": "Note", "id": "a"}"#,
         ] {
-            let page = page(&[other; 3].join(",")).unwrap();
-            assert_eq!(
-                (page.items.len(), page.items.capacity(), page.unreadable),
-                (0, 0, 3),
-                "{other}"
-            );
+            let read = page(&[other, other, r#"{"type": "Refresh"}"#, other].join(",")).unwrap();
+            assert_eq!((read.items.len(), read.unreadable), (1, 3), "{other}");
+            let error = page(&[other; 3].join(",")).unwrap_err();
+            assert_eq!(error.to_string(), "none of its `orderedItems` is an activity");
         }
-        let types = r#"{"type": ["x:Y", "Add"]}, {"type": ["create", "b"], "object": "a"}, {"object": "a"}"#;
+        let types = r#"{"type": ["x:Y", "Add"]}, {"type": ["creation", "b"], "object": "a"}, {"object": "a"}"#;
         let page_of_types = page(types).unwrap();
         assert_eq!((page_of_types.items.len(), page_of_types.unreadable), (3, 0));
-        assert_eq!(page_of_types.unknown_type.as_deref(), Some("create"));
-        let page_of_types = page(r#"{"object": "a"}, {"type": "create", "object": "a"}"#).unwrap();
+        assert_eq!(page_of_types.unknown_type.as_deref(), Some("creation"));
+        let page_of_types = page(r#"{"object": "a"}, {"type": "created", "object": "a"}"#).unwrap();
         assert_eq!(page_of_types.unknown_type.as_deref(), Some(""));
         let page = page(r#"{"type": "Update", "object": "a"}, {"type": "Refresh"}"#).unwrap();
         assert_eq!((page.items.len(), page.unreadable, page.unknown_type), (2, 0, None));
@@ -545,7 +558,7 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_skipped_and_other_texts_are_named() {
-        let page = "\u{feff}{\"type\": \"OrderedCollectionPage\"}";
+        let page = "\u{feff}{\"type\": \"OrderedCollectionPage\", \"orderedItems\": null}";
         assert!(Document::from_slice(page.as_bytes(), "https://h.example/").is_ok());
         let long = format!("\"{}\"", "a".repeat(1_000_000));
         for (text, expected) in [

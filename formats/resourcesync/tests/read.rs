@@ -103,7 +103,12 @@ fn the_root_is_a_sitemap_element() {
     ] {
         assert_eq!(code(text), "rs.root", "{text}");
     }
-    assert!(read("<urlset/>").unwrap_err().to_string().contains("help: its namespace is"));
+    let error = read("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9/'/>").unwrap_err();
+    assert_eq!(
+        error.message(),
+        "`urlset` is in the namespace `http://www.sitemaps.org/schemas/sitemap/0.9/`; \
+         expected `http://www.sitemaps.org/schemas/sitemap/0.9`"
+    );
 }
 
 #[test]
@@ -135,10 +140,10 @@ fn a_plain_sitemap_has_no_capability() {
 #[test]
 fn foreign_elements_are_ignored() {
     let document = urlset(
-        "<x:y xmlns:x='urn:x'><url><loc>http://evil.example/</loc></url><rs:md capability='description'/></x:y>\
+        "<x:y xmlns:x='urn:x'><x:url><loc>http://evil.example/</loc></x:url><rs:md capability='description'/></x:y>\
          <rs:new><x/></rs:new><rs:md capability='resourcelist' x:capability='changelist' xmlns:x='urn:x' modified='1'/>\
          text<url x='1'><x:loc xmlns:x='urn:x'>http://evil.example/</x:loc><loc>http://example.org/<!-- c -->a</loc>\
-         <rs:md length='5'><rs:md length='6'/></rs:md><rs:ln rel='urn:new' href='x'/><image/></url><url xmlns=''/>",
+         <rs:md length='5'><rs:md length='6'/></rs:md><rs:ln rel='urn:new' href='x'/><image/><x:md xmlns:x='urn:x' n='1'/></url>",
     );
     let document = read(&document).unwrap();
     assert_eq!(document.head.capability, Some(Capability::ResourceList));

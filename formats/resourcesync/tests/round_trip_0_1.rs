@@ -8,7 +8,7 @@ use abreast_resourcesync::v0_1::{
     Tolerance,
 };
 use abreast_webtypes::{Timestamp, W3cDatetime};
-use any::{any_datetime, any_digests, any_uri, any_value, datetime};
+use any::{any_datetime, any_digests, any_length, any_uri, any_value, datetime};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn any_entry(change_set: bool) -> impl Strategy<Value = Entry> {
     let changes = vec![Change::Created, Change::Updated, Change::Deleted];
     let texts = (of(any_value()), of(any_value()), of("[!-.0-~é][!-~é]{0,20}"));
     let related = (vec(any_link(), 0..3), vec(any_meta(), 0..3));
-    let more = (of(any::<u64>()), any_digests(), of(any_uri()));
+    let more = (of(any_length()), any_digests(), of(any_uri()));
     (any_uri(), select(changes), of(any_datetime()), datetime_of_change(), texts, related, more)
         .prop_map(move |(loc, change, time, at, texts, (links, metas), more)| Entry {
             loc,

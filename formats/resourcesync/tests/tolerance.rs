@@ -59,6 +59,19 @@ fn unambiguous_deviations_are_reported_unless_strict() {
         (entry("<rs:md hash='md5:XUFAKrxLKna5cZ2REBfFkg=='/>"), "rs.hash-base64"),
         (entry("<rs:md capability='everything'/>"), "rs.capability-unknown"),
         (list(&format!("{MD}<sitemap><loc>http://h/a</loc></sitemap>")), "rs.root"),
+        (entry("<rs:md change='created'/>"), "rs.change-ignored"),
+        (entry("<rs:md capability=' resourcelist'/>"), "rs.space"),
+        (entry("<rs:ln rel='up'/>"), "rs.link"),
+        (entry("<rs:ln href='up'/>"), "rs.link"),
+        (entry("<lastmod>2026-01-03</lastmod><lastmod>2026-01-03</lastmod>"), "rs.repeated"),
+        (list("<rs:md capability='resourcelist'/><url><loc>http://h/a</loc></url>"), "rs.no-at"),
+        (list("<rs:md capability='changedump'/><url><loc>http://h/a</loc></url>"), "rs.no-from"),
+        (
+            list(
+                "<rs:md capability='changelist' from='2026-01-03'/><url><loc>http://h/a</loc><rs:md change='updated '/></url>",
+            ),
+            "rs.space",
+        ),
         (
             format!("<sitemapindex {NS}>\n{MD}<url><loc>http://h/a</loc></url></sitemapindex>"),
             "rs.root",

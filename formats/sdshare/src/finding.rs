@@ -22,7 +22,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("atom.base", "an `xml:base` that leads nowhere"),
     ("atom.id", "a feed or entry without `id`, or with one that is no absolute IRI, or two"),
     ("atom.link", "a link without `href`, or with one that leads nowhere"),
-    ("atom.paging", "two links to the next page"),
+    ("atom.paging", "the same link to the next page twice"),
     ("atom.paging-loop", "a page whose next page is itself"),
     ("atom.title", "a feed or entry without `title`, or with two"),
     (

@@ -6,6 +6,7 @@ mod finding;
 mod parser;
 mod reader;
 mod relation;
+mod shape;
 mod since;
 mod time;
 mod write;

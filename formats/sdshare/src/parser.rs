@@ -3,6 +3,7 @@
 use crate::check::{Tally, check_entry};
 use crate::finding::{Finding, Findings};
 use crate::relation::{ATOM_NAMESPACE, CATEGORIES, KNOWN};
+use crate::shape::{check_ignored, check_relation, name_of, nested};
 use crate::time::read_time;
 use crate::{Entry, Error, Feed, Link, Relation};
 use abreast_webtypes::xml::{self, Element, Ns, Token};
@@ -168,7 +169,7 @@ enum Field {
 }
 
 /// A reason to refuse the whole feed.
-type Refusal = (&'static str, String, Option<&'static str>);
+pub(crate) type Refusal = (&'static str, String, Option<&'static str>);
 
 impl Parser {
     /// A parser for the feed at an address, against which relative links are resolved.
@@ -243,6 +244,11 @@ impl Parser {
     /// By [code](Error::code); after an error the same one is returned at every later call.
     /// - `xml.*`: see [`abreast_webtypes::xml`]
     /// - `atom.root`: the document is no Atom feed
+    /// - `atom.namespace`, `sdshare.namespace`: an element or relation that counts is in another
+    ///   namespace than its own
+    /// - `atom.nested`: an entry is inside something else than the feed
+    /// - `atom.paging`: a link to the next page that leads nowhere, or two that lead to different ones
+    /// - `atom.updated`: an entry with two different times
     /// - `sdshare.limit`: too many entries, links or resources
     pub fn next(&mut self, entry: &mut Entry) -> Result<Step, Error> {
         if let Some(error) = &self.failed {
@@ -269,7 +275,7 @@ impl Parser {
                 }
                 Token::Markup(_) => continue,
                 Token::Start(element) => self.state.start(&element),
-                Token::End => Ok(self.state.end()),
+                Token::End => self.state.end(),
             };
             let entry_is_done = match done {
                 Ok(done) => done,
@@ -310,6 +316,12 @@ impl State {
     /// An element begins; whether an entry is complete.
     fn start(&mut self, element: &Element<'_>) -> Result<bool, Refusal> {
         self.place = match self.place {
+            // In an entry it may be content of another kind.
+            Place::Ignored(_, Parent::Feed)
+                if element.ns() == ATOM && element.local() == "entry" =>
+            {
+                return Err(nested(element));
+            }
             Place::Ignored(open, parent) => Place::Ignored(open + 1, parent),
             // Markup inside a text, such as XHTML in a title.
             Place::Text(field, open, parent) => Place::Text(field, open + 1, parent),
@@ -332,7 +344,8 @@ impl State {
                     if self.head.links.len() == self.limits.links {
                         return Err(self.too_many("links of the feed", self.limits.links as u64));
                     }
-                    let link = self.read_link(element);
+                    let link = self.read_link(element)?;
+                    self.check_paging(element, link.as_ref())?;
                     self.head.links.extend(link);
                     Place::Ignored(1, parent)
                 }
@@ -346,7 +359,10 @@ impl State {
                     self.entry_base = self.base_of(element);
                     Place::In(Parent::Entry)
                 }
-                _ => Place::Ignored(1, parent),
+                _ => {
+                    check_ignored(element, true)?;
+                    Place::Ignored(1, parent)
+                }
             },
             Place::In(parent @ Parent::Entry) => match (element.ns(), element.local()) {
                 (ATOM, "id") => self.collect(Field::Id, parent),
@@ -366,7 +382,7 @@ impl State {
                     if self.entry.links.len() == self.limits.links {
                         return Err(self.too_many("links of an entry", self.limits.links as u64));
                     }
-                    let link = self.read_link(element);
+                    let link = self.read_link(element)?;
                     self.entry.links.extend(link);
                     Place::Ignored(1, parent)
                 }
@@ -379,7 +395,10 @@ impl State {
                     self.note("sdshare.older", message);
                     self.collect_resource(Field::OlderResource, parent)?
                 }
-                _ => Place::Ignored(1, parent),
+                _ => {
+                    check_ignored(element, false)?;
+                    Place::Ignored(1, parent)
+                }
             },
             Place::In(parent @ (Parent::FeedAuthor | Parent::EntryAuthor)) => {
                 if element.ns() == ATOM && element.local() == "name" {
@@ -410,13 +429,13 @@ impl State {
     }
 
     /// An element ends; whether an entry is complete.
-    fn end(&mut self) -> bool {
+    fn end(&mut self) -> Result<bool, Refusal> {
         match self.place {
             Place::Ignored(1, parent) => self.place = Place::In(parent),
             Place::Ignored(open, parent) => self.place = Place::Ignored(open - 1, parent),
             Place::Text(field, 1, parent) => {
                 self.place = Place::In(parent);
-                self.end_text(field, parent);
+                self.end_text(field, parent)?;
             }
             Place::Text(field, open, parent) => self.place = Place::Text(field, open - 1, parent),
             Place::In(Parent::FeedAuthor) => self.place = Place::In(Parent::Feed),
@@ -428,14 +447,14 @@ impl State {
                 if self.entry.resources.is_empty() {
                     self.entry.resources.append(&mut self.older);
                 }
-                return true;
+                return Ok(true);
             }
             Place::Outside => {}
         }
-        false
+        Ok(false)
     }
 
-    fn end_text(&mut self, field: Field, parent: Parent) {
+    fn end_text(&mut self, field: Field, parent: Parent) -> Result<(), Refusal> {
         let text = std::mem::take(&mut self.text);
         let value = text.trim_ascii();
         let too_long = value.len() > MAX_URI_LENGTH || text.len() > MAX_RAW_URI_LENGTH;
@@ -462,7 +481,13 @@ impl State {
                 let time = self.read_updated(value);
                 let seen = if in_entry { self.entry_seen.updated } else { self.tally.feed_updated };
                 if seen {
-                    self.note("atom.updated", "a second `updated` in one place".to_owned());
+                    let message = "a second `updated` in one place".to_owned();
+                    if in_entry && self.entry.updated != time {
+                        // By one of them it may have been read already.
+                        let message = message + ", which is another one [rfc4287 §4.1.2]";
+                        return Err(("atom.updated", message, None));
+                    }
+                    self.note("atom.updated", message);
                 }
                 if in_entry {
                     self.entry_seen.updated = true;
@@ -494,6 +519,7 @@ impl State {
             }
         }
         self.text = text;
+        Ok(())
     }
 
     fn end_id(&mut self, value: &str, in_entry: bool) {
@@ -547,8 +573,25 @@ impl State {
         self.entry_base.as_deref().or(self.feed_base.as_deref()).unwrap_or(&self.base)
     }
 
+    /// A link of the feed to its next page leads to one.
+    fn check_paging(&self, element: &Element<'_>, link: Option<&Link>) -> Result<(), Refusal> {
+        let is_next = |rel: &str| Relation::parse(rel.trim_ascii()).0 == Relation::Next;
+        let message = match (link, self.head.link(&Relation::Next)) {
+            (None, _) if element.attribute("rel").is_some_and(|rel| is_next(&rel)) => {
+                "the link to the next page leads nowhere"
+            }
+            (Some(link), Some(first))
+                if link.relation == Relation::Next && link.href != first.href =>
+            {
+                "a second link to the next page, which is another one [sdshare §Fragments Feed]"
+            }
+            _ => return Ok(()),
+        };
+        Err(("atom.paging", message.to_owned(), None))
+    }
+
     /// Reads a link; `None` when it leads nowhere.
-    fn read_link(&mut self, element: &Element<'_>) -> Option<Link> {
+    fn read_link(&mut self, element: &Element<'_>) -> Result<Option<Link>, Refusal> {
         let base = self.base_of(element);
         let relation = element.attribute("rel");
         let (relation, older) = match relation.as_deref().map(str::trim_ascii) {
@@ -556,6 +599,7 @@ impl State {
             None | Some("") => (Relation::Alternate, false),
             Some(text) => Relation::parse(cut(text, MAX_URI_LENGTH).trim_ascii()),
         };
+        check_relation(&relation)?;
         if older {
             let written = element.attribute("rel").unwrap_or_default();
             let message = format!("`rel` is \"{}\"; 1.0 has \"{relation}\"", excerpt(&written));
@@ -563,13 +607,13 @@ impl State {
         }
         let Some(written) = element.attribute("href") else {
             self.note("atom.link", "a link without `href` [rfc4287 §4.2.7.1]".to_owned());
-            return None;
+            return Ok(None);
         };
         let href = match resolve(base.as_deref().unwrap_or(self.current_base()), &written) {
             Ok(href) => href,
             Err(error) => {
                 self.note("atom.link", format!("a link leads nowhere: {error}"));
-                return None;
+                return Ok(None);
             }
         };
         let short = |name: &str| {
@@ -577,7 +621,8 @@ impl State {
             let value = cut(value.trim_ascii(), MAX_TEXT_LENGTH).trim_ascii();
             (!value.is_empty()).then(|| value.to_owned())
         };
-        Some(Link { relation, href, media_type: short("type"), hreflang: short("hreflang") })
+        let (media_type, hreflang) = (short("type"), short("hreflang"));
+        Ok(Some(Link { relation, href, media_type, hreflang }))
     }
 
     fn note(&mut self, code: &'static str, message: String) {
@@ -623,13 +668,13 @@ fn cut(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// The root is `feed` of Atom.
 /// Whether a category is this one of [`CATEGORIES`].
 fn is_category(element: &Element<'_>, term: &str) -> bool {
     let has = |name: &str, value: &str| element.attribute(name).is_some_and(|text| text == value);
     has("scheme", CATEGORIES) && has("term", term)
 }
 
+/// The root is `feed` of Atom.
 fn check_root(element: &Element<'_>) -> Result<(), Refusal> {
     let help = match (element.ns(), element.local()) {
         (ATOM, "feed") => return Ok(()),
@@ -641,14 +686,10 @@ fn check_root(element: &Element<'_>) -> Result<(), Refusal> {
         }
         _ => "the root is `feed` of Atom",
     };
-    let which = match element.ns() {
-        ATOM => "of Atom",
-        Ns::NONE => "in no namespace",
-        _ => "in another namespace",
-    };
     let message = format!(
-        "the root is `{}` {which}, not `feed` of <{ATOM_NAMESPACE}>",
-        excerpt(element.local())
+        "the root is `{}` in {}, not `feed` of <{ATOM_NAMESPACE}>",
+        excerpt(element.local()),
+        name_of(element.namespace())
     );
     Err(("atom.root", message, Some(help)))
 }

@@ -107,6 +107,12 @@ impl Relation {
         find(&REGISTERED, name).unwrap_or_else(|| (Self::Other(text.to_owned()), false))
     }
 
+    /// The relation of SDShare with that name behind its namespace, in any letter case.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        let (_, relation) = SDSHARE.iter().find(|(own, _)| own.eq_ignore_ascii_case(name))?;
+        Some(relation.clone())
+    }
+
     /// The value of `rel`, in two parts that are written behind each other.
     pub fn parts(&self) -> (&'static str, &str) {
         if let Some((name, _)) = SDSHARE.iter().find(|(_, relation)| relation == self) {

@@ -481,7 +481,8 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// How much there is to do. Reads the plan, not the resources; nothing when it has not changed
+    /// How much there is to do. Others state the lengths: their sum ends at the greatest number, and
+    /// is exact up to 8 PiB. Reads the plan, not the resources; nothing when it has not changed
     /// since.
     ///
     /// # Errors
@@ -502,7 +503,7 @@ impl Mirror {
         self.connection
             .query_row(
                 "SELECT ifnull(sum(state = 0 AND action < 2), 0),
-                        ifnull(sum(iif(state = 0 AND action = 0, ifnull(length, 0), 0)), 0),
+                        CAST(total(max(length, 0)) FILTER (WHERE state = 0 AND action = 0) AS INTEGER),
                         ifnull(sum(state = 0 AND action >= 2), 0), ifnull(sum(state = 1), 0), ifnull(sum(state = 3), 0)
                  FROM pending",
                 [],
@@ -527,7 +528,7 @@ impl Mirror {
     pub fn changes_due(&self) -> Result<ChangesDue, LogError> {
         self.connection
             .query_row(
-                "SELECT count(*), ifnull(sum(length), 0), min(changed) FROM pending
+                "SELECT count(*), CAST(total(max(length, 0)) AS INTEGER), min(changed) FROM pending
                  WHERE state = 0 AND action = 0 AND attempts = 0 AND changed IS NOT NULL",
                 [],
                 |row| {

@@ -6,6 +6,7 @@ mod kinds;
 mod limits;
 mod parser;
 mod reader;
+mod shape;
 mod tolerance;
 mod values;
 mod write;
@@ -16,11 +17,14 @@ pub(crate) use parser::{Child, SM, read_all};
 pub use parser::{Parser, Version};
 pub use reader::ReadError;
 pub(crate) use reader::Reader;
+pub(crate) use shape::{
+    XHTML_NAMESPACE, change_set, check_attribute, check_in_entry, check_in_head,
+};
 pub(crate) use tolerance::Notes;
 pub use tolerance::{Finding, Tolerance};
 pub(crate) use values::{
-    Fault, MAX_LINKS, MAX_VALUE_LENGTH, StringPool, checked, is_before, length, note_unknown,
-    parse_datetime, too_many_links,
+    Fault, MAX_LINKS, MAX_VALUE_LENGTH, StringPool, checked, is_before, length, note_space,
+    note_unknown, parse_datetime, too_many_links,
 };
 pub(crate) use write::datetime;
 pub use write::write_end;

@@ -1,5 +1,6 @@
 //! The parser without IO: bytes in, entries out [rs-core §7, rs-0.1 §3.1].
 
+use super::shape::{check_deeper, is_entry, wrong_root};
 use super::tolerance::Findings;
 use super::values::{Fault, MAX_VALUE_LENGTH, StringPool, has_control_or_less};
 use super::{Finding, Limits, Notes, Root, SPEC_MAX_ENTRIES, Step, Tolerance};
@@ -288,6 +289,8 @@ impl<V: Version> Parser<V> {
     /// - `xml.*`: see [`abreast_webtypes::xml`]
     /// - `rs.root`: the root is neither `urlset` nor `sitemapindex` of Sitemap, or does not fit its
     ///   children
+    /// - `rs.namespace`: an element or attribute that counts is in another namespace than its own
+    /// - `rs.nested`: an entry is inside another element than the root
     /// - `rs.order`: an `rs:md` of the document behind the first entry
     /// - `rs.md`: a second `rs:md` in one place
     /// - `rs.loc`: an entry without a URI
@@ -337,7 +340,11 @@ impl<V: Version> Parser<V> {
                 }
                 Ok(Token::Start(ref element)) => match self.place {
                     Place::Ignored { open, in_entry } => {
-                        self.place = Place::Ignored { open: open + 1, in_entry }
+                        if let Err(fault) = check_deeper(element) {
+                            self.leave_out(fault, open + 1 + u32::from(in_entry))?;
+                        } else {
+                            self.place = Place::Ignored { open: open + 1, in_entry };
+                        }
                     }
                     Place::Entry => {
                         let read = self.version.start_in_entry(
@@ -369,7 +376,7 @@ impl<V: Version> Parser<V> {
                             if let Some(step) = self.start_entry()? {
                                 return Ok(step);
                             }
-                        } else if in_sitemap && is_misplaced(element.local()) {
+                        } else if in_sitemap && is_entry(element.local()) {
                             let message = format!(
                                 "`{}` inside `{}`; expected `{}`",
                                 excerpt(element.local()),
@@ -488,7 +495,7 @@ impl<V: Version> Parser<V> {
 
     /// An entry begins; before the first one the head is complete.
     fn start_entry(&mut self) -> Result<Option<Step>, Error> {
-        if self.entries + self.skipped == self.limits.entries {
+        if self.entries + self.skipped >= self.limits.entries {
             let message = format!("more than {} entries", self.limits.entries);
             return Err(self.xml.error("rs.entries", message));
         }
@@ -668,26 +675,11 @@ fn is_root(local: &str) -> bool {
     matches!(local, "urlset" | "sitemapindex")
 }
 
-/// Is it an entry of the other kind of root, or misspelt? Skipping it would make a list seem
-/// shorter, and a resource that a list does not name counts as deleted.
-fn is_misplaced(local: &str) -> bool {
-    ["url", "sitemap"].iter().any(|name| local.eq_ignore_ascii_case(name))
-}
-
 fn root(element: &Element<'_>) -> Result<Root, Fault> {
     match (element.ns(), element.local()) {
         (SM, "urlset") => Ok(Root::UrlSet),
         (SM, "sitemapindex") => Ok(Root::SitemapIndex),
-        (ns, local @ ("urlset" | "sitemapindex")) => {
-            let which = if ns == Ns::NONE { "no namespace" } else { "another namespace" };
-            Err(Fault::new("rs.root", format!("`{local}` is in {which}"))
-                .with_help("its namespace is `http://www.sitemaps.org/schemas/sitemap/0.9`"))
-        }
-        (_, local) => {
-            let message =
-                format!("the root is `{}`; expected `urlset` or `sitemapindex`", excerpt(local));
-            Err(Fault::new("rs.root", message))
-        }
+        _ => Err(wrong_root(element)),
     }
 }
 

@@ -109,9 +109,18 @@ pub(crate) fn length(name: &str, text: &str) -> Result<u64, Fault> {
     let digits = text.trim_ascii();
     let number =
         if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
-    number.ok_or_else(|| {
+    // No resource is longer, and sums of lengths have room.
+    number.filter(|number| *number <= i64::MAX as u64).ok_or_else(|| {
         Fault::new("rs.length", format!("`{name}` is \"{}\", not a number of bytes", excerpt(text)))
     })
+}
+
+/// Notes white space around a value that is one of a few words.
+pub(crate) fn note_space(name: &str, value: &str, notes: &mut Notes) {
+    if value.trim_ascii().len() != value.len() {
+        let message = format!("`{name}` has white space around it: \"{}\"", excerpt(value));
+        notes.add("rs.space", message);
+    }
 }
 
 /// Reads a short text; white space around it does not matter.

@@ -1,7 +1,7 @@
 //! Attributes of `xhtml:link` and `xhtml:meta`, and those with the prefix of ResourceSync.
 
 use super::version::RS;
-use super::{Link, Meta};
+use super::{CHANGE_SET, Link, Meta};
 use crate::sitemap::{Fault, MAX_VALUE_LENGTH, Notes, StringPool, checked};
 use abreast_webtypes::MAX_URI_LENGTH;
 use abreast_webtypes::xml::{Element, Ns};
@@ -64,6 +64,10 @@ pub(super) fn read_link(
             }
             _ => {}
         }
+    }
+    if link.href.is_empty() && link.has_rel("prev") && link.has_rel(CHANGE_SET) {
+        // Without it the document would be a Sitemap, or its changes all there are.
+        return Err(Fault::new("rs.link", "a link to a previous change set without `href`"));
     }
     if link.href.is_empty() || (link.rel.is_empty() && link.protocol.is_none()) {
         let message =

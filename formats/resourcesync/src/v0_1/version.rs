@@ -4,17 +4,15 @@ use super::attributes::{read_link, read_meta, rs_attribute};
 use super::{CHANGE_SET, Change, Entry, Head, Link, Root};
 use crate::sitemap::{
     Child, Fault, MAX_LINKS, MAX_VALUE_LENGTH, Notes, RS_NAMESPACE, SITEMAP_NAMESPACE, SM,
-    SPEC_MAX_ENTRIES, StringPool, Version, checked, is_before, length, note_unknown,
-    parse_datetime, too_many_links,
+    SPEC_MAX_ENTRIES, StringPool, Version, XHTML_NAMESPACE, check_attribute, check_in_entry,
+    check_in_head, checked, is_before, length, note_space, note_unknown, parse_datetime,
+    too_many_links,
 };
 use abreast_webtypes::xml::{Element, Ns};
 use abreast_webtypes::{Algorithm, MAX_URI_LENGTH, W3cDatetime, excerpt};
 
 /// The most bytes of a document before compression [rs-0.1 §3.2].
 pub const SPEC_MAX_BYTES: u64 = 10_000_000;
-
-/// Namespace of `link` and `meta`.
-pub(super) const XHTML_NAMESPACE: &str = "http://www.w3.org/1999/xhtml";
 
 /// Namespace of ResourceSync elements and attributes.
 pub(super) const RS: Ns = Ns::known(1);
@@ -113,7 +111,10 @@ impl Version for V0_1 {
         element: &Element<'_>,
         notes: &mut Notes,
     ) -> Result<(), Fault> {
-        let Some(kind) = rs_attribute(element, "type", notes) else { return Ok(()) };
+        let Some(kind) = rs_attribute(element, "type", notes) else {
+            return check_attribute(element, "type");
+        };
+        note_space("rs:type", &kind, notes);
         let kind = kind.trim_ascii();
         if !kind.eq_ignore_ascii_case("changeset") {
             let message = format!("`rs:type` is \"{}\"; expected \"changeset\"", excerpt(kind));
@@ -143,7 +144,7 @@ impl Version for V0_1 {
         match (element.ns(), name) {
             (XHTML, "link" | "meta") => {}
             (RS, "md") => return Err(another_version()),
-            _ => return Ok(()),
+            _ => return check_in_head(element),
         }
         if late {
             let message = format!("`{name}` of the document comes behind its first entry");
@@ -208,6 +209,8 @@ impl Version for V0_1 {
                 if let Some(protocol) = rs_attribute(element, "protocol", notes) {
                     entry.protocol =
                         Some(checked("rs:protocol", &protocol, MAX_URI_LENGTH, spare)?);
+                } else {
+                    check_attribute(element, "protocol")?;
                 }
                 return Ok(Child::Loc);
             }
@@ -217,6 +220,8 @@ impl Version for V0_1 {
                 }
                 if let Some(kind) = rs_attribute(element, "type", notes) {
                     self.change = Some(change(&kind, notes)?);
+                } else {
+                    check_attribute(element, "type")?;
                 }
                 Field::Lastmod
             }
@@ -246,7 +251,7 @@ impl Version for V0_1 {
                 entry.metas.extend(read_meta(element, spare, notes)?);
                 return Ok(Child::Other);
             }
-            _ => return Ok(Child::Other),
+            _ => return check_in_entry(element).map(|()| Child::Other),
         };
         Ok(Child::Text(field))
     }
@@ -418,6 +423,7 @@ fn another_version() -> Fault {
 /// Strict: the specification has two values. Another one, such as `deleted`, may be a deletion or
 /// not; nothing is guessed.
 fn change(kind: &str, notes: &mut Notes) -> Result<Change, Fault> {
+    note_space("rs:type", kind, notes);
     let kind = kind.trim_ascii();
     let read = [Change::Created, Change::Updated]
         .into_iter()

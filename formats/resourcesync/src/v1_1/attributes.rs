@@ -3,8 +3,8 @@
 use super::version::RS;
 use super::{Capability, Change, Entry, Head, Ln};
 use crate::sitemap::{
-    Fault, MAX_VALUE_LENGTH, Notes, StringPool, checked, is_before, length, note_unknown,
-    parse_datetime,
+    Fault, MAX_VALUE_LENGTH, Notes, StringPool, checked, is_before, length, note_space,
+    note_unknown, parse_datetime,
 };
 use abreast_webtypes::xml::{Attribute, Element, Ns};
 use abreast_webtypes::{Algorithm, Digests, MAX_URI_LENGTH, W3cDatetime, excerpt};
@@ -18,7 +18,7 @@ pub(super) fn read_head_md(
     for attribute in own_attributes(element, notes) {
         match attribute.local().as_bytes() {
             b"capability" => {
-                let (capability, lenient) = capability(&attribute)?;
+                let (capability, lenient) = capability(&attribute, notes)?;
                 if lenient {
                     let value = excerpt(&attribute.value());
                     notes.add(
@@ -43,8 +43,26 @@ pub(super) fn read_head_md(
         return Err(Fault::new("rs.capability", message)
             .with_help("without it a list of changes looks like a list of all"));
     }
+    note_missing(head, notes);
     check_snapshot(&mut head.at, &mut head.completed, notes)?;
     check_order((head.from, "from"), (head.until, "until"))
+}
+
+/// Notes that a list does not state which time it is about [rs-core §10.1, §11.1, §12.1, §13.1].
+fn note_missing(head: &Head, notes: &mut Notes) {
+    use Capability as C;
+    let (code, name, is_there) = match head.capability {
+        Some(C::ResourceList | C::ResourceDump | C::ResourceDumpManifest) => {
+            ("rs.no-at", "at", head.at.is_some())
+        }
+        Some(C::ChangeList | C::ChangeDump | C::ChangeDumpManifest) => {
+            ("rs.no-from", "from", head.from.is_some())
+        }
+        _ => return,
+    };
+    if !is_there {
+        notes.add(code, format!("the `rs:md` of the document has no `{name}`"));
+    }
 }
 
 /// Reads the `rs:md` of an entry.
@@ -59,7 +77,7 @@ pub(super) fn read_entry_md(
             b"hash" => digests(&mut entry.digests, &attribute.value(), notes),
             b"length" => entry.length = Some(length("length", &attribute.value())?),
             b"type" => entry.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
-            b"change" => entry.change = Some(change(&attribute)?),
+            b"change" => entry.change = Some(change(&attribute, notes)?),
             b"datetime" => entry.datetime = Some(datetime(&attribute, notes)?),
             b"path" => entry.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
             b"encoding" => {
@@ -110,7 +128,11 @@ pub(super) fn read_ln(
             _ => {}
         }
     }
-    Ok((!link.rel.is_empty() && !link.href.is_empty()).then_some(link))
+    if link.rel.is_empty() || link.href.is_empty() {
+        notes.add("rs.link", "an `rs:ln` without `rel` or `href`; left out".to_owned());
+        return Ok(None);
+    }
+    Ok(Some(link))
 }
 
 /// Reads the text of a child of `url` that 0.1 used [rs-0.1 §3.1].
@@ -200,8 +222,9 @@ fn digests(into: &mut Digests, value: &str, notes: &mut Notes) {
     }
 }
 
-fn capability(attribute: &Attribute<'_>) -> Result<(Capability, bool), Fault> {
+fn capability(attribute: &Attribute<'_>, notes: &mut Notes) -> Result<(Capability, bool), Fault> {
     let value = attribute.value();
+    note_space("capability", &value, notes);
     Capability::from_token_leniently(&value).ok_or_else(|| {
         Fault::new(
             "rs.capability",
@@ -210,8 +233,9 @@ fn capability(attribute: &Attribute<'_>) -> Result<(Capability, bool), Fault> {
     })
 }
 
-fn change(attribute: &Attribute<'_>) -> Result<Change, Fault> {
+fn change(attribute: &Attribute<'_>, notes: &mut Notes) -> Result<Change, Fault> {
     let value = attribute.value();
+    note_space("change", &value, notes);
     Change::from_token(value.trim_ascii()).ok_or_else(|| {
         let message = format!(
             "`change` is \"{}\"; expected created, updated or deleted [rs-core §12.1]",
@@ -224,6 +248,7 @@ fn change(attribute: &Attribute<'_>) -> Result<Change, Fault> {
 /// The target of an entry; unknown ones are ignored.
 fn entry_capability(attribute: &Attribute<'_>, notes: &mut Notes) -> Option<Capability> {
     let value = attribute.value();
+    note_space("capability", &value, notes);
     let read = Capability::from_token_leniently(&value);
     match read {
         None => {

@@ -1,9 +1,10 @@
 //! The elements of 1.1: `rs:md` and `rs:ln` beside those of every Sitemap [rs-core §7].
 
 use super::attributes::{AlphaField, read_alpha, read_entry_md, read_head_md, read_ln};
-use super::{Entry, Head, RS_NAMESPACE, Root, SITEMAP_NAMESPACE};
+use super::{Capability, Change, Entry, Head, RS_NAMESPACE, Root, SITEMAP_NAMESPACE};
 use crate::sitemap::{
-    Child, Fault, MAX_LINKS, Notes, SM, StringPool, Version, parse_datetime, too_many_links,
+    Child, Fault, MAX_LINKS, Notes, SM, StringPool, Version, change_set, check_attribute,
+    check_in_entry, check_in_head, parse_datetime, too_many_links,
 };
 use abreast_webtypes::xml::{Attribute, Element, Ns};
 
@@ -80,10 +81,9 @@ impl Version for V1_1 {
                     || of.ns() == Ns::NONE && of.value().trim().eq_ignore_ascii_case("changeset"))
         };
         if element.attributes().any(|of| is_type(&of)) {
-            let message = "the root has `rs:type`: this is a change set of ResourceSync 0.1";
-            return Err(Fault::new("rs.version", message));
+            return Err(change_set("the root has `rs:type`"));
         }
-        Ok(())
+        check_attribute(element, "type")
     }
 
     fn start_in_head(
@@ -110,7 +110,7 @@ impl Version for V1_1 {
             }
             (RS, b"ln") if head.links.len() == MAX_LINKS => Err(too_many_links("rs:ln")),
             (RS, b"ln") => read_ln(element, spare, notes).map(|link| head.links.extend(link)),
-            _ => Ok(()),
+            _ => check_in_head(element),
         }
     }
 
@@ -135,7 +135,9 @@ impl Version for V1_1 {
     ) -> Result<Child<Field>, Fault> {
         match (element.ns(), element.local().as_bytes()) {
             (SM, b"loc") => Ok(Child::Loc),
-            (SM, b"lastmod") => Ok(Child::Text(Field::Lastmod)),
+            (SM, b"lastmod") => {
+                check_attribute(element, "type").map(|()| Child::Text(Field::Lastmod))
+            }
             (RS, b"md") => {
                 if std::mem::replace(&mut self.entry_md_read, true) {
                     return Err(Fault::new("rs.md", "a second `rs:md` in one entry"));
@@ -147,9 +149,11 @@ impl Version for V1_1 {
                 entry.links.extend(link);
                 Child::Other
             }),
-            (RS, _) => Ok(AlphaField::of(element)
-                .map_or(Child::Other, |field| Child::Text(Field::Alpha(field)))),
-            _ => Ok(Child::Other),
+            (RS, _) => match AlphaField::of(element) {
+                Some(field) => Ok(Child::Text(Field::Alpha(field))),
+                None => check_in_entry(element).map(|()| Child::Other),
+            },
+            _ => check_in_entry(element).map(|()| Child::Other),
         }
     }
 
@@ -163,7 +167,18 @@ impl Version for V1_1 {
     ) -> Result<(), Fault> {
         match field {
             Field::Lastmod => {
-                entry.lastmod = Some(parse_datetime("lastmod", text, notes)?);
+                let lastmod = parse_datetime("lastmod", text, notes)?;
+                match entry.lastmod.replace(lastmod) {
+                    None => {}
+                    Some(before) if before == lastmod => {
+                        notes.add("rs.repeated", "a second `lastmod` in one entry".to_owned());
+                    }
+                    // One of them may be that of an earlier state.
+                    Some(_) => {
+                        let message = "a second `lastmod` in one entry, which is another one";
+                        return Err(Fault::new("rs.datetime", message));
+                    }
+                }
                 Ok(())
             }
             Field::Alpha(field) => read_alpha(entry, field, text, spare),
@@ -172,10 +187,29 @@ impl Version for V1_1 {
 
     fn end_entry(
         &mut self,
-        _head: &Head,
-        _entry: &mut Entry,
-        _notes: &mut Notes,
+        head: &Head,
+        entry: &mut Entry,
+        notes: &mut Notes,
     ) -> Result<(), Fault> {
+        use Capability::{ChangeDumpManifest, ChangeList, ResourceDumpManifest, ResourceList};
+        match (head.capability, entry.change) {
+            // Those of an index, and lists in a document that should be one.
+            (Some(ChangeList), None)
+                if head.root == Root::SitemapIndex || entry.capability.is_some() => {}
+            // It may be a deletion.
+            (Some(ChangeList | ChangeDumpManifest), None) => {
+                return Err(Fault::new("rs.change", "a change without `change`"));
+            }
+            (Some(ResourceList | ResourceDumpManifest), Some(Change::Deleted)) => {
+                let message = "a resource that was deleted, in a list of resources";
+                return Err(Fault::new("rs.change", message));
+            }
+            (Some(ResourceList | ResourceDumpManifest), Some(_)) => {
+                let message = "`change` in a list of resources; ignored";
+                notes.add("rs.change-ignored", message.to_owned());
+            }
+            _ => {}
+        }
         Ok(())
     }
 }

@@ -45,8 +45,13 @@ pub(crate) fn any_uri() -> impl Strategy<Value = String> {
     prop_oneof!["http://example\\.org/[!-~é]{0,40}", "[!-~]{1,10}"]
 }
 
+/// A number of bytes that a resource can have.
+pub(crate) fn any_length() -> impl Strategy<Value = u64> {
+    0..=i64::MAX as u64
+}
+
 fn any_link() -> impl Strategy<Value = Ln> {
-    let numbers = (of(1_u32..=999_999), of(any::<u64>()));
+    let numbers = (of(1_u32..=999_999), of(any_length()));
     (
         any_uri(),
         any_uri(),
@@ -79,7 +84,7 @@ pub(crate) fn any_entry() -> impl Strategy<Value = Entry> {
     let kinds =
         (of(any_capability()), of(select(vec![Change::Created, Change::Updated, Change::Deleted])));
     let texts = (of(any_value()), of(any_value()), of(any_value()));
-    (any_uri(), times, kinds, texts, of(any::<u64>()), any_digests(), vec(any_link(), 0..3))
+    (any_uri(), times, kinds, texts, of(any_length()), any_digests(), vec(any_link(), 0..3))
         .prop_map(
             |(
                 loc,
@@ -129,5 +134,19 @@ pub(crate) fn any_document() -> impl Strategy<Value = Document> {
                 lenient_capability: false,
             }
         });
-    (head, vec(any_entry(), 0..5)).prop_map(|(head, entries)| Document { head, entries })
+    (head, vec(any_entry(), 0..5)).prop_map(|(head, mut entries)| {
+        use Capability::{ChangeDumpManifest, ChangeList, ResourceDumpManifest, ResourceList};
+        for entry in &mut entries {
+            match head.capability {
+                Some(ChangeList | ChangeDumpManifest) => {
+                    entry.change.get_or_insert(Change::Updated);
+                }
+                Some(ResourceList | ResourceDumpManifest) => {
+                    entry.change = entry.change.filter(|change| *change != Change::Deleted);
+                }
+                _ => {}
+            }
+        }
+        Document { head, entries }
+    })
 }

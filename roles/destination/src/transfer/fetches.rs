@@ -249,7 +249,7 @@ struct Due {
 impl Due {
     fn next_chunk(&mut self, mirror: &Mirror) -> Result<Chunk, Error> {
         let mut chunk = Vec::new();
-        let mut bytes = 0;
+        let mut bytes = 0_u64;
         // Smaller towards the end, so that all connections end at the same time, and few items keep
         // all busy.
         let items = (self.remaining / (self.connections * 4)).clamp(1, CHUNK_ITEMS as u64) as usize;
@@ -264,7 +264,7 @@ impl Due {
                 self.buffer = read.into();
             }
             let Some(task) = self.buffer.pop_front() else { break };
-            bytes += task.pending.length.unwrap_or(UNKNOWN_BYTES);
+            bytes = bytes.saturating_add(task.pending.length.unwrap_or(UNKNOWN_BYTES));
             chunk.push(task);
         }
         self.remaining = self.remaining.saturating_sub(chunk.len() as u64);

@@ -54,6 +54,7 @@ mod rs01_warc;
 mod rs01_xmpp;
 mod sdshare;
 mod sdshare_source;
+mod shape;
 mod sinks;
 mod source;
 mod sync;

@@ -33,6 +33,7 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
         let (code, exit) = match error {
             ReadError::Limit(_) => ("limit.items", ExitCode::Limit),
             ReadError::Type(_) => ("emm.type", ExitCode::SourceInvalid),
+            ReadError::Shape(_) => ("emm.shape", ExitCode::SourceInvalid),
             _ => ("emm.json", ExitCode::SourceInvalid),
         };
         Error::new(code, exit, format!("cannot use {url}: {error}"))
@@ -42,6 +43,17 @@ pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
         let message = message.to_owned();
         requests.diagnostics.note(url, Remark { code, line: 0, message, count });
     };
+    if let Some(context) = &document.unknown_context {
+        note(
+            "emm.context",
+            &format!("its context is {context}, and not that of Activity Streams"),
+            1,
+        );
+    }
+    if let Some(kind) = &document.other_letters {
+        let message = format!("the type `{kind}` is not in the letters of the specification");
+        note("emm.type-case", &message, 1);
+    }
     if document.unreadable > 0 {
         note(
             "emm.item",
