@@ -29,6 +29,7 @@ mod emm_patches;
 mod emm_simulation;
 mod emm_source;
 mod fixity;
+mod guard_sinks;
 mod held;
 mod interrupted;
 mod labels;
