@@ -286,6 +286,8 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         Mode::Unchanged if changed > 0 => "finished what an earlier run left undone",
         Mode::Unchanged => "the Source reports no change",
     };
+    let held_since = summary.held_since.iter().map(|since| format!(" since {since}"));
+    let held = format!("held back from deletion{}", held_since.collect::<String>());
     let mut parts = Vec::new();
     for (count, what) in [
         (summary.created, "created"),
@@ -295,7 +297,7 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         (summary.excluded, "excluded by filters"),
         (summary.skipped, "refused"),
         (summary.failed, "failed"),
-        (summary.held, "held back from deletion"),
+        (summary.held, &held),
         (summary.damaged, "found missing or altered here"),
         (summary.unverified, "stored without a digest to check by"),
     ] {

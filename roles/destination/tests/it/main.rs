@@ -33,6 +33,7 @@ mod guard_sinks;
 mod held;
 mod interrupted;
 mod labels;
+mod lasting_faults;
 mod names;
 #[cfg(feature = "s3")]
 mod objects;

@@ -109,8 +109,6 @@ fn package_failed(
         run.report.list_failed(error.code(), &package.url, &error.to_string());
     } else {
         // Reported when it is known whether there is anything else.
-        run.report.summary.failed += 1;
-        run.report.new_failures += 1;
         *first_error = Some(error);
     }
 }
@@ -163,10 +161,9 @@ fn read_resource_manifests(
     let whole = first_error.is_none() && !partial;
     if let Some(error) = first_error {
         if read == 0 {
-            run.report.summary.failed = 0;
             return Err(error);
         }
-        run.report.problem(error.code(), url, &error.to_string());
+        run.report.list_failed(error.code(), url, &error.to_string());
     }
     let at = match at.or(dump.begins) {
         Some(at) => Some(run.not_after(url, "at", at, dump.date)),

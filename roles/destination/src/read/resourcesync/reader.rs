@@ -405,9 +405,7 @@ fn plan_since(
             }
             Ok(_) => {}
             Err(error) if matches!(error.exit_code(), ExitCode::SourceInvalid) => {
-                run.report.summary.failed += 1;
-                run.report.new_failures += 1;
-                run.report.problem(error.code(), changes, &error.to_string());
+                run.report.list_failed(error.code(), changes, &error.to_string());
                 cursor::set(run.planner.mirror, None)?;
             }
             Err(error) => return Err(error),
