@@ -371,6 +371,15 @@ mod tests {
     }
 
     #[test]
+    fn held_deletions_are_printed_with_their_time() {
+        let mut summary = summary(Mode::Incremental, 0, 0);
+        (summary.held, summary.held_since) = (5, Some("2026-01-01T00:00:00Z".to_owned()));
+        let text = summary_line(&summary);
+        let expected = "NOT in sync: 5 held back from deletion since 2026-01-01T00:00:00Z (";
+        assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
     fn idle_runs_of_follow_are_not_reported() {
         let mut before = EarlierRuns::default();
         let runs = [
