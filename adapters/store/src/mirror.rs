@@ -5,6 +5,7 @@
 //! URIs.
 
 mod access;
+mod deletions;
 mod deprecations;
 mod described;
 mod excluded;
@@ -27,7 +28,7 @@ pub use rows::{Document, Row};
 use crate::connection::{Durability, open_own_connection, sqlite_error};
 use crate::migration::migrate;
 use abreast_core::LogError;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
@@ -245,6 +246,21 @@ impl Mirror {
                 .and_then(|mut statement| statement.execute([key])),
         };
         done.map(|_| ()).map_err(failed(WRITE))
+    }
+
+    /// Adds to a fact that is a number; one that is not known counts as 0.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn add_to_meta(&self, key: &str, number: u64) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO meta (key, value) VALUES (?1, CAST(?2 AS TEXT))
+                 ON CONFLICT DO UPDATE SET value = CAST(value + ?2 AS TEXT)",
+            )
+            .and_then(|mut statement| statement.execute(params![key, number as i64]))
+            .map(drop)
+            .map_err(failed(WRITE))
     }
 }
 

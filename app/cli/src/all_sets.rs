@@ -203,6 +203,9 @@ pub(crate) fn audit(
                 total.unverified += report.unverified;
                 total.conflicts += report.conflicts;
                 total.requests += report.requests;
+                total.held += report.held;
+                total.held_since = earlier(total.held_since, report.held_since);
+                total.failing_since = earlier(total.failing_since, report.failing_since);
                 report.exit_code
             }
             Err(error) => failed(&reporter, &error),
@@ -238,6 +241,11 @@ impl Observer for Parts<'_> {
     }
 }
 
+/// The earlier of two times in UTC, if there is any.
+fn earlier(one: Option<String>, other: Option<String>) -> Option<String> {
+    one.into_iter().chain(other).min()
+}
+
 fn add(total: &mut Summary, one: &Summary) {
     total.mode = match (total.mode, one.mode) {
         (Mode::Baseline, _) | (_, Mode::Baseline) => Mode::Baseline,
@@ -263,6 +271,8 @@ fn add(total: &mut Summary, one: &Summary) {
     ] {
         *sum += part;
     }
+    total.held_since = earlier(total.held_since.take(), one.held_since.clone());
+    total.failing_since = earlier(total.failing_since.take(), one.failing_since.clone());
     total.delete_limit |= one.delete_limit;
     total.budget_spent |= one.budget_spent;
 }

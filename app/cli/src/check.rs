@@ -107,7 +107,10 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         b"copy.segment" => {
             "restore the file; or remove the state folder .abreast and run `abreast sync` again"
         }
-        b"copy.pending" => "run `abreast sync`",
+        b"copy.pending" | b"copy.failing" | b"copy.fault" => "run `abreast sync`",
+        b"copy.held" => {
+            "list them with `abreast sync --dry-run`, then allow them with `--max-delete`"
+        }
         b"sets.missing" => "run `abreast sync --all-sets`",
         b"copy.elsewhere" => "run `abreast audit`",
         b"copy.path" => "run `abreast sync --baseline`",

@@ -286,6 +286,8 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         Mode::Unchanged if changed > 0 => "finished what an earlier run left undone",
         Mode::Unchanged => "the Source reports no change",
     };
+    let held_since = summary.held_since.iter().map(|since| format!(" since {since}"));
+    let held = format!("held back from deletion{}", held_since.collect::<String>());
     let mut parts = Vec::new();
     for (count, what) in [
         (summary.created, "created"),
@@ -295,7 +297,7 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         (summary.excluded, "excluded by filters"),
         (summary.skipped, "refused"),
         (summary.failed, "failed"),
-        (summary.held, "held back from deletion"),
+        (summary.held, &held),
         (summary.damaged, "found missing or altered here"),
         (summary.unverified, "stored without a digest to check by"),
     ] {
@@ -366,6 +368,15 @@ mod tests {
             summary_line(&summary(Mode::Unchanged, 0, 0))
                 .contains("no difference (the Source reports no change;")
         );
+    }
+
+    #[test]
+    fn held_deletions_are_printed_with_their_time() {
+        let mut summary = summary(Mode::Incremental, 0, 0);
+        (summary.held, summary.held_since) = (5, Some("2026-01-01T00:00:00Z".to_owned()));
+        let text = summary_line(&summary);
+        let expected = "NOT in sync: 5 held back from deletion since 2026-01-01T00:00:00Z (";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]

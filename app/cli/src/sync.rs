@@ -321,9 +321,13 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
 /// An audit in one line.
 fn in_words(report: &AuditReport) -> String {
     let mut more = String::new();
-    for (count, what) in
-        [(report.conflicts, "under another name"), (report.missing_sets, "sets without a copy")]
-    {
+    let held_since = report.held_since.iter().map(|since| format!(" since {since}"));
+    let held = format!("deletions waiting{}", held_since.collect::<String>());
+    for (count, what) in [
+        (report.conflicts, "under another name"),
+        (report.missing_sets, "sets without a copy"),
+        (report.held, &held),
+    ] {
         if count > 0 {
             let _ = write!(more, ", {count} {what}");
         }

@@ -5,6 +5,7 @@ use crate::damage::reserved_message;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::filter::{Decision, Subject};
+use crate::lasting::Lasting;
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::{Place, shown};
@@ -61,6 +62,12 @@ pub struct AuditReport {
     pub conflicts: u64,
     /// Of all sets: those without a copy.
     pub missing_sets: u64,
+    /// Deletions that the runs of the copy hold back.
+    pub held: u64,
+    /// Since when they are held back, as a W3C Datetime.
+    pub held_since: Option<String>,
+    /// Since when each run of the copy had failures or refusals, as a W3C Datetime.
+    pub failing_since: Option<String>,
     /// Requests sent.
     pub requests: u64,
     /// Seconds taken.
@@ -169,6 +176,12 @@ pub(crate) fn audit_with(
             .with_help("audit what was made of it, where that is"));
         }
     };
+    if let Some(mirror) = open_known(&sync.folder, sync.state.as_deref())? {
+        let lasting = Lasting::read(&mirror)?;
+        report.held = mirror.count_deletes()?;
+        report.held_since = lasting.held.map(|held| held.since);
+        report.failing_since = lasting.failing.map(|failing| failing.since);
+    }
     report.requests = shared.counters().requests;
     report.seconds = began.elapsed().as_secs_f64();
     report.exit_code = u8::from(report.updated + report.missing + report.extra > 0);

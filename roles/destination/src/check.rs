@@ -4,6 +4,7 @@
 //! them.
 
 use crate::error::{Error, ExitCode};
+use crate::lasting::{Failing, Fault, Held, Lasting};
 use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
 use crate::sink::folder::FolderKept;
@@ -111,6 +112,7 @@ pub fn check_copy(
             format!("the next run has {} to bring up to date", count(facts.pending, "resource"));
         findings.note("copy.pending", place.shown_folder().display().to_string(), message);
     }
+    note_lasting(place, &mirror, findings)?;
     let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
     let mut kept = match &place.folder {
         Some(folder) => read_back(&kind, folder, &mirror)?,
@@ -156,6 +158,32 @@ pub fn check_copy(
         }
     }
     Ok(facts)
+}
+
+/// Notes the conditions that last over runs.
+fn note_lasting(place: &CopyPlace, mirror: &Mirror, findings: &mut Findings) -> Result<(), Error> {
+    let folder = || place.shown_folder().display().to_string();
+    let Lasting { held, failing, faults } = Lasting::read(mirror)?;
+    if let Some(Held { since, of, .. }) = held {
+        let size = of.map(|of| format!(", when the copy had {}", count(of, "resource")));
+        let message = format!(
+            "deletions that are held back: {}, since {since}{}",
+            mirror.count_deletes()?,
+            size.unwrap_or_default()
+        );
+        findings.note("copy.held", folder(), message);
+    }
+    if let Some(Failing { since, number }) = failing {
+        let message =
+            format!("every run since {since} had failures or refusals; the first had {number}");
+        findings.note("copy.failing", folder(), message);
+    }
+    for Fault { code, uri, since, runs } in faults {
+        let message =
+            format!("it cannot be used since {since} ({code}, in {})", count(runs, "run"));
+        findings.note("copy.fault", uri, message);
+    }
+    Ok(())
 }
 
 /// Adds what is damaged or missing to the plan, so that the next run fetches it, and removes what

@@ -181,6 +181,10 @@ pub struct Summary {
     pub failed: u64,
     /// Deletions held back: after failures, or beyond the limit.
     pub held: u64,
+    /// Since when deletions are held back, as a W3C Datetime.
+    pub held_since: Option<String>,
+    /// Since when each run had failures or refusals, as a W3C Datetime.
+    pub failing_since: Option<String>,
     /// Resources whose copy here was found missing or altered.
     pub damaged: u64,
     /// Resources stored without a digest to check them by.

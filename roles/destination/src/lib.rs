@@ -16,6 +16,7 @@ mod events;
 mod follow;
 mod freshness;
 mod history;
+mod lasting;
 mod limits;
 mod options;
 mod package;

@@ -1,6 +1,7 @@
 //! The reporter: the events of a run for its observer, and its counts.
 
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary};
+use crate::lasting::Continued;
 use crate::sink::Sink;
 use abreast_net::Shared;
 use abreast_store::mirror::Pending;
@@ -17,8 +18,13 @@ const BUDGET_MIN: u64 = 100;
 pub(crate) struct Reporter<'a> {
     pub(crate) observer: &'a dyn Observer,
     pub(crate) summary: Summary,
-    /// Failures that were not known from earlier runs: no deletion follows while there are any.
+    /// Resources that failed or were refused, and did not in an earlier run: deletions wait for
+    /// them.
     pub(crate) new_failures: u64,
+    /// Documents that could not be used, and could in the run before.
+    pub(crate) new_faults: u64,
+    /// The conditions that earlier runs left.
+    pub(crate) lasting: Continued,
     /// Resources kept under the reserved name because of a folder that no resource needs.
     pub(crate) reserved: u64,
     shared: Arc<Shared>,
@@ -33,6 +39,8 @@ impl<'a> Reporter<'a> {
             observer,
             summary: Summary { dry_run: is_dry_run, ..Summary::default() },
             new_failures: 0,
+            new_faults: 0,
+            lasting: Continued::default(),
             reserved: 0,
             shared: Arc::clone(shared),
             phase: "reading",
@@ -99,8 +107,12 @@ impl<'a> Reporter<'a> {
     /// Counts and shows a document that cannot be read.
     pub(crate) fn list_failed(&mut self, code: &str, url: &str, message: &str) {
         self.summary.failed += 1;
-        self.new_failures += 1;
-        self.problem(code, url, message);
+        let since = self.lasting.note(code, url).map(|since| format!("since {since}"));
+        self.new_faults += u64::from(since.is_none());
+        match since {
+            Some(since) => self.problem(code, url, &with_line(message, &since)),
+            None => self.problem(code, url, message),
+        }
     }
 
     /// Counts and shows that the copy may lack something. Deletions do not wait for it: they are listed, or follow from a
@@ -114,7 +126,9 @@ impl<'a> Reporter<'a> {
     pub(crate) fn left_out(&mut self, url: &str, skipped: u64) -> bool {
         if skipped > 0 {
             self.summary.skipped += skipped;
-            self.new_failures += skipped;
+            if self.lasting.note("rs.entry", url).is_none() {
+                self.new_failures += skipped;
+            }
             let message = format!(
                 "entries that cannot be understood and were left out (`--lenient`): {skipped}"
             );
@@ -123,8 +137,14 @@ impl<'a> Reporter<'a> {
         skipped > 0
     }
 
-    /// Whether there are more failures than a run may have, of `planned` items.
+    /// Whether there are more new failures than a run may have, of `planned` items.
     pub(crate) fn over_budget(&self, planned: u64) -> bool {
-        self.summary.failed + self.summary.skipped > BUDGET_MIN.max(planned / 100)
+        self.new_failures + self.new_faults > BUDGET_MIN.max(planned / 100)
     }
+}
+
+/// A message with one more line; the way out stays at the end.
+pub(crate) fn with_line(message: &str, line: &str) -> String {
+    let (what, help) = message.split_at(message.find("\n  help:").unwrap_or(message.len()));
+    format!("{what}\n  {line}{help}")
 }

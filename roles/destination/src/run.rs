@@ -6,6 +6,7 @@ use crate::deprecation::message;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Observer, Summary};
 use crate::history::fetch_versions;
+use crate::lasting::Continued;
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::path_map::{NameRules, PathMap};
@@ -28,7 +29,7 @@ use crate::state_folder::StateFolder;
 use crate::transfer::fetch::Rules;
 use crate::transfer::fetch::entity_patch::PatchCounts;
 use crate::transfer::recover::recover;
-use crate::transfer::{Transfer, sweep_partials};
+use crate::transfer::{Transfer, created, sweep_partials};
 use abreast_folder::{Folder, Locked};
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingCounts, Task};
@@ -109,7 +110,8 @@ pub(crate) fn sync_with(
     planner.notifications = wake.notifications;
     planner.polling.earliest = wake.poll_from;
     planner.polling.looks_again = wake.looks_again;
-    let report = Reporter::new(observer, shared, options.dry_run);
+    let mut report = Reporter::new(observer, shared, options.dry_run);
+    report.lasting = Continued::begin(&mirror)?;
     let mut run = Run {
         options,
         state: &own_folder,
@@ -130,11 +132,20 @@ pub(crate) fn sync_with(
     }
     let reader = choice.reader_of_run(&requests, options, &mirror)?;
     let result = run.run(reader);
-    let Run { planner: Planner { polling, .. }, report: Reporter { mut summary, .. }, .. } = run;
+    let Run { planner: Planner { polling, .. }, report, .. } = run;
+    let Reporter { mut summary, lasting, .. } = report;
     // Whatever a transaction was left half-way does not count.
     mirror.rollback()?;
-    if result.is_ok() || has_begun(&mirror)? {
+    let is_kept = result.is_ok() || has_begun(&mirror)?;
+    if is_kept {
         made.keep_unless(options.dry_run);
+    }
+    match &result {
+        Ok(()) => lasting.end(&mirror, &mut summary, !polling.is_postponed)?,
+        Err(error) if is_kept && !options.dry_run => {
+            lasting.end_failed(&mirror, &options.url, error)?;
+        }
+        Err(_) => {}
     }
     result.map_err(|error| reader.explain(&requests, options, error))?;
     let announcement = reader.announcement();
@@ -221,6 +232,7 @@ impl<'a> Run<'a> {
 
     fn run(&mut self, reader: &mut Driver) -> Result<(), Error> {
         let (options, mirror) = (self.options, self.planner.mirror);
+        created::begin(mirror)?;
         self.planner.sink = self.opening().packed(&mut self.report)?;
         let start = reader.find(&mut self.context())?;
         let admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);

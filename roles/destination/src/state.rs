@@ -50,6 +50,10 @@ pub(crate) mod key {
     pub(crate) const BODIES: &str = "bodies";
     /// When and in which life of the machine the last writing run ended.
     pub(crate) const WRITTEN: &str = "written";
+    /// Resources created since the copy was last without deletions beyond the limit.
+    pub(crate) const CREATED: &str = "created";
+    /// The conditions that last over runs.
+    pub(crate) const LASTING: &str = "lasting";
 }
 
 /// A folder's state, taken for this run.

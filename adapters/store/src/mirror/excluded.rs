@@ -1,7 +1,7 @@
 //! Resources kept in the copy although the filters exclude them now.
 
 use super::rows::{COLUMNS, Row, read_row};
-use super::{Mirror, READ, WRITE, failed};
+use super::{Mirror, PendingAction, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
@@ -53,12 +53,11 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn plan_excluded(&self, delete: bool) -> Result<u64, LogError> {
-        let sql = if delete {
-            "INSERT OR REPLACE INTO pending (uri, action, digests, unknown, state, attempts)
-             SELECT uri, 2, x'', 0, 0, 0 FROM excluded WHERE uri IN (SELECT uri FROM resource)"
-        } else {
-            "DELETE FROM pending WHERE action >= 2 AND uri IN (SELECT uri FROM excluded)"
-        };
+        let kept = "SELECT uri FROM excluded WHERE uri IN (SELECT uri FROM resource)";
+        if delete {
+            return self.plan_deletes(PendingAction::Delete, kept);
+        }
+        let sql = "DELETE FROM pending WHERE action >= 2 AND uri IN (SELECT uri FROM excluded)";
         self.connection.execute(sql, []).map(|count| count as u64).map_err(failed(WRITE))
     }
 

@@ -20,12 +20,14 @@ pub enum PendingAction {
     Leave,
     /// Have it no longer: it left the set, and may exist elsewhere.
     Remove,
+    /// Have it no longer: no list names it. A conclusion, where the other deletions are stated.
+    Absent,
 }
 
 impl PendingAction {
     /// Whether the resource is to leave the copy.
     pub const fn is_deletion(self) -> bool {
-        matches!(self, Self::Delete | Self::Remove)
+        matches!(self, Self::Delete | Self::Remove | Self::Absent)
     }
 }
 
@@ -60,7 +62,8 @@ pub struct Pending {
     pub unknown: bool,
     /// Time of the change, microseconds.
     pub changed: Option<i64>,
-    /// In how many runs it has failed.
+    /// In how many runs it has failed; of a deletion also, in how many it waited because others
+    /// failed.
     pub attempts: u32,
     /// Where it comes from originally, as listed: a link in JSON. Of a deletion, see
     /// [`Pending::moved_to`].
@@ -332,17 +335,6 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Holds every deletion back until another run.
-    ///
-    /// # Errors
-    /// The system's own.
-    pub fn hold_deletes(&self) -> Result<u64, LogError> {
-        self.connection
-            .execute("UPDATE pending SET state = 1 WHERE state = 0 AND action >= 2", [])
-            .map(|count| count as u64)
-            .map_err(failed(WRITE))
-    }
-
     /// Marks all items as of an earlier plan, before a new one is made; returns how many there are.
     ///
     /// # Errors
@@ -376,19 +368,6 @@ impl Mirror {
         out: &mut Vec<Task>,
     ) -> Result<(), LogError> {
         self.tasks("p.action < 2 AND p.state = 0", uri, limit, out)
-    }
-
-    /// Appends deletions that are due, after a URI, in order.
-    ///
-    /// # Errors
-    /// The system's own.
-    pub fn deletes_after(
-        &self,
-        uri: &str,
-        limit: usize,
-        out: &mut Vec<Task>,
-    ) -> Result<(), LogError> {
-        self.tasks("p.action >= 2 AND p.state = 0", uri, limit, out)
     }
 
     /// Appends items that wait for a parent folder, after a URI, in order.
@@ -431,7 +410,7 @@ impl Mirror {
         Ok(found.pop())
     }
 
-    fn tasks(
+    pub(super) fn tasks(
         &self,
         which: &str,
         uri: &str,
@@ -566,21 +545,6 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Plans to delete every resource noted as unseen; returns how many.
-    ///
-    /// # Errors
-    /// The system's own.
-    pub fn plan_unseen(&self) -> Result<u64, LogError> {
-        self.connection
-            .execute(
-                "INSERT OR REPLACE INTO pending (uri, action, digests, unknown, state, attempts)
-                 SELECT uri, 2, x'', 0, 0, 0 FROM temp.unseen",
-                [],
-            )
-            .map(|count| count as u64)
-            .map_err(failed(WRITE))
-    }
-
     /// Notes a change; of several for one URI the newest stays, of equally new ones that of the
     /// later list, and of one list the last noted.
     ///
@@ -600,7 +564,7 @@ impl Mirror {
                     item.uri,
                     match item.action {
                         PendingAction::Fetch | PendingAction::Touch => 0,
-                        PendingAction::Delete => 1,
+                        PendingAction::Delete | PendingAction::Absent => 1,
                         PendingAction::Leave => 2,
                         PendingAction::Remove => 3,
                     },
@@ -735,6 +699,7 @@ fn read_pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {
             1 => PendingAction::Touch,
             2 => PendingAction::Delete,
             4 => PendingAction::Remove,
+            5 => PendingAction::Absent,
             _ => PendingAction::Leave,
         },
         modified: row.get(2)?,

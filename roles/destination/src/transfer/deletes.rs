@@ -1,72 +1,124 @@
-//! Deletions: the deletion guard, which limits how many one run may carry out, and carrying them
-//! out.
+//! Deletions: carried out after everything else, as far as the deletion guard allows.
 
-use super::Transfer;
 use super::fetches::READ_ITEMS;
+use super::guard::{Numbers, Verdict, WAITS_MAX};
+use super::{Transfer, created};
 use crate::damage::plan_name;
 use crate::error::Error;
 use crate::events::ItemAction;
+use crate::lasting::Held;
+use crate::options::MaxDelete;
 use crate::reporter::Reporter;
 use crate::transaction;
 use abreast_store::mirror::{PendingAction, PendingState, Task};
+use abreast_webtypes::count;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Items deleted together.
 const DELETED_TOGETHER: usize = 128;
 
 impl Transfer<'_> {
-    /// Whether the deletions that are due may be carried out, after everything else. If not, they
-    /// are held back.
+    /// Whether deletions may be carried out, after everything else. Others are held back.
     pub(super) fn may_delete(&mut self, report: &mut Reporter<'_>) -> Result<bool, Error> {
-        let due = self.mirror.pending_counts()?.deletes;
-        if due == 0 {
-            return Ok(false);
+        let numbers = self.numbers(self.mirror.pending_counts()?.deletes, report)?;
+        match numbers.judge(self.options.max_delete) {
+            Verdict::Allowed => return Ok(numbers.due > 0),
+            Verdict::Beyond(allowed) => {
+                report.summary.held = self.mirror.hold_deletes()?;
+                self.report_limit(&numbers, allowed, report)?;
+            }
+            Verdict::CutShort => report.summary.held = self.mirror.hold_deletes()?,
+            Verdict::Wait => self.wait(false, report)?,
+            Verdict::WaitIfAbsent => self.wait(true, report)?,
         }
-        if report.summary.budget_spent {
-            self.hold(report)?;
-            return Ok(false);
-        }
-        // What this run created is no part of the copy that the deletions would leave.
-        let created = report.summary.created;
-        let enough = self.options.max_delete.enough_for(due).saturating_add(created);
-        let kept = self.mirror.count_rows_up_to(enough)?.saturating_sub(created);
-        let allowed = self.options.max_delete.allowed(kept);
-        if report.new_failures > 0 {
-            self.hold(report)?;
-            let message = format!(
-                "deletions that wait for a run without new failures: {}",
-                report.summary.held
-            );
-            report.notice("delete.held", &self.options.url, &message);
-            return Ok(false);
-        }
-        if due <= allowed {
-            return Ok(true);
-        }
-        self.hold(report)?;
-        report.summary.delete_limit = true;
-        let message = format!(
-            "deletions due: {due}; allowed in one run: {allowed}; nothing was deleted\n  help: check them with \
-             `--dry-run`, then run once with `--max-delete {due}`"
-        );
-        report.problem("delete.limit", &self.options.url, &message);
-        Ok(false)
-    }
-
-    /// Holds all deletions that are due; a dry run lists them.
-    fn hold(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
         if self.options.dry_run {
             self.list_held(report)?;
         }
-        report.summary.held = self.mirror.hold_deletes()?;
+        Ok(report.summary.held < numbers.due)
+    }
+
+    /// The numbers by which deletions are judged.
+    fn numbers(&self, due: u64, report: &Reporter<'_>) -> Result<Numbers, Error> {
+        let (limit, created) = (self.options.max_delete, created::count(self.mirror)?);
+        let enough = limit.enough_for(due).max(MaxDelete::Default.enough_for(due));
+        let rows = if due > 0 {
+            self.mirror.count_rows_up_to(enough.saturating_add(created))?
+        } else {
+            0
+        };
+        Ok(Numbers {
+            due,
+            rows,
+            created,
+            new_failures: report.new_failures,
+            new_faults: report.new_faults,
+            is_cut_short: report.summary.budget_spent,
+        })
+    }
+
+    /// Reports that there are more deletions than are allowed.
+    fn report_limit(
+        &self,
+        numbers: &Numbers,
+        allowed: u64,
+        report: &mut Reporter<'_>,
+    ) -> Result<(), Error> {
+        let due = numbers.due;
+        report.summary.delete_limit = true;
+        let mut message =
+            format!("deletions due: {due}; allowed in one run: {allowed}; nothing was deleted");
+        match report.lasting.held_before() {
+            Some(Held { since, of: Some(size), .. }) => {
+                let _ = write!(
+                    message,
+                    "\n  held since {since}, when the copy had {}",
+                    count(*size, "resource")
+                );
+                report.lasting.size = Some(*size);
+            }
+            _ => {
+                let rows = self.mirror.count_rows()?;
+                report.lasting.size = Some(Numbers { rows, ..*numbers }.size());
+            }
+        }
+        let _ = write!(
+            message,
+            "\n  help: check them with `--dry-run`, then run once with `--max-delete {due}`"
+        );
+        report.problem("delete.limit", &self.options.url, &message);
         Ok(())
+    }
+
+    /// Holds deletions because of what failed in this run for the first time.
+    fn wait(&self, only_absent: bool, report: &mut Reporter<'_>) -> Result<(), Error> {
+        let held = self.mirror.hold_waiting(WAITS_MAX, only_absent)?;
+        report.summary.held = held;
+        if held > 0 {
+            let message = format!("deletions that wait for a run without new failures: {held}");
+            report.notice("delete.held", &self.options.url, &message);
+        }
+        Ok(())
+    }
+
+    /// After the deletions: resources that are created from now on are part of the copy, unless
+    /// deletions beyond the limit remain.
+    pub(super) fn conclude_guard(&self, report: &Reporter<'_>) -> Result<(), Error> {
+        if created::count(self.mirror)? == 0 {
+            return Ok(());
+        }
+        let remaining = self.numbers(self.mirror.count_deletes()?, report)?;
+        if remaining.is_beyond(self.options.max_delete) {
+            return Ok(());
+        }
+        created::restart(self.mirror)
     }
 
     fn list_held(&self, report: &Reporter<'_>) -> Result<(), Error> {
         let (mut key, mut tasks) = (String::new(), Vec::new());
         loop {
             tasks.clear();
-            self.mirror.deletes_after(&key, READ_ITEMS, &mut tasks)?;
+            self.mirror.held_after(&key, READ_ITEMS, &mut tasks)?;
             let Some(last) = tasks.last() else { return Ok(()) };
             key.clone_from(&last.pending.uri);
             for task in &tasks {

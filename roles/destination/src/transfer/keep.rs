@@ -1,6 +1,6 @@
 //! Outcomes of items: kept in the state, counted and reported.
 
-use super::Transfer;
+use super::{Transfer, created};
 use crate::damage::report_reserved;
 use crate::error::{Error, ExitCode};
 use crate::events::ItemAction;
@@ -92,9 +92,11 @@ impl Transfer<'_> {
             .first()
             .zip(chunk.last())
             .map(|(first, last)| (first.0.pending.uri.clone(), last.0.pending.uri.clone()));
-        let mut fatal = None;
+        let (mut fatal, mut new) = (None, 0);
         for (task, outcome) in chunk {
             let uri = &task.pending.uri;
+            let is_kept = matches!(outcome, Some(Outcome::Stored { .. } | Outcome::Right { .. }));
+            new += u64::from(is_kept && task.row.is_none());
             match outcome {
                 Some(Outcome::Stored { row, created, notices }) => {
                     if !as_planned {
@@ -148,6 +150,7 @@ impl Transfer<'_> {
                 self.mirror.forget_pending(uri)?;
             }
         }
+        created::add(self.mirror, new)?;
         if let (true, Some((first, last))) = (whole, ends) {
             // One statement for all of them; what is between the first and the last is these items
             // and no other.

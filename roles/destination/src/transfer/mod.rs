@@ -7,13 +7,16 @@
 //! | `fetch/` | one resource: from its URL, a mirror or a patch |
 //! | `store.rs` | a body, verified and into the sink |
 //! | `keep.rs` | outcomes, kept in the state, counted and reported |
-//! | `deletes.rs` | the deletion guard, and deleting |
+//! | `deletes.rs` | deleting, as far as the guard allows |
+//! | `guard.rs`, `created.rs` | the deletion guard, and a number that it needs |
 //! | `rehearse.rs` | a dry run, in place of all of these |
 //! | `recover.rs` | what a killed run left |
 
+pub(crate) mod created;
 mod deletes;
 pub(crate) mod fetch;
 mod fetches;
+mod guard;
 mod keep;
 pub(crate) mod recover;
 mod rehearse;
@@ -28,7 +31,7 @@ use crate::options::SyncOptions;
 use crate::package::supply::supply;
 use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;
-use crate::reporter::Reporter;
+use crate::reporter::{Reporter, with_line};
 use crate::requests::Requests;
 use crate::sink::Sink;
 use crate::sink::outcome::Failure;
@@ -124,7 +127,7 @@ impl<'a> Transfer<'a> {
         if self.may_delete(run.report)? {
             self.apply_deletes(run.report)?;
         }
-        Ok(())
+        self.conclude_guard(run.report)
     }
 
     /// Reports the failures that stand.
@@ -139,7 +142,8 @@ impl<'a> Transfer<'a> {
         // One without a path of its own is not requested.
         let is_requested = !failure.code.starts_with("path.");
         if is_requested && task.pending.href() != task.pending.uri {
-            failure.message = with_address(&failure.message, task.pending.href());
+            let address = format!("requested at {}", task.pending.href());
+            failure.message = with_line(&failure.message, &address);
         }
         let again = task.pending.attempts > 0;
         if failure.refused {
@@ -183,13 +187,6 @@ impl<'a> Transfer<'a> {
         );
         true
     }
-}
-
-/// A message about a resource that is requested at another address than its URI; the way out stays
-/// at the end.
-fn with_address(message: &str, href: &str) -> String {
-    let (what, help) = message.split_at(message.find("\n  help:").unwrap_or(message.len()));
-    format!("{what}\n  requested at {href}{help}")
 }
 
 /// Removes what was begun and is no longer wanted.

@@ -10,6 +10,7 @@ use crate::plan::planner::PlanContext;
 use crate::sink::Found;
 use crate::state::key;
 use crate::transaction;
+use crate::transfer::created;
 use crate::transfer::store::MEMORY_BYTES;
 use abreast_store::mirror::{PendingAction, Task};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
                 sink.sweep(&task.pending.uri);
             }
         }
-        let answers = writer.inspect(&tasks);
+        let (answers, mut new) = (writer.inspect(&tasks), 0);
         transaction::begin(mirror, options.dry_run)?;
         for (task, answer) in tasks.iter().zip(answers) {
             match answer {
@@ -58,10 +59,14 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
                 // reported then.
                 Ok(Found::AsKept) | Err(_) => continue,
                 Ok(Found::Gone) => mirror.delete_row(&task.pending.uri)?,
-                Ok(Found::Other(row)) => mirror.put_row(&row)?,
+                Ok(Found::Other(row)) => {
+                    new += u64::from(task.row.is_none());
+                    mirror.put_row(&row)?;
+                }
             }
             found += 1;
         }
+        created::add(mirror, new)?;
         transaction::commit(mirror, options.dry_run)?;
         inspected += tasks.len() as u64;
         run.report.status(inspected, 0, 0);

@@ -29,9 +29,11 @@ mod emm_patches;
 mod emm_simulation;
 mod emm_source;
 mod fixity;
+mod guard_sinks;
 mod held;
 mod interrupted;
 mod labels;
+mod lasting_faults;
 mod names;
 #[cfg(feature = "s3")]
 mod objects;

@@ -161,6 +161,11 @@ impl SdSource {
 }
 
 impl Data {
+    /// Forgets what was deleted: no feed has it any more.
+    pub(crate) fn forget_deleted(&mut self) {
+        self.entities.retain(|_, entity| !entity.lines.is_empty());
+    }
+
     fn time(&self, micros: i64) -> String {
         let time = abreast_webtypes::Timestamp::from_micros(micros);
         if self.habits.whole_seconds {
