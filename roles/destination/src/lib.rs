@@ -17,6 +17,7 @@ mod follow;
 mod freshness;
 mod history;
 mod limits;
+mod marker;
 mod options;
 mod package;
 mod partial;

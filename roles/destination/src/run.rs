@@ -1,11 +1,12 @@
 //! A run, in its order: lock, plan what the reader lists, carry the plan out, report.
 
 use crate::admit::Admission;
-use crate::damage::{check_kept, plan_names, report_more_reserved};
+use crate::damage::{check_kept, distrust, plan_names, report_more_reserved};
 use crate::deprecation::message;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Observer, Summary};
 use crate::history::fetch_versions;
+use crate::marker::Marker;
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::path_map::{NameRules, PathMap};
@@ -99,7 +100,7 @@ pub(crate) fn sync_with(
     if let SinkOptions::Labels(labels) = &options.sink {
         labels.check_folder()?;
     }
-    let State { mirror, folder, own_folder, lock, lost, mut made } =
+    let State { mirror, folder, own_folder, lock, lost, marker, is_restored, mut made } =
         State::open(options, wake.is_held)?;
     let mut requests = Requests::new(options, cancel, shared)?;
     requests.robots = (!options.ignore_robots).then(|| Arc::clone(robots));
@@ -116,9 +117,18 @@ pub(crate) fn sync_with(
         requests: &requests,
         planner,
         report,
+        marker: marker.as_ref(),
     };
     if let Some(lost) = lost {
         run.report.notice("state.missing", &options.url, &lost);
+    }
+    if is_restored {
+        let message = format!(
+            "{} and the state in {} were not left by the same run",
+            options.folder.display(),
+            own_folder.path().display()
+        );
+        distrust(&mut run.context(), &message);
     }
     if options.dry_run {
         mirror.begin()?;
@@ -195,6 +205,8 @@ struct Run<'a> {
     requests: &'a Requests<'a>,
     planner: Planner<'a>,
     report: Reporter<'a>,
+    /// The marker in the folder, where the state is elsewhere.
+    marker: Option<&'a Marker>,
 }
 
 impl<'a> Run<'a> {
@@ -242,7 +254,7 @@ impl<'a> Run<'a> {
             recover(&mut self.context())?;
         }
         self.planner.selection.prepare(mirror, options, (&*reader, self.requests), &start)?;
-        if options.baseline {
+        if options.baseline || self.planner.copy.is_distrusted {
             // Where the Source has no list of everything, no comparison with one does it.
             check_kept(&mut self.context())?;
         }
@@ -290,11 +302,14 @@ impl<'a> Run<'a> {
             rules,
             Arc::clone(&sink),
         );
+        let marker = self.marker.filter(|_| !self.options.dry_run);
+        marker.map_or(Ok(()), |marker| marker.stamp(mirror))?;
         mirror.set_meta(key::EPOCH, Some(&epoch))?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         transfer.carry_out(reader, &mut self.context())?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         mirror.set_meta(key::FINISHED, Some(&epoch))?;
+        marker.map_or(Ok(()), |marker| marker.stamp(mirror))?;
         if !self.options.dry_run {
             sweep_partials(mirror, &*sink)?;
         }

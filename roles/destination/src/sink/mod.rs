@@ -241,7 +241,7 @@ pub(crate) struct Body<'a> {
     /// When the answer came, where that is known and the sink wants the head.
     pub(crate) received: Option<Timestamp>,
     /// Status line and header lines of an HTTP answer, as they describe these bytes; empty for
-    /// bytes that came another way, and for sinks that do not want it.
+    /// bytes that came another way; not complete for sinks that do not want it.
     pub(crate) head: &'a [u8],
     /// Notices to report when it is stored.
     pub(crate) notices: Vec<Notice>,

@@ -55,7 +55,7 @@ impl RemoteKept {
             },
         )?;
         let client = Remote::client(net);
-        let store = remote.open_store(mirror)?;
+        let store = remote.open_store(mirror, false)?;
         let graph = match &store {
             Some(_) => Graph::of_state(mirror)?,
             None => remote.graph.clone(),

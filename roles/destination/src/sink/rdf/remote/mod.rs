@@ -121,15 +121,15 @@ pub(crate) struct RemoteSink {
 }
 
 impl RemoteSink {
+    /// With `is_compared`, a store that is missing is made again.
     pub(crate) fn open(
         remote: &Remote,
         net: abreast_net::Options,
-        state: &StateFolder,
-        mirror: &Mirror,
+        (state, mirror, is_compared): (&StateFolder, &Mirror, bool),
         epoch: i64,
     ) -> Result<Self, Error> {
         remote.check(mirror)?;
-        let store = remote.open_store(mirror)?;
+        let store = remote.open_store(mirror, is_compared)?;
         let (partials, spill) = crate::sink::spill_folder(state)?;
         let journal = Journal::open(state, mirror, epoch)?;
         let sending = Sending::start(remote, net, store.clone(), journal)?;

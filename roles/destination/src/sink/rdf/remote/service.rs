@@ -96,11 +96,15 @@ impl Remote {
         Client::new(Shared::new(abreast_net::Options { bandwidth, request_interval, ..net }))
     }
 
-    /// Opens the store, if it is one.
-    pub(super) fn open_store(&self, mirror: &Mirror) -> Result<Option<Database>, Error> {
+    /// Opens the store, if it is one. If `may_be_new`, one that is missing is made again.
+    pub(super) fn open_store(
+        &self,
+        mirror: &Mirror,
+        may_be_new: bool,
+    ) -> Result<Option<Database>, Error> {
         let Some(place) = &self.store else { return Ok(None) };
         let is_known = mirror.meta(STORE)?.is_some();
-        let store = place.open(is_known)?;
+        let store = place.open(is_known && !may_be_new)?;
         if !is_known {
             mirror.set_meta(STORE, Some(Service::Store.words().name))?;
         }
