@@ -49,14 +49,23 @@ pub(crate) struct CopyCheck {
     pub(crate) is_distrusted: bool,
 }
 
-/// Reports that the copy is not as the state has it, so that every row is compared in this run.
+/// Reports that the copy is not as the state has it, and has every row compared in this run.
 pub(crate) fn distrust(run: &mut PlanContext<'_, '_>, why: &str) {
     run.planner.copy.is_distrusted = true;
+    let options = run.planner.options;
+    let help = match options.sink {
+        SinkOptions::Folder | SinkOptions::Warc(_) | SinkOptions::NQuads(_) => {
+            "`abreast audit` lists those as `extra`"
+        }
+        #[cfg(feature = "s3")]
+        SinkOptions::Objects(_) => "`abreast audit` lists those as `extra`",
+        _ => "to be sure of those, empty the target, then run with `--baseline --full`",
+    };
     let message = format!(
-        "{why}: one of them was restored, replaced or emptied, so that all of the copy is compared; resources that \
-         were deleted before may be there again\n  help: `abreast audit` lists those as `extra`"
+        "{why}; all of the copy is compared, and what is missing or differs is fetched again; resources that were \
+         deleted before may be there again\n  help: {help}"
     );
-    run.report.notice("local.restored", &run.planner.options.url, &message);
+    run.report.notice("local.restored", &options.url, &message);
 }
 
 /// Compares every row with what is there, once in a run: before a comparison with the whole list, or,
@@ -95,6 +104,9 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
             kept.read_ahead(mirror, &uris)?;
         }
         for row in &rows {
+            if is_distrusted(row) && is_just_planned(mirror, &row.uri)? {
+                continue;
+            }
             match kept.damage(mirror, row, full)? {
                 Some(damage) => damaged.push((row, damage)),
                 None if row.leaf => {
@@ -119,6 +131,11 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         run.report.notice("local.missing", &options.url, &message);
     }
     Ok(())
+}
+
+/// Whether a resource was planned and not tried yet: what was found before is counted already.
+fn is_just_planned(mirror: &Mirror, uri: &str) -> Result<bool, Error> {
+    Ok(mirror.task(uri)?.is_some_and(|task| task.pending.attempts == 0))
 }
 
 /// Checks the file of a resource that a Change List names. Its row no longer counts if the file is

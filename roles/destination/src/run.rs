@@ -19,6 +19,7 @@ use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::robots::Robots;
 use crate::settle::{settle, written_text};
+use crate::sink::newest;
 use crate::sink::open::Opening;
 use crate::sink::options::SinkOptions;
 use crate::sink::outcome::Notice;
@@ -124,7 +125,7 @@ pub(crate) fn sync_with(
     }
     if is_restored {
         let message = format!(
-            "{} and the state in {} were not left by the same run",
+            "{} and the state in {} were not left by the same run: one of them was restored or replaced",
             options.folder.display(),
             own_folder.path().display()
         );
@@ -253,10 +254,18 @@ impl<'a> Run<'a> {
             self.ensure_sink(&start)?;
             recover(&mut self.context())?;
         }
+        if let Some(sink) = self.planner.sink.clone()
+            && let Some(why) = sink.restored(mirror)?
+        {
+            distrust(&mut self.context(), &why);
+        }
         self.planner.selection.prepare(mirror, options, (&*reader, self.requests), &start)?;
         if options.baseline || self.planner.copy.is_distrusted {
             // Where the Source has no list of everything, no comparison with one does it.
             check_kept(&mut self.context())?;
+            // Whatever is missing or altered is planned by now.
+            newest::forget(mirror)?;
+            self.stamp()?;
         }
         reader.plan(&mut self.context())?;
         self.planner.selection.plan_excluded(mirror, options, &mut self.report)?;
@@ -290,6 +299,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Gives a folder whose state is elsewhere, and that state, a new stamp.
+    fn stamp(&self) -> Result<(), Error> {
+        let marker = self.marker.filter(|_| !self.options.dry_run);
+        marker.map_or(Ok(()), |marker| marker.stamp(self.planner.mirror))
+    }
+
     /// Carries the plan out, and notes in the state how far that went.
     fn carry_out(&mut self, reader: &mut dyn Reader, rules: &Arc<Rules>) -> Result<(), Error> {
         let (mirror, epoch) = (self.planner.mirror, self.planner.epoch.to_string());
@@ -302,14 +317,13 @@ impl<'a> Run<'a> {
             rules,
             Arc::clone(&sink),
         );
-        let marker = self.marker.filter(|_| !self.options.dry_run);
-        marker.map_or(Ok(()), |marker| marker.stamp(mirror))?;
+        self.stamp()?;
         mirror.set_meta(key::EPOCH, Some(&epoch))?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         transfer.carry_out(reader, &mut self.context())?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         mirror.set_meta(key::FINISHED, Some(&epoch))?;
-        marker.map_or(Ok(()), |marker| marker.stamp(mirror))?;
+        self.stamp()?;
         if !self.options.dry_run {
             sweep_partials(mirror, &*sink)?;
         }

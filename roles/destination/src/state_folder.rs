@@ -85,6 +85,14 @@ impl StateFolder {
         let _ = self.dir.as_ref().map(|dir| dir.unlink(name.as_bytes()));
     }
 
+    /// Opens a file of it for reading; `None` when there is none.
+    pub(crate) fn open_file(&self, name: &str) -> Option<io::Result<File>> {
+        match self.dir.as_ref()?.open_read(name.as_bytes()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            opened => Some(opened.map(|(file, _)| file).map_err(io::Error::from)),
+        }
+    }
+
     /// Reads a small file of it.
     pub(crate) fn read_text(&self, name: &str, most: u64) -> Option<String> {
         read_text(self.dir.as_ref()?, name.as_bytes(), most)

@@ -78,6 +78,10 @@ impl Opening<'_> {
             SinkOptions::Lines(lines) => Some(Arc::new(LinesSink::open(state, lines, epoch)?)),
             SinkOptions::NQuads(nquads) => {
                 let sink = NQuadsSink::open(&options.folder, state, mirror, nquads, epoch)?;
+                if let Some((damaged, message)) = sink.found() {
+                    report.summary.damaged += damaged;
+                    report.notice("local.restored", &options.url, &message);
+                }
                 Some(Arc::new(sink))
             }
             SinkOptions::Labels(labels) => Some(Arc::new(LabelsSink::open(

@@ -262,6 +262,7 @@ impl Fetcher {
         let (url, public_only, no_cache): (&str, _, _) = (url, *public_only, *no_cache);
         let Self { client, sink, storer, head, .. } = self;
         let wants_type = sink.wants_head() || target.wants_type;
+        let target = Target { wants_type, ..target };
         let Storer { rules, bytes, .. } = storer;
         let partials = sink.partials();
         let authorization = rules

@@ -111,6 +111,20 @@ impl Remote {
         Ok(Some(store))
     }
 
+    /// Whether it answers what is stored in it.
+    pub(super) fn is_readable(&self) -> bool {
+        self.service != Service::Receiver
+    }
+
+    /// The service in messages.
+    pub(super) fn shown(&self) -> String {
+        let name = self.service.words().name;
+        match &self.store {
+            Some(place) => format!("{name} in {}", place.folder.display()),
+            None => format!("{name} {}", shown(&self.url)),
+        }
+    }
+
     pub(super) fn check(&self, mirror: &Mirror) -> Result<(), Error> {
         if self.service == Service::Store {
             return self.graph.check(mirror);
