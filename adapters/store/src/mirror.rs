@@ -25,11 +25,12 @@ pub use plan::{
 };
 pub use rows::{Document, Row};
 
-use crate::connection::{Durability, open_own_connection, sqlite_error};
+use crate::connection::{Durability, beside, open_own_connection, sqlite_error};
 use crate::migration::migrate;
-use abreast_core::LogError;
+use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::cell::Cell;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 pub(crate) const STEPS: [&str; 9] = [
@@ -66,6 +67,10 @@ pub struct Mirror {
     connection: Connection,
     /// The write-ahead log's file; none for a scratch database.
     log_file: Option<PathBuf>,
+    /// Whether another connection of this process has the state, which takes care of the log.
+    is_reader: bool,
+    /// Whether the names of its files are known to be durable.
+    has_durable_names: Cell<bool>,
     /// The plan as counted last, and how many rows had been changed by then: it is counted again
     /// after any change.
     counted: Cell<Option<(u64, PendingCounts)>>,
@@ -83,6 +88,7 @@ impl Drop for Mirror {
         let size = self
             .log_file
             .as_ref()
+            .filter(|_| !self.is_reader)
             .and_then(|file| std::fs::metadata(file).ok())
             .map_or(0, |file| file.len());
         if size > LOG_LEFT {
@@ -101,14 +107,14 @@ impl Mirror {
         let mut connection = open_own_connection(path, Durability::ProcessEnd)?;
         migrate(&mut connection, path, &STEPS)?;
         connection.execute_batch(SCRATCH).map_err(failed("cannot prepare the state"))?;
-        let mut log_file = path.as_os_str().to_owned();
-        log_file.push("-wal");
         let any =
             connection.query_row("SELECT EXISTS (SELECT 1 FROM access)", [], |row| row.get(0));
         let may_have_access = Cell::new(any.map_err(failed(READ))?);
         Ok(Self {
             connection,
-            log_file: Some(log_file.into()),
+            log_file: Some(beside(path, "-wal")),
+            is_reader: false,
+            has_durable_names: Cell::new(false),
             counted: Cell::default(),
             may_have_access,
         })
@@ -124,6 +130,8 @@ impl Mirror {
         Ok(Self {
             connection: crate::integrity::open_for_check(path)?,
             log_file: None,
+            is_reader: true,
+            has_durable_names: Cell::new(false),
             counted,
             may_have_access,
         })
@@ -137,7 +145,9 @@ impl Mirror {
     pub fn open_reader(path: &Path) -> Result<Self, LogError> {
         Ok(Self {
             connection: crate::connection::open_reader(path)?,
-            log_file: None,
+            log_file: Some(beside(path, "-wal")),
+            is_reader: true,
+            has_durable_names: Cell::new(false),
             counted: Cell::default(),
             may_have_access: Cell::new(false),
         })
@@ -160,8 +170,35 @@ impl Mirror {
         Ok(Self {
             connection,
             log_file: None,
+            is_reader: false,
+            has_durable_names: Cell::new(false),
             counted: Cell::default(),
             may_have_access: Cell::new(false),
+        })
+    }
+
+    /// Makes durable what was committed, which otherwise may be missing after loss of power: for
+    /// what must not be done before the state is known to have it.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn sync(&self) -> Result<(), LogError> {
+        let Some(log) = &self.log_file else { return Ok(()) };
+        let sync = || -> std::io::Result<()> {
+            // What is not in the log is durable in the database. No lock is on this file, so
+            // closing it releases none.
+            match File::open(log) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                file => file?.sync_data()?,
+            }
+            if !self.has_durable_names.replace(true) {
+                let folder = log.parent().filter(|folder| !folder.as_os_str().is_empty());
+                File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+            }
+            Ok(())
+        };
+        sync().map_err(|cause| {
+            LogError::new(ErrorKind::Io, "cannot make the state durable").with_cause(cause)
         })
     }
 

@@ -10,7 +10,8 @@ use crate::probe::FileSystem;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{is_distrusted, plan_again, read_back};
 use crate::sink::warc::{forget_beyond, whole_length, write_error};
-use crate::state::{DATABASE, LOCK, folder_of, state_elsewhere};
+use crate::marker::state_elsewhere;
+use crate::state::{DATABASE, LOCK, folder_of};
 use crate::state_folder::make_folder;
 use abreast_folder::{Folder, Locked};
 use abreast_store::integrity::{Findings, check_mirror};
@@ -230,30 +231,14 @@ pub fn repair_copy(
             steps.push(format!("remove {} that killed runs left", count(leftovers, "file")));
         }
     }
-    let archive = folder.join(crate::sink::warc::ARCHIVE);
-    let mut cut = match kind.as_str() {
-        "nquads" => short_segments(folder, &mirror)?,
-        "warc" => short_segments(&archive, &mirror)?,
-        _ => Vec::new(),
-    };
-    if kind == "warc" {
-        for (segment, length) in &mut cut {
-            *length = whole_length(&archive.join(&segment.name)).map_err(write_error)?;
-        }
-    }
+    let cut = lost_ends(&kind, folder, &mirror)?;
     let faults = !bad.is_empty() || !cut.is_empty();
     if faults && !dry_run {
         mirror.begin()?;
         for row in &bad {
             plan_again(&mirror, row)?;
         }
-        for (segment, length) in &cut {
-            if kind == "warc" {
-                forget_beyond(folder, &place.state, &mirror, (segment, *length))?;
-            } else {
-                mirror.cut_segment(segment.number, *length)?;
-            }
-        }
+        forget_ends(&kind, (folder, &place.state), &mirror, &cut)?;
         mirror.commit()?;
     }
     steps.extend(cut.iter().map(|(segment, length)| {
@@ -263,6 +248,51 @@ pub fn repair_copy(
         bad.iter().map(|row| format!("fetch {} again with the next `abreast sync`", row.uri)),
     );
     Ok(steps)
+}
+
+/// The files that resources are packed into which have lost their end, or are missing, and the bytes
+/// of each that are of use.
+fn lost_ends(kind: &str, folder: &Path, mirror: &Mirror) -> Result<Vec<(Segment, u64)>, Error> {
+    match kind {
+        "nquads" => short_segments(folder, mirror),
+        "warc" => {
+            let archive = folder.join(crate::sink::warc::ARCHIVE);
+            let mut cut = short_segments(&archive, mirror)?;
+            for (segment, length) in &mut cut {
+                *length = whole_length(&archive.join(&segment.name)).map_err(write_error)?;
+            }
+            Ok(cut)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Forgets what is in such ends.
+fn forget_ends(
+    kind: &str,
+    (folder, state): (&Path, &Path),
+    mirror: &Mirror,
+    cut: &[(Segment, u64)],
+) -> Result<(), Error> {
+    cut.iter().try_for_each(|(segment, length)| match kind {
+        "warc" => forget_beyond(folder, state, mirror, (segment, *length)),
+        _ => Ok(mirror.cut_segment(segment.number, *length)?),
+    })
+}
+
+/// Forgets what the files of a packed copy have lost, before a comparison that fetches it again.
+pub(crate) fn forget_lost(
+    kind: &str,
+    (folder, state): (&Path, &Path),
+    mirror: &Mirror,
+) -> Result<(), Error> {
+    let cut = lost_ends(kind, folder, mirror)?;
+    if cut.is_empty() {
+        return Ok(());
+    }
+    mirror.begin()?;
+    forget_ends(kind, (folder, state), mirror, &cut)?;
+    Ok(mirror.commit()?)
 }
 
 /// Repairs the database of the state first: salvaged rows are compared with the Source by the next

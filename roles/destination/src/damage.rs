@@ -44,6 +44,28 @@ pub(crate) struct CopyCheck {
     misnamed: Vec<String>,
     /// Every row was compared with what is there.
     is_done: bool,
+    /// The copy is not as the state has it: it was restored, replaced or emptied. Every row is
+    /// compared, as thoroughly as needed.
+    pub(crate) is_distrusted: bool,
+}
+
+/// Reports that the copy is not as the state has it, and has every row compared in this run.
+pub(crate) fn distrust(run: &mut PlanContext<'_, '_>, why: &str) {
+    run.planner.copy.is_distrusted = true;
+    let options = run.planner.options;
+    let help = match options.sink {
+        SinkOptions::Folder | SinkOptions::Warc(_) | SinkOptions::NQuads(_) => {
+            "`abreast audit` lists those as `extra`"
+        }
+        #[cfg(feature = "s3")]
+        SinkOptions::Objects(_) => "`abreast audit` lists those as `extra`",
+        _ => "to be sure of those, empty the target, then run with `--baseline --full`",
+    };
+    let message = format!(
+        "{why}; all of the copy is compared, and what is missing or differs is fetched again; resources that were \
+         deleted before may be there again\n  help: {help}"
+    );
+    run.report.notice("local.restored", &options.url, &message);
 }
 
 /// Compares every row with what is there, once in a run: before a comparison with the whole list, or,
@@ -53,7 +75,12 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     if std::mem::replace(&mut run.planner.copy.is_done, true) {
         return Ok(());
     }
-    let Some(mut kept) = whole_copy(mirror, options)? else { return Ok(()) };
+    // Lengths and times show it of files.
+    let has_files =
+        matches!(options.sink, SinkOptions::Folder | SinkOptions::Warc(_) | SinkOptions::NQuads(_));
+    let full = options.full || run.planner.copy.is_distrusted && !has_files;
+    let baseline = options.baseline || run.planner.copy.is_distrusted;
+    let Some(mut kept) = whole_copy(mirror, options, baseline, full)? else { return Ok(()) };
     run.report.begin_phase("comparing");
     let is_begun = mirror.count_rows_up_to(1)? > 0;
     if let Some((file, damage)) = kept.file_damage()?.filter(|_| is_begun) {
@@ -72,12 +99,15 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         key.clone_from(&last.uri);
         run.requests.check_cancelled()?;
         let mut damaged = Vec::new();
-        if options.full {
+        if full {
             let uris: Vec<&str> = rows.iter().map(|row| row.uri.as_str()).collect();
             kept.read_ahead(mirror, &uris)?;
         }
         for row in &rows {
-            match kept.damage(mirror, row, options.full)? {
+            if is_distrusted(row) && is_just_planned(mirror, &row.uri)? {
+                continue;
+            }
+            match kept.damage(mirror, row, full)? {
                 Some(damage) => damaged.push((row, damage)),
                 None if row.leaf => {
                     report_reserved(mirror, run.planner.sink.as_deref(), run.report, &row.uri)?;
@@ -101,6 +131,11 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         run.report.notice("local.missing", &options.url, &message);
     }
     Ok(())
+}
+
+/// Whether a resource was planned and not tried yet: what was found before is counted already.
+fn is_just_planned(mirror: &Mirror, uri: &str) -> Result<bool, Error> {
+    Ok(mirror.task(uri)?.is_some_and(|task| task.pending.attempts == 0))
 }
 
 /// Checks the file of a resource that a Change List names. Its row no longer counts if the file is
@@ -183,25 +218,30 @@ pub(crate) fn report_more_reserved(report: &mut Reporter<'_>, source: &str) {
 
 /// The copy that a comparison reads back. Objects require a listing of the store, so only
 /// `--baseline` reads them.
-fn whole_copy(mirror: &Mirror, options: &SyncOptions) -> Result<Option<Box<dyn ReadBack>>, Error> {
+fn whole_copy(
+    mirror: &Mirror,
+    options: &SyncOptions,
+    baseline: bool,
+    full: bool,
+) -> Result<Option<Box<dyn ReadBack>>, Error> {
     if options.dry_run && !options.folder.is_dir() {
         // Before the first run there is no folder, and a dry run makes none.
         return Ok(None);
     }
     match &options.sink {
         #[cfg(feature = "s3")]
-        SinkOptions::Objects(objects) if options.baseline => {
+        SinkOptions::Objects(objects) if baseline => {
             super::sink::objects::ObjectsKept::of_copy(objects, mirror)
                 .map(|kept| kept.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
         }
         sink @ (SinkOptions::Oxigraph(_) | SinkOptions::Sparql(_) | SinkOptions::GraphStore(_))
-            if options.baseline && options.full =>
+            if baseline && full =>
         {
             let Some(remote) = Remote::of(sink, &options.folder) else { return Ok(None) };
             let kept = RemoteKept::open(&remote, options.net_options(), mirror)?;
             Ok(Some(Box::new(kept)))
         }
-        SinkOptions::Labels(labels) if options.baseline => {
+        SinkOptions::Labels(labels) if baseline => {
             Ok(Some(Box::new(LabelsKept::open(labels, &state_of(options))?)))
         }
         sink => read_back(sink.word(), &options.folder, mirror),

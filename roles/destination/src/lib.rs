@@ -18,6 +18,7 @@ mod freshness;
 mod history;
 mod lasting;
 mod limits;
+mod marker;
 mod options;
 mod package;
 mod partial;

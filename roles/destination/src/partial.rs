@@ -1,4 +1,6 @@
-//! Large files that were begun, with their version, so that another run can continue them.
+//! Large files that were begun, with the head of the answer that began them, so that another run can
+//! continue them. A server may leave out of the rest what it said of the whole, such as
+//! `Last-Modified` [rfc9110 §15.3.7].
 
 use crate::path_map::TEMPORARY_PREFIX;
 use crate::place::temporary_name;
@@ -26,6 +28,16 @@ pub(crate) struct Note {
     pub(crate) uri: String,
     /// The address that the file is requested at.
     pub(crate) url: String,
+    /// Status line and header lines of the answer that began it.
+    pub(crate) head: String,
+}
+
+impl Note {
+    /// The value of a header of the answer.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut fields = self.head.lines().filter_map(|line| line.split_once(':'));
+        fields.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
 }
 
 impl Partials {
@@ -35,24 +47,22 @@ impl Partials {
 
     /// Notes that a file was begun. Without the note it is begun again, which is not a failure of
     /// the run.
-    pub(crate) fn note(&self, uri: &str, url: &str, etag: &str) -> bool {
+    pub(crate) fn note(&self, uri: &str, url: &str, etag: &str, head: &[u8]) -> bool {
         let Ok(folder) = self.state.folder(FOLDER) else { return false };
-        let mut text = format!("{etag}\n{uri}\n");
-        if url != uri {
-            text.push_str(url);
-            text.push('\n');
-        }
-        write_text(&folder, &note_name(uri), &text).is_ok()
+        let Ok(head) = std::str::from_utf8(head) else { return false };
+        let text = format!("{etag}\n{uri}\n{url}\n{head}\n");
+        text.len() as u64 <= NOTE_BYTES_MAX
+            && write_text(&folder, &note_name(uri), &text).is_ok()
     }
 
-    /// The entity tag a file was begun with.
-    pub(crate) fn etag(&self, uri: &str) -> Option<String> {
-        self.note_of(uri).map(|note| note.etag)
+    /// Whether a file was begun.
+    pub(crate) fn has(&self, uri: &str) -> bool {
+        self.note_of(uri).is_some()
     }
 
-    /// As [`Partials::etag`], if the file was requested at that address.
-    pub(crate) fn etag_at(&self, uri: &str, url: &str) -> Option<String> {
-        self.note_of(uri).filter(|note| note.url == url).map(|note| note.etag)
+    /// The note of a file, if it was requested at that address.
+    pub(crate) fn note_at(&self, uri: &str, url: &str) -> Option<Note> {
+        self.note_of(uri).filter(|note| note.url == url)
     }
 
     fn note_of(&self, uri: &str) -> Option<Note> {
@@ -78,11 +88,12 @@ fn note_name(uri: &str) -> Vec<u8> {
     temporary_name(uri)[TEMPORARY_PREFIX.len()..].to_vec()
 }
 
+/// A note without a head is of an earlier version of this program: its file is begun again.
 fn read(folder: &Dir, name: &[u8]) -> Option<Note> {
     let text = read_text(folder, name, NOTE_BYTES_MAX)?;
-    let mut lines = text.strip_suffix('\n')?.split('\n').map(str::to_owned);
-    let (etag, uri) = (lines.next()?, lines.next()?);
-    Some(Note { url: lines.next().unwrap_or_else(|| uri.clone()), etag, uri })
+    let mut lines = text.strip_suffix('\n')?.splitn(4, '\n').map(str::to_owned);
+    let mut next = || lines.next();
+    Some(Note { etag: next()?, uri: next()?, url: next()?, head: next()? })
 }
 
 #[cfg(test)]
@@ -91,18 +102,29 @@ mod tests {
 
     #[test]
     fn notes_are_kept_until_forgotten() {
+        const HEAD: &str = "HTTP/1.1 200 OK\r\nLast-Modified: then\r\ncontent-type: a/b\r\n";
         let place = tempfile::tempdir().unwrap();
         let partials = Partials::new(StateFolder::at(place.path()).unwrap());
-        assert_eq!(partials.etag("http://h/a"), None);
-        assert!(partials.note("http://h/a", "http://h/a", "\"v1\""));
-        assert_eq!(partials.etag("http://h/a").as_deref(), Some("\"v1\""));
-        let (uri, url) = ("http://h/a".to_owned(), "http://h/a".to_owned());
-        assert_eq!(partials.all(), [Note { etag: "\"v1\"".to_owned(), uri, url }]);
+        let (uri, etag) = ("http://h/a", "\"v1\"");
+        assert!(!partials.has(uri));
+        assert!(partials.note(uri, uri, etag, HEAD.as_bytes()));
+        let note = Note { etag: etag.into(), uri: uri.into(), url: uri.into(), head: HEAD.into() };
+        assert_eq!((partials.has(uri), partials.note_at(uri, uri)), (true, Some(note.clone())));
+        assert_eq!(note.header("last-modified"), Some("then"));
+        assert_eq!((note.header("Content-Type"), note.header("etag")), (Some("a/b"), None));
+        assert_eq!(partials.all(), [note]);
         // The tag is of the address that was requested.
-        assert!(partials.note("http://h/a", "http://h/a.nt", "\"v2\""));
-        assert_eq!(partials.etag_at("http://h/a", "http://h/a"), None);
-        assert_eq!(partials.etag_at("http://h/a", "http://h/a.nt").as_deref(), Some("\"v2\""));
-        partials.forget("http://h/a");
+        assert!(partials.note(uri, "http://h/a.nt", "\"v2\"", HEAD.as_bytes()));
+        assert_eq!(partials.note_at(uri, uri), None);
+        assert_eq!(partials.note_at(uri, "http://h/a.nt").unwrap().etag, "\"v2\"");
+        // Too long to be read again.
+        assert!(!partials.note(uri, uri, etag, &[b'x'; NOTE_BYTES_MAX as usize]));
+        partials.forget(uri);
         assert_eq!(partials.all(), []);
+        // As an earlier version wrote it.
+        let old = format!("{etag}\n{uri}\n");
+        let folder = partials.state.folder(FOLDER).unwrap();
+        write_text(&folder, &note_name(uri), &old).unwrap();
+        assert!(!partials.has(uri));
     }
 }

@@ -4,9 +4,11 @@
 //! A mistyped address or a Source that is away leaves no trace: only what the run itself made is
 //! removed, and folders only while they are empty.
 
+use crate::marker::MARKER;
 use crate::sink::warc::JOURNAL;
-use crate::state::{DATABASE, LOCK, OWNER};
+use crate::state::{DATABASE, LOCK};
 use abreast_folder::{Dir, Kind};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Folders that did not exist before, innermost first.
@@ -45,8 +47,9 @@ pub(crate) struct Provisional {
     folders: NewFolders,
     /// The copy's folder, when the state folder in it is new.
     marker_in: Option<(Dir, &'static str)>,
-    /// The folder of the state, when the database in it is new.
-    state: Option<Dir>,
+    /// The folder of the state, when the database in it is new, and the folders that were in it
+    /// before.
+    state: Option<(Dir, HashSet<Vec<u8>>)>,
     /// Folders for contents that a packed copy makes first, those that were missing.
     contents: Vec<(Dir, &'static str)>,
     is_kept: bool,
@@ -64,7 +67,8 @@ impl Provisional {
     }
 
     pub(crate) fn note_state(&mut self, state: Dir) {
-        self.state = Some(state);
+        let before = folders_in(&state).collect();
+        self.state = Some((state, before));
     }
 
     /// Notes a folder that is about to be made in the copy's.
@@ -85,7 +89,7 @@ impl Drop for Provisional {
         if self.is_kept {
             return;
         }
-        if let Some(state) = &self.state {
+        if let Some((state, _)) = &self.state {
             for end in ["", "-wal", "-shm"] {
                 let _ = state.unlink(format!("{DATABASE}{end}").as_bytes());
             }
@@ -97,24 +101,28 @@ impl Drop for Provisional {
         if let Some((root, name)) = &self.marker_in
             && let Ok(marker) = root.dir(name.as_bytes())
         {
-            for file in [LOCK, OWNER.as_bytes()] {
+            for file in [LOCK, MARKER.as_bytes()] {
                 let _ = marker.unlink(file);
             }
-            remove_empty_folders(&marker);
+            remove_empty_folders(&marker, &HashSet::new());
             let _ = root.rmdir(name.as_bytes());
         }
-        if let Some(state) = &self.state {
-            remove_empty_folders(state);
+        if let Some((state, before)) = &self.state {
+            remove_empty_folders(state, before);
         }
         self.folders.remove();
     }
 }
 
-/// Folders for parts of files and packages are made early.
-fn remove_empty_folders(dir: &Dir) {
-    for entry in dir.entries().into_iter().flatten().flatten() {
-        if entry.kind == Kind::Folder {
-            let _ = dir.rmdir(&entry.name);
-        }
+/// The names of the folders in a folder.
+fn folders_in(dir: &Dir) -> impl Iterator<Item = Vec<u8>> {
+    let folders = dir.entries().into_iter().flatten().flatten();
+    folders.filter(|entry| entry.kind == Kind::Folder).map(|entry| entry.name)
+}
+
+/// Removes new folders that are empty: those for parts of files and packages are made early.
+fn remove_empty_folders(dir: &Dir, before: &HashSet<Vec<u8>>) {
+    for name in folders_in(dir).filter(|name| !before.contains(name)) {
+        let _ = dir.rmdir(&name);
     }
 }

@@ -1,12 +1,13 @@
 //! A run, in its order: lock, plan what the reader lists, carry the plan out, report.
 
 use crate::admit::Admission;
-use crate::damage::{check_kept, plan_names, report_more_reserved};
+use crate::damage::{check_kept, distrust, plan_names, report_more_reserved};
 use crate::deprecation::message;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Observer, Summary};
 use crate::history::fetch_versions;
 use crate::lasting::Continued;
+use crate::marker::Marker;
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::path_map::{NameRules, PathMap};
@@ -21,6 +22,7 @@ use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::robots::Robots;
 use crate::settle::{settle, written_text};
+use crate::sink::newest;
 use crate::sink::open::Opening;
 use crate::sink::options::SinkOptions;
 use crate::sink::outcome::Notice;
@@ -102,7 +104,7 @@ pub(crate) fn sync_with(
     if let SinkOptions::Labels(labels) = &options.sink {
         labels.check_folder()?;
     }
-    let State { mirror, folder, own_folder, lock, lost, mut made } =
+    let State { mirror, folder, own_folder, lock, lost, marker, is_restored, mut made } =
         State::open(options, wake.is_held)?;
     let mut requests = Requests::new(options, cancel, shared)?;
     requests.robots = (!options.ignore_robots).then(|| Arc::clone(robots));
@@ -120,9 +122,18 @@ pub(crate) fn sync_with(
         requests: &requests,
         planner,
         report,
+        marker: marker.as_ref(),
     };
     if let Some(lost) = lost {
         run.report.notice("state.missing", &options.url, &lost);
+    }
+    if is_restored {
+        let message = format!(
+            "{} and the state in {} were not left by the same run: one of them was restored or replaced",
+            options.folder.display(),
+            own_folder.path().display()
+        );
+        distrust(&mut run.context(), &message);
     }
     if options.dry_run {
         mirror.begin()?;
@@ -208,6 +219,8 @@ struct Run<'a> {
     requests: &'a Requests<'a>,
     planner: Planner<'a>,
     report: Reporter<'a>,
+    /// The marker in the folder, where the state is elsewhere.
+    marker: Option<&'a Marker>,
 }
 
 impl<'a> Run<'a> {
@@ -255,10 +268,18 @@ impl<'a> Run<'a> {
             self.ensure_sink(&start)?;
             recover(&mut self.context())?;
         }
+        if let Some(sink) = self.planner.sink.clone()
+            && let Some(why) = sink.restored(mirror)?
+        {
+            distrust(&mut self.context(), &why);
+        }
         self.planner.selection.prepare(mirror, options, (reader, self.requests), &start)?;
-        if options.baseline {
+        if options.baseline || self.planner.copy.is_distrusted {
             // Where the Source has no list of everything, no comparison with one does it.
             check_kept(&mut self.context())?;
+            // Whatever is missing or altered is planned by now.
+            newest::forget(mirror)?;
+            self.stamp()?;
         }
         reader.plan(&mut self.context())?;
         self.planner.selection.plan_excluded(mirror, options, &mut self.report)?;
@@ -292,6 +313,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Gives a folder whose state is elsewhere, and that state, a new stamp.
+    fn stamp(&self) -> Result<(), Error> {
+        let marker = self.marker.filter(|_| !self.options.dry_run);
+        marker.map_or(Ok(()), |marker| marker.stamp(self.planner.mirror))
+    }
+
     /// Carries the plan out, and notes in the state how far that went.
     fn carry_out(&mut self, reader: &mut Driver, rules: &Arc<Rules>) -> Result<(), Error> {
         let (mirror, epoch) = (self.planner.mirror, self.planner.epoch.to_string());
@@ -304,11 +331,13 @@ impl<'a> Run<'a> {
             rules,
             Arc::clone(&sink),
         );
+        self.stamp()?;
         mirror.set_meta(key::EPOCH, Some(&epoch))?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         transfer.carry_out(reader, &mut self.context())?;
         mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         mirror.set_meta(key::FINISHED, Some(&epoch))?;
+        self.stamp()?;
         if !self.options.dry_run {
             sweep_partials(mirror, &*sink)?;
         }

@@ -2,6 +2,7 @@
 //! on it.
 
 use crate::error::{Error, ExitCode};
+use crate::marker::{MARKER, Marker, state_elsewhere};
 use crate::options::SyncOptions;
 use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
@@ -16,14 +17,10 @@ use std::path::{Path, PathBuf};
 /// The database's name in the state folder.
 pub(crate) const DATABASE: &str = "mirror.db";
 pub(crate) const LOCK: &[u8] = b"lock";
-/// Names the state of a folder that keeps it elsewhere.
-pub(crate) const OWNER: &str = "owner";
 /// The record of the copies of all sets, in the state folder that they have in common.
 pub const SETS_RECORD: &str = "sets.json";
 /// The store of a Source in its published folder.
 const SOURCE_DATABASE: &str = "source.db";
-/// Longest such note read.
-const OWNER_BYTES_MAX: u64 = 32 << 10;
 /// Folders searched for copies inside a new copy's folder.
 const NESTED_MAX: usize = 1_000_000;
 
@@ -66,6 +63,10 @@ pub(crate) struct State {
     pub(crate) lock: Option<Locked>,
     /// The notice for a lost state of an earlier run.
     pub(crate) lost: Option<String>,
+    /// The marker in the folder, where the state is elsewhere.
+    pub(crate) marker: Option<Marker>,
+    /// Folder and state were not left by the same run.
+    pub(crate) is_restored: bool,
     /// Files and folders that a first run made so far.
     pub(crate) made: Provisional,
 }
@@ -93,6 +94,8 @@ impl State {
                 own_folder,
                 lock: None,
                 lost,
+                marker: None,
+                is_restored: false,
                 made: Provisional::default(),
             });
         }
@@ -116,7 +119,7 @@ impl State {
         let real =
             options.folder.canonicalize().map_err(|cause| unusable(&options.folder, cause))?;
         check_above(&real)?;
-        check_owner(&real, &own, options.state.as_deref())?;
+        let marker = Marker::check(&real, &own, options.state.as_deref())?;
         let state = match &options.state {
             Some(path) => {
                 made.note_folders(NewFolders::make(path).map_err(|cause| unusable(path, cause))?);
@@ -125,10 +128,8 @@ impl State {
             None => own.clone(),
         };
         let database = state.path().join(DATABASE);
-        if database.exists() {
-            // A dry run leaves no new folder, whatever its state knows.
-            made.keep_unless(options.dry_run);
-        } else {
+        let is_known = database.exists();
+        if !is_known {
             check_below(&folder)?;
             made.note_state(Folder::open(state.path())?.root());
             if matches!(options.sink, SinkOptions::Warc(_)) {
@@ -137,12 +138,8 @@ impl State {
             }
         }
         let mirror = Mirror::open(&database)?;
-        if options.state.is_none() {
-            // Left by a copy whose state was elsewhere, and is gone.
-            own.remove_file(OWNER);
-        }
-        if options.state.is_some() {
-            own.write_text(OWNER, &owner_text(&path)?)?;
+        let mut is_restored = false;
+        if let Some(marker) = &marker {
             let text = real.to_string_lossy();
             match mirror.meta(key::FOLDER)? {
                 Some(other) if other != text => {
@@ -154,8 +151,19 @@ impl State {
                 Some(_) => {}
                 None => mirror.set_meta(key::FOLDER, Some(&text))?,
             }
+            is_restored = !marker.is_as_left(&mirror, options)?;
+            if !options.dry_run {
+                marker.put()?;
+            }
+        } else {
+            // Left by a copy whose state was elsewhere, and is gone.
+            own.remove_file(MARKER);
         }
-        Ok(Self { mirror, folder, own_folder: state, lock, lost, made })
+        if is_known {
+            // A dry run leaves no new folder, whatever its state knows.
+            made.keep_unless(options.dry_run);
+        }
+        Ok(Self { mirror, folder, own_folder: state, lock, lost, marker, is_restored, made })
     }
 
     /// The properties of the file system: probed once, then kept, since paths depend on them.
@@ -296,7 +304,7 @@ pub fn lock(marker: &Dir, name: &[u8], folder: &Path) -> Result<Locked, Error> {
 fn check_above(folder: &Path) -> Result<(), Error> {
     for above in folder.ancestors().skip(1) {
         let marker = above.join(STATE_FOLDER);
-        if marker.join(DATABASE).exists() || marker.join(OWNER).exists() {
+        if marker.join(DATABASE).exists() || marker.join(MARKER).exists() {
             return Err(overlap(format!(
                 "{} is inside {}, which is a copy itself",
                 folder.display(),
@@ -305,28 +313,6 @@ fn check_above(folder: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn check_owner(folder: &Path, own: &StateFolder, state: Option<&Path>) -> Result<(), Error> {
-    let marker = folder.join(STATE_FOLDER);
-    // A state that is gone owns nothing.
-    let owner = own
-        .read_text(OWNER, OWNER_BYTES_MAX)
-        .filter(|owner| Path::new(owner.trim_end_matches('\n')).join(DATABASE).exists());
-    let refuse = |other: &str| {
-        Err(overlap(format!("{} is a copy whose state is in {other}", folder.display())))
-    };
-    match (state, owner) {
-        (None, Some(owner)) => refuse(owner.trim()),
-        (Some(state), Some(owner)) if owner != owner_text(state)? => refuse(owner.trim()),
-        (Some(_), None) if marker.join(DATABASE).exists() => refuse(&marker.display().to_string()),
-        _ => Ok(()),
-    }
-}
-
-fn owner_text(state: &Path) -> Result<String, Error> {
-    let real = std::path::absolute(state).map_err(|cause| unusable(state, cause))?;
-    Ok(format!("{}\n", real.display()))
 }
 
 /// Searches for copies below, once, before the first run.
@@ -351,7 +337,7 @@ fn check_below(folder: &Folder) -> Result<(), Error> {
             }
             let Ok(below) = dir.dir(&entry.name) else { continue };
             if is_marker
-                && (below.stat(DATABASE.as_bytes()).is_ok() || below.stat(OWNER.as_bytes()).is_ok())
+                && (below.stat(DATABASE.as_bytes()).is_ok() || below.stat(MARKER.as_bytes()).is_ok())
             {
                 return Err(overlap(format!(
                     "{} has a copy of something inside it",
@@ -364,23 +350,14 @@ fn check_below(folder: &Folder) -> Result<(), Error> {
     Ok(())
 }
 
-fn overlap(message: String) -> Error {
+pub(crate) fn overlap(message: String) -> Error {
     Error::new("folder.overlap", ExitCode::Usage, message)
         .with_help("give each copy a folder of its own, none inside another")
 }
 
-fn unusable(path: &Path, cause: std::io::Error) -> Error {
+pub(crate) fn unusable(path: &Path, cause: std::io::Error) -> Error {
     Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display()))
         .with_cause(cause)
-}
-
-/// The state of a copy that has it elsewhere, as the copy's folder names it.
-pub(crate) fn state_elsewhere(folder: &Path) -> Option<PathBuf> {
-    let marker = Folder::open(folder).ok()?.root().dir(STATE_FOLDER.as_bytes()).ok()?;
-    let state = PathBuf::from(
-        read_text(&marker, OWNER.as_bytes(), OWNER_BYTES_MAX)?.trim_end_matches('\n'),
-    );
-    state.join(DATABASE).is_file().then_some(state)
 }
 
 /// The folder of the copy whose state this is, as the state names it; only states outside of their

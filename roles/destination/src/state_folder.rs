@@ -67,26 +67,30 @@ impl StateFolder {
         let _ = dir.rmdir(name.as_bytes());
     }
 
-    /// Writes a small file of it whole.
-    pub(crate) fn write_text(&self, name: &str, text: &str) -> Result<(), Error> {
-        let Some(dir) = &self.dir else { return Ok(()) };
-        write_text(dir, name.as_bytes(), text).map_err(|cause| {
-            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", self.path.display()))
-                .with_cause(cause)
-        })
+    fn unusable(&self, cause: io::Error) -> Error {
+        crate::state::unusable(&self.path, cause)
     }
 
-    /// Replaces a file of it in one step.
+    /// Replaces a file of it in one step: after loss of power there is one of the two, whole.
     pub(crate) fn replace_text(&self, name: &str, text: &str) -> Result<(), Error> {
         let Some(dir) = &self.dir else { return Ok(()) };
         let new = format!("{name}.new");
-        self.write_text(&new, text)?;
+        let written = write_text(dir, new.as_bytes(), text).and_then(|file| file.sync_all());
+        written.map_err(|cause| self.unusable(cause))?;
         Ok(dir.rename(new.as_bytes(), dir, name.as_bytes())?)
     }
 
     /// Removes a file of it, if it is there.
     pub(crate) fn remove_file(&self, name: &str) {
         let _ = self.dir.as_ref().map(|dir| dir.unlink(name.as_bytes()));
+    }
+
+    /// Opens a file of it for reading; `None` when there is none.
+    pub(crate) fn open_file(&self, name: &str) -> Option<io::Result<File>> {
+        match self.dir.as_ref()?.open_read(name.as_bytes()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            opened => Some(opened.map(|(file, _)| file).map_err(io::Error::from)),
+        }
     }
 
     /// Reads a small file of it.
@@ -123,12 +127,14 @@ pub(crate) fn read_text(dir: &Dir, name: &[u8], most: u64) -> Option<String> {
 }
 
 /// Writes a small file in the place of the one that has this name.
-pub(crate) fn write_text(dir: &Dir, name: &[u8], text: &str) -> io::Result<()> {
+pub(crate) fn write_text(dir: &Dir, name: &[u8], text: &str) -> io::Result<File> {
     match dir.unlink(name) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    dir.create_new(name)?.write_all(text.as_bytes())
+    let mut file = dir.create_new(name)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
 }
 
 /// Opens a file that was begun, to continue it; `None` when there is none, or it is not ours alone.
@@ -163,7 +169,7 @@ mod tests {
         assert!(open("hard").is_err() && open("soft").is_err() && open("own").is_ok());
         let state = StateFolder::at(place.path()).unwrap();
         for name in ["hard", "soft"] {
-            state.write_text(name, "ours").unwrap();
+            state.replace_text(name, "ours").unwrap();
             assert_eq!(state.read_text(name, 9).as_deref(), Some("ours"));
         }
         assert_eq!(std::fs::read_to_string(path("other")).unwrap(), "theirs");
@@ -175,6 +181,6 @@ mod tests {
         let state = StateFolder::nowhere("missing".into());
         assert!(state.folder("partial").is_err() && state.existing_folder("partial").is_none());
         assert_eq!(state.read_text("owner", 9), None);
-        state.write_text("owner", "x").unwrap();
+        state.replace_text("owner", "x").unwrap();
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
+use std::ops::RangeInclusive;
 use rusqlite::{OptionalExtension as _, params};
 
 /// A file of a packed copy.
@@ -102,6 +103,35 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
+    /// Visits the records in a range of segments, with their resources, in the order of their
+    /// places. Reads all places there are: not for every run.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn packed_in(
+        &self,
+        segments: RangeInclusive<i64>,
+        visit: &mut dyn FnMut(&str, Location),
+    ) -> Result<(), LogError> {
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT uri, segment, offset, length FROM packed WHERE segment BETWEEN ?1 AND ?2
+                 ORDER BY segment, offset",
+            )?;
+            let mut rows = statement.query([segments.start(), segments.end()])?;
+            while let Some(row) = rows.next()? {
+                let (offset, length): (i64, i64) = (row.get(2)?, row.get(3)?);
+                let (offset, length) = (offset as u64, length as u64);
+                visit(
+                    row.get_ref(0)?.as_str()?,
+                    Location { segment: row.get(1)?, offset, length },
+                );
+            }
+            Ok(())
+        };
+        read().map_err(failed(READ))
+    }
+
     /// Keeps where a resource's record is.
     ///
     /// # Errors
@@ -178,6 +208,13 @@ mod tests {
         assert_eq!(mirror.packed("http://h/a").unwrap().unwrap().bytes_at(), original);
         assert!(!mirror.put_first_packed("http://h/a", &record).unwrap());
         assert_eq!(mirror.packed("http://h/a").unwrap(), Some(referring));
+        mirror.put_packed("http://h/b", &Packed { record: original, original: None }).unwrap();
+        let mut found = Vec::new();
+        for segments in [0..=1, 2..=9] {
+            mirror.packed_in(segments, &mut |uri, at| found.push((uri.to_owned(), at))).unwrap();
+        }
+        let expected = [("http://h/b", original), ("http://h/a", record)];
+        assert_eq!(found, expected.map(|(uri, at)| (uri.to_owned(), at)));
         mirror.delete_packed("http://h/a").unwrap();
         assert_eq!(mirror.packed("http://h/a").unwrap(), None);
         assert!(mirror.put_first_packed("http://h/a", &record).unwrap());

@@ -266,7 +266,6 @@ struct FolderWriter {
 
 impl SinkWriter for FolderWriter {
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
-        let copy = &self.sink.copy;
         let purpose = match (self.sink.effect, &task.row) {
             (Effect::Rehearsed, _) => Purpose::Look,
             (Effect::WithoutFolder, _) => return self.prepare_without_folder(task),
@@ -295,13 +294,8 @@ impl SinkWriter for FolderWriter {
             }
             return Ok(Prepared::Done(Outcome::Right { row }));
         }
-        let ours = match (&task.row, &place.found) {
-            (Some(row), Some(found)) => copy.is_as_written(row, found),
-            _ => false,
-        };
-        if self.sink.immutable && place.found.is_some() && !ours {
-            return Err(Failure::refused("local.changed", changed_here(&place)));
-        }
+        let ours = self.is_ours(task, &place);
+        self.refuse_changed(&place, ours)?;
         let dir = place.dir.clone();
         self.prepared = Some((place, ours));
         Ok(Prepared::Wanted { dir, conditional: ours })
@@ -312,8 +306,11 @@ impl SinkWriter for FolderWriter {
     }
 
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
-        let (place, _) = self.prepared.take().expect("the item was prepared");
-        self.with_time(task, task.row.clone().unwrap_or_default(), &place)
+        let (mut place, mut ours) = self.prepared.take().expect("the item was prepared");
+        self.examine_again(task, &mut place, &mut ours)?;
+        let row = task.row.clone().unwrap_or_default();
+        // A file that was edited since keeps its own time, which shows that.
+        if ours { self.with_time(task, row, &place) } else { Ok(super::with_time(task, row)) }
     }
 
     fn kept(&mut self, _: &Task) -> Option<File> {
@@ -520,8 +517,42 @@ impl FolderWriter {
         Ok(row)
     }
 
+    /// Whether the file at a place is the one that was written for the row.
+    fn is_ours(&self, task: &Task, place: &Place) -> bool {
+        let found = task.row.as_ref().zip(place.found);
+        found.is_some_and(|(row, found)| self.sink.copy.is_as_written(row, &found))
+    }
+
+    /// Refuses to replace a file that was changed here, where the user wants that.
+    fn refuse_changed(&self, place: &Place, ours: bool) -> Result<(), Failure> {
+        if self.sink.immutable && place.found.is_some() && !ours {
+            return Err(Failure::refused("local.changed", changed_here(place)));
+        }
+        Ok(())
+    }
+
+    /// Examines a place again, right before the file there is replaced: it may have been edited
+    /// since its resource was requested.
+    fn examine_again(
+        &self,
+        task: &Task,
+        place: &mut Place,
+        ours: &mut bool,
+    ) -> Result<(), Failure> {
+        let before = place.found;
+        place.examine()?;
+        if place.found != before {
+            *ours = self.is_ours(task, place);
+        }
+        Ok(())
+    }
+
     fn store_now(&mut self, task: &Task, body: Body<'_>) -> Result<Outcome, Failure> {
-        let (mut place, ours) = self.prepared.take().expect("the item was prepared");
+        let (mut place, mut ours) = self.prepared.take().expect("the item was prepared");
+        if place.found.is_some() {
+            self.examine_again(task, &mut place, &mut ours)?;
+            self.refuse_changed(&place, ours)?;
+        }
         let item = &task.pending;
         let same_bytes = |place: &Place| -> Result<bool, Failure> {
             if place.found.is_none_or(|found| found.size != body.length) {
@@ -578,6 +609,9 @@ impl FolderWriter {
         };
         row.file_mtime = file_time(&temporary.file, mtime)?;
         for _ in 0..PLACE_ATTEMPTS {
+            if place.found.is_some() {
+                self.examine_again(task, &mut place, &mut ours)?;
+            }
             match place.found.map(|found| found.kind) {
                 None => {
                     match temporary.dir.rename_noreplace(&temporary.name, &place.dir, place.name())
@@ -597,9 +631,7 @@ impl FolderWriter {
                 }
                 Some(Kind::File) => {
                     if !ours {
-                        if self.sink.immutable {
-                            return Err(Failure::refused("local.changed", changed_here(&place)));
-                        }
+                        self.refuse_changed(&place, ours)?;
                         let to = self.sink.copy.backup.take(&place)?;
                         let message = format!(
                             "the file here was not the one written before; it is now {}",

@@ -10,6 +10,7 @@ mod dry;
 pub(crate) mod folder;
 pub(crate) mod kept;
 pub(crate) mod lines;
+pub(crate) mod newest;
 #[cfg(feature = "s3")]
 pub(crate) mod objects;
 pub(crate) mod open;
@@ -115,6 +116,12 @@ pub(crate) trait Sink: Debug + Send + Sync {
 
     /// Removes what is left of a body that was begun and is wanted no longer.
     fn sweep(&self, uri: &str);
+
+    /// Why what is kept is not what the state has, where that can be known without reading all of
+    /// it. Called once, before anything is planned.
+    fn restored(&self, _mirror: &Mirror) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
 
     /// What is odd about the whole copy, after [`Sink::finish`].
     fn remark(&self) -> Result<Option<Notice>, Error> {
@@ -241,7 +248,7 @@ pub(crate) struct Body<'a> {
     /// When the answer came, where that is known and the sink wants the head.
     pub(crate) received: Option<Timestamp>,
     /// Status line and header lines of an HTTP answer, as they describe these bytes; empty for
-    /// bytes that came another way, and for sinks that do not want it.
+    /// bytes that came another way; not complete for sinks that do not want it.
     pub(crate) head: &'a [u8],
     /// Notices to report when it is stored.
     pub(crate) notices: Vec<Notice>,

@@ -6,6 +6,7 @@
 //! bytes, and is left unchanged otherwise.
 
 use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
+use super::newest::{self, Verdict};
 use super::outcome::{Failure, Outcome};
 use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing};
 use crate::error::{Error, ExitCode};
@@ -25,9 +26,10 @@ use object_store::{
     Attribute, Attributes, MultipartUpload, ObjectStore, ObjectStoreExt as _, PutMode,
     PutMultipartOptions, PutOptions,
 };
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Handle, Runtime};
 
 /// Longest key that S3 takes.
@@ -39,6 +41,8 @@ const DELETES: usize = 16;
 /// Names of metadata.
 const URI: &str = "abreast-uri";
 const DIGESTS: &str = "abreast-hash";
+/// Longest object that is read to find out which version it is.
+const JUDGED_BYTES: u64 = 1 << 20;
 /// Longest metadata; S3 takes 2 KiB of all of it.
 const METADATA_MAX: usize = 1_500;
 
@@ -222,6 +226,8 @@ pub(crate) struct ObjectsSink {
     partials: Partials,
     spill: Dir,
     epoch: i64,
+    /// What was put and deleted last, since the last settling.
+    newest: Mutex<VecDeque<newest::Change>>,
 }
 
 impl ObjectsSink {
@@ -232,7 +238,18 @@ impl ObjectsSink {
         epoch: i64,
     ) -> Result<Self, Error> {
         let (partials, spill) = super::spill_folder(state)?;
-        Ok(Self { store: Arc::new(Store::open(options, map)?), partials, spill, epoch })
+        let (store, newest) = (Arc::new(Store::open(options, map)?), Mutex::default());
+        Ok(Self { store, partials, spill, epoch, newest })
+    }
+
+    /// Notes a change that was carried out.
+    fn note(&self, uri: &str, new: Option<&Row>, old: Option<&Row>) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let [new, old] = [new, old].map(|row| row.map(|row| version(&row.digests, row.length)));
+        newest.push_back(newest::Change { uri: uri.to_owned(), name: uri.to_owned(), new, old });
+        if newest.len() > newest::CHANGES {
+            newest.pop_front();
+        }
     }
 }
 
@@ -255,6 +272,22 @@ impl Sink for ObjectsSink {
 
     fn may_be_ahead(&self) -> bool {
         true
+    }
+
+    fn settle(&self, mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
+        let changes = std::mem::take(
+            &mut *self.newest.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        newest::note(mirror, changes)?;
+        Ok(Vec::new())
+    }
+
+    fn restored(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
+        let is_there = newest::is_there(mirror, |change| {
+            self.store.handle().block_on(judge_object(&self.store, change))
+        })?;
+        let why = "the object store does not have what was stored in it last: it was emptied, replaced or restored from a backup";
+        Ok((!is_there).then(|| why.to_owned()))
     }
 
     fn sweep(&self, uri: &str) {
@@ -327,6 +360,11 @@ impl SinkWriter for ObjectsWriter {
             let mut results = handle.spawn(deletes).await.unwrap_or_else(|error| {
                 vec![Err(Failure::fatal("objects.failed", format!("deleting broke off: {error}")))]
             });
+            for (task, result) in tasks.iter().zip(&results) {
+                if let (Some(row), Ok(Deleted { gone: true, .. })) = (&task.row, result) {
+                    self.sink.note(&row.uri, None, Some(row));
+                }
+            }
             if let Some(fatal) = results
                 .iter()
                 .position(|result| result.as_ref().is_err_and(|failure| failure.fatal))
@@ -374,8 +412,51 @@ impl ObjectsWriter {
         work.await.map_err(|error| {
             Failure::new("objects.failed", format!("the upload broke off: {error}"))
         })??;
+        self.sink.note(&row.uri, Some(&row), task.row.as_ref());
         Ok(Outcome::Stored { row, created, notices })
     }
+}
+
+/// Names a version of an object.
+fn version(digests: &[u8], length: u64) -> String {
+    let mut all = Digests::default();
+    all.set_from_bytes(digests);
+    format!("{length} {all}")
+}
+
+/// Whether a store has a change. Where metadata does not show which version it has, the bytes do.
+async fn judge_object(store: &Store, change: &newest::Change) -> Verdict {
+    let Ok(key) = store.key(&change.name) else { return Verdict::Unknown };
+    let options = object_store::GetOptions::new().with_head(true);
+    let found = match store.backend.get_opts(&key, options).await {
+        Err(object_store::Error::NotFound { .. }) => return change.judge(None),
+        Err(_) => return Verdict::Unknown,
+        Ok(found) => found,
+    };
+    let size = found.meta.size;
+    let mut known = Digests::default();
+    if let Some(digests) = found.attributes.get(&Attribute::Metadata(DIGESTS.into())) {
+        known.parse_leniently_into(digests.as_ref().as_bytes());
+    }
+    // The version that has this length and, as far as can be compared, these digests.
+    for version in [&change.new, &change.old].into_iter().flatten() {
+        let Some((length, digests)) = version.split_once(' ') else { continue };
+        let mut wanted = Digests::default();
+        wanted.parse_leniently_into(digests.as_bytes());
+        if length.parse() != Ok(size) || wanted.strongest().is_none() {
+            continue;
+        }
+        let agrees = match known.agree(&wanted) {
+            None if size <= JUDGED_BYTES => {
+                store.digests(&key, &wanted).await.ok().and_then(|(found, _)| found.agree(&wanted))
+            }
+            agrees => agrees,
+        };
+        if agrees == Some(true) {
+            return change.judge(Some(version));
+        }
+    }
+    Verdict::Unknown
 }
 
 /// The object of an item that a killed run may have put or deleted. Metadata identifies it, and

@@ -9,6 +9,7 @@ use super::rdf::label_table::LabelsSink;
 use super::rdf::nquads::NQuadsSink;
 use super::rdf::remote::{Remote, RemoteSink};
 use super::warc::WarcSink;
+use crate::check::forget_lost;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::partial::Partials;
@@ -52,6 +53,9 @@ impl Opening<'_> {
             let is_packed = !options.sink.is_folder() && options.sink.key_rules().is_none();
             return Ok(is_packed.then(|| self.dry()));
         }
+        if options.baseline {
+            forget_lost(options.sink.word(), (&options.folder, state.path()), mirror)?;
+        }
         Ok(match &options.sink {
             // Opened when the base is known.
             SinkOptions::Folder => None,
@@ -74,6 +78,10 @@ impl Opening<'_> {
             SinkOptions::Lines(lines) => Some(Arc::new(LinesSink::open(state, lines, epoch)?)),
             SinkOptions::NQuads(nquads) => {
                 let sink = NQuadsSink::open(&options.folder, state, mirror, nquads, epoch)?;
+                if let Some((damaged, message)) = sink.found() {
+                    report.summary.damaged += damaged;
+                    report.notice("local.restored", &options.url, &message);
+                }
                 Some(Arc::new(sink))
             }
             SinkOptions::Labels(labels) => Some(Arc::new(LabelsSink::open(
@@ -88,8 +96,8 @@ impl Opening<'_> {
             | SinkOptions::GraphStore(_)
             | SinkOptions::Push(_)) => {
                 let Some(remote) = Remote::of(sink, &options.folder) else { return Ok(None) };
-                let net = options.net_options();
-                Some(Arc::new(RemoteSink::open(&remote, net, state, mirror, epoch)?))
+                let open = (state, mirror, options.baseline);
+                Some(Arc::new(RemoteSink::open(&remote, options.net_options(), open, epoch)?))
             }
         })
     }

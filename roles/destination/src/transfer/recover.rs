@@ -47,7 +47,7 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         run.requests.check_cancelled()?;
         for task in tasks.iter().filter(|task| !options.dry_run && may_be_begun(task)) {
             // What was begun and is noted is continued, or removed when it is no longer wanted.
-            if sink.partials().etag(&task.pending.uri).is_none() {
+            if !sink.partials().has(&task.pending.uri) {
                 sink.sweep(&task.pending.uri);
             }
         }

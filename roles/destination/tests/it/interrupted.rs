@@ -2,10 +2,12 @@
 
 use crate::copy::Copy;
 use crate::source::Source;
-use abreast_destination::{ExitCode, sync};
+use abreast_destination::{ExitCode, NQuadsOptions, SinkOptions, WarcOptions, sync};
 use abreast_testkit::documents::{BEGIN, document};
+use abreast_testkit::pages::Answer;
+use abreast_warc::{Kind, read_record, skip_http_head};
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 #[test]
@@ -143,4 +145,96 @@ fn a_silent_server_does_not_keep_a_run_from_stopping() {
     });
     assert_eq!(error.exit_code(), ExitCode::Cancelled);
     assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+/// A description of an entity in as many bytes, and a little more.
+fn description(uri: &str, least: usize) -> Vec<u8> {
+    let mut text = String::new();
+    for number in 0.. {
+        if text.len() > least {
+            break;
+        }
+        text.push_str(&format!("<{uri}> <http://ns.example/p> \"{number:0200}\" .\n"));
+    }
+    text.into_bytes()
+}
+
+#[test]
+fn a_continued_file_has_the_head_of_its_first_part() {
+    let sinks = [
+        ("folder", SinkOptions::Folder),
+        ("warc", SinkOptions::Warc(WarcOptions::default())),
+        ("nquads", SinkOptions::NQuads(NQuadsOptions::default())),
+    ];
+    // Killed between the two answers, or cut off within one run.
+    for ((what, sink), killed) in
+        sinks.into_iter().flat_map(|sink| [true, false].map(|killed| (sink.clone(), killed)))
+    {
+        let source = Source::new();
+        let body = description(&source.server.url("/large"), 9 << 20);
+        let entry = format!("<url><loc>{}</loc></url>", source.server.url("/large"));
+        let list = format!("capability=\"resourcelist\" at=\"{}\"", source.now());
+        source.server.body("/resourcelist.xml", document("urlset", &list, &entry));
+        let mut copy = Copy::kept_in(&source, |_| sink);
+        copy.options.republish = what == "folder";
+        copy.options.net.retries = u32::from(!killed);
+        let half = 9 << 20;
+        let answered = AtomicUsize::new(0);
+        let whole = body.clone();
+        source.server.handler(move |path, _| {
+            if path != "/large" {
+                return None;
+            }
+            let (mut raw, bytes) = if answered.fetch_add(1, Ordering::Relaxed) == 0 {
+                let of_whole = "Last-Modified: Sat, 01 Jun 2024 00:00:00 GMT\r\n\
+                                Content-Type: application/n-triples\r\nX-Made-By: hand\r\n";
+                let length = whole.len();
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{of_whole}");
+                (head, &whole[..half])
+            } else {
+                let (end, length) = (whole.len() - 1, whole.len());
+                let range = format!("Content-Range: bytes {half}-{end}/{length}\r\n");
+                (format!("HTTP/1.1 206 Partial Content\r\n{range}"), &whole[half..])
+            };
+            raw.push_str("ETag: \"v1\"\r\n\r\n");
+            Some(Answer::raw([raw.as_bytes(), bytes].concat()))
+        });
+        let mut ran = copy.try_run();
+        if killed {
+            assert_eq!(ran.exit(), 3, "{what}: {:?}", ran.codes);
+            ran = copy.try_run();
+        }
+        assert_eq!(ran.exit(), 0, "{what}, killed: {killed}: {:?}", ran.reported);
+        match what {
+            "folder" => {
+                let path = copy.folder().join("large");
+                let since = std::fs::metadata(&path).unwrap().modified().unwrap();
+                let since = since.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+                assert_eq!(since, 1_717_200_000, "killed: {killed}");
+                assert!(std::fs::read(path).unwrap() == body);
+                let links = copy.read(".large.links.json").unwrap();
+                assert!(links.contains("application/n-triples"), "killed: {killed}: {links}");
+            }
+            "warc" => {
+                let segment = std::fs::read_dir(copy.folder().join("archive")).unwrap().next();
+                let bytes = std::fs::read(segment.unwrap().unwrap().path()).unwrap();
+                let (mut input, mut heads) = (bytes.as_slice(), Vec::new());
+                while let Some(mut read) = read_record(&mut input).unwrap() {
+                    if read.head.kind() == Some(Kind::Response) {
+                        heads.extend(skip_http_head(&mut read.block).unwrap());
+                    }
+                    read.block.finish().unwrap();
+                }
+                let head = String::from_utf8(heads).unwrap().to_ascii_lowercase();
+                for field in ["last-modified: sat", "content-type: application", "x-made-by: hand"] {
+                    assert!(head.contains(field), "killed: {killed}: {head}");
+                }
+                assert!(!head.contains("content-range"), "{head}");
+            }
+            _ => {
+                let lines = body.iter().filter(|byte| **byte == b'\n').count();
+                assert_eq!(crate::rdf::quads(copy.folder()).len(), lines, "{what}");
+            }
+        }
+    }
 }

@@ -52,13 +52,13 @@ fn documents<'r>(source: &Source, rows: impl Iterator<Item = (&'r str, &'r str)>
     rows.map(document).collect()
 }
 
-fn in_database(copy: &Copy, source: &Source) -> Kept {
+pub(crate) fn in_database(copy: &Copy, source: &Source) -> Kept {
     // A contract's copy may be of another kind at its end.
     let rows = rows(copy);
     documents(source, rows.iter().map(|row| (row.uri.as_str(), row.label.as_str())))
 }
 
-fn in_csv(copy: &Copy, source: &Source) -> Kept {
+pub(crate) fn in_csv(copy: &Copy, source: &Source) -> Kept {
     let text = std::fs::read_to_string(&options_of(copy).path).unwrap();
     let mut lines = text.split_terminator("\r\n");
     assert_eq!(lines.next(), Some("uri,label,lang,deprecated,replaced_by,changed"));
@@ -67,11 +67,11 @@ fn in_csv(copy: &Copy, source: &Source) -> Kept {
     documents(source, cells.iter().map(|cells| (cells[0], cells[1])))
 }
 
-fn database(place: &Path) -> SinkOptions {
+pub(crate) fn database(place: &Path) -> SinkOptions {
     SinkOptions::Labels(table_in(place, "labels.db", TEXT))
 }
 
-fn csv(place: &Path) -> SinkOptions {
+pub(crate) fn csv(place: &Path) -> SinkOptions {
     SinkOptions::Labels(table_in(place, "labels.csv", TEXT))
 }
 

@@ -46,6 +46,7 @@ mod push;
 mod rdf;
 mod rdf_failures;
 mod reading;
+mod restored;
 mod rs01;
 mod rs01_callbacks;
 mod rs01_kills;

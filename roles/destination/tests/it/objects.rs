@@ -12,12 +12,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-fn local(place: &Path) -> SinkOptions {
+pub(crate) fn local(place: &Path) -> SinkOptions {
     let url = format!("file://{}", place.join("store").display());
     SinkOptions::Objects(ObjectsOptions { url, settings: Vec::new() })
 }
 
-fn stored(copy: &Copy, _: &Source) -> Kept {
+pub(crate) fn stored(copy: &Copy, _: &Source) -> Kept {
     let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
     let root = Path::new(options.url.strip_prefix("file://").unwrap());
     copy::files(root).into_iter().map(|(path, bytes)| (format!("/{path}"), bytes)).collect()
@@ -78,9 +78,13 @@ fn restored(
 
 #[test]
 fn a_baseline_restores_objects_that_were_lost_or_altered() {
-    let source = some(6);
+    let mut source = some(6);
     let mut copy = Copy::kept_in(&source, local);
     copy.run();
+    // The newest change is checked by each run.
+    source.set("/f005", "changed");
+    copy.run();
+    source.snapshot();
     let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
     let root = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
     restored(&mut copy, &source, stored, |name, body| match body {
@@ -246,12 +250,15 @@ fn a_bucket_keeps_the_contract_and_foreign_objects() {
     assert_eq!(copy.run().exit_code, 0);
     assert_eq!(copy.audit(true).same, 2);
 
-    let source = some(6);
+    let mut source = some(6);
     for key in keys() {
         request(&server.address, "DELETE", &format!("/bucket/{key}"), "");
     }
     let mut copy = Copy::kept_in(&source, remote);
     copy.run();
+    source.set("/f005", "changed");
+    copy.run();
+    source.snapshot();
     restored(&mut copy, &source, fetched, |name, body| {
         let method = if body.is_some() { "PUT" } else { "DELETE" };
         request(

@@ -42,11 +42,11 @@ pub(crate) fn as_documents(quads: impl IntoIterator<Item = Quad>, source: &Sourc
     kept
 }
 
-fn in_files(copy: &Copy, source: &Source) -> Kept {
+pub(crate) fn in_files(copy: &Copy, source: &Source) -> Kept {
     as_documents(quads(copy.folder()), source)
 }
 
-fn nquads(_: &Path) -> SinkOptions {
+pub(crate) fn nquads(_: &Path) -> SinkOptions {
     SinkOptions::NQuads(NQuadsOptions::default())
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn endpoint() -> Endpoint {
 }
 
 /// An empty endpoint.
-fn sparql(_: &Path) -> SinkOptions {
+pub(crate) fn sparql(_: &Path) -> SinkOptions {
     endpoint().store.clear().unwrap();
     sparql_in(&endpoint(), Graph::Default)
 }
@@ -79,19 +79,19 @@ fn oxigraph_in(endpoint: &Endpoint, graph: Graph) -> SinkOptions {
 }
 
 /// An empty store.
-fn oxigraph(_: &Path) -> SinkOptions {
+pub(crate) fn oxigraph(_: &Path) -> SinkOptions {
     endpoint().store.clear().unwrap();
     oxigraph_in(&endpoint(), Graph::Default)
 }
 
 /// An empty graph store.
-fn graph_store(_: &Path) -> SinkOptions {
+pub(crate) fn graph_store(_: &Path) -> SinkOptions {
     endpoint().store.clear().unwrap();
     SinkOptions::GraphStore(GraphStoreOptions { url: endpoint().graph_store_url() })
 }
 
 /// A receiver that was sent nothing.
-fn receiver(_: &Path) -> SinkOptions {
+pub(crate) fn receiver(_: &Path) -> SinkOptions {
     endpoint().pushed.lock().unwrap().clear();
     SinkOptions::Push(PushOptions { url: endpoint().push_url(), graph: None })
 }

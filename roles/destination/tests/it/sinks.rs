@@ -26,7 +26,7 @@ fn segments(copy: &Copy) -> Vec<PathBuf> {
 
 /// Reads the archive from its begin, as somebody would who has nothing else: the last record of
 /// each URI counts.
-fn archived(copy: &Copy, source: &Source) -> Kept {
+pub(crate) fn archived(copy: &Copy, source: &Source) -> Kept {
     let mut out = Kept::new();
     let mut by_date: BTreeMap<(String, String), Vec<u8>> = BTreeMap::new();
     for segment in segments(copy) {
@@ -66,7 +66,7 @@ fn archived(copy: &Copy, source: &Source) -> Kept {
     out
 }
 
-fn warc(_: &Path) -> SinkOptions {
+pub(crate) fn warc(_: &Path) -> SinkOptions {
     SinkOptions::Warc(WarcOptions::default())
 }
 

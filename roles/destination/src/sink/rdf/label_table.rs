@@ -22,7 +22,7 @@ use abreast_store::mirror::{Deprecated, Mirror, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use std::fs::{File, Permissions};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,8 +38,9 @@ const COPY: &str = "labels-copy";
 const BATCH: &str = "labels-batch";
 /// How labels were chosen.
 const CHOICE: &str = "labels-choice";
-/// The file of CSV that this copy writes.
+/// The file of CSV that this copy writes, and its time and length as it was left.
 const CSV: &str = "labels-csv";
+const CSV_TIME: &str = "labels-csv-time";
 
 /// How labels are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,6 +119,10 @@ pub(crate) struct LabelsSink {
     /// Whether the file of CSV is compared with the table.
     checks_file: bool,
     has_stored: AtomicBool,
+    /// Whether the table is not the one that the state was left with.
+    is_other: bool,
+    /// Whether the file of CSV was not as it was left, and was written again.
+    was_altered: AtomicBool,
 }
 
 impl LabelsSink {
@@ -130,10 +135,14 @@ impl LabelsSink {
     ) -> Result<Self, Error> {
         let table = options.table(state)?;
         mirror.begin()?;
-        if let Err(error) = agree(&table, mirror, (options, replaced_by), (state, epoch)) {
-            mirror.rollback()?;
-            return Err(error);
-        }
+        let agreed = agree(&table, mirror, (options, replaced_by), (state, epoch));
+        let is_other = match agreed {
+            Ok(is_same) => !is_same,
+            Err(error) => {
+                mirror.rollback()?;
+                return Err(error);
+            }
+        };
         mirror.commit()?;
         let (partials, spill) = crate::sink::spill_folder(state)?;
         Ok(Self {
@@ -145,6 +154,8 @@ impl LabelsSink {
             epoch,
             checks_file,
             has_stored: AtomicBool::new(false),
+            is_other,
+            was_altered: AtomicBool::new(false),
         })
     }
 
@@ -154,6 +165,25 @@ impl LabelsSink {
 
     fn fatal(&self, cause: LogError) -> Failure {
         Failure::fatal("labels.file", self.options.failed(cause).to_string())
+    }
+
+    /// The file's time and length.
+    fn csv_time(&self) -> Option<String> {
+        let about = std::fs::metadata(&self.options.path).ok()?;
+        Some(format!("{}.{:09} {}", about.mtime(), about.mtime_nsec(), about.len()))
+    }
+
+    /// Whether the file has what was written.
+    fn is_file_as_left(&self, table: &LabelTable, mirror: &Mirror) -> Result<bool, Error> {
+        let (now, left) = (self.csv_time(), mirror.meta(CSV_TIME)?);
+        if now.is_some() && now == left && !self.checks_file {
+            return Ok(true);
+        }
+        let is_same = csv_damage(&self.options, table)?.is_none();
+        if is_same {
+            mirror.set_meta(CSV_TIME, now.as_deref())?;
+        }
+        Ok(is_same)
     }
 
     fn export(&self, table: &LabelTable) -> Result<(), Error> {
@@ -185,12 +215,13 @@ impl LabelsSink {
 }
 
 /// Makes the state agree with the table: what one of them has and the other has not is fetched again.
+/// False when the state knows another table than this one.
 fn agree(
     table: &LabelTable,
     mirror: &Mirror,
     (options, replaced_by): (&LabelsOptions, &[String]),
     (state, epoch): (&StateFolder, i64),
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let failed = |error| options.failed(error);
     let (id, batch) = (table.id().map_err(failed)?, table.batch().map_err(failed)?);
     let known = mirror.meta(COPY)?;
@@ -206,7 +237,9 @@ fn agree(
     check_csv(options, mirror)?;
     let settled = mirror.meta(BATCH)?.and_then(|text| text.parse::<i64>().ok());
     let choice = options.choice(replaced_by);
+    let is_chosen = mirror.meta(CHOICE)?.is_none_or(|known| known == choice);
     let is_same = known.as_ref() == Some(&id) && mirror.meta(CHOICE)?.as_ref() == Some(&choice);
+    let mut is_expected = true;
     match settled.filter(|_| is_same).map(|settled| batch - settled) {
         Some(0) => {}
         // A run was killed between the two.
@@ -232,9 +265,10 @@ fn agree(
             mirror.set_meta(COPY, Some(&own))?;
             mirror.set_meta(CHOICE, Some(&choice))?;
             mirror.set_meta(BATCH, Some("0"))?;
+            is_expected = known.is_none() || !is_chosen;
         }
     }
-    Ok(())
+    Ok(is_expected)
 }
 
 /// A file that this copy did not write is that of another copy or program.
@@ -376,21 +410,34 @@ impl Sink for LabelsSink {
         let _ = self.spill.unlink(&crate::place::temporary_name(uri));
     }
 
-    fn finish(&self, _: &Mirror) -> Result<(), Error> {
+    fn restored(&self, _mirror: &Mirror) -> Result<Option<String>, Error> {
+        let message = || {
+            format!("{} is not the table that the state was left with", self.options.path.display())
+        };
+        Ok(self.is_other.then(message))
+    }
+
+    fn finish(&self, mirror: &Mirror) -> Result<(), Error> {
         let table = self.table();
         if !self.options.is_csv {
             return Ok(());
         }
-        let is_there = table.is_exported()?
-            && if self.checks_file {
-                csv_damage(&self.options, &table)?.is_none()
-            } else {
-                self.options.path.exists()
-            };
-        if is_there { Ok(()) } else { self.export(&table) }
+        if table.is_exported()? {
+            if self.is_file_as_left(&table, mirror)? {
+                return Ok(());
+            }
+            self.was_altered.store(!self.checks_file, Ordering::Relaxed);
+        }
+        self.export(&table)?;
+        Ok(mirror.set_meta(CSV_TIME, self.csv_time().as_deref())?)
     }
 
     fn remark(&self) -> Result<Option<Notice>, Error> {
+        if self.was_altered.load(Ordering::Relaxed) {
+            let path = self.options.path.display();
+            let message = format!("{path} did not have the rows that were written; it is written again");
+            return Ok(Some(Notice::new("local.altered", message)));
+        }
         if !self.has_stored.load(Ordering::Relaxed) || !self.table().is_without_labels()? {
             return Ok(None);
         }

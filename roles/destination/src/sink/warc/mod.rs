@@ -127,7 +127,9 @@ pub(crate) fn forget_beyond(
     mirror: &Mirror,
     (segment, whole): (&Segment, u64),
 ) -> Result<(), Error> {
-    index::Index::open(folder.join(INDEXES), state.join(JOURNAL), mirror)
+    let indexes = folder.join(INDEXES);
+    std::fs::create_dir_all(&indexes)
+        .and_then(|()| index::Index::open(indexes, state.join(JOURNAL), mirror))
         .and_then(|index| index.forget(&segment.name, whole, mirror))
         .map_err(write_error)?;
     mirror.cut_segment(segment.number, whole)?;

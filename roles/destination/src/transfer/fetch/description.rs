@@ -23,8 +23,9 @@ impl Fetcher {
         at: u64,
     ) -> Result<Fetched, Failure> {
         self.storer.rules.bodies.read(&task.pending, at, &mut self.storer.bytes)?;
-        let facts = Facts::default();
-        self.store(task, listed, self.lines(listed, facts), true).await
+        // No answer came with it.
+        self.head.clear();
+        self.store(task, listed, self.lines(listed, Facts::default()), true).await
     }
 
     /// Fetches what describes a resource.
@@ -52,7 +53,7 @@ impl Fetcher {
             etag,
             wants_type: true,
         };
-        let Some(got) = self.receive(target).await? else {
+        let Some(part) = self.receive(target).await? else {
             if self.storer.rules.deprecations.is_waiting_for(&item.uri)
                 && let Some(kept) = self.storer.writer.kept_description(task)
             {
@@ -61,7 +62,7 @@ impl Fetcher {
             let row = self.storer.writer.still_right(task)?;
             return Ok(Fetched::Done(Outcome::Right { row }));
         };
-        let Part { mut incoming, facts } = got.part;
+        let Part { mut incoming, facts, .. } = part;
         let sent = facts.media_type.as_deref();
         let syntax = syntax_of(sent, accept, [item.href(), &item.uri]);
         let is_empty = incoming.length == 0;
@@ -72,16 +73,16 @@ impl Fetcher {
             return self.nothing_stated();
         }
         let Some(syntax) = syntax else {
-            return self.store(task, listed, Part { incoming, facts }, true).await;
+            return self.store(task, listed, (incoming, facts), true).await;
         };
         let file = incoming.file.as_mut().map(|temporary| &mut temporary.file);
         let described = describe_answer(item, syntax, &self.storer.bytes, file)?;
         let Some((lines, notices)) = described else { return self.nothing_stated() };
         self.storer.rules.deprecations.described(&item.uri, &lines);
         self.storer.bytes = lines;
-        let part = self.lines(listed, facts);
+        let lines = self.lines(listed, facts);
         // Those that are reported do not wait.
-        let mut stored = self.store(task, listed, part, notices.is_empty()).await;
+        let mut stored = self.store(task, listed, lines, notices.is_empty()).await;
         if let Ok(Fetched::Done(Outcome::Stored { notices: all, .. })) = &mut stored {
             all.extend::<Vec<Notice>>(notices);
         }
@@ -99,10 +100,10 @@ impl Fetcher {
     }
 
     /// The canonical N-Triples in memory, as if they had been sent.
-    pub(super) fn lines(&self, listed: &Digests, facts: Facts) -> Part {
+    pub(super) fn lines(&self, listed: &Digests, facts: Facts) -> (Incoming, Facts) {
         let mut incoming = Incoming::new(listed);
         incoming.length = self.storer.bytes.len() as u64;
         let media_type = Some(Syntax::NTriples.media_type().to_owned());
-        Part { incoming, facts: Facts { media_type, ..facts } }
+        (incoming, Facts { media_type, ..facts })
     }
 }

@@ -63,8 +63,9 @@ impl Fetcher {
             }
             Ok(Made { lines, .. }) => {
                 self.storer.bytes = lines;
-                let part = self.lines(listed, Facts::default());
-                let stored = self.store(task, listed, part, true).await;
+                self.head.clear();
+                let lines = self.lines(listed, Facts::default());
+                let stored = self.store(task, listed, lines, true).await;
                 let is_new = |fetched: &Fetched| {
                     matches!(fetched, Fetched::Held(_) | Fetched::Done(Outcome::Stored { .. }))
                 };

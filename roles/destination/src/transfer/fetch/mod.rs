@@ -11,7 +11,7 @@ use crate::admit::Admission;
 use crate::alternates::Alternates;
 use crate::bodies::Bodies;
 use crate::deprecation::Deprecations;
-use crate::partial::{Partials, RESUME_BYTES};
+use crate::partial::{Note, Partials, RESUME_BYTES};
 use crate::place::temporary_name;
 use crate::robots::Robots;
 use crate::sink::outcome::{Failure, Notice, Outcome};
@@ -87,12 +87,6 @@ struct Target<'a> {
     etag: Option<&'a str>,
     /// Whether the media type of the answer is needed.
     wants_type: bool,
-}
-
-/// The bytes of one resource, as they came.
-struct Got {
-    part: Part,
-    packed: bool,
 }
 
 impl Fetcher {
@@ -198,13 +192,13 @@ impl Fetcher {
             if place.is_mirror { (None, url) } else { (item.accept(), item.uri.as_str()) };
         let length = item.length;
         let target = Target { place, accept, name, dir, listed, length, etag, wants_type: false };
-        let Some(got) = self.receive(target).await? else {
+        let Some(part) = self.receive(target).await? else {
             // 304: the bytes kept are still the right ones.
             return Ok(Fetched::Done(Outcome::Right {
                 row: self.storer.writer.still_right(task)?,
             }));
         };
-        let mut stored = self.store(task, listed, got.part, is_only).await;
+        let mut stored = self.store(task, listed, (part.incoming, part.facts), is_only).await;
         if let (true, Ok(Fetched::Done(Outcome::Stored { notices, .. }))) =
             (place.is_mirror, &mut stored)
         {
@@ -218,10 +212,9 @@ impl Fetcher {
         &mut self,
         task: &Task,
         listed: &Digests,
-        part: Part,
+        (incoming, facts): (Incoming, Facts),
         may_wait: bool,
     ) -> Result<Fetched, Failure> {
-        let Part { incoming, facts } = part;
         if may_wait
             && self.sink.stores_later()
             && incoming.file.is_none()
@@ -241,47 +234,57 @@ impl Fetcher {
     }
 
     /// `None` when the server answers that nothing has changed.
-    async fn receive(&mut self, target: Target<'_>) -> Result<Option<Got>, Failure> {
+    async fn receive(&mut self, target: Target<'_>) -> Result<Option<Part>, Failure> {
         let Target { listed, length, .. } = target;
         let checkable = listed.strongest().is_some() || length.is_some();
         let packing = if checkable { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode };
-        let Some(got) = self.receive_as(target, packing).await? else { return Ok(None) };
+        let Some(part) = self.receive_as(target, packing).await? else { return Ok(None) };
         // A server that packs without being asked: the list may be about the bytes inside.
-        if got.packed && checkable {
-            let digests = got.part.incoming.digests(&self.storer.bytes);
-            if judge(listed, length, &digests, got.part.incoming.length) == Verdict::Mismatch {
-                drop(got);
+        if part.packed && checkable {
+            let digests = part.incoming.digests(&self.storer.bytes);
+            if judge(listed, length, &digests, part.incoming.length) == Verdict::Mismatch {
+                drop(part);
                 return self
                     .receive_as(Target { etag: None, ..target }, UnaskedEncoding::Decode)
                     .await;
             }
         }
-        Ok(Some(got))
+        Ok(Some(part))
     }
 
     async fn receive_as(
         &mut self,
         target: Target<'_>,
         unasked_encoding: UnaskedEncoding,
-    ) -> Result<Option<Got>, Failure> {
+    ) -> Result<Option<Part>, Failure> {
         let Target { place, accept, name, listed, length: listed_length, etag, .. } = target;
         let Place { url, public_only, is_mirror, past_caches: no_cache } = place;
         let (url, public_only, no_cache): (&str, _, _) = (url, *public_only, *no_cache);
         let Self { client, sink, storer, head, .. } = self;
         let wants_type = sink.wants_head() || target.wants_type;
+        let target = Target { wants_type, ..target };
         let Storer { rules, bytes, .. } = storer;
         let partials = sink.partials();
         let authorization = rules
             .authorization
             .as_ref()
             .filter(|_| crate::admit::same_origin(url, &rules.authorized_url));
-        let mut part =
-            if is_large(listed_length) { Part::begun_before(partials, &target) } else { None };
+        head.clear();
+        let begun = if is_large(listed_length) {
+            Part::begun_before(partials, &target, unasked_encoding)
+        } else {
+            None
+        };
+        let mut part = begun.map(|(part, note)| {
+            head.extend_from_slice(note.head.as_bytes());
+            part
+        });
         let result = abreast_net::with_retries(client, url, async |_| {
             // A file begun by an earlier attempt is continued when the server still has the same
             // version.
             let resume = part
                 .as_ref()
+                .filter(|part| part.is_as_sent)
                 .and_then(|part| Some((part.incoming.length, part.facts.etag.clone()?)));
             let request = Request {
                 if_none_match: etag,
@@ -315,13 +318,16 @@ impl Fetcher {
                 }
             }
             bytes.clear();
-            let packed = response
-                .header("content-encoding")
-                .is_some_and(|value| !value.eq_ignore_ascii_case("identity"));
-            if sink.wants_head() {
-                write_head(&response, packed && unasked_encoding == UnaskedEncoding::Raw, head);
-            }
-            let state = part.get_or_insert_with(|| Part::new(&response, listed, wants_type));
+            let state = part.get_or_insert_with(|| {
+                let part = Part::new(&response, listed, wants_type, unasked_encoding);
+                let is_large = response.content_length().is_none_or(|sent| sent >= RESUME_BYTES);
+                head.clear();
+                if is_large || sink.wants_head() {
+                    write_head(&response, part.packed && part.is_as_sent, head);
+                }
+                part
+            });
+            let packed = state.packed;
             if *is_mirror {
                 // The Source does not know another server's tag; and without one, nothing is kept
                 // to be continued.
@@ -330,8 +336,8 @@ impl Fetcher {
             // Packed bytes may be more than those inside, which may be what is listed.
             let most =
                 listed_length.filter(|_| !packed || unasked_encoding == UnaskedEncoding::Decode);
-            match read_body(&mut response, state, bytes, &target, most, partials).await {
-                Ok(()) => Ok(Ok(Some(packed))),
+            match read_body(&mut response, state, bytes, head, &target, most, partials).await {
+                Ok(()) => Ok(Ok(Some(()))),
                 Err(Interrupted::Net(error)) => {
                     if state.incoming.file.is_none() {
                         part = None;
@@ -345,7 +351,9 @@ impl Fetcher {
             }
         })
         .await?;
-        let Some(packed) = result? else { return Ok(None) };
+        if result?.is_none() {
+            return Ok(None);
+        }
         let mut part = part.expect("a body was read");
         // Whole now: either it gets its name, or it is of no use.
         if let Some(temporary) = &mut part.incoming.file
@@ -353,7 +361,7 @@ impl Fetcher {
         {
             partials.forget(name);
         }
-        Ok(Some(Got { part, packed }))
+        Ok(Some(part))
     }
 }
 
@@ -386,36 +394,58 @@ fn write_head(response: &Response, encoded: bool, head: &mut Vec<u8>) {
     }
 }
 
+/// Whether a content encoding is one.
+fn is_packing(encoding: &str) -> bool {
+    !encoding.eq_ignore_ascii_case("identity")
+}
+
 /// `Last-Modified`, nanoseconds since 1970.
-pub(crate) fn last_modified(response: &Response) -> Option<i64> {
-    let time = httpdate::parse_http_date(response.header("last-modified")?).ok()?;
+pub(crate) fn last_modified(header: Option<&str>) -> Option<i64> {
+    let time = httpdate::parse_http_date(header?).ok()?;
     i64::try_from(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
-/// The part that was received in earlier attempts.
+/// The bytes of one resource, as far as they came.
 struct Part {
     incoming: Incoming,
     facts: Facts,
+    /// They were sent with a content encoding.
+    packed: bool,
+    /// None was undone: the bytes have the offsets of those that were sent.
+    is_as_sent: bool,
 }
 
 impl Part {
-    fn new(response: &Response, listed: &Digests, with_type: bool) -> Self {
-        let last_modified = last_modified(response);
+    fn new(
+        response: &Response,
+        listed: &Digests,
+        with_type: bool,
+        unasked_encoding: UnaskedEncoding,
+    ) -> Self {
+        let last_modified = last_modified(response.header("last-modified"));
         let etag = response.header("etag").map(str::to_owned);
         let media_type =
             with_type.then(|| response.header("content-type")).flatten().map(str::to_owned);
         let received = with_type.then(crate::clock::now);
-        Self {
-            incoming: Incoming::new(listed),
-            facts: Facts { etag, last_modified, media_type, received },
-        }
+        let packed = response.header("content-encoding").is_some_and(is_packing);
+        let is_as_sent = !packed || unasked_encoding == UnaskedEncoding::Raw;
+        let facts = Facts { etag, last_modified, media_type, received };
+        Self { incoming: Incoming::new(listed), facts, packed, is_as_sent }
     }
 
     /// The part of a large file from an earlier run: its bytes are read again, and the rest is
     /// requested on condition that the server still has the same version.
-    fn begun_before(partials: &Partials, target: &Target<'_>) -> Option<Self> {
-        let Target { dir, listed, length, .. } = *target;
-        let etag = partials.etag_at(target.name, &target.place.url)?;
+    fn begun_before(
+        partials: &Partials,
+        target: &Target<'_>,
+        unasked_encoding: UnaskedEncoding,
+    ) -> Option<(Self, Note)> {
+        let Target { dir, listed, length, wants_type, .. } = *target;
+        let note = partials.note_at(target.name, &target.place.url)?;
+        let packed = note.header("content-encoding").is_some_and(is_packing);
+        if packed && unasked_encoding != UnaskedEncoding::Raw {
+            return None;
+        }
         let name = temporary_name(target.name);
         let (mut file, stat) = open_begun(dir, &name)?;
         if stat.size == 0 || length.is_some_and(|length| stat.size > length) {
@@ -429,7 +459,13 @@ impl Part {
         incoming.length = hash_into(&mut file, &mut incoming.hasher).ok()?;
         incoming.file =
             Some(TemporaryFile { dir: dir.clone(), name, file, kept: false, resumable: true });
-        Some(Self { incoming, facts: Facts { etag: Some(etag), ..Facts::default() } })
+        let facts = Facts {
+            etag: Some(note.etag.clone()),
+            last_modified: last_modified(note.header("last-modified")),
+            media_type: note.header("content-type").filter(|_| wants_type).map(str::to_owned),
+            received: wants_type.then(crate::clock::now),
+        };
+        Some((Self { incoming, facts, packed, is_as_sent: true }, note))
     }
 }
 
@@ -450,11 +486,12 @@ async fn read_body(
     response: &mut Response,
     part: &mut Part,
     bytes: &mut Vec<u8>,
+    head: &[u8],
     target: &Target<'_>,
     listed_length: Option<u64>,
     partials: &Partials,
 ) -> Result<(), Interrupted> {
-    let Part { incoming, facts } = part;
+    let Part { incoming, facts, is_as_sent, .. } = part;
     if let Some(temporary) = &mut incoming.file {
         let begin = std::io::SeekFrom::Start(incoming.length);
         temporary.file.seek(begin).map_err(|error| Interrupted::Failed(error.into()))?;
@@ -466,9 +503,10 @@ async fn read_body(
         if let Some(temporary) = &mut incoming.file
             && incoming.length >= RESUME_BYTES
             && !temporary.resumable
+            && *is_as_sent
             && let Some(etag) = facts.etag.as_deref().filter(|etag| etag.starts_with('"'))
         {
-            temporary.resumable = partials.note(target.name, &target.place.url, etag);
+            temporary.resumable = partials.note(target.name, &target.place.url, etag, head);
         }
     }
     Ok(())

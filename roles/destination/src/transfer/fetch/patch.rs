@@ -183,7 +183,7 @@ impl Fetcher {
             ..Request::new(item.href())
         };
         let response = self.client.send(&request).await;
-        last_modified(&response.ok()?.require_success().ok()?)
+        last_modified(response.ok()?.require_success().ok()?.header("last-modified"))
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod kills;
 
 use crate::copy::{self, Copy, Ran};
 use crate::source::Source;
+use crate::{labels, rdf};
 use abreast_destination::{MaxDelete, Mode, SinkOptions, WarcOptions};
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::document;
@@ -15,8 +16,37 @@ pub(crate) type Kept = BTreeMap<String, Vec<u8>>;
 /// Path to bytes, for comparison with what the Source has.
 pub(crate) type Reader = fn(&Copy, &Source) -> Kept;
 
+/// A sink as the tables of tests have it.
+#[derive(Clone, Copy)]
+pub(crate) struct SinkCase {
+    pub(crate) name: &'static str,
+    /// A Source of what it can keep.
+    pub(crate) source: fn() -> Source,
+    /// An empty one, in a place.
+    pub(crate) sink: fn(&Path) -> SinkOptions,
+    pub(crate) read: Reader,
+}
+
+/// Every sink from which it can be read what it keeps.
+pub(crate) fn sinks() -> Vec<SinkCase> {
+    let case = |name, source, sink, read| SinkCase { name, source, sink, read };
+    vec![
+        case("folder", Source::new, |_| SinkOptions::Folder, files),
+        case("warc", Source::new, crate::sinks::warc, crate::sinks::archived),
+        #[cfg(feature = "s3")]
+        case("objects", Source::new, crate::objects::local, crate::objects::stored),
+        case("nquads", Source::of_statements, rdf::nquads, rdf::in_files),
+        case("labels in SQLite", Source::of_statements, labels::database, labels::in_database),
+        case("labels in CSV", Source::of_statements, labels::csv, labels::in_csv),
+        case("oxigraph", Source::of_statements, rdf::oxigraph, rdf::in_endpoint),
+        case("endpoint", Source::of_statements, rdf::sparql, rdf::in_endpoint),
+        case("graph store", Source::of_statements, rdf::graph_store, rdf::in_endpoint),
+        case("receiver", Source::of_statements, rdf::receiver, rdf::in_receiver),
+    ]
+}
+
 /// What a failing test prints instead of all bytes.
-fn seen(kept: &Kept) -> Vec<String> {
+pub(crate) fn seen(kept: &Kept) -> Vec<String> {
     kept.iter().map(|(path, body)| format!("{path} {} {}", body.len(), md5_hex(body))).collect()
 }
 

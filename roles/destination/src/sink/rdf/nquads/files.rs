@@ -4,10 +4,14 @@
 //! Descriptions are appended to one file. The state has the place of each, and how much of each
 //! file counts: what a killed run wrote beyond that is cut off by the next one. A description that
 //! is superseded is noted in the transaction that keeps the place of its successor, and overwritten
-//! with comments after that, so that the state never refers to bytes that are gone.
+//! with comments once that is durable, so that the state never refers to bytes that are gone. The
+//! state also has the time of each file as it was left: one with another time was changed or
+//! restored by somebody else, or by a killed run, and is read before anything is done with it
+//! (`verify.rs`).
 
 use super::NQuadsOptions;
 use super::run::{Runs, filler};
+use super::verify::{Found, time_key};
 use crate::error::Error;
 use crate::sink::kept::distrusted;
 use crate::sink::segments::{BUFFER_BYTES, Current, OpenSegments, sync, unusable};
@@ -40,9 +44,11 @@ struct Open {
 /// The files of one copy.
 #[derive(Debug)]
 pub(super) struct Files {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     file_bytes: u64,
     open: Mutex<Open>,
+    /// What was found to be different in the files when they were opened.
+    pub(super) found: Found,
 }
 
 /// The name of a file.
@@ -65,15 +71,17 @@ impl Files {
         options: &NQuadsOptions,
     ) -> Result<Self, Error> {
         let (folder, file_bytes) = (folder.to_owned(), options.file_bytes.max(1));
-        let files = Self { folder, file_bytes, open: Mutex::default() };
+        let mut files = Self { folder, file_bytes, open: Mutex::default(), found: Found::default() };
         if mirror.meta(BEGUN)?.is_none() {
             mirror.begin()?;
             files.adopt(mirror)?;
             mirror.set_meta(BEGUN, Some("1"))?;
             mirror.commit()?;
         }
+        let touched = files.touched(mirror)?;
         files.recover(mirror)?;
         files.overwrite(mirror)?;
+        files.found = files.verify(&touched, mirror, &options.graph)?;
         Ok(files)
     }
 
@@ -162,6 +170,7 @@ impl Files {
         drop(open);
         for segment in &segments {
             mirror.put_segment(segment)?;
+            self.note_time(mirror, segment.number)?;
         }
         unsettled.iter().try_for_each(|(uri, at)| place(mirror, uri, *at))
     }
@@ -178,17 +187,21 @@ impl Files {
         Ok(())
     }
 
-    /// Overwrites what is superseded by comments.
+    /// Overwrites what is superseded by comments, once the state is known not to name it any more.
     fn overwrite(&self, mirror: &Mirror) -> Result<(), Error> {
         let (mut after, mut parts) = ((0, 0), Vec::new());
         loop {
             parts.clear();
             mirror.superseded_after(after, PARTS, &mut parts)?;
             let Some(last) = parts.last() else { return Ok(()) };
+            if after == (0, 0) {
+                mirror.sync()?;
+            }
             after = (last.segment, last.offset as i64);
             for parts in parts.chunk_by(|one, other| one.segment == other.segment) {
                 let path = self.folder.join(name_of(parts[0].segment));
                 overwrite_in(&path, parts).map_err(|cause| unusable(&path, cause))?;
+                self.note_time(mirror, parts[0].segment)?;
             }
             mirror.forget_superseded(after)?;
         }
@@ -222,17 +235,20 @@ impl Files {
         mirror.begin()?;
         for segment in &segments {
             mirror.put_segment(segment)?;
+            self.note_time(mirror, segment.number)?;
         }
         for (uri, record) in moved {
             mirror.put_packed(&uri, &Packed { record, original: None })?;
         }
         mirror.delete_segment(number)?;
+        mirror.set_meta(&time_key(number), None)?;
         mirror.commit()?;
+        mirror.sync()?;
         std::fs::remove_file(&path).map_err(|cause| unusable(&path, cause))
     }
 }
 
-fn overwrite_in(path: &Path, parts: &[Location]) -> io::Result<()> {
+pub(super) fn overwrite_in(path: &Path, parts: &[Location]) -> io::Result<()> {
     let file = open_own(File::options().write(true), path)?;
     for part in parts {
         let length = usize::try_from(part.length).map_err(io::Error::other)?;

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `run.rs` | a description as it stands in a file |
 //! | `files.rs` | the files: appending, overwriting, recovering |
+//! | `verify.rs` | files that are not as they were left |
 //! | `kept.rs` | reading back, for audits and checks |
 
 mod files;
 mod kept;
 mod run;
+mod verify;
 
 pub(crate) use kept::NQuadsKept;
 
@@ -70,6 +72,23 @@ impl NQuadsSink {
         let (partials, spill) = crate::sink::spill_folder(state)?;
         let (graph, folder, state) = (options.graph.clone(), folder.to_owned(), state.clone());
         Ok(Self { files, graph, folder, state, partials, spill, epoch })
+    }
+}
+
+impl NQuadsSink {
+    /// The descriptions that were found to be missing or altered in the files, and a message about
+    /// what was done; `None` when there is nothing to report.
+    pub(crate) fn found(&self) -> Option<(u64, String)> {
+        let found = self.files.found;
+        if found == verify::Found::default() {
+            return None;
+        }
+        let message = format!(
+            "files were changed here or restored from a backup: descriptions that are missing or altered, and are \
+             fetched again: {}; parts that are not of the copy, and were removed: {}",
+            found.damaged, found.foreign
+        );
+        Some((found.damaged, message))
     }
 }
 

@@ -116,6 +116,11 @@ pub(super) fn filler(length: usize) -> Vec<u8> {
     out
 }
 
+/// Whether bytes are nothing but filler, or a part of it.
+pub(super) fn is_filler(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b'#' | b' ' | b'\n'))
+}
+
 /// Reads the descriptions of a file, one after the other.
 pub(super) struct Runs<R> {
     input: R,
@@ -209,6 +214,7 @@ mod tests {
         for length in (2..20).chain(4_090..4_110).chain([8_192, 8_193, 12_289, 100_000]) {
             let text = String::from_utf8(filler(length)).unwrap();
             assert_eq!((text.len(), text.ends_with('\n')), (length, true));
+            assert!(is_filler(text.as_bytes()));
             for line in text.lines() {
                 assert!(line.starts_with('#') && line.len() <= FILLER_LINE, "{length}");
                 assert_eq!(line[1..].trim(), "");

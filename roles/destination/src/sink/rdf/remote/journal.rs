@@ -11,22 +11,22 @@
 use super::{Change, either, packed, unpacked};
 use crate::error::{Error, ExitCode};
 use crate::sink::kept::distrusted;
-use crate::state::DATABASE;
+use crate::state::{DATABASE, unusable};
 use crate::state_folder::{StateFolder, open_own};
 use abreast_rdf::sparql::Reach;
 use abreast_store::mirror::{Mirror, Row};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::mem::take;
 use std::path::PathBuf;
 
 /// The file in the state. Each line has the URI of a resource, the IRI of the entity, the digest of
 /// what is stored of it from now on, or `-`, and a reach that is enough for this and what was stored.
 const FILE: &str = "sent";
-/// What is read of it: far more than two transactions have.
-const FILE_BYTES: u64 = 256 << 20;
+/// Most bytes of a line.
+const LINE_BYTES: u64 = 1 << 20;
 
 /// What was stored in a transaction that may not be committed.
 #[derive(Default)]
@@ -43,7 +43,52 @@ struct Unsure {
     entities: Vec<String>,
     reach: Reach,
     lines: String,
-    is_recorded: bool,
+}
+
+/// A line of the file.
+struct Noted<'l> {
+    line: &'l str,
+    uri: &'l str,
+    entity: &'l str,
+    digest: &'l str,
+    reach: Reach,
+}
+
+impl<'l> Noted<'l> {
+    fn parse(line: &'l str) -> Option<Self> {
+        let mut fields = line.strip_suffix('\n')?.split(' ');
+        let mut next = || fields.next();
+        let (uri, entity, digest, reach) = (next()?, next()?, next()?, next()?);
+        let reach = unpacked(reach.parse().unwrap_or_default());
+        fields.next().is_none().then_some(Self { line, uri, entity, digest, reach })
+    }
+
+    /// Adds the change to what the last run may have done, unless the state has it: then it is what
+    /// is stored. A reach is enough for the version before, too.
+    fn take_into(
+        &self,
+        unsure: &mut HashMap<String, Unsure>,
+        mirror: &Mirror,
+    ) -> Result<(), Error> {
+        let is_recorded = match mirror.description(self.uri)? {
+            None => self.digest == "-",
+            Some(stored) => {
+                hex(&stored.digest) == self.digest
+                    && stored.entity.as_deref().unwrap_or(self.uri) == self.entity
+            }
+        };
+        if is_recorded {
+            unsure.remove(self.uri);
+            return Ok(());
+        }
+        let of_uri = unsure.entry(self.uri.to_owned()).or_default();
+        of_uri.reach = either(of_uri.reach, self.reach);
+        of_uri.lines.push_str(self.line);
+        if !of_uri.entities.iter().any(|known| known == self.entity) {
+            of_uri.entities.push(self.entity.to_owned());
+        }
+        Ok(())
+    }
 }
 
 pub(super) struct Journal {
@@ -64,28 +109,29 @@ impl Journal {
     /// Opens the journal. Resources of which the last run did more than the state knows get rows
     /// that are not trusted, so that they are stored again, or deleted.
     pub(super) fn open(state: &StateFolder, mirror: &Mirror, epoch: i64) -> Result<Self, Error> {
-        let noted = state.read_text(FILE, FILE_BYTES).unwrap_or_default();
-        let mut unsure: HashMap<String, Unsure> = HashMap::new();
-        // The last line may be incomplete: nothing was sent of it.
-        for line in noted.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
-            let [uri, entity, digest, reach] = line.split(' ').collect::<Vec<_>>()[..] else {
-                continue;
-            };
-            let of_uri = unsure.entry(uri.to_owned()).or_default();
-            of_uri.reach = either(of_uri.reach, unpacked(reach.parse().unwrap_or_default()));
-            let _ = writeln!(of_uri.lines, "{line}");
-            if !of_uri.entities.iter().any(|known| known == entity) {
-                of_uri.entities.push(entity.to_owned());
+        let (path, mut unsure, mut line) =
+            (state.path().join(FILE), HashMap::new(), Vec::new());
+        let unreadable = |cause: io::Error| unusable(&path, cause);
+        let mut file = match state.open_file(FILE) {
+            Some(file) => Some(BufReader::new(file.map_err(unreadable)?)),
+            None => None,
+        };
+        let mut is_begun = false;
+        while let Some(file) = &mut file {
+            line.clear();
+            if file.take(LINE_BYTES).read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
+                break;
             }
-            of_uri.is_recorded = match mirror.description(uri)? {
-                None => digest == "-",
-                Some(stored) => {
-                    hex(&stored.digest) == digest
-                        && stored.entity.as_deref().unwrap_or(uri) == entity
-                }
-            };
+            is_begun = true;
+            if line.len() as u64 == LINE_BYTES {
+                return Err(unreadable(io::Error::other("it has a line without an end"))
+                    .with_help("remove the file, then run with `--baseline --full`"));
+            }
+            // The last lines may be torn: nothing was sent of those.
+            if let Some(noted) = std::str::from_utf8(&line).ok().and_then(Noted::parse) {
+                noted.take_into(&mut unsure, mirror)?;
+            }
         }
-        unsure.retain(|_, of_uri| !of_uri.is_recorded);
         for uri in unsure.keys() {
             let new = || Row { uri: uri.clone(), epoch, ..Row::default() };
             mirror.put_row(&distrusted(&mirror.row(uri)?.unwrap_or_else(new)))?;
@@ -93,12 +139,12 @@ impl Journal {
         Ok(Self {
             mirror: Mirror::open_reader(&state.path().join(DATABASE))?,
             state: state.clone(),
-            path: state.path().join(FILE),
+            path,
             now: Recent::default(),
             before: Recent::default(),
             unsure,
             lines: HashMap::new(),
-            is_begun: !noted.is_empty(),
+            is_begun,
         })
     }
 
@@ -129,6 +175,12 @@ impl Journal {
     /// changed that.
     pub(super) fn unsure_reach(&self, uri: &str) -> Option<Reach> {
         self.unsure.get(uri).map(|unsure| unsure.reach)
+    }
+
+    /// Whether a killed run may have changed what is stored of an entity.
+    pub(super) fn may_have_changed(&self, entity: &str) -> bool {
+        let mut all = self.unsure.values();
+        all.any(|unsure| unsure.entities.iter().any(|known| known == entity))
     }
 
     fn is_unsure(&self, uri: &str) -> bool {
@@ -201,6 +253,8 @@ impl Journal {
         if !self.is_begun {
             return Ok(());
         }
+        // After loss of power too, the state or this file has each change.
+        self.mirror.sync()?;
         let mut text: String = lines.into_values().collect();
         self.unsure.values().for_each(|unsure| text.push_str(&unsure.lines));
         self.is_begun = !text.is_empty();
@@ -208,11 +262,65 @@ impl Journal {
     }
 }
 
-fn hex(digest: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub(super) fn hex(digest: &[u8]) -> String {
     let mut text = String::with_capacity(2 * digest.len());
     for byte in digest {
         // Writing into memory cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_store::mirror::Described;
+
+    fn opened(text: &[&[u8]]) -> (tempfile::TempDir, Result<Journal, Error>, Mirror) {
+        let place = tempfile::tempdir().unwrap();
+        let mut file = std::fs::File::create(place.path().join(FILE)).unwrap();
+        text.iter().for_each(|bytes| file.write_all(bytes).unwrap());
+        let mirror = Mirror::open(&place.path().join(DATABASE)).unwrap();
+        let stored = Described { digest: vec![0xab], entity: None };
+        mirror.set_description("http://h/kept", Some(&stored)).unwrap();
+        let state = StateFolder::at(place.path()).unwrap();
+        let journal = Journal::open(&state, &mirror, 1);
+        (place, journal, mirror)
+    }
+
+    #[test]
+    fn what_the_state_does_not_have_is_unsure() {
+        let text = "http://h/a http://h/a 01 0\n\
+                    http://h/kept http://h/kept 02 0\n\
+                    http://h/a http://id/a 03 0\n\
+                    http://h/kept http://h/kept ab 0\n\
+                    http://h/gone http://h/gone 04 0\n\
+                    http://h/gone http://h/gone - 0\n\
+                    \u{0}\u{0} torn\n\
+                    http://h/torn http://h/to";
+        let (_place, journal, mirror) = opened(&[text.as_bytes()]);
+        let journal = journal.unwrap();
+        let unsure: Vec<&String> = journal.unsure.keys().collect();
+        assert_eq!(unsure, ["http://h/a"]);
+        assert_eq!(journal.unsure["http://h/a"].entities, ["http://h/a", "http://id/a"]);
+        assert_eq!(journal.unsure["http://h/a"].lines.lines().count(), 2);
+        assert!(journal.may_have_changed("http://id/a"));
+        assert!(!journal.may_have_changed("http://h/kept"));
+        assert_eq!(mirror.count_rows().unwrap(), 1);
+    }
+
+    #[test]
+    fn a_journal_of_any_length_is_read_to_its_end() {
+        // More than would fit into memory is read a line at a time.
+        let mut other = vec![b'x'; LINE_BYTES as usize - 2];
+        other.push(b'\n');
+        let mut text: Vec<&[u8]> = vec![&other; 270];
+        text.push(b"http://h/a http://h/a 01 0\n");
+        assert!(opened(&text).1.unwrap().is_unsure("http://h/a"));
+        // What is no journal is not taken for an empty one.
+        let error = opened(&[&vec![b'x'; LINE_BYTES as usize + 1]]).1.err().unwrap();
+        assert!(error.to_string().contains("without an end"), "{error}");
+        assert!(error.help().unwrap().contains("--baseline --full"));
+    }
 }

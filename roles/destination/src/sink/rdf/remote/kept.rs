@@ -6,9 +6,11 @@ use super::endpoint::{Endpoint, Refusal};
 use super::service::{Remote, Service};
 use super::singly::Singly;
 use super::store::Database;
-use super::{reach_in, text};
+use super::journal::Journal;
+use super::{reach_in, text, version};
 use crate::error::{Error, ExitCode};
 use crate::sink::kept::{Damage, DamageKind, ReadBack};
+use crate::sink::newest::{self, Verdict};
 use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
 use abreast_store::mirror::{Mirror, Row};
 use std::collections::HashMap;
@@ -55,7 +57,7 @@ impl RemoteKept {
             },
         )?;
         let client = Remote::client(net);
-        let store = remote.open_store(mirror)?;
+        let store = remote.open_store(mirror, false)?;
         let graph = match &store {
             Some(_) => Graph::of_state(mirror)?,
             None => remote.graph.clone(),
@@ -120,6 +122,39 @@ impl RemoteKept {
             Stored::Other
         })
     }
+}
+
+/// Whether a service lacks the newest change of the copy, in words. One that does not answer shows
+/// nothing.
+pub(super) fn lacks_newest(
+    remote: &Remote,
+    net: abreast_net::Options,
+    mirror: &Mirror,
+    journal: &Journal,
+) -> Result<Option<String>, Error> {
+    if !remote.is_readable() {
+        return Ok(None);
+    }
+    let mut kept = None;
+    let is_there = newest::is_there(mirror, |change| {
+        if journal.may_have_changed(&change.name) {
+            return Verdict::Unknown;
+        }
+        if kept.is_none() {
+            let net = abreast_net::Options { retries: 0, ..net.clone() };
+            kept = RemoteKept::open(remote, net, mirror).ok();
+        }
+        let lines = kept.as_ref().and_then(|kept| kept.read(&change.name, STEPS).ok());
+        lines.map_or(Verdict::Unknown, |lines| {
+            change.judge(version(&digest_of(&lines)).as_deref())
+        })
+    })?;
+    Ok((!is_there).then(|| {
+        format!(
+            "the {} does not have what was stored in it last: it was emptied, replaced or restored from a backup",
+            remote.shown()
+        )
+    }))
 }
 
 /// An answer in N-Triples as lines.

@@ -32,18 +32,19 @@ pub(crate) use service::Remote;
 pub use service::{GraphStoreOptions, PushOptions, SparqlOptions};
 pub use store::{OpenStore, OxigraphOptions};
 
-use super::document::{Description, describe};
+use super::document::{Description, describe, digest_of};
 use super::{Graph, iri, same_bytes};
 use crate::error::Error;
 use crate::partial::Partials;
 use crate::sink::kept::is_distrusted;
+use crate::sink::newest;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use crate::state_folder::StateFolder;
 use abreast_folder::Dir;
 use abreast_rdf::canonical_lines;
 use abreast_rdf::sparql::Reach;
-use abreast_store::mirror::{Mirror, Row, Task};
+use abreast_store::mirror::{Described, Mirror, Row, Task};
 use abreast_webtypes::Digests;
 use journal::Journal;
 use sender::Sending;
@@ -118,22 +119,28 @@ pub(crate) struct RemoteSink {
     partials: Partials,
     spill: Dir,
     epoch: i64,
+    /// Why the service does not have what the state has.
+    restored: Option<String>,
+    /// Whether it can be asked for that.
+    is_readable: bool,
 }
 
 impl RemoteSink {
+    /// With `is_compared`, a store that is missing is made again.
     pub(crate) fn open(
         remote: &Remote,
         net: abreast_net::Options,
-        state: &StateFolder,
-        mirror: &Mirror,
+        (state, mirror, is_compared): (&StateFolder, &Mirror, bool),
         epoch: i64,
     ) -> Result<Self, Error> {
         remote.check(mirror)?;
-        let store = remote.open_store(mirror)?;
+        let store = remote.open_store(mirror, is_compared)?;
         let (partials, spill) = crate::sink::spill_folder(state)?;
         let journal = Journal::open(state, mirror, epoch)?;
+        let restored = kept::lacks_newest(remote, net.clone(), mirror, &journal)?;
         let sending = Sending::start(remote, net, store.clone(), journal)?;
-        Ok(Self { sending, graph: remote.graph.clone(), store, partials, spill, epoch })
+        let (graph, is_readable) = (remote.graph.clone(), remote.is_readable());
+        Ok(Self { sending, graph, store, partials, spill, epoch, restored, is_readable })
     }
 }
 
@@ -168,15 +175,38 @@ impl Sink for RemoteSink {
 
     fn settle(&self, mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
         let settled = self.sending.settle()?;
-        for (uri, stored) in settled.stored {
+        let others = settled.stored.len().saturating_sub(newest::CHANGES);
+        let mut changes = Vec::new();
+        for (number, (uri, stored)) in settled.stored.into_iter().enumerate() {
+            if self.is_readable && number >= others {
+                changes.push(change_of(&uri, mirror.description(&uri)?, stored.as_ref()));
+            }
             mirror.set_description(&uri, stored.as_ref())?;
         }
+        newest::note(mirror, changes)?;
         Ok(settled.failed)
+    }
+
+    fn restored(&self, _mirror: &Mirror) -> Result<Option<String>, Error> {
+        Ok(self.restored.clone())
     }
 
     fn sweep(&self, uri: &str) {
         let _ = self.spill.unlink(&crate::place::temporary_name(uri));
     }
+}
+
+/// A change as the state remembers it, by the entity.
+fn change_of(uri: &str, before: Option<Described>, now: Option<&Described>) -> newest::Change {
+    let of = |described: Option<&Described>| described.and_then(|one| version(&one.digest));
+    let entity = now.or(before.as_ref()).and_then(|described| described.entity.clone());
+    let (new, old) = (of(now), of(before.as_ref()));
+    newest::Change { uri: uri.to_owned(), name: entity.unwrap_or_else(|| uri.to_owned()), new, old }
+}
+
+/// Names a version of a description by its digest; there is none without statements.
+fn version(digest: &[u8]) -> Option<String> {
+    (digest != digest_of(&[]).as_slice()).then(|| journal::hex(digest))
 }
 
 struct RemoteWriter {

@@ -96,15 +96,33 @@ impl Remote {
         Client::new(Shared::new(abreast_net::Options { bandwidth, request_interval, ..net }))
     }
 
-    /// Opens the store, if it is one.
-    pub(super) fn open_store(&self, mirror: &Mirror) -> Result<Option<Database>, Error> {
+    /// Opens the store, if it is one. If `may_be_new`, one that is missing is made again.
+    pub(super) fn open_store(
+        &self,
+        mirror: &Mirror,
+        may_be_new: bool,
+    ) -> Result<Option<Database>, Error> {
         let Some(place) = &self.store else { return Ok(None) };
         let is_known = mirror.meta(STORE)?.is_some();
-        let store = place.open(is_known)?;
+        let store = place.open(is_known && !may_be_new)?;
         if !is_known {
             mirror.set_meta(STORE, Some(Service::Store.words().name))?;
         }
         Ok(Some(store))
+    }
+
+    /// Whether it answers what is stored in it.
+    pub(super) fn is_readable(&self) -> bool {
+        self.service != Service::Receiver
+    }
+
+    /// The service in messages.
+    pub(super) fn shown(&self) -> String {
+        let name = self.service.words().name;
+        match &self.store {
+            Some(place) => format!("{name} in {}", place.folder.display()),
+            None => format!("{name} {}", shown(&self.url)),
+        }
     }
 
     pub(super) fn check(&self, mirror: &Mirror) -> Result<(), Error> {

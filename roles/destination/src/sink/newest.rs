@@ -1,0 +1,192 @@
+//! The newest changes of a copy in a service, by which it is noticed that the service no longer has
+//! them.
+//!
+//! A service that was emptied, replaced or restored from a backup looks as it did before: nothing
+//! of it is asked for when nothing has changed at the Source. What such a service lacks for certain
+//! is the newest change. So the state has the last few, and each run checks the newest that can be
+//! judged. Only what is certain counts: nothing is there of a resource that was stored, or exactly
+//! the version before.
+
+use crate::error::Error;
+use abreast_store::mirror::Mirror;
+
+/// The changes in the state, a line for each, the oldest first.
+const NEWEST: &str = "newest-changes";
+/// How many there are.
+pub(crate) const CHANGES: usize = 4;
+/// Stands for no version.
+const NOTHING: &str = "-";
+
+/// A change of the copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The URI of the resource.
+    pub(crate) uri: String,
+    /// What is stored of it in the service, under this name.
+    pub(crate) name: String,
+    /// Names the version that was stored; nothing after a deletion.
+    pub(crate) new: Option<String>,
+    /// Names the version before.
+    pub(crate) old: Option<String>,
+}
+
+/// The state of a service, by one change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It has the change.
+    Done,
+    /// It is as before the change.
+    Undone,
+    /// It has something else, or cannot be asked.
+    Unknown,
+}
+
+impl Change {
+    /// Judges by the version that is in the service, or nothing.
+    pub(crate) fn judge(&self, found: Option<&str>) -> Verdict {
+        match (found, self.new.as_deref(), self.old.as_deref()) {
+            (found, new, _) if found == new => Verdict::Done,
+            (None, Some(_), _) => Verdict::Undone,
+            (found, _, old) if found == old => Verdict::Undone,
+            _ => Verdict::Unknown,
+        }
+    }
+
+    fn line(&self) -> String {
+        let version = |version: &Option<String>| version.as_deref().unwrap_or(NOTHING).to_owned();
+        [self.uri.clone(), self.name.clone(), version(&self.new), version(&self.old)].join("\t")
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut fields = line.split('\t').map(str::to_owned);
+        let mut next = || fields.next();
+        let (uri, name, new, old) = (next()?, next()?, next()?, next()?);
+        let version = |text: String| (text != NOTHING).then_some(text);
+        Some(Self { uri, name, new: version(new), old: version(old) })
+    }
+}
+
+fn read(mirror: &Mirror) -> Result<Vec<Change>, Error> {
+    let text = mirror.meta(NEWEST)?.unwrap_or_default();
+    Ok(text.lines().filter_map(Change::parse).collect())
+}
+
+/// Notes changes, the newest last, in the transaction that keeps them. Of changes under one name the
+/// last counts, with the version before the first.
+pub(crate) fn note(
+    mirror: &Mirror,
+    changes: impl IntoIterator<Item = Change>,
+) -> Result<(), Error> {
+    let (mut all, mut is_same) = (read(mirror)?, true);
+    for mut change in changes {
+        if change.new == change.old || change.line().matches(['\t', '\n', '\r']).count() > 3 {
+            continue;
+        }
+        if let Some(at) = all.iter().position(|known| known.name == change.name) {
+            let known = all.remove(at);
+            change.old = change.old.or(known.new);
+        }
+        all.push(change);
+        is_same = false;
+    }
+    if is_same {
+        return Ok(());
+    }
+    let lines: Vec<String> =
+        all[all.len().saturating_sub(CHANGES)..].iter().map(Change::line).collect();
+    Ok(mirror.set_meta(NEWEST, Some(&lines.join("\n")))?)
+}
+
+/// Forgets them: they are not what the service has.
+pub(crate) fn forget(mirror: &Mirror) -> Result<(), Error> {
+    Ok(mirror.set_meta(NEWEST, None)?)
+}
+
+/// Whether a service has the newest change that can be judged. What a killed run may have changed
+/// again is part of the plan, and not judged.
+pub(crate) fn is_there(
+    mirror: &Mirror,
+    mut judge: impl FnMut(&Change) -> Verdict,
+) -> Result<bool, Error> {
+    for change in read(mirror)?.iter().rev() {
+        if mirror.task(&change.uri)?.is_some() {
+            continue;
+        }
+        match judge(change) {
+            Verdict::Done => return Ok(true),
+            Verdict::Undone => return Ok(false),
+            Verdict::Unknown => {}
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_store::mirror::Pending;
+
+    fn change(uri: &str, new: Option<&str>, old: Option<&str>) -> Change {
+        let [new, old] = [new, old].map(|version| version.map(str::to_owned));
+        Change { uri: uri.to_owned(), name: uri.to_owned(), new, old }
+    }
+
+    #[test]
+    fn only_what_is_certain_is_taken_for_undone() {
+        use Verdict::{Done, Undone, Unknown};
+        let cases = [
+            (Some("1"), None, Some("1"), Done),
+            (Some("1"), None, None, Undone),
+            (Some("1"), None, Some("x"), Unknown),
+            (Some("2"), Some("1"), Some("2"), Done),
+            (Some("2"), Some("1"), Some("1"), Undone),
+            (Some("2"), Some("1"), None, Undone),
+            (Some("2"), Some("1"), Some("x"), Unknown),
+            (None, Some("1"), None, Done),
+            (None, Some("1"), Some("1"), Undone),
+            (None, Some("1"), Some("x"), Unknown),
+        ];
+        for (new, old, found, expected) in cases {
+            assert_eq!(change("a", new, old).judge(found), expected, "{new:?} {old:?} {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_newest_change_that_can_be_judged_decides() {
+        let mirror = Mirror::scratch().unwrap();
+        let versions = |uri: &str| match uri {
+            "b" => Some("1"),
+            "c" => Some("x"),
+            _ => None,
+        };
+        let is_there = |mirror: &Mirror| {
+            super::is_there(mirror, |change| change.judge(versions(&change.uri))).unwrap()
+        };
+        assert!(is_there(&mirror));
+        note(&mirror, [change("a", Some("1"), None)]).unwrap();
+        assert!(!is_there(&mirror));
+        note(&mirror, [change("b", Some("1"), None), change("c", Some("1"), None)]).unwrap();
+        assert!(is_there(&mirror), "nothing is known by `c`");
+        note(&mirror, [change("a", None, Some("1"))]).unwrap();
+        assert!(is_there(&mirror));
+        note(&mirror, [change("d", Some("1"), None)]).unwrap();
+        assert!(!is_there(&mirror));
+        let planned = Pending { uri: "d".to_owned(), ..Pending::default() };
+        mirror.put_pending(&planned).unwrap();
+        assert!(is_there(&mirror), "a killed run may have deleted it");
+        forget(&mirror).unwrap();
+        assert_eq!(read(&mirror).unwrap(), []);
+    }
+
+    #[test]
+    fn changes_are_noted_once_a_name_and_up_to_a_number() {
+        let mirror = Mirror::scratch().unwrap();
+        let uris = ["1", "2", "3", "4", "5", "6"];
+        note(&mirror, uris.map(|uri| change(uri, Some("x"), None))).unwrap();
+        note(&mirror, [change("5", Some("y"), None), change("tab\t", Some("x"), None)]).unwrap();
+        let noted: Vec<_> =
+            read(&mirror).unwrap().into_iter().map(|change| (change.uri, change.old)).collect();
+        let expected = [("3", None), ("4", None), ("6", None), ("5", Some("x"))];
+        assert_eq!(noted, expected.map(|(uri, old)| (uri.to_owned(), old.map(str::to_owned))));
+    }
+}
