@@ -4,7 +4,7 @@
 //! The address is requested once: the chosen reader continues the answer by which it was chosen.
 
 use super::at_site::FindAtSite;
-use super::pieces::GZIP;
+use super::unpacker::GZIP;
 use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;

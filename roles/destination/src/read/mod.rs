@@ -16,8 +16,10 @@ mod resourcesync_0_1;
 mod sdshare;
 pub(crate) mod sets;
 mod sitemap;
+mod spool;
 #[cfg(test)]
 pub(crate) mod text;
+pub(crate) mod unpacker;
 
 use self::choice::Choice;
 use crate::error::{Error, ExitCode};

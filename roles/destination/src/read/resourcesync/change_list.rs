@@ -2,7 +2,7 @@
 //! [rs-core §12].
 
 use super::cursor;
-use super::document::{Kind, Member, Part, Read, read_page, read_parts};
+use super::document::{Kind, Member, Part, Read, read_parts};
 use super::keys;
 use super::listed::listed;
 use super::pushed::{LISTS_LATE, PUSHED, is_pushed};
@@ -16,7 +16,7 @@ use crate::plan::planner::PlanContext;
 use crate::read::pieces::Go;
 use crate::read::sitemap::document as sitemap;
 use crate::requests::Requests;
-use abreast_resourcesync::v1_1::Head;
+use abreast_resourcesync::v1_1::{Head, V1_1};
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
 use std::collections::{HashSet, VecDeque};
@@ -541,7 +541,7 @@ fn read_changes(
 /// need not compare everything again.
 pub(crate) fn skip_gap(run: &mut PlanContext<'_, '_>, changes: &str) -> Result<(), Error> {
     let mut from = None;
-    read_page(run.requests, changes, &mut Vec::new(), &mut |part| {
+    sitemap::read::<V1_1>(run.requests, changes, None, &mut |part| {
         let stated = match part {
             sitemap::Part::Begin(head, _) => head.from,
             sitemap::Part::Entry(head, entry) => head.from.or(entry.from),

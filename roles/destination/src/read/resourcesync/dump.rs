@@ -117,11 +117,7 @@ fn read_dump_document(
     let answer = read_parts(run.requests, url, Kind::Dump(packaged), known, &mut |part| {
         let is_full = dump.packages.len() + members.len() >= PACKAGES_MAX;
         match part {
-            Part::Begin(_) => {
-                dump.packages.truncate(before);
-                members.clear();
-                refused.clear();
-            }
+            Part::Begin(_) => {}
             _ if is_full => {
                 let message = format!("{url} names more than {PACKAGES_MAX} packages");
                 return Err(Error::new("limit.packages", ExitCode::Limit, message));

@@ -1,7 +1,7 @@
 //! Resource Lists and their indexes: the snapshot of a Source [rs-core §10].
 
 use super::cursor;
-use super::document::{Kind, Part, Read, read_parts};
+use super::document::{Kind, Part, Read, read_first_parts, read_parts};
 use super::keys;
 use super::listed::listed;
 use crate::error::{Error, ExitCode};
@@ -40,7 +40,7 @@ impl Lists for ResourceLists {
     ) -> Result<Read, Error> {
         let read = read_parts(requests, url, Kind::Resources, None, &mut |part| {
             match part {
-                Part::Begin(_) => each(Found::Begin),
+                Part::Begin(_) => Ok(()),
                 Part::Entry(head, entry) => each(Found::Resource(&listed(url, head, entry))),
                 Part::Member(member) => {
                     let (url, time) = (member.url, member.at);
@@ -92,7 +92,7 @@ pub(crate) fn plan_baseline(
 /// There is no answer, or a transient failure.
 pub(in crate::read) fn is_resource_list(requests: &Requests<'_>, url: &str) -> Result<bool, Error> {
     let mut is_stated = false;
-    let read = read_parts(requests, url, Kind::Resources, None, &mut |part| {
+    let read = read_first_parts(requests, url, Kind::Resources, &mut |part| {
         if let Part::Begin(head) = part {
             is_stated = head.capability == Some(Capability::ResourceList);
         }

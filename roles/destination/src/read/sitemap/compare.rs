@@ -54,7 +54,7 @@ impl<V: Version> Compared<V> {
             return Ok(false);
         }
         for (url, known) in self.read.iter().take(RECHECKED_MAX) {
-            if has_changed::<V>(requests, url, known)? {
+            if has_changed(requests, url, known)? {
                 return Ok(true);
             }
         }

@@ -30,7 +30,7 @@ pub(crate) fn is_all_unchanged<L: Lists>(
 ) -> Result<bool, Error> {
     let (requests, mirror) = (run.requests, run.planner.mirror);
     let Some(known) = mirror.document(top)? else { return Ok(false) };
-    if !is_unchanged::<L::Version>(requests, top, &known)? {
+    if !is_unchanged(requests, top, &known)? {
         return Ok(false);
     }
     let Some(indexes) = mirror.meta(key)? else { return Ok(true) };
@@ -45,7 +45,7 @@ pub(crate) fn is_all_unchanged<L: Lists>(
     while let Some(url) = waiting.pop_front() {
         requests.check_cancelled()?;
         let Some(known) = mirror.document(&url)? else { return Ok(false) };
-        if !is_unchanged::<L::Version>(requests, &url, &known).unwrap_or(false) {
+        if !is_unchanged(requests, &url, &known).unwrap_or(false) {
             return Ok(false);
         }
         if indexes.contains(url.as_str()) && !add_members(run, &url, lists, &mut waiting)? {
@@ -67,13 +67,9 @@ fn add_members<L: Lists>(
     lists: &mut L,
     to: &mut VecDeque<String>,
 ) -> Result<bool, Error> {
-    let (before, mut is_known) = (to.len(), true);
+    let mut is_known = true;
     let each = &mut |found: Found<'_>| {
         match found {
-            Found::Begin => {
-                to.truncate(before);
-                is_known = true;
-            }
             Found::Member(member) if is_known && !member.is_other => {
                 is_known =
                     to.len() < LISTS_MAX && run.planner.mirror.document(&member.url)?.is_some();

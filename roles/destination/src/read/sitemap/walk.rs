@@ -36,8 +36,6 @@ pub(crate) trait Lists {
 
 /// What is in a list or index.
 pub(crate) enum Found<'a> {
-    /// It begins; again when its transfer is repeated.
-    Begin,
     /// It is an index and names this one.
     Member(Member),
     Resource(&'a Listed<'a>),
@@ -57,7 +55,7 @@ pub(crate) struct Member {
 
 /// A consumer of the resources of lists.
 pub(crate) trait Visitor<V: Version> {
-    /// A document begins, again when its transfer is repeated.
+    /// A document begins.
     fn begin(&mut self) {}
 
     /// A resource is listed.
@@ -161,14 +159,10 @@ impl Waiting {
         lists: &mut L,
         visitor: &mut dyn Visitor<L::Version>,
     ) -> Result<Read<L::Version>, Error> {
-        let (before, named_before) = (self.members.len(), self.named);
+        let named_before = self.named;
+        visitor.begin();
         let read = lists.read(requests, url, &mut |found| {
             match found {
-                Found::Begin => {
-                    self.members.truncate(before);
-                    self.named = named_before;
-                    visitor.begin();
-                }
                 Found::Member(member) => self.add(url, member, depth)?,
                 Found::Resource(listed) => visitor.listed(listed)?,
                 Found::Deleted => visitor.deleted(),
