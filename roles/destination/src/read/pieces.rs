@@ -141,12 +141,11 @@ impl Documents for Network {
             ..requests.request(url)
         };
         let work = abreast_net::with_retries(&requests.client, url, async |_| {
-            let sent = Instant::now();
-            let Begun { mut response, begin } = requests.begin(&request).await?;
+            let Begun { mut response, begin, round_trip } = requests.begin(&request).await?;
             if known.is_some() {
                 requests.fresh.note(&response);
             }
-            let mut pace = Pace::of_head(sent);
+            let mut pace = Pace::of_head(round_trip);
             if response.status() == StatusCode::NOT_MODIFIED {
                 requests.diagnostics.keep_pace(pace);
                 return Ok(Ok(None));
