@@ -70,7 +70,7 @@ impl Kind {
     /// Hands over a part of a document that is of this kind.
     fn hand_over(
         self,
-        part: sitemap::Part<'_, V1_1>,
+        part: &sitemap::Part<'_, V1_1>,
         url: &str,
         each: &mut dyn FnMut(Part<'_>) -> Result<Go, Error>,
     ) -> Result<Go, Error> {
@@ -134,7 +134,7 @@ pub(crate) fn read_parts(
     known: Option<&Document>,
     each: &mut dyn FnMut(Part<'_>) -> Result<Go, Error>,
 ) -> Result<Option<Read>, Error> {
-    let mut each = |part: sitemap::Part<'_, V1_1>| kind.hand_over(part, url, each);
+    let mut each = |part: sitemap::Part<'_, V1_1>| kind.hand_over(&part, url, each);
     let mut checked = Checked::new(url, &requests.diagnostics, &mut each);
     let read = sitemap::read(requests, url, known, &mut |part| checked.part(part))?;
     Ok(read.map(|read| checked.into_read(read)))
@@ -147,7 +147,7 @@ pub(crate) fn read_first_parts(
     kind: Kind,
     each: &mut dyn FnMut(Part<'_>) -> Result<Go, Error>,
 ) -> Result<Read, Error> {
-    let mut each = |part: sitemap::Part<'_, V1_1>| kind.hand_over(part, url, each);
+    let mut each = |part: sitemap::Part<'_, V1_1>| kind.hand_over(&part, url, each);
     let mut checked = Checked::new(url, &requests.diagnostics, &mut each);
     let read = sitemap::read_begin(requests, url, &mut |part| checked.part(part))?;
     Ok(checked.into_read(read))
