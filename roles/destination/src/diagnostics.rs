@@ -5,7 +5,7 @@ use crate::reporter::Reporter;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Findings reported in one run; beyond, they are only counted with those of their document.
 const FINDINGS_MAX: usize = 1_000;
@@ -98,8 +98,8 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// The head of an answer is there.
-    pub(crate) fn of_head(asked: Instant) -> Self {
-        Self { round_trip: Some(asked.elapsed()), ..Self::default() }
+    pub(crate) fn of_head(round_trip: Duration) -> Self {
+        Self { round_trip: Some(round_trip), ..Self::default() }
     }
 
     pub(crate) fn add(&mut self, bytes: usize, waited: Duration) {

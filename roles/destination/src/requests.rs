@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Runtime;
 
 /// How long a run waits, in all, for what servers are making, and how often it asks.
@@ -61,6 +61,8 @@ struct Opened {
 pub(crate) struct Begun {
     pub(crate) response: Response,
     pub(crate) begin: Vec<u8>,
+    /// From asking to the head of the answer.
+    pub(crate) round_trip: Duration,
 }
 
 impl<'a> Requests<'a> {
@@ -149,13 +151,14 @@ impl<'a> Requests<'a> {
         if let Some(opened) = opened.filter(|opened| opened.url == request.url) {
             return opened.answer;
         }
+        let asked = Instant::now();
         let response = self.send(&self.client, request).await?.require_success().map_err(
             |error| match error.status() {
                 Some(500..) => error.passing(),
                 _ => error,
             },
         )?;
-        Ok(Begun { response, begin: Vec::new() })
+        Ok(Begun { response, begin: Vec::new(), round_trip: asked.elapsed() })
     }
 
     /// Sends a request; again while the server answers that the document is being made (202), unless

@@ -5,7 +5,7 @@
 
 use super::at_site::FindAtSite;
 use super::driver::Driver;
-use super::pieces::GZIP;
+use super::unpacker::GZIP;
 use super::{Reader, emm, resourcesync, resourcesync_0_1, sdshare};
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;

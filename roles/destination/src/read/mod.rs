@@ -27,8 +27,10 @@ mod resourcesync_0_1;
 mod sdshare;
 pub(crate) mod sets;
 mod sitemap;
+mod spool;
 #[cfg(test)]
 pub(crate) mod text;
+pub(crate) mod unpacker;
 pub(crate) mod walk;
 
 use self::choice::Choice;

@@ -1,5 +1,6 @@
-//! A document that is parsed while it comes, for readers of any protocol.
+//! A document that is received, and then handed over in pieces, for readers of any protocol.
 
+use super::spool::Spool;
 use crate::clock::now;
 use crate::diagnostics::Pace;
 use crate::error::{Error, ExitCode};
@@ -7,17 +8,7 @@ use crate::requests::{Begun, Requests, answered_else, net_error};
 use abreast_net::{Request, Response, StatusCode};
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
-use std::hash::{DefaultHasher, Hasher as _};
-use std::io::Write as _;
 use std::time::{Instant, UNIX_EPOCH};
-
-/// Unpacked bytes above which the ratio counts, and the largest ratio.
-const RATIO_FREE_BYTES: u64 = 10 << 20;
-const RATIO_MAX: u64 = 200;
-/// Packed bytes unpacked at a time, so that no piece becomes large.
-const PACKED_PIECE: usize = 4 << 10;
-/// How files packed with gzip begin.
-pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// The head of an answer.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +26,8 @@ pub(crate) struct Answered {
     pub(crate) validators: Document,
     /// `Content-Type`.
     pub(crate) media_type: Option<String>,
+    /// Each `Link`.
+    pub(crate) links: Vec<String>,
 }
 
 /// Whether reading continues after an entry.
@@ -46,10 +39,9 @@ pub(crate) enum Go {
     Enough,
 }
 
-/// Takes a document in pieces.
+/// Takes a document in pieces, once: it was received before, whatever happened to its transfer.
 pub(crate) trait Pieces {
-    /// The document begins; again when a transfer broke off and is repeated: what came before does
-    /// not count then.
+    /// The document begins.
     fn begin(&mut self, answered: &Answered) -> Result<(), Error>;
 
     /// The document is packed with gzip by its publisher and not for the transfer; its pieces come
@@ -65,182 +57,181 @@ pub(crate) trait Pieces {
     fn end(&mut self) -> Result<(), Error>;
 }
 
-/// Where [`read_pieces`] reads documents from: the network, or a model of a provider in a
-/// simulation.
+/// Takes a document of which only the answer counts.
+pub(crate) struct Nothing;
+
+impl Pieces for Nothing {
+    fn begin(&mut self, _: &Answered) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn piece(&mut self, _: &[u8]) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A request for a document.
+pub(crate) struct Asked<'r> {
+    pub(crate) url: &'r str,
+    /// `Accept`, where the protocol states that.
+    pub(crate) accept: Option<&'r str>,
+    /// How it was known: if it is as it was, it is not sent again.
+    pub(crate) known: Option<&'r Document>,
+    /// Most bytes of it, packed and unpacked.
+    pub(crate) bytes_max: u64,
+    /// What of it is received.
+    pub(crate) wanted: Wanted<'r>,
+}
+
+impl<'r> Asked<'r> {
+    /// All of a document.
+    pub(crate) const fn whole(url: &'r str, bytes_max: u64) -> Self {
+        Self { url, accept: None, known: None, bytes_max, wanted: Wanted::Whole }
+    }
+
+    /// The first bytes of a document.
+    pub(crate) const fn begin(url: &'r str, bytes: usize, bytes_max: u64) -> Self {
+        let wanted = Wanted::Begin { bytes, whole_if: &|_| false };
+        Self { wanted, ..Self::whole(url, bytes_max) }
+    }
+}
+
+/// What is received of a document.
+#[derive(Clone, Copy)]
+pub(crate) enum Wanted<'w> {
+    /// All of it.
+    Whole,
+    /// Its first bytes, so many at least if it has them; all of it if these, unpacked, show that it
+    /// is wanted.
+    Begin { bytes: usize, whole_if: &'w dyn Fn(&[u8]) -> bool },
+}
+
+/// Where documents come from: the network, or a model of a provider in a simulation.
 pub(crate) trait Documents {
-    fn read_pieces(
+    /// Requests a document, again while its transfer fails in passing, and receives what is wanted
+    /// of it. `None` when it has not changed since it was known.
+    fn receive(
         &self,
         requests: &Requests<'_>,
-        url: &str,
-        accept: &str,
-        bytes_max: u64,
-        to: &mut dyn Pieces,
-    ) -> Result<Answered, Error>;
+        asked: &Asked<'_>,
+        to: &mut Spool<'_>,
+    ) -> Result<Option<Answered>, Error>;
 }
 
 /// Documents of servers.
 pub(crate) struct Network;
 
 impl Documents for Network {
-    fn read_pieces(
+    /// While the server answers that the document is being made, it is asked again.
+    fn receive(
         &self,
         requests: &Requests<'_>,
-        url: &str,
-        accept: &str,
-        bytes_max: u64,
-        to: &mut dyn Pieces,
-    ) -> Result<Answered, Error> {
-        let request = Request { accept: Some(accept), ..requests.request(url) };
+        asked: &Asked<'_>,
+        to: &mut Spool<'_>,
+    ) -> Result<Option<Answered>, Error> {
+        let Asked { url, accept, known, bytes_max, .. } = *asked;
+        let request = Request {
+            accept,
+            if_none_match: known.and_then(|known| known.etag.as_deref()),
+            if_modified_since: known.and_then(|known| known.last_modified.as_deref()),
+            ..requests.request(url)
+        };
         let work = abreast_net::with_retries(&requests.client, url, async |_| {
-            let Begun { mut response, begin } = requests.begin(&request).await?;
+            let Begun { mut response, begin, round_trip } = requests.begin(&request).await?;
+            if known.is_some() {
+                requests.fresh.note(&response);
+            }
+            let mut pace = Pace::of_head(round_trip);
+            if response.status() == StatusCode::NOT_MODIFIED {
+                requests.diagnostics.keep_pace(pace);
+                return Ok(Ok(None));
+            }
             if response.status() != StatusCode::OK {
                 return Ok(Err(answered_else(url, response.status())));
             }
             response.set_limit(bytes_max);
-            let answered = Answered::of(&response);
-            if let Err(error) = to.begin(&answered) {
-                return Ok(Err(error));
+            to.begin();
+            let mut more = to.add(&begin);
+            while let Ok(true) = more {
+                let waiting = Instant::now();
+                let chunk = response.chunk().await?;
+                pace.add(chunk.as_ref().map_or(0, bytes::Bytes::len), waiting.elapsed());
+                let Some(chunk) = chunk else {
+                    to.end();
+                    break;
+                };
+                more = to.add(&chunk);
             }
-            let mut more = to.piece(&begin);
-            while let Ok(true) = more
-                && let Some(chunk) = response.chunk().await?
-            {
-                more = to.piece(&chunk);
-            }
-            Ok(match more {
-                Ok(true) => to.end().map(|()| answered),
-                Ok(false) => Ok(answered),
-                Err(error) => Err(error),
-            })
+            requests.diagnostics.keep_pace(pace);
+            Ok(more.map(|_| Some(Answered::of(&response))))
         });
         match requests.run(work)? {
-            Ok(answered) => answered,
+            Ok(answer) => answer,
             Err(error) => Err(net_error(error)),
         }
     }
 }
 
-/// Requests a document and hands it over in pieces, unpacked, at most so many bytes. While the
-/// server answers that it is being made, it is asked again.
-pub(crate) fn read_pieces(
-    requests: &Requests<'_>,
-    url: &str,
-    accept: &str,
-    bytes_max: u64,
-    to: &mut dyn Pieces,
-) -> Result<Answered, Error> {
-    requests.documents.read_pieces(requests, url, accept, bytes_max, to)
+/// A document that was received, and is to be handed over.
+pub(crate) struct Received<'r> {
+    pub(crate) answered: Answered,
+    spool: Spool<'r>,
 }
 
-/// Requests a document and hands it over in pieces, unpacked where its publisher packed it with
-/// gzip. `None` when it has not changed since it was known.
+/// Receives a document; `None` when it has not changed since it was known.
+pub(crate) fn receive<'r>(
+    requests: &Requests<'_>,
+    asked: &'r Asked<'r>,
+) -> Result<Option<Received<'r>>, Error> {
+    let mut spool = Spool::new(asked);
+    let answered = requests.documents.receive(requests, asked, &mut spool)?;
+    Ok(answered.map(|answered| Received { answered, spool }))
+}
+
+impl Received<'_> {
+    /// Its first bytes as they were sent, so many at most.
+    pub(crate) fn first_bytes(&mut self, most: usize) -> Result<Vec<u8>, Error> {
+        self.spool.first_bytes(most)
+    }
+
+    /// Hands it over in pieces, unpacked where its publisher packed it with gzip.
+    pub(crate) fn hand_over(
+        mut self,
+        requests: &Requests<'_>,
+        to: &mut dyn Pieces,
+    ) -> Result<Answered, Error> {
+        self.answered.validators.fingerprint =
+            self.spool.hand_over(requests, &self.answered, to)?.unwrap_or_default();
+        Ok(self.answered)
+    }
+}
+
+/// Receives a document and hands it over; `None` when it has not changed since it was known.
 pub(crate) fn read_document(
     requests: &Requests<'_>,
-    url: &str,
-    known: Option<&Document>,
-    bytes_max: u64,
+    asked: &Asked<'_>,
     to: &mut dyn Pieces,
 ) -> Result<Option<Answered>, Error> {
-    let request = Request {
-        if_none_match: known.and_then(|known| known.etag.as_deref()),
-        if_modified_since: known.and_then(|known| known.last_modified.as_deref()),
-        ..requests.request(url)
-    };
-    let work = abreast_net::with_retries(&requests.client, url, async |_| {
-        let asked = Instant::now();
-        let Begun { mut response, begin } = requests.begin(&request).await?;
-        if known.is_some() {
-            requests.fresh.note(&response);
-        }
-        let mut pace = Pace::of_head(asked);
-        if response.status() == StatusCode::NOT_MODIFIED {
-            requests.diagnostics.keep_pace(pace);
-            return Ok(Ok(None));
-        }
-        if response.status() != StatusCode::OK {
-            return Ok(Err(answered_else(url, response.status())));
-        }
-        response.set_limit(bytes_max);
-        match receive(url, &mut response, begin, bytes_max, &mut pace, to).await {
-            Ok(answered) => {
-                requests.diagnostics.keep_pace(pace);
-                Ok(Ok(Some(answered)))
-            }
-            Err(Stop::Net(error)) => Err(error),
-            Err(Stop::Document(error)) => Ok(Err(error)),
-        }
-    });
-    match requests.run(work)? {
-        Ok(answer) => answer,
-        Err(error) => Err(net_error(error)),
-    }
+    let received = receive(requests, asked)?;
+    received.map(|received| received.hand_over(requests, to)).transpose()
 }
 
-/// Why an answer was not read to its end.
-pub(crate) enum Stop {
-    Net(abreast_net::Error),
-    Document(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Document(error)
-    }
-}
-
-/// Hands over an answer of which `begin` was read already.
-pub(crate) async fn receive(
-    url: &str,
-    response: &mut Response,
-    begin: Vec<u8>,
-    bytes_max: u64,
-    pace: &mut Pace,
+/// The same of a document that was not known.
+pub(crate) fn read_unknown(
+    requests: &Requests<'_>,
+    asked: &Asked<'_>,
     to: &mut dyn Pieces,
-) -> Result<Answered, Stop> {
-    let mut answered = Answered::of(response);
-    to.begin(&answered)?;
-    let mut fingerprint = DefaultHasher::new();
-    let mut unpacker: Option<Unpacker> = None;
-    let (mut first, mut pending) = (true, begin);
-    loop {
-        let chunk = if pending.is_empty() {
-            let waiting = Instant::now();
-            let chunk = response.chunk().await.map_err(Stop::Net)?;
-            pace.add(chunk.as_ref().map_or(0, bytes::Bytes::len), waiting.elapsed());
-            chunk
-        } else {
-            Some(std::mem::take(&mut pending).into())
-        };
-        let Some(chunk) = chunk else { break };
-        fingerprint.write(&chunk);
-        if first && !chunk.is_empty() {
-            first = false;
-            if chunk.starts_with(&GZIP) {
-                unpacker = Some(Unpacker::new(bytes_max));
-                to.is_packed(&answered)?;
-            }
-        }
-        match &mut unpacker {
-            None => {
-                if !to.piece(&chunk)? {
-                    return Ok(answered);
-                }
-            }
-            Some(unpacker) => {
-                for piece in chunk.chunks(PACKED_PIECE) {
-                    if !to.piece(unpacker.unpack(url, piece)?)? {
-                        return Ok(answered);
-                    }
-                }
-            }
-        }
-    }
-    if let Some(unpacker) = unpacker {
-        unpacker.finish(url)?;
-    }
-    to.end()?;
-    answered.validators.fingerprint = fingerprint.finish().cast_signed();
-    Ok(answered)
+) -> Result<Answered, Error> {
+    read_document(requests, asked, to)?.ok_or_else(|| unasked(asked.url))
+}
+
+/// A server answered an unconditional request with "not modified".
+pub(crate) fn unasked(url: &str) -> Error {
+    Error::new("http.status", ExitCode::SourceInvalid, format!("{url} answered 304 unasked"))
 }
 
 impl Answered {
@@ -250,6 +241,7 @@ impl Answered {
             let since = time.duration_since(UNIX_EPOCH).ok()?;
             Some(Timestamp::from_seconds(i64::try_from(since.as_secs()).ok()?))
         };
+        let links = response.headers().get_all("link");
         let (last_modified, stated_date) = (instant("last-modified"), instant("date"));
         Self {
             url: response.url().to_owned(),
@@ -265,6 +257,7 @@ impl Answered {
                 fingerprint: 0,
             },
             media_type: response.header("content-type").map(str::to_owned),
+            links: links.iter().filter_map(|link| link.to_str().ok()).map(str::to_owned).collect(),
         }
     }
 
@@ -287,49 +280,6 @@ impl Answered {
 fn tells_states_apart(modified: Option<Timestamp>, date: Option<Timestamp>) -> bool {
     const CERTAIN_AFTER: i64 = 2_000_000;
     matches!((modified, date), (Some(modified), Some(date)) if date >= modified.plus_micros(CERTAIN_AFTER))
-}
-
-/// Unpacks gzip that a server hands out as it is, as `sitemap.xml.gz` files are.
-struct Unpacker {
-    decoder: flate2::write::GzDecoder<Vec<u8>>,
-    packed: u64,
-    unpacked: u64,
-    most: u64,
-}
-
-impl Unpacker {
-    fn new(most: u64) -> Self {
-        let decoder = flate2::write::GzDecoder::new(Vec::new());
-        Self { decoder, packed: 0, unpacked: 0, most }
-    }
-
-    fn unpack(&mut self, url: &str, piece: &[u8]) -> Result<&[u8], Error> {
-        self.decoder.get_mut().clear();
-        self.decoder.write_all(piece).map_err(|cause| broken(url).with_cause(cause))?;
-        self.decoder.flush().map_err(|cause| broken(url).with_cause(cause))?;
-        self.packed += piece.len() as u64;
-        let out: &[u8] = self.decoder.get_ref();
-        self.unpacked += out.len() as u64;
-        if self.unpacked > self.most
-            || self.unpacked > RATIO_FREE_BYTES && self.unpacked / self.packed > RATIO_MAX
-        {
-            let message = format!("cannot read {url}: it unpacks to too much");
-            return Err(Error::new("http.size", ExitCode::SourceInvalid, message));
-        }
-        Ok(out)
-    }
-
-    fn finish(mut self, url: &str) -> Result<(), Error> {
-        self.decoder.try_finish().map_err(|cause| broken(url).with_cause(cause))
-    }
-}
-
-fn broken(url: &str) -> Error {
-    Error::new(
-        "http.encoding",
-        ExitCode::SourceInvalid,
-        format!("cannot read {url}: the gzip is broken"),
-    )
 }
 
 #[cfg(test)]

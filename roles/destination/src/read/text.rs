@@ -152,7 +152,7 @@ fn odd(document: &str) -> Error {
 fn get(requests: &Requests<'_>, url: &str) -> Result<String, Error> {
     let request = requests.request(url);
     let work = abreast_net::with_retries(&requests.client, url, async |_| {
-        let Begun { mut response, mut begin } = requests.begin(&request).await?;
+        let Begun { mut response, mut begin, .. } = requests.begin(&request).await?;
         response.set_limit(BYTES_MAX);
         while let Some(chunk) = response.chunk().await? {
             begin.extend_from_slice(&chunk);

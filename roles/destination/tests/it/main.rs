@@ -16,6 +16,7 @@ mod changes_since;
 mod choices;
 mod contract;
 mod copy;
+mod cut_transfers;
 mod damage;
 mod deletion;
 mod discovery;

@@ -2,7 +2,7 @@
 
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
-use crate::read::pieces::{Answered, Pieces, read_pieces};
+use crate::read::pieces::{Answered, Asked, Pieces, read_unknown};
 use crate::requests::Requests;
 use abreast_emm::{Action, Document, Item, ReadError};
 use abreast_webtypes::MAX_URI_LENGTH;
@@ -28,7 +28,8 @@ pub(super) struct Read {
 pub(super) fn read(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
     requests.check_cancelled()?;
     let mut bytes = Whole { url, bytes: Vec::new() };
-    let answered = read_pieces(requests, url, ACCEPT, BYTES_MAX as u64, &mut bytes)?;
+    let asked = Asked { accept: Some(ACCEPT), ..Asked::whole(url, BYTES_MAX as u64) };
+    let answered = read_unknown(requests, &asked, &mut bytes)?;
     let document = Document::from_slice(&bytes.bytes, &answered.url).map_err(|error| {
         let (code, exit) = match error {
             ReadError::Limit(_) => ("limit.items", ExitCode::Limit),
@@ -95,7 +96,6 @@ struct Whole<'u> {
 
 impl Pieces for Whole<'_> {
     fn begin(&mut self, _: &Answered) -> Result<(), Error> {
-        self.bytes.clear();
         Ok(())
     }
 

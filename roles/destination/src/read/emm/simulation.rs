@@ -12,7 +12,8 @@ use crate::events::Event;
 use crate::options::SyncOptions;
 use crate::plan::planner::{PlanContext, Planner};
 use crate::read::driver::Driver;
-use crate::read::pieces::{Answered, Documents, Pieces};
+use crate::read::pieces::{Answered, Asked, Documents};
+use crate::read::spool::Spool;
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::sink::row_as_planned;
@@ -55,14 +56,13 @@ struct World {
 struct Simulated;
 
 impl Documents for Simulated {
-    fn read_pieces(
+    fn receive(
         &self,
         _: &Requests<'_>,
-        url: &str,
-        _: &str,
-        _: u64,
-        to: &mut dyn Pieces,
-    ) -> Result<Answered, Error> {
+        asked: &Asked<'_>,
+        to: &mut Spool<'_>,
+    ) -> Result<Option<Answered>, Error> {
+        let url = asked.url;
         let reply = ask(url)?;
         let failed =
             |exit| Err(Error::new("http.status", exit, format!("{} for {url}", reply.status)));
@@ -72,15 +72,14 @@ impl Documents for Simulated {
             403 => return failed(ExitCode::Auth),
             _ => return failed(ExitCode::Retryable),
         }
-        let answered = Answered {
+        to.begin();
+        to.add(reply.body.as_bytes())?;
+        to.end();
+        Ok(Some(Answered {
             url: url.to_owned(),
             date: Timestamp::from_micros(reply.date),
             ..Answered::default()
-        };
-        to.begin(&answered)?;
-        to.piece(reply.body.as_bytes())?;
-        to.end()?;
-        Ok(answered)
+        }))
     }
 }
 

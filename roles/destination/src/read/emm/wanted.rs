@@ -7,7 +7,7 @@ use super::reader::Emm;
 use crate::admit::Admission;
 use crate::error::Error;
 use crate::options::SyncOptions;
-use crate::read::pieces::{Answered, Pieces, read_pieces};
+use crate::read::pieces::{Asked, Nothing, read_unknown};
 use crate::read::walk::Walk;
 use crate::requests::Requests;
 use crate::uri_list::UriList;
@@ -77,24 +77,8 @@ fn is_there(requests: &Requests<'_>, iri: &str) -> Result<bool, Error> {
     {
         return Ok(false);
     }
-    Ok(read_pieces(requests, iri, ACCEPT, u64::MAX, &mut Probe).is_ok())
-}
-
-/// Takes no more than the begin of an answer.
-struct Probe;
-
-impl Pieces for Probe {
-    fn begin(&mut self, _: &Answered) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn piece(&mut self, _: &[u8]) -> Result<bool, Error> {
-        Ok(false)
-    }
-
-    fn end(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
+    let asked = Asked { accept: Some(ACCEPT), ..Asked::begin(iri, 0, u64::MAX) };
+    Ok(read_unknown(requests, &asked, &mut Nothing).is_ok())
 }
 
 /// Whether the resources of a feed are files, and no entities.

@@ -419,7 +419,6 @@ fn read_changes(
     let answer = read_parts(requests, url, Kind::Changes, known, &mut |part| {
         match part {
             Part::Begin(head, answered) => {
-                lists.truncate(lists_before);
                 walk.clock(answered);
                 is_list = !is_index(head);
                 if is_list {

@@ -529,7 +529,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
             return Ok(Go::Enough);
         }
         match part {
-            Part::Begin(..) => entries.clear(),
+            Part::Begin(..) => {}
             Part::Entry(..) if entries.len() >= SETS_MAX => {
                 let message = format!("{url} names more than {SETS_MAX} documents");
                 return Err(Error::new("discover.sets", ExitCode::Limit, message)

@@ -1,20 +1,18 @@
 //! ResourceSync documents, fetched and read part by part [rs-core §7].
 
-use crate::diagnostics::{Diagnostics, Pace};
+use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
 use crate::package::listing::Packaged;
 use crate::read::choice::AnswerHead;
-use crate::read::pieces::{Answered, Go, Stop, receive};
+use crate::read::pieces::{Answered, Asked, Go, Wanted, receive};
 use crate::read::sitemap::document as sitemap;
-use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, Reading, note, refusal};
-use crate::requests::{Begun, Requests, net_error};
+use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, Reading, head_in, note, refusal};
+use crate::requests::Requests;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, SPEC_MAX_ENTRIES, V1_1};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, W3cDatetime};
 
-/// Bytes that show whether an answer is a document or a page.
-const BEGIN_BYTES: usize = 1_024;
-/// Longest page scanned for links.
+/// Longest page scanned for links; a document shows in as many bytes what it is.
 const PAGE_BYTES_MAX: usize = 256 << 10;
 
 /// A document that was read, with the metadata of the answer.
@@ -68,6 +66,25 @@ impl Kind {
         }
         Err(Error::new("list.capability", ExitCode::SourceInvalid, format!("{url} is not {name}")))
     }
+
+    /// Hands over a part of a document that is of this kind.
+    fn hand_over(
+        self,
+        part: &sitemap::Part<'_, V1_1>,
+        url: &str,
+        each: &mut dyn FnMut(Part<'_>) -> Result<Go, Error>,
+    ) -> Result<Go, Error> {
+        match part {
+            sitemap::Part::Begin(head, answered) => {
+                self.check(head, url)?;
+                each(Part::Begin(head, answered))
+            }
+            sitemap::Part::Entry(head, entry) => match head.root {
+                Root::SitemapIndex => each(Part::Member(Member::of(entry))),
+                Root::UrlSet => each(Part::Entry(head, entry)),
+            },
+        }
+    }
 }
 
 pub(super) const fn dump_capability(packaged: Packaged) -> Capability {
@@ -117,66 +134,54 @@ pub(crate) fn read_parts(
     known: Option<&Document>,
     each: &mut dyn FnMut(Part<'_>) -> Result<Go, Error>,
 ) -> Result<Option<Read>, Error> {
-    let mut each = |part: sitemap::Part<'_, V1_1>| match part {
-        sitemap::Part::Begin(head, answered) => {
-            kind.check(head, url)?;
-            each(Part::Begin(head, answered))
-        }
-        sitemap::Part::Entry(head, entry) => match head.root {
-            Root::SitemapIndex => each(Part::Member(Member::of(entry))),
-            Root::UrlSet => each(Part::Entry(head, entry)),
-        },
-    };
+    let mut each = |part: sitemap::Part<'_, V1_1>| kind.hand_over(&part, url, each);
     let mut checked = Checked::new(url, &requests.diagnostics, &mut each);
     let read = sitemap::read(requests, url, known, &mut |part| checked.part(part))?;
     Ok(read.map(|read| checked.into_read(read)))
 }
 
-/// Finds out what a URL is. Entries are handed over while `each` wants them.
+/// The same of the begin of a document.
+pub(crate) fn read_first_parts(
+    requests: &Requests<'_>,
+    url: &str,
+    kind: Kind,
+    each: &mut dyn FnMut(Part<'_>) -> Result<Go, Error>,
+) -> Result<Read, Error> {
+    let mut each = |part: sitemap::Part<'_, V1_1>| kind.hand_over(&part, url, each);
+    let mut checked = Checked::new(url, &requests.diagnostics, &mut each);
+    let read = sitemap::read_begin(requests, url, &mut |part| checked.part(part))?;
+    Ok(checked.into_read(read))
+}
+
+/// Finds out what a URL is. Of documents that lead to others, all entries are handed over while
+/// `each` wants them; of others, those at the begin.
 pub(crate) fn read_page(
     requests: &Requests<'_>,
     url: &str,
     links: &mut Vec<String>,
     each: Each<'_>,
 ) -> Result<Page, Error> {
-    let request = requests.request(url);
-    let work = abreast_net::with_retries(&requests.client, url, async |_| {
-        let Begun { mut response, mut begin } = requests.begin(&request).await?;
-        for value in response.headers().get_all("link") {
-            links.extend(value.to_str().ok().into_iter().flat_map(super::links::in_header));
-        }
-        while begin.len() < BEGIN_BYTES
-            && let Some(chunk) = response.chunk().await?
-        {
-            begin.extend_from_slice(&chunk);
-        }
-        if is_document(&begin) {
-            response.set_limit(DOCUMENT_BYTES_MAX);
-            let mut checked = Checked::new(url, &requests.diagnostics, &mut *each);
-            let mut each = |part: sitemap::Part<'_, V1_1>| checked.part(part);
-            let mut reading = Reading::new(url, &requests.diagnostics, &mut each);
-            let (most, mut pace) = (DOCUMENT_BYTES_MAX, Pace::default());
-            return match receive(url, &mut response, begin, most, &mut pace, &mut reading).await {
-                Ok(answered) => {
-                    let read = reading.into_read(answered);
-                    Ok(Ok(Page::Document(Box::new(checked.into_read(read)))))
-                }
-                Err(Stop::Net(error)) => Err(error),
-                Err(Stop::Document(error)) => Ok(Err(error)),
-            };
-        }
-        while begin.len() < PAGE_BYTES_MAX
-            && let Some(chunk) = response.chunk().await?
-        {
-            begin.extend_from_slice(&chunk);
-        }
-        begin.truncate(PAGE_BYTES_MAX);
-        Ok(Ok(Page::Other(begin)))
-    });
-    match requests.run(work)? {
-        Ok(page) => page,
-        Err(error) => Err(net_error(error)),
+    let diagnostics = &requests.diagnostics;
+    let leads_on = |begin: &[u8]| {
+        let head = is_document(begin).then(|| head_in::<V1_1>(begin, diagnostics)).flatten();
+        let capability = head.and_then(|head| head.capability);
+        matches!(capability, Some(Capability::Description | Capability::CapabilityList))
+    };
+    let wanted = Wanted::Begin { bytes: PAGE_BYTES_MAX, whole_if: &leads_on };
+    let asked = Asked { wanted, ..Asked::whole(url, DOCUMENT_BYTES_MAX) };
+    let mut received = receive(requests, &asked)?.ok_or_else(|| sitemap::unasked(url))?;
+    let stated = received.answered.links.iter();
+    links.extend(stated.flat_map(|value| super::links::in_header(value)));
+    let begin = received.first_bytes(PAGE_BYTES_MAX)?;
+    if !is_document(&begin) {
+        return Ok(Page::Other(begin));
     }
+    let mut checked = Checked::new(url, diagnostics, each);
+    let mut each = |part: sitemap::Part<'_, V1_1>| checked.part(part);
+    let mut reading = Reading::new(url, diagnostics, &mut each);
+    let answered = received.hand_over(requests, &mut reading)?;
+    let read = reading.into_read(answered);
+    Ok(Page::Document(Box::new(checked.into_read(read))))
 }
 
 /// Whether a text begins as a document of this protocol, packed perhaps: as XML that is neither a
@@ -212,7 +217,7 @@ impl<'a> Checked<'a> {
     fn part(&mut self, part: sitemap::Part<'_, V1_1>) -> Result<Go, Error> {
         match part {
             sitemap::Part::Begin(head, _) => {
-                (self.head, self.entries, self.as_index) = (head.clone(), 0, None);
+                self.head = head.clone();
                 (self.each)(part)
             }
             sitemap::Part::Entry(_, entry) => {

@@ -109,11 +109,7 @@ fn read_dump_document(
     let answer = read_parts(requests, url, Kind::Dump(packaged), known, &mut |part| {
         let is_full = dump.packages.len() + members.len() >= PACKAGES_MAX;
         match part {
-            Part::Begin(..) => {
-                dump.packages.truncate(before);
-                members.clear();
-                refused.clear();
-            }
+            Part::Begin(..) => {}
             _ if is_full => {
                 let message = format!("{url} names more than {PACKAGES_MAX} packages");
                 return Err(Error::new("limit.packages", ExitCode::Limit, message));

@@ -1,6 +1,6 @@
 //! Resource Lists and their indexes: the snapshot of a Source [rs-core §10].
 
-use super::document::{Kind, Part, Read, read_parts};
+use super::document::{Kind, Part, Read, read_first_parts, read_parts};
 use super::keys;
 use super::listed::listed;
 use crate::error::{Error, ExitCode};
@@ -43,7 +43,7 @@ impl Lists for ResourceLists {
             match part {
                 Part::Begin(head, _) => {
                     self.own = head.at.map(|at| at.moment());
-                    each(Found::Begin)
+                    Ok(())
                 }
                 Part::Entry(head, entry) => {
                     each(Found::Resource(&listed(url, head, entry), self.own.or(self.at)))
@@ -118,7 +118,7 @@ fn is_of_known_time(walk: &Walk<'_, '_>, list: &str) -> Result<bool, Error> {
 /// There is no answer, or a transient failure.
 pub(in crate::read) fn is_resource_list(requests: &Requests<'_>, url: &str) -> Result<bool, Error> {
     let mut is_stated = false;
-    let read = read_parts(requests, url, Kind::Resources, None, &mut |part| {
+    let read = read_first_parts(requests, url, Kind::Resources, &mut |part| {
         if let Part::Begin(head, _) = part {
             is_stated = head.capability == Some(Capability::ResourceList);
         }

@@ -22,8 +22,7 @@ impl Read {
 
 /// Reads no more than the head of a document.
 pub(super) fn read_head(requests: &Requests<'_>, url: &str) -> Result<Read, Error> {
-    sitemap::read(requests, url, None, &mut |_| Ok(Go::Enough))?
-        .ok_or_else(|| sitemap::unasked(url))
+    sitemap::read_begin(requests, url, &mut |_| Ok(Go::Enough))
 }
 
 /// Whether a document is a change set. The attribute that states it is only recommended

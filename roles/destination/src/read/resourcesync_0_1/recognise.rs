@@ -5,7 +5,7 @@
 //! XMPP, as in the specification's example, which the lenient reader unwraps [rs-0.1 §5.2.1].
 
 use crate::read::choice::AnswerHead;
-use crate::read::pieces::GZIP;
+use crate::read::unpacker::GZIP;
 use abreast_resourcesync::v0_1::SUBJECT;
 use abreast_webtypes::xml::{Element, Ns, Reader, Token};
 use std::borrow::Cow;

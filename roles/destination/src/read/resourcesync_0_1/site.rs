@@ -5,10 +5,11 @@ use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::read::SourceSet;
+use crate::read::pieces::{Answered, Asked, receive, unasked};
 use crate::read::resourcesync::discover::line_of;
 use crate::read::resourcesync::links::{in_robots, is_html};
 use crate::read::sets::name_of;
-use crate::requests::{Begun, Requests, net_error};
+use crate::requests::Requests;
 use abreast_resourcesync::v0_1::{LinkKind, links_in_host_meta, links_in_html};
 use abreast_webtypes::{parse_link_header, resolve};
 use url::Url;
@@ -135,21 +136,11 @@ struct Page {
 }
 
 fn fetch(requests: &Requests<'_>, url: &str) -> Result<Page, Error> {
-    let request = requests.request(url);
-    let work = abreast_net::with_retries(&requests.client, url, async |_| {
-        let Begun { mut response, begin } = requests.begin(&request).await?;
-        let headers = response.headers().get_all("link").iter();
-        let headers = headers.filter_map(|value| value.to_str().ok().map(str::to_owned)).collect();
-        let mut page = Page { url: response.url().to_owned(), headers, body: begin };
-        while page.body.len() < PAGE_BYTES_MAX
-            && let Some(chunk) = response.chunk().await?
-        {
-            page.body.extend_from_slice(&chunk);
-        }
-        page.body.truncate(PAGE_BYTES_MAX);
-        Ok(page)
-    });
-    requests.run(work)?.map_err(net_error)
+    let asked = Asked::begin(url, PAGE_BYTES_MAX, u64::MAX);
+    let mut received = receive(requests, &asked)?.ok_or_else(|| unasked(url))?;
+    let body = received.first_bytes(PAGE_BYTES_MAX)?;
+    let Answered { url, links, .. } = received.answered;
+    Ok(Page { url, headers: links, body })
 }
 
 impl Page {

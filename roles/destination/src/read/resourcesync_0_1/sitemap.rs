@@ -61,9 +61,8 @@ impl Lists for Sitemaps<'_> {
             match part {
                 Part::Begin(head, answered) => {
                     check_is_sitemap(head, url)?;
-                    (others, newest) = (OtherEntries::default(), NewestTime::of(answered));
+                    newest = NewestTime::of(answered);
                     now = answered.latest_now();
-                    each(Found::Begin)?;
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {
                     self.is_sure = true;

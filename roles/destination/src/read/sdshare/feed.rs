@@ -3,9 +3,12 @@
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
 use crate::read::Tolerance;
-use crate::read::pieces::{Answered, Go, Pieces, read_pieces};
+use crate::read::pieces::{Answered, Asked, Go, Pieces, Wanted, read_unknown};
 use crate::requests::Requests;
-use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, Feed, Limits, Parser, Step};
+use abreast_sdshare::{ATOM_MEDIA_TYPE, Entry, Feed, FeedKind, Limits, Parser, Step};
+
+/// Bytes that show which kind of feed it is.
+const BEGIN_BYTES: usize = 64 << 10;
 
 /// What a feed states beside its entries.
 #[derive(Debug, Default)]
@@ -16,19 +19,50 @@ pub(super) struct Read {
 
 type Each<'e> = &'e mut dyn FnMut(&Feed, &Entry, &Answered) -> Result<Go, Error>;
 
-/// Reads a feed and hands over each entry, with what the feed has stated so far and the head of the answer. After a broken
-/// transfer all entries come again.
+/// Reads a feed and hands over each entry, with what the feed has stated so far and the head of the answer.
 pub(super) fn read_feed(requests: &Requests<'_>, url: &str, each: Each<'_>) -> Result<Read, Error> {
-    let mut reading = Reading {
-        url,
-        requests,
-        parser: Parser::new(url, Limits::default()),
-        answered: Answered::default(),
-        entry: Entry::default(),
-        each,
-    };
-    let answered =
-        read_pieces(requests, url, ATOM_MEDIA_TYPE, Limits::default().bytes, &mut reading)?;
+    read_asked(requests, &asked(url), each)
+}
+
+/// The same of a feed that may be of any kind: if it is one of those that list other feeds. Of others
+/// the first entries are handed over.
+pub(super) fn read_feed_of_feeds(
+    requests: &Requests<'_>,
+    url: &str,
+    each: Each<'_>,
+) -> Result<Read, Error> {
+    let whole_if = &|begin: &[u8]| kind_in(url, begin).is_none_or(lists_feeds);
+    let wanted = Wanted::Begin { bytes: BEGIN_BYTES, whole_if };
+    read_asked(requests, &Asked { wanted, ..asked(url) }, each)
+}
+
+/// Whether a feed of that kind lists other feeds.
+pub(super) const fn lists_feeds(kind: FeedKind) -> bool {
+    matches!(kind, FeedKind::Overview | FeedKind::Collection)
+}
+
+/// The kind of a feed, if its first bytes show that.
+fn kind_in(url: &str, begin: &[u8]) -> Option<FeedKind> {
+    let (mut parser, mut entry) = (Parser::new(url, Limits::default()), Entry::default());
+    parser.feed(begin);
+    while matches!(parser.next(&mut entry), Ok(Step::Entry)) {
+        if let Some(kind) = entry.kind() {
+            return Some(kind);
+        }
+    }
+    None
+}
+
+fn asked(url: &str) -> Asked<'_> {
+    Asked { accept: Some(ATOM_MEDIA_TYPE), ..Asked::whole(url, Limits::default().bytes) }
+}
+
+fn read_asked(requests: &Requests<'_>, asked: &Asked<'_>, each: Each<'_>) -> Result<Read, Error> {
+    let url = asked.url;
+    let parser = Parser::new(url, Limits::default());
+    let (answered, entry) = (Answered::default(), Entry::default());
+    let mut reading = Reading { url, requests, parser, answered, entry, each };
+    let answered = read_unknown(requests, asked, &mut reading)?;
     reading.note_findings()?;
     Ok(Read { feed: reading.parser.into_parts().0, answered })
 }

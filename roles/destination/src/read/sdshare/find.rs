@@ -1,6 +1,6 @@
 //! The way from an address to the feeds of one collection [sdshare §Server Role].
 
-use super::feed::read_feed;
+use super::feed::read_feed_of_feeds;
 use crate::admit::Admission;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
@@ -12,6 +12,7 @@ use crate::requests::Requests;
 use abreast_sdshare::{Entry, FeedKind, Relation, without_since};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{excerpt, without_fragment};
+use std::collections::HashSet;
 
 /// Collections of one server, and entries read of a feed to see which kind it is.
 const ENTRIES_MAX: usize = 50_000;
@@ -138,7 +139,8 @@ fn read(requests: &Requests<'_>, options: &SyncOptions, given: &str) -> Result<F
             format!("`since` is left out: the feed is read as {url}, and all of it is copied");
         requests.diagnostics.note(given, Remark { code, line, message, count: 1 });
     }
-    let (mut kind, mut sets, mut feeds) = (None, Vec::new(), Feeds::default());
+    let (mut kind, mut feeds) = (None, Feeds::default());
+    let (mut sets, mut named) = (Vec::new(), HashSet::new());
     let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
     let mut take = |entry: &Entry, relation: &Relation| {
         let Some(link) = entry.targets(relation).next() else { return Ok(None) };
@@ -148,12 +150,13 @@ fn read(requests: &Requests<'_>, options: &SyncOptions, given: &str) -> Result<F
         })
     };
     let mut entries = 0;
-    let read = read_feed(requests, url, &mut |_, entry, _| {
+    let read = read_feed_of_feeds(requests, url, &mut |_, entry, _| {
         entries += 1;
         kind = kind.or(entry.kind());
         match kind {
             Some(FeedKind::Overview) if sets.len() < ENTRIES_MAX => {
-                if let Some(url) = take(entry, &Relation::CollectionFeed)? {
+                let url = take(entry, &Relation::CollectionFeed)?;
+                if let Some(url) = url.filter(|url| named.insert(url.clone())) {
                     sets.push(SourceSet { name: name_of(&url).to_owned(), url });
                 }
                 Ok(Go::On)
@@ -166,9 +169,6 @@ fn read(requests: &Requests<'_>, options: &SyncOptions, given: &str) -> Result<F
             _ => Ok(Go::Enough),
         }
     })?;
-    // A transfer that was repeated has named some twice.
-    sets.sort_by(|one: &SourceSet, two| one.url.cmp(&two.url));
-    sets.dedup();
     feeds.fragments = feeds.fragments.map(|feed| without_since(&feed));
     let own = Some(url.to_owned());
     match kind.or_else(|| kind_by_name(url).filter(|_| entries == 0)) {

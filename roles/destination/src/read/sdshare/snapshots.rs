@@ -14,7 +14,6 @@ use crate::requests::Requests;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Link, Relation};
 use abreast_webtypes::{Moment, Timestamp};
-use std::collections::HashSet;
 
 /// Most chunks of a snapshot.
 const CHUNKS_MAX: usize = 100_000;
@@ -92,7 +91,7 @@ impl Snapshot {
         requests: &Requests<'_>,
         options: &SyncOptions,
     ) -> Result<Vec<DescriptionFile>, Error> {
-        let (mut links, mut known) = (Vec::new(), HashSet::new());
+        let mut links = Vec::new();
         match &self.chunks {
             None => links.extend(self.whole.clone()),
             Some(chunks) => {
@@ -106,10 +105,7 @@ impl Snapshot {
                         );
                         return Err(Error::new("sdshare.link", ExitCode::SourceInvalid, message));
                     };
-                    // Again after a transfer that was repeated.
-                    if known.insert(link.href.clone()) {
-                        links.push(link.clone());
-                    }
+                    links.push(link.clone());
                     if links.len() > CHUNKS_MAX {
                         let message = format!("{chunks} has more than {CHUNKS_MAX} chunks");
                         return Err(Error::new("limit.chunks", ExitCode::Limit, message));

@@ -2,7 +2,8 @@
 
 use crate::diagnostics::{Diagnostics, Remark};
 use crate::error::{Error, ExitCode};
-use crate::read::pieces::{Answered, Go, Pieces, read_document};
+pub(crate) use crate::read::pieces::unasked;
+use crate::read::pieces::{Answered, Asked, Go, Nothing, Pieces, read_document};
 use crate::requests::Requests;
 use abreast_resourcesync::sitemap::{Finding, Limits, Parser, Root, Step, Tolerance, Version};
 use abreast_store::mirror::Document;
@@ -10,6 +11,8 @@ use abreast_webtypes::{Moment, SyntaxError, Timestamp, W3cDatetime, excerpt, res
 
 /// Largest document read, unpacked; ten times what the specification allows.
 pub(crate) const DOCUMENT_BYTES_MAX: u64 = 512 << 20;
+/// Bytes that have the head of a document.
+pub(crate) const BEGIN_BYTES: usize = 64 << 10;
 /// The largest difference between a time without a zone, as it was meant, and the same time in UTC,
 /// microseconds.
 pub(crate) const ZONE_MICROS: i64 = 26 * 3_600_000_000;
@@ -58,8 +61,7 @@ pub(crate) fn is_zoneless(findings: &[Finding]) -> bool {
 
 /// A part of a document, as it is read.
 pub(crate) enum Part<'a, V: Version> {
-    /// The head, and that of the answer. It comes first, and again when a transfer broke off and is repeated: what came
-    /// before does not count then.
+    /// The head, and that of the answer. It comes first, and once.
     Begin(&'a V::Head, &'a Answered),
     /// An entry; its `loc` is absolute.
     Entry(&'a V::Head, &'a V::Entry),
@@ -83,13 +85,31 @@ pub(crate) fn read<V: Version>(
     known: Option<&Document>,
     each: Each<'_, V>,
 ) -> Result<Option<Read<V>>, Error> {
-    let mut reading = Reading::new(url, &requests.diagnostics, each);
-    let answered = read_document(requests, url, known, DOCUMENT_BYTES_MAX, &mut reading)?;
+    read_asked(requests, &Asked { known, ..Asked::whole(url, DOCUMENT_BYTES_MAX) }, each)
+}
+
+/// Reads the begin of a document part by part: its head, and some entries perhaps.
+pub(crate) fn read_begin<V: Version>(
+    requests: &Requests<'_>,
+    url: &str,
+    each: Each<'_, V>,
+) -> Result<Read<V>, Error> {
+    let asked = Asked::begin(url, BEGIN_BYTES, DOCUMENT_BYTES_MAX);
+    read_asked(requests, &asked, each)?.ok_or_else(|| unasked(url))
+}
+
+fn read_asked<V: Version>(
+    requests: &Requests<'_>,
+    asked: &Asked<'_>,
+    each: Each<'_, V>,
+) -> Result<Option<Read<V>>, Error> {
+    let mut reading = Reading::new(asked.url, &requests.diagnostics, each);
+    let answered = read_document(requests, asked, &mut reading)?;
     Ok(answered.map(|answered| reading.into_read(answered)))
 }
 
 /// Whether the server answers that a document has not changed.
-pub(crate) fn is_unchanged<V: Version>(
+pub(crate) fn is_unchanged(
     requests: &Requests<'_>,
     url: &str,
     known: &Document,
@@ -97,22 +117,19 @@ pub(crate) fn is_unchanged<V: Version>(
     if known.etag.is_none() && known.last_modified.is_none() {
         return Ok(false);
     }
-    Ok(read::<V>(requests, url, Some(known), &mut |_| Ok(Go::Enough))?.is_none())
+    let asked = Asked { known: Some(known), ..Asked::begin(url, 0, DOCUMENT_BYTES_MAX) };
+    Ok(read_document(requests, &asked, &mut Nothing)?.is_none())
 }
 
 /// Whether a document has changed since it was read.
-pub(crate) fn has_changed<V: Version>(
+pub(crate) fn has_changed(
     requests: &Requests<'_>,
     url: &str,
     known: &Document,
 ) -> Result<bool, Error> {
-    let read = read::<V>(requests, url, Some(known), &mut |_| Ok(Go::On))?;
-    Ok(read.is_some_and(|read| read.answered.validators.fingerprint != known.fingerprint))
-}
-
-/// A server answered an unconditional request with "not modified".
-pub(crate) fn unasked(url: &str) -> Error {
-    Error::new("http.status", ExitCode::SourceInvalid, format!("{url} answered 304 unasked"))
+    let asked = Asked { known: Some(known), ..Asked::whole(url, DOCUMENT_BYTES_MAX) };
+    let answered = read_document(requests, &asked, &mut Nothing)?;
+    Ok(answered.is_some_and(|answered| answered.validators.fingerprint != known.fingerprint))
 }
 
 /// Notes a deviation from the specification.
@@ -168,7 +185,6 @@ pub(crate) struct Reading<'a, V: Version> {
 
 impl<V: Version> Pieces for Reading<'_, V> {
     fn begin(&mut self, answered: &Answered) -> Result<(), Error> {
-        self.parser = new_parser(self.diagnostics);
         self.answered.clone_from(answered);
         Ok(())
     }
@@ -195,6 +211,14 @@ impl<V: Version> Pieces for Reading<'_, V> {
 
 fn new_parser<V: Version>(diagnostics: &Diagnostics) -> Parser<V> {
     Parser::with_tolerance(Limits::default(), diagnostics.tolerance)
+}
+
+/// The head of a document, if its first bytes have it.
+pub(crate) fn head_in<V: Version>(begin: &[u8], diagnostics: &Diagnostics) -> Option<V::Head> {
+    let (mut parser, mut entry) = (new_parser::<V>(diagnostics), V::Entry::default());
+    parser.feed(begin);
+    parser.next(&mut entry).ok()?;
+    parser.head().cloned()
 }
 
 impl<'a, V: Version> Reading<'a, V> {

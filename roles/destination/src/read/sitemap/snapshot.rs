@@ -47,7 +47,7 @@ impl<V: Version> Read<V> {
             return Ok(false);
         }
         for (url, known) in &self.read {
-            if has_changed::<V>(requests, url, known)? {
+            if has_changed(requests, url, known)? {
                 return Ok(true);
             }
         }

@@ -30,7 +30,7 @@ pub(crate) fn is_all_unchanged<L: Lists>(
 ) -> Result<bool, Error> {
     let requests = walk.requests;
     let Some(known) = walk.document(top)? else { return Ok(false) };
-    if !is_unchanged::<L::Version>(requests, top, &known)? {
+    if !is_unchanged(requests, top, &known)? {
         return Ok(false);
     }
     if indexes.is_empty() {
@@ -47,7 +47,7 @@ pub(crate) fn is_all_unchanged<L: Lists>(
     while let Some(url) = waiting.pop_front() {
         requests.check_cancelled()?;
         let Some(known) = walk.document(&url)? else { return Ok(false) };
-        if !is_unchanged::<L::Version>(requests, &url, &known).unwrap_or(false) {
+        if !is_unchanged(requests, &url, &known).unwrap_or(false) {
             return Ok(false);
         }
         if indexes.contains(url.as_str()) && !add_members(walk, &url, lists, &mut waiting)? {
@@ -69,13 +69,9 @@ fn add_members<L: Lists>(
     lists: &mut L,
     to: &mut VecDeque<String>,
 ) -> Result<bool, Error> {
-    let (before, mut is_known) = (to.len(), true);
+    let mut is_known = true;
     let each = &mut |found: Found<'_>| {
         match found {
-            Found::Begin => {
-                to.truncate(before);
-                is_known = true;
-            }
             Found::Member(member) if is_known && !member.is_other => {
                 is_known = to.len() < LISTS_MAX && walk.document(&member.url)?.is_some();
                 if is_known {

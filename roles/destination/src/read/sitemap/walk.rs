@@ -34,8 +34,6 @@ pub(crate) trait Lists {
 
 /// What is in a list or index.
 pub(crate) enum Found<'a> {
-    /// It begins; again when its transfer is repeated.
-    Begin,
     /// It is an index and names this one.
     Member(Member),
     /// A resource, and the time of its list, if the list gives it.
@@ -140,15 +138,11 @@ impl Waiting {
         depth: u8,
         lists: &mut L,
     ) -> Result<Read<L::Version>, Error> {
-        let (before, named_before) = (self.members.len(), self.named);
+        let named_before = self.named;
         let requests = walk.requests;
+        walk.begin_document(url);
         let read = lists.read(requests, url, &mut |found| {
             match found {
-                Found::Begin => {
-                    self.members.truncate(before);
-                    self.named = named_before;
-                    walk.begin_document(url);
-                }
                 Found::Member(member) => self.add(url, member, depth)?,
                 Found::Resource(listed, as_of) => walk.resource(listed, as_of, None)?,
                 Found::Deleted => walk.gone(),
