@@ -64,23 +64,31 @@ fn a_state_that_lost_power_is_one_of_its_commits() {
         return;
     }
     let acknowledgements = COMMITS.iter().sum::<u64>() / SYNCED;
-    power::lose_power(CHILD, "mirror.db", LOSSES, acknowledgements, &mut |path, promised, context| {
-        let mirror = Mirror::open(path).expect(context);
-        let last = mirror.meta("commit").expect(context).map_or(0, |text| text.parse().unwrap());
-        assert!(Some(last) >= promised, "{context}: {promised:?} was durable, {last} is there");
-        let mut expected = std::collections::BTreeMap::new();
-        for commit in 1..=last {
-            let places = (0..RESOURCES).map(|place| ((commit * 7 + place) % (2 * RESOURCES), place));
-            expected.extend(places.map(|(number, place)| (number, (commit, place))));
-        }
-        for (number, (commit, place)) in expected {
-            let uri = uri(number);
-            let row = mirror.row(&uri).expect(context).expect(context);
-            let packed = mirror.packed(&uri).expect(context).expect(context);
-            let record = Location { segment: 1, offset: commit, length: place };
-            assert_eq!((row.length, packed.record), (commit, record), "{context}");
-        }
-        let length = mirror.segments().expect(context).first().map(|segment| segment.length);
-        assert_eq!(length.unwrap_or(0), last, "{context}");
-    });
+    power::lose_power(
+        CHILD,
+        "mirror.db",
+        LOSSES,
+        acknowledgements,
+        &mut |path, promised, context| {
+            let mirror = Mirror::open(path).expect(context);
+            let last =
+                mirror.meta("commit").expect(context).map_or(0, |text| text.parse().unwrap());
+            assert!(Some(last) >= promised, "{context}: {promised:?} was durable, {last} is there");
+            let mut expected = std::collections::BTreeMap::new();
+            for commit in 1..=last {
+                let places =
+                    (0..RESOURCES).map(|place| ((commit * 7 + place) % (2 * RESOURCES), place));
+                expected.extend(places.map(|(number, place)| (number, (commit, place))));
+            }
+            for (number, (commit, place)) in expected {
+                let uri = uri(number);
+                let row = mirror.row(&uri).expect(context).expect(context);
+                let packed = mirror.packed(&uri).expect(context).expect(context);
+                let record = Location { segment: 1, offset: commit, length: place };
+                assert_eq!((row.length, packed.record), (commit, record), "{context}");
+            }
+            let length = mirror.segments().expect(context).first().map(|segment| segment.length);
+            assert_eq!(length.unwrap_or(0), last, "{context}");
+        },
+    );
 }

@@ -5,12 +5,12 @@
 
 use crate::error::{Error, ExitCode};
 use crate::lasting::{Failing, Fault, Held, Lasting};
+use crate::marker::state_elsewhere;
 use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{is_distrusted, plan_again, read_back};
 use crate::sink::warc::{forget_beyond, whole_length, write_error};
-use crate::marker::state_elsewhere;
 use crate::state::{DATABASE, LOCK, folder_of};
 use crate::state_folder::make_folder;
 use abreast_folder::{Folder, Locked};

@@ -97,11 +97,7 @@ impl Marker {
     /// # Errors
     /// There is no marker, so that the folder is not that of the copy, and the user does not want
     /// to make the copy again.
-    pub(crate) fn is_as_left(
-        &self,
-        mirror: &Mirror,
-        options: &SyncOptions,
-    ) -> Result<bool, Error> {
+    pub(crate) fn is_as_left(&self, mirror: &Mirror, options: &SyncOptions) -> Result<bool, Error> {
         if mirror.count_rows_up_to(1)? == 0 {
             return Ok(true);
         }

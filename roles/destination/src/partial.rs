@@ -51,8 +51,7 @@ impl Partials {
         let Ok(folder) = self.state.folder(FOLDER) else { return false };
         let Ok(head) = std::str::from_utf8(head) else { return false };
         let text = format!("{etag}\n{uri}\n{url}\n{head}\n");
-        text.len() as u64 <= NOTE_BYTES_MAX
-            && write_text(&folder, &note_name(uri), &text).is_ok()
+        text.len() as u64 <= NOTE_BYTES_MAX && write_text(&folder, &note_name(uri), &text).is_ok()
     }
 
     /// Whether a file was begun.

@@ -337,7 +337,8 @@ fn check_below(folder: &Folder) -> Result<(), Error> {
             }
             let Ok(below) = dir.dir(&entry.name) else { continue };
             if is_marker
-                && (below.stat(DATABASE.as_bytes()).is_ok() || below.stat(MARKER.as_bytes()).is_ok())
+                && (below.stat(DATABASE.as_bytes()).is_ok()
+                    || below.stat(MARKER.as_bytes()).is_ok())
             {
                 return Err(overlap(format!(
                     "{} has a copy of something inside it",

@@ -3,8 +3,8 @@
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
-use std::ops::RangeInclusive;
 use rusqlite::{OptionalExtension as _, params};
+use std::ops::RangeInclusive;
 
 /// A file of a packed copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,10 +122,7 @@ impl Mirror {
             while let Some(row) = rows.next()? {
                 let (offset, length): (i64, i64) = (row.get(2)?, row.get(3)?);
                 let (offset, length) = (offset as u64, length as u64);
-                visit(
-                    row.get_ref(0)?.as_str()?,
-                    Location { segment: row.get(1)?, offset, length },
-                );
+                visit(row.get_ref(0)?.as_str()?, Location { segment: row.get(1)?, offset, length });
             }
             Ok(())
         };

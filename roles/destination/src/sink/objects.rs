@@ -275,9 +275,8 @@ impl Sink for ObjectsSink {
     }
 
     fn settle(&self, mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
-        let changes = std::mem::take(
-            &mut *self.newest.lock().unwrap_or_else(PoisonError::into_inner),
-        );
+        let changes =
+            std::mem::take(&mut *self.newest.lock().unwrap_or_else(PoisonError::into_inner));
         newest::note(mirror, changes)?;
         Ok(Vec::new())
     }

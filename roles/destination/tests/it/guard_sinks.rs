@@ -233,9 +233,7 @@ fn held_deletions_stay_held_in_every_protocol() {
 fn a_killed_run_that_knew_no_deletion_lifts_no_guard() {
     let (copy, _server) = replaced_in_sdshare(|| SinkOptions::Folder, false);
     // By then everything new is stored; what is empty comes later, in the order of URIs.
-    run_killed_at(&copy, &|event| {
-        matches!(event, Event::Item(item) if item.uri.ends_with("/119"))
-    });
+    run_killed_at(&copy, &|event| matches!(event, Event::Item(item) if item.uri.ends_with("/119")));
     for run in 1..=2 {
         let ran = copy.try_run();
         let summary = ran.summary();

@@ -226,7 +226,8 @@ fn a_continued_file_has_the_head_of_its_first_part() {
                     read.block.finish().unwrap();
                 }
                 let head = String::from_utf8(heads).unwrap().to_ascii_lowercase();
-                for field in ["last-modified: sat", "content-type: application", "x-made-by: hand"] {
+                for field in ["last-modified: sat", "content-type: application", "x-made-by: hand"]
+                {
                     assert!(head.contains(field), "killed: {killed}: {head}");
                 }
                 assert!(!head.contains("content-range"), "{head}");

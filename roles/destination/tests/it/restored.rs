@@ -138,8 +138,7 @@ fn a_target_that_was_restored_is_noticed() {
         ("updated", |source| source.set("/a", "2")),
         ("deleted", |source| source.delete("/c")),
     ];
-    for (case, (change, apply)) in
-        readable().flat_map(|case| changes.map(|change| (case, change)))
+    for (case, (change, apply)) in readable().flat_map(|case| changes.map(|change| (case, change)))
     {
         let what = format!("{}, then {change}", case.name);
         let (mut source, mut copy) = begun(&case);
@@ -147,11 +146,16 @@ fn a_target_that_was_restored_is_noticed() {
         apply(&mut source);
         assert_eq!(copy.run().exit_code, 0, "{what}");
         backup.restore(&copy);
-        let has_rows_of_all = !matches!(case.name, "folder" | "objects" | "oxigraph" | "endpoint" | "graph store");
+        let has_rows_of_all =
+            !matches!(case.name, "folder" | "objects" | "oxigraph" | "endpoint" | "graph store");
         if change == "deleted" && !has_rows_of_all {
             // What came back is in no list that could be compared: that is named, once.
             let Ran { result, codes, reported, .. } = copy.try_run();
-            assert_eq!((result.unwrap().exit_code, codes), (0, vec!["local.restored".to_owned()]), "{what}");
+            assert_eq!(
+                (result.unwrap().exit_code, codes),
+                (0, vec!["local.restored".to_owned()]),
+                "{what}"
+            );
             assert!(reported[0].message.contains("deleted"), "{what}: {reported:?}");
             assert!(copy.try_run().codes.is_empty(), "{what}");
             continue;

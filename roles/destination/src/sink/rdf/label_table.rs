@@ -435,7 +435,8 @@ impl Sink for LabelsSink {
     fn remark(&self) -> Result<Option<Notice>, Error> {
         if self.was_altered.load(Ordering::Relaxed) {
             let path = self.options.path.display();
-            let message = format!("{path} did not have the rows that were written; it is written again");
+            let message =
+                format!("{path} did not have the rows that were written; it is written again");
             return Ok(Some(Notice::new("local.altered", message)));
         }
         if !self.has_stored.load(Ordering::Relaxed) || !self.table().is_without_labels()? {

@@ -71,7 +71,8 @@ impl Files {
         options: &NQuadsOptions,
     ) -> Result<Self, Error> {
         let (folder, file_bytes) = (folder.to_owned(), options.file_bytes.max(1));
-        let mut files = Self { folder, file_bytes, open: Mutex::default(), found: Found::default() };
+        let mut files =
+            Self { folder, file_bytes, open: Mutex::default(), found: Found::default() };
         if mirror.meta(BEGUN)?.is_none() {
             mirror.begin()?;
             files.adopt(mirror)?;

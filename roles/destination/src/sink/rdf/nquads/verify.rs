@@ -175,7 +175,8 @@ mod tests {
             let files = place.open().unwrap();
             for (uri, value) in [("a", "old"), ("b", "one"), ("c", "one"), ("a", "new")] {
                 let uri = format!("http://h/{uri}");
-                let (lines, mut out) = (format!("<{uri}> <http://h/p> \"{value}\" .\n"), Vec::new());
+                let (lines, mut out) =
+                    (format!("<{uri}> <http://h/p> \"{value}\" .\n"), Vec::new());
                 let digest = digest_of(lines.as_bytes());
                 run::write(&uri, None, lines.as_bytes(), &digest, &mut out);
                 files.append(&uri, &out).unwrap();
@@ -235,7 +236,10 @@ mod tests {
             assert_eq!(place.planned(), planned);
             files.finish(&place.mirror).unwrap();
             let text = std::fs::read_to_string(place.path()).unwrap_or_default();
-            assert!(!text.contains("old") && !text.contains("x\"") && !text.contains("xx"), "{text}");
+            assert!(
+                !text.contains("old") && !text.contains("x\"") && !text.contains("xx"),
+                "{text}"
+            );
             assert_eq!(place.open().unwrap().touched(&place.mirror).unwrap(), [0; 0]);
         }
     }

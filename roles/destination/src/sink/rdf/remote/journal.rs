@@ -109,8 +109,7 @@ impl Journal {
     /// Opens the journal. Resources of which the last run did more than the state knows get rows
     /// that are not trusted, so that they are stored again, or deleted.
     pub(super) fn open(state: &StateFolder, mirror: &Mirror, epoch: i64) -> Result<Self, Error> {
-        let (path, mut unsure, mut line) =
-            (state.path().join(FILE), HashMap::new(), Vec::new());
+        let (path, mut unsure, mut line) = (state.path().join(FILE), HashMap::new(), Vec::new());
         let unreadable = |cause: io::Error| unusable(&path, cause);
         let mut file = match state.open_file(FILE) {
             Some(file) => Some(BufReader::new(file.map_err(unreadable)?)),

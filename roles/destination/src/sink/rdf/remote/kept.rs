@@ -3,10 +3,10 @@
 use super::super::Graph;
 use super::super::document::digest_of;
 use super::endpoint::{Endpoint, Refusal};
+use super::journal::Journal;
 use super::service::{Remote, Service};
 use super::singly::Singly;
 use super::store::Database;
-use super::journal::Journal;
 use super::{reach_in, text, version};
 use crate::error::{Error, ExitCode};
 use crate::sink::kept::{Damage, DamageKind, ReadBack};
@@ -145,9 +145,7 @@ pub(super) fn lacks_newest(
             kept = RemoteKept::open(remote, net, mirror).ok();
         }
         let lines = kept.as_ref().and_then(|kept| kept.read(&change.name, STEPS).ok());
-        lines.map_or(Verdict::Unknown, |lines| {
-            change.judge(version(&digest_of(&lines)).as_deref())
-        })
+        lines.map_or(Verdict::Unknown, |lines| change.judge(version(&digest_of(&lines)).as_deref()))
     })?;
     Ok((!is_there).then(|| {
         format!(

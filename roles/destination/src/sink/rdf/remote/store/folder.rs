@@ -32,7 +32,8 @@ pub(super) fn open(folder: &Path, is_known: bool) -> Result<OpenStore, Error> {
     if !path.join(CURRENT).exists() {
         if is_known {
             let message = format!("the store in {} is missing", folder.display());
-            let help = "restore it; or run once with `--baseline --full`, which fetches everything again";
+            let help =
+                "restore it; or run once with `--baseline --full`, which fetches everything again";
             return Err(Error::new("oxigraph.damaged", ExitCode::Io, message).with_help(help));
         }
         let mut entries = std::fs::read_dir(&path).map_err(unusable)?.flatten();
