@@ -1,5 +1,5 @@
 //! Large files that were begun, with the head of the answer that began them, so that another run can
-//! continue them. A server may leave out of the rest what it said of the whole, such as
+//! continue them. A server may leave out of the rest what it stated for the whole, such as
 //! `Last-Modified` [rfc9110 §15.3.7].
 
 use crate::path_map::TEMPORARY_PREFIX;
