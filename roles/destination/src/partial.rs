@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(partials.note_at(uri, uri), None);
         assert_eq!(partials.note_at(uri, "http://h/a.nt").unwrap().etag, "\"v2\"");
         // Too long to be read again.
-        assert!(!partials.note(uri, uri, etag, &[b'x'; NOTE_BYTES_MAX as usize]));
+        assert!(!partials.note(uri, uri, etag, &vec![b'x'; NOTE_BYTES_MAX as usize]));
         partials.forget(uri);
         assert_eq!(partials.all(), []);
         // As an earlier version wrote it.
