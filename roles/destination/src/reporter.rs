@@ -106,20 +106,25 @@ impl<'a> Reporter<'a> {
 
     /// Counts and shows a document that cannot be read.
     pub(crate) fn list_failed(&mut self, code: &str, url: &str, message: &str) {
-        self.summary.failed += 1;
-        let since = self.lasting.note(code, url).map(|since| format!("since {since}"));
-        self.new_faults += u64::from(since.is_none());
-        match since {
-            Some(since) => self.problem(code, url, &with_line(message, &since)),
-            None => self.problem(code, url, message),
-        }
+        let is_new = self.fault(code, url, message);
+        self.new_faults += u64::from(is_new);
     }
 
     /// Counts and shows that the copy may lack something. Deletions do not wait for it: they are listed, or follow from a
     /// list that was read whole.
     pub(crate) fn lacking(&mut self, code: &str, url: &str, message: &str) {
+        self.fault(code, url, message);
+    }
+
+    /// Counts and shows a fault, with its date if an earlier run had it; whether it is new.
+    fn fault(&mut self, code: &str, url: &str, message: &str) -> bool {
         self.summary.failed += 1;
-        self.problem(code, url, message);
+        let since = self.lasting.note(code, url).map(|since| format!("since {since}"));
+        match &since {
+            Some(since) => self.problem(code, url, &with_line(message, since)),
+            None => self.problem(code, url, message),
+        }
+        since.is_none()
     }
 
     /// Counts and shows how many entries of a document were left out, if any: it is not whole then.

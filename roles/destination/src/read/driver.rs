@@ -576,7 +576,8 @@ impl Driver {
                 let mut after = position.clone();
                 after.reset(snapshot.changes_from.filter(|_| is_whole));
                 after.bookmark.clone_from(&snapshot.bookmark);
-                if run.planner.uncertain_from.is_none() {
+                // After a gap, the changes that were seen may be older than those listed.
+                if run.planner.uncertain_from.is_none() && position.due.is_none() {
                     after.remember(position);
                 }
                 // Until changes were followed: the copy may have what the Source has no longer.

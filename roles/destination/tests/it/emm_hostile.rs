@@ -201,7 +201,7 @@ fn activities_that_are_not_understood_are_reported() {
     assert_eq!(
         notice.message,
         format!(
-            "an activity of the unknown type `create` is left out; it is about {} (and 2 more)",
+            "an activity of the unknown type `Created` is left out; it is about {} (and 1 more)",
             source.iri(0)
         )
     );

@@ -52,7 +52,7 @@ fn unknown_algorithms_are_reported_and_refused_on_demand() {
     let copy = Copy::of(server.url("/list.xml"));
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.summary().unverified), (0, 1));
-    assert_eq!(ran.codes, ["fixity.unknown", "fixity.unknown"]);
+    assert_eq!(ran.codes, ["rs.no-at", "fixity.unknown", "fixity.unknown"]);
     let mut strict = Copy::of(server.url("/list.xml"));
     strict.options.require_fixity = true;
     let ran = strict.try_run();

@@ -23,8 +23,8 @@ const FAULTS: &[(&str, Broken, &str, usize)] = &[
     ("0.1, a change set", change_set, "rs.change", 2),
     ("SDShare, an entry", fragment, "sdshare.resource", 2),
     ("EMM, the full download", download, "emm.download", 1),
-    ("EMM, an activity", activity, "emm.object", 1),
-    ("EMM, a page", page, "emm.paging-loop", 1),
+    ("EMM, an activity", activity, "list.unusable", 1),
+    ("EMM, a page", page, "list.cycle", 1),
 ];
 
 fn of_statements(url: String) -> Copy {

@@ -146,6 +146,11 @@ fn a_target_that_was_restored_is_noticed() {
         apply(&mut source);
         assert_eq!(copy.run().exit_code, 0, "{what}");
         backup.restore(&copy);
+        if change == "deleted" && case.name == "warc" {
+            // The record of the deletion is lost, which is an error until it is repaired.
+            assert_eq!(copy.try_run().code(), "warc.damaged");
+            continue;
+        }
         let has_rows_of_all =
             !matches!(case.name, "folder" | "objects" | "oxigraph" | "endpoint" | "graph store");
         if change == "deleted" && !has_rows_of_all {
