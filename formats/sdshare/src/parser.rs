@@ -481,13 +481,12 @@ impl State {
                 let time = self.read_updated(value);
                 let seen = if in_entry { self.entry_seen.updated } else { self.tally.feed_updated };
                 if seen {
-                    let message = "a second `updated` in one place".to_owned();
                     if in_entry && self.entry.updated != time {
                         // By one of them it may have been read already.
-                        let message = message + ", which is another one [rfc4287 §4.1.2]";
-                        return Err(("atom.updated", message, None));
+                        let message = "two different `updated` in one entry [rfc4287 §4.1.2]";
+                        return Err(("atom.updated", message.to_owned(), None));
                     }
-                    self.note("atom.updated", message);
+                    self.note("atom.updated", "a second `updated` in one place".to_owned());
                 }
                 if in_entry {
                     self.entry_seen.updated = true;
@@ -583,7 +582,7 @@ impl State {
             (Some(link), Some(first))
                 if link.relation == Relation::Next && link.href != first.href =>
             {
-                "a second link to the next page, which is another one [sdshare §Fragments Feed]"
+                "two links to different next pages [sdshare §Fragments Feed]"
             }
             _ => return Ok(()),
         };

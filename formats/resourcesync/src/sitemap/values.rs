@@ -107,12 +107,17 @@ pub(crate) fn parse_datetime(
 /// Reads a number of bytes.
 pub(crate) fn length(name: &str, text: &str) -> Result<u64, Fault> {
     let digits = text.trim_ascii();
-    let number =
-        if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
-    // No resource is longer, and sums of lengths have room.
-    number.filter(|number| i64::try_from(*number).is_ok()).ok_or_else(|| {
-        Fault::new("rs.length", format!("`{name}` is \"{}\", not a number of bytes", excerpt(text)))
-    })
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    match digits.parse::<u64>() {
+        // No resource is longer, and sums of lengths have room.
+        Ok(number) if is_number && i64::try_from(number).is_ok() => Ok(number),
+        _ => {
+            let what =
+                if is_number { "more bytes than there are" } else { "not a number of bytes" };
+            let message = format!("`{name}` is \"{}\", {what}", excerpt(text));
+            Err(Fault::new("rs.length", message))
+        }
+    }
 }
 
 /// Notes white space around a value that is one of a few words.

@@ -175,8 +175,10 @@ impl Version for V1_1 {
                     }
                     // One of them may be that of an earlier state.
                     Some(_) => {
-                        let message = "a second `lastmod` in one entry, which is another one";
-                        return Err(Fault::new("rs.datetime", message));
+                        return Err(Fault::new(
+                            "rs.datetime",
+                            "two different `lastmod` in one entry",
+                        ));
                     }
                 }
                 Ok(())
@@ -196,16 +198,16 @@ impl Version for V1_1 {
             // Those of an index, and lists in a document that should be one.
             (Some(ChangeList), None)
                 if head.root == Root::SitemapIndex || entry.capability.is_some() => {}
-            // It may be a deletion.
             (Some(ChangeList | ChangeDumpManifest), None) => {
-                return Err(Fault::new("rs.change", "a change without `change`"));
+                let message = "an entry of a list of changes has no `change`";
+                return Err(Fault::new("rs.change", message).with_help("it may be a deletion"));
             }
             (Some(ResourceList | ResourceDumpManifest), Some(Change::Deleted)) => {
-                let message = "a resource that was deleted, in a list of resources";
+                let message = "an entry of a list of resources has `change=\"deleted\"`";
                 return Err(Fault::new("rs.change", message));
             }
             (Some(ResourceList | ResourceDumpManifest), Some(_)) => {
-                let message = "`change` in a list of resources; ignored";
+                let message = "an entry of a list of resources has `change`; ignored";
                 notes.add("rs.change-ignored", message.to_owned());
             }
             _ => {}
