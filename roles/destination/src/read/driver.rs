@@ -804,7 +804,10 @@ impl Driver {
                 one.each(&mut walk)?;
                 let (walked, marks) = walk.finish();
                 let uncategorised = planning.uncategorised;
-                match place(&**one, &after, marks.are_found()) {
+                let place = place(&**one, &after, marks.are_found());
+                let from = one.from().map(|from| from.to_string());
+                tracing::debug!(from, until = %one.until(), ?place, "pushed changes");
+                match place {
                     Place::Old => continue,
                     Place::Apart => return Ok(false),
                     Place::Next => {}
@@ -827,6 +830,7 @@ impl Driver {
             run.planner.since.get_or_insert(until.first());
             run.plan_coming()?;
             run.report.summary.mode = Mode::Incremental;
+            tracing::debug!(url, "pushed changes are applied");
             after.run = Some(run.planner.epoch);
             after.store(run.planner.mirror)?;
             Ok(true)
