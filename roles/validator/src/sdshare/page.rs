@@ -96,7 +96,9 @@ impl PageReader {
         let is_complete = self.run(listener);
         if let Some(error) = &self.error {
             let rule = match error.code() {
-                "atom.root" => &r::ATOM_FEED,
+                "atom.root" | "atom.namespace" | "atom.nested" => &r::ATOM_FEED,
+                "atom.paging" => &r::PAGE_NEXT,
+                "atom.updated" => &r::ATOM_UPDATED,
                 "sdshare.limit" => &r::LIMIT,
                 _ => &r::WELL_FORMED,
             };
