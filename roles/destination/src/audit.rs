@@ -23,12 +23,13 @@ use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::nquads::NQuadsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
 use crate::sink::warc::WarcKept;
+use crate::skolem;
 use crate::state::{check_one_set, open_known, state_of};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending, Row};
-use abreast_webtypes::Digests;
+use abreast_webtypes::{Digests, Timestamp};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,7 +103,7 @@ pub(crate) fn audit_with(
         excluded: &excluded,
         common: CommonBase::default(),
         item: Pending::default(),
-        list: 0,
+        order: ChangeOrder::default(),
         cancel,
     };
     reader.expect(&requests, sync, &mut listing)?;
@@ -199,6 +200,9 @@ fn find_source<'c>(
     observer: &dyn Observer,
 ) -> Result<(&'c dyn Reader, Start), Error> {
     let mirror = open_known(&options.sync.folder, options.sync.state.as_deref())?;
+    if let Some(mirror) = &mirror {
+        requests.skolems_are_resources.set(skolem::are_resources(mirror)?);
+    }
     let reader = choice.reader(requests, &options.sync, mirror.as_ref())?;
     let start = reader.find_read_only(requests, &options.sync, mirror.as_ref(), observer)?;
     Ok((reader, start))
@@ -304,14 +308,17 @@ struct Listing<'a> {
     /// Of all URIs.
     common: CommonBase,
     item: Pending,
-    /// Where the list of changes being read stands among all.
-    list: i64,
+    order: ChangeOrder,
     cancel: &'a AtomicBool,
 }
 
 impl Expecting for Listing<'_> {
     fn earlier_list(&mut self) {
-        self.list -= 1;
+        self.order.earlier_list();
+    }
+
+    fn changes_since(&mut self, since: Option<Timestamp>) {
+        self.order.since = since.map(Timestamp::as_micros);
     }
 
     fn left_out(&mut self, categories: &OtherCategories) {
@@ -330,12 +337,15 @@ impl Expecting for Listing<'_> {
     fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error> {
         stop(self.cancel)?;
         listed.pending_into(&mut self.item);
-        let row = expected_row(&self.item);
-        // In the set, with the state that is stated elsewhere, if any is.
-        let time = if listed.is_only_deprecated() { i64::MIN } else { time };
-        let order = (time, self.list);
-        if time == i64::MIN && self.expected.contains(&row.uri)? {
-            return Ok(());
+        let changed = listed.changed.map(Timestamp::as_micros);
+        let row = ExpectedRow { changed, ..expected_row(&self.item) };
+        let Some(mut order) = self.order.of(row.changed, time) else { return Ok(()) };
+        if listed.is_only_deprecated() {
+            // In the set, with the state that is stated elsewhere, if any is.
+            order = (i64::MIN, i64::MIN);
+            if self.expected.contains(&row.uri)? {
+                return Ok(());
+            }
         }
         let is_gone = listed.is_deletion();
         let is_excluded =
@@ -349,6 +359,44 @@ impl Expecting for Listing<'_> {
 
     fn is_wanted(&self, uri: &str) -> Result<bool, Error> {
         Ok(self.expected.contains(uri)?)
+    }
+}
+
+/// The order of changes: by their times, and where these are the same or not stated, by the order of
+/// documents.
+#[derive(Debug, Default)]
+struct ChangeOrder {
+    /// Earlier changes are in what was listed.
+    since: Option<i64>,
+    /// Where the list being read stands among all: less than those read before, which were later.
+    list: i64,
+    /// The newest stated time in that list: a change without one comes after all read before it.
+    last: Option<i64>,
+    /// The oldest stated time so far, and that of all later lists.
+    oldest: Option<i64>,
+    later: Option<i64>,
+}
+
+impl ChangeOrder {
+    fn earlier_list(&mut self) {
+        self.list -= 1;
+        self.last = None;
+        self.later = self.oldest;
+    }
+
+    /// The place of a change that is handed over at a time, or at none; `None` if it does not count.
+    fn of(&mut self, stated: Option<i64>, time: i64) -> Option<(i64, i64)> {
+        if let Some(stated) = stated {
+            self.last = self.last.max(Some(stated));
+            self.oldest = self.oldest.into_iter().chain([stated]).min();
+            if self.since.is_some_and(|since| stated < since) {
+                return None;
+            }
+        }
+        let walks_back = self.list < 0;
+        let unstated = || self.last.or(self.later).or(walks_back.then_some(i64::MAX));
+        let time = Some(time).filter(|time| *time != i64::MIN).or_else(unstated);
+        Some((time.unwrap_or(i64::MIN), self.list))
     }
 }
 

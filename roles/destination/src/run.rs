@@ -21,6 +21,7 @@ use crate::settle::{settle, written_text};
 use crate::sink::open::Opening;
 use crate::sink::options::SinkOptions;
 use crate::sink::outcome::Notice;
+use crate::skolem;
 use crate::state::{State, key};
 use crate::state_folder::StateFolder;
 use crate::transfer::fetch::Rules;
@@ -234,6 +235,7 @@ impl<'a> Run<'a> {
             bodies: Arc::clone(&self.planner.bodies),
             patches: PatchCounts::default(),
             deprecations: Arc::clone(&self.planner.deprecations),
+            skolems: skolem::Evidence::new(mirror)?,
             epoch: self.planner.epoch,
         });
         let is_known = mirror.meta(key::BASE)?.is_some() || self.planner.sink.is_some();
@@ -259,6 +261,7 @@ impl<'a> Run<'a> {
             // Nothing is wanted, so nothing is that was begun.
             sweep_partials(mirror, sink)?;
         }
+        rules.skolems.conclude(&mut self.context())?;
         // Of a run that ends early too: the next one does not read these changes again.
         self.report_deprecated()?;
         carried_out?;

@@ -10,9 +10,10 @@ use crate::plan::comparison::Baseline;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::requests::Requests;
+use crate::skolem;
 use crate::state_folder::StateFolder;
 use abreast_rdf::Syntax;
-use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements};
+use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements, with_parts};
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Digests, md5_lanes};
 use std::fs::File;
@@ -38,6 +39,13 @@ pub(crate) struct DescriptionFile {
     pub(crate) syntax: Syntax,
 }
 
+/// The statements of a whole copy.
+pub(crate) struct SortedDescriptions {
+    statements: SortedStatements,
+    /// IRIs in place of blank nodes that are parts of descriptions.
+    parts: u64,
+}
+
 /// Fetches the files of a whole copy and sorts their statements: what is here already while the rest
 /// is fetched.
 pub(crate) fn fetch_sorted(
@@ -45,13 +53,13 @@ pub(crate) fn fetch_sorted(
     name: &str,
     files: &[DescriptionFile],
     downloads: &Downloads,
-) -> Result<SortedStatements, Error> {
+) -> Result<SortedDescriptions, Error> {
     let package = |file: &DescriptionFile| ListedPackage {
         url: file.url.clone(),
         ..ListedPackage::default()
     };
     let sort = SortOptions { memory: SORT_BYTES, ..SortOptions::new(downloads.path()) };
-    let stop = sort.stop.clone();
+    let (stop, are_resources) = (sort.stop.clone(), requests.skolems_are_resources.get());
     let (fetched, waiting) = sync_channel::<(&DescriptionFile, File)>(AHEAD);
     let (ended, end) = sync_channel::<()>(0);
     let (done, sorted) = std::thread::scope(|scope| {
@@ -64,7 +72,8 @@ pub(crate) fn fetch_sorted(
                 base: Some(file.url.clone()),
                 bytes: Bytes::of_file(bytes),
             });
-            abreast_statements::sorted(sort, inputs)
+            let sorted = abreast_statements::sorted(sort, inputs)?;
+            if are_resources { Ok((sorted, 0)) } else { with_parts(sort, sorted) }
         });
         let fetch = || {
             for file in files {
@@ -93,7 +102,8 @@ pub(crate) fn fetch_sorted(
     for file in files {
         downloads.discard(&package(file));
     }
-    sorted.map_err(|error| unreadable(name, error))
+    let (statements, parts) = sorted.map_err(|error| unreadable(name, error))?;
+    Ok(SortedDescriptions { statements, parts })
 }
 
 /// Plans what makes the copy equal to the descriptions that `fetch` gives; `keep` keeps in the state
@@ -101,10 +111,11 @@ pub(crate) fn fetch_sorted(
 pub(crate) fn plan_descriptions(
     run: &mut PlanContext<'_, '_>,
     name: &str,
-    fetch: &mut dyn FnMut(&Downloads) -> Result<SortedStatements, Error>,
+    fetch: &mut dyn FnMut(&Downloads) -> Result<SortedDescriptions, Error>,
     keep: &mut dyn FnMut(&Mirror, u64) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let dry_run = run.planner.options.dry_run;
+    let (mirror, dry_run) = (run.planner.mirror, run.planner.options.dry_run);
+    run.requests.skolems_are_resources.set(skolem::are_resources(mirror)?);
     // A dry run leaves nothing in the state.
     let elsewhere = dry_run.then(tempfile::tempdir).transpose().map_err(no_temporary)?;
     let sorted = match &elsewhere {
@@ -124,9 +135,9 @@ pub(crate) fn plan_descriptions(
             Ok(())
         })?;
         run.conclude(name, &mut comparison, true)?;
-        let mirror = run.planner.mirror;
         run.planner.bodies.keep(mirror, bodies)?;
         keep(mirror, comparison.entries)?;
+        skolem::keep(mirror, sorted.parts)?;
         blanks.report(run, name);
         Ok(Some(Baseline { unchanged: false, whole: true, at: None }))
     })?;
@@ -232,7 +243,7 @@ impl Blanks {
 /// Hands over each description.
 pub(crate) fn each_description(
     name: &str,
-    sorted: &SortedStatements,
+    SortedDescriptions { statements: sorted, .. }: &SortedDescriptions,
     each: &mut dyn FnMut(&Described<'_>) -> Result<(), Error>,
 ) -> Result<Blanks, Error> {
     let odd = |error| unreadable(name, error);

@@ -235,12 +235,15 @@ pub(crate) trait Expecting {
     /// Lists were not read because of their categories.
     fn left_out(&mut self, _categories: &OtherCategories) {}
 
+    /// Changes before this time do not count: they are in what was listed.
+    fn changes_since(&mut self, since: Option<Timestamp>);
+
     /// Changes handed over from here on are earlier than those before, where their times are the
     /// same: documents are walked back.
     fn earlier_list(&mut self);
 
-    /// A resource changed after the list was made, at that time in microseconds. Of several changes
-    /// of one time the last one counts.
+    /// A resource changed after the list was made, at that time in microseconds, or `i64::MIN` where
+    /// none is stated. Of several changes of one time the last one counts.
     fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error>;
 
     /// Whether a resource that was handed over is expected in the copy.

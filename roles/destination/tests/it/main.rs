@@ -8,6 +8,7 @@
 )]
 
 mod again;
+mod agreement;
 mod alternates;
 mod audit;
 mod bad_lists;
@@ -55,6 +56,7 @@ mod rs01_xmpp;
 mod sdshare;
 mod sdshare_source;
 mod sinks;
+mod skolem;
 mod source;
 mod sync;
 mod uri_list;

@@ -465,13 +465,14 @@ impl Reader for Emm {
             }
             _ => None,
         };
+        to.changes_since(since);
         let cut = self.each_changed(requests, options, since, &mut |walked| match walked {
             Walked::EarlierPage => {
                 to.earlier_list();
                 Ok(())
             }
             Walked::Change(listed) => {
-                to.changed(listed, listed.changed.unwrap_or(Timestamp::MIN).as_micros())
+                to.changed(listed, listed.changed.map_or(i64::MIN, Timestamp::as_micros))
             }
         })?;
         if cut.is_some() {

@@ -81,7 +81,7 @@ impl SdShare {
         let mut pages = Pages::new(feed, since, options);
         let mut each = |page: &str, feed: &Feed, entry: &Entry| {
             let Some(fragment) = Fragment::of(feed, entry) else { return Ok(()) };
-            let time = entry.updated.or(since).unwrap_or(Timestamp::MIN).as_micros();
+            let time = entry.updated.or(since).map_or(i64::MIN, Timestamp::as_micros);
             let mut resources = entry.resources.iter();
             resources.try_for_each(|resource| each(&fragment.listed(entry, resource, page), time))
         };
@@ -170,6 +170,7 @@ impl Reader for SdShare {
     ) -> Result<(), Error> {
         let snapshot = self.each_listed(requests, options, &mut |listed| to.listed(listed))?;
         let since = snapshot.and_then(|snapshot| snapshot.updated);
+        to.changes_since(since);
         self.each_fragment(requests, options, since, &mut |listed, time| to.changed(listed, time))
     }
 

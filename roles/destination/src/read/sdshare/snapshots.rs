@@ -7,12 +7,11 @@ use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::package::download::Downloads;
-use crate::read::descriptions::{DescriptionFile, fetch_sorted};
+use crate::read::descriptions::{DescriptionFile, SortedDescriptions, fetch_sorted};
 use crate::read::pieces::Go;
 use crate::requests::Requests;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Link, Relation};
-use abreast_statements::SortedStatements;
 use abreast_webtypes::Timestamp;
 use std::collections::HashSet;
 
@@ -114,7 +113,7 @@ impl Snapshot {
         requests: &Requests<'_>,
         options: &SyncOptions,
         downloads: &Downloads,
-    ) -> Result<SortedStatements, Error> {
+    ) -> Result<SortedDescriptions, Error> {
         fetch_sorted(requests, self.name(), &self.parts(requests, options)?, downloads)
     }
 }
