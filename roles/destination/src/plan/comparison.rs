@@ -239,7 +239,7 @@ impl Comparison {
         let due = compare(&self.listed, listed.digests, row.as_ref()).or_else(|| {
             // A file that was only touched here gets its time back.
             let (system, row, modified) = (self.system?, row.as_ref()?, self.listed.modified?);
-            let has_time = system.same_time(modified.saturating_mul(1_000), row.file_mtime);
+            let has_time = system.has_time(modified, row.file_mtime);
             (!has_time).then_some(PendingAction::Touch)
         });
         match due {

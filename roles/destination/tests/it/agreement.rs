@@ -4,7 +4,11 @@
 use crate::copy::{Copy, Ran};
 use crate::emm::copy_of;
 use crate::emm_source::{EmmSource, Habits};
+use abreast_testkit::digest::md5_hex;
+use abreast_testkit::documents::document;
+use abreast_testkit::pages::Server;
 use serde_json::json;
+use std::time::{Duration, SystemTime};
 
 /// A copy is equal, by digests and without them.
 #[track_caller]
@@ -67,6 +71,119 @@ fn activities_without_a_date_count_in_their_order() {
                     assert!(are_dated || ran.exit() == 0, "{what}: {:?}", ran.reported);
                     if ran.exit() == 0 {
                         assert_equal(&copy, &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a list states of each resource.
+#[derive(Clone, Copy, Debug)]
+struct States {
+    length: bool,
+    digest: bool,
+    modified: Option<&'static str>,
+}
+
+/// A Resource List of 1.1, in which one resource may be listed twice.
+fn list(source: &Server, states: States, entries: &[(&str, &str)]) {
+    let mut all = String::new();
+    for (path, body) in entries {
+        let length =
+            if states.length { format!(" length=\"{}\"", body.len()) } else { String::new() };
+        let digest = md5_hex(body.as_bytes());
+        let digest = if states.digest { format!(" hash=\"md5:{digest}\"") } else { String::new() };
+        let modified = states.modified.map(|time| format!("<lastmod>{time}</lastmod>"));
+        all += &format!(
+            "<url><loc>{}</loc>{}<rs:md{length}{digest}/></url>\n",
+            source.url(path),
+            modified.unwrap_or_default()
+        );
+    }
+    source.body("/list.xml", document("urlset", "capability=\"resourcelist\"", &all));
+}
+
+fn served(entries: &[(&str, &str)]) -> Server {
+    let source = Server::start();
+    for (path, body) in entries {
+        source.body(path, *body);
+    }
+    source
+}
+
+/// Every kind of list; of those with times that no file has, some.
+fn all_states() -> impl Iterator<Item = States> {
+    let usual = [None, Some("2025-06-01T00:00:00Z")];
+    let facts = [(false, false), (true, false), (false, true), (true, true)];
+    let odd = ["1850-01-01T00:00:00Z", "1600-01-01T00:00:00Z", "9999-12-31T23:59:59Z"];
+    let usual = usual.into_iter().flat_map(move |modified| facts.map(|facts| (modified, facts)));
+    let odd = odd.into_iter().flat_map(move |time| [facts[0], facts[3]].map(|it| (Some(time), it)));
+    let states = |(modified, (length, digest))| States { length, digest, modified };
+    usual.chain(odd).map(states)
+}
+
+#[test]
+fn an_audit_finds_what_a_comparison_repairs() {
+    type Damage = fn(&std::path::Path);
+    let damages: [(&str, bool, Damage); 4] = [
+        ("nothing", false, |_| {}),
+        ("other bytes", false, |path| std::fs::write(path, "jello").unwrap()),
+        ("another time", false, |path| {
+            let file = std::fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+        }),
+        ("other bytes of the same time", true, |path| {
+            let before = std::fs::metadata(path).unwrap().modified().unwrap();
+            std::fs::write(path, "jello").unwrap();
+            let file = std::fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(before).unwrap();
+        }),
+    ];
+    for states in all_states() {
+        for (damage, full, apply) in damages {
+            let what = format!("{states:?}, {damage}, full: {full}");
+            let source = served(&[("/a", "hello"), ("/b", "hello")]);
+            list(&source, states, &[("/a", "hello"), ("/b", "hello")]);
+            let mut copy = Copy::of(source.url("/list.xml"));
+            assert_eq!(copy.run().created, 2, "{what}");
+            assert_equal(&copy, &what);
+            apply(&copy.folder().join("a"));
+            let found = copy.audit(full).exit_code;
+            copy.options.baseline = true;
+            copy.options.full = full;
+            let ran = copy.run();
+            assert_eq!(found == 1, ran.damaged + ran.updated > 0, "{what}: {ran:?}");
+            assert_eq!(copy.audit(full).exit_code, 0, "{what}");
+            let ran = copy.try_run();
+            assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{what}: {:?}", ran.items);
+        }
+    }
+}
+
+#[test]
+fn of_a_resource_that_is_listed_twice_one_counts_everywhere() {
+    for modified in [None, Some("2025-06-01T00:00:00Z")] {
+        for (first, second) in [("first", "other"), ("first", "second!")] {
+            for apart in [false, true] {
+                for is_served_first in [true, false] {
+                    let what = format!("{modified:?}, {second}, {apart}, {is_served_first}");
+                    let body = if is_served_first { first } else { second };
+                    let source = served(&[("/a", body), ("/b", "hello")]);
+                    let states = States { length: true, digest: true, modified };
+                    let mut entries = vec![("/a", first), ("/a", second), ("/b", "hello")];
+                    if apart {
+                        entries.swap(1, 2);
+                    }
+                    list(&source, states, &entries);
+                    let mut copy = Copy::of(source.url("/list.xml"));
+                    for round in 0..3 {
+                        copy.options.baseline = round > 0;
+                        let ran = copy.try_run();
+                        assert!(ran.has("list.twice"), "{what}: {:?}", ran.reported);
+                        let is_equal = copy.audit(true).exit_code == 0;
+                        assert_eq!(is_equal, ran.exit() == 0, "{what}: {:?}", ran.reported);
+                        assert_eq!(is_equal, is_served_first, "{what}");
                     }
                 }
             }
