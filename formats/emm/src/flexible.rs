@@ -623,13 +623,11 @@ impl<'de> Visitor<'de> for Activities<'_> {
 
     /// One activity, as compacted JSON-LD has it.
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        match Item::of_map(map, self.0)? {
-            Some(item) => Ok(Some(Items { items: vec![item], unreadable: 0 })),
-            None => {
-                let message = "`orderedItems` is an object, and neither an array nor an activity";
-                Err(self.0.refuse(message.to_owned()))
-            }
+        if let Some(item) = Item::of_map(map, self.0)? {
+            return Ok(Some(Items { items: vec![item], unreadable: 0 }));
         }
+        let message = "`orderedItems` is an object, and neither an array nor an activity";
+        Err(self.0.refuse(message.to_owned()))
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {

@@ -185,7 +185,7 @@ mod tests {
             run.note("x", uri);
         }
         let delete_limit = size.is_some();
-        let mut summary = Summary { held, failed, delete_limit, ..Summary::default() };
+        let mut summary = Summary { failed, held, delete_limit, ..Summary::default() };
         run.end(mirror, &mut summary, true).unwrap();
         summary
     }

@@ -1,5 +1,5 @@
 //! Large files that were begun, with the head of the answer that began them, so that another run can
-//! continue them. A server may leave out of the rest what it said of the whole, such as
+//! continue them. A server may leave out of the rest what it stated for the whole, such as
 //! `Last-Modified` [rfc9110 §15.3.7].
 
 use crate::path_map::TEMPORARY_PREFIX;
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(partials.note_at(uri, uri), None);
         assert_eq!(partials.note_at(uri, "http://h/a.nt").unwrap().etag, "\"v2\"");
         // Too long to be read again.
-        assert!(!partials.note(uri, uri, etag, &[b'x'; NOTE_BYTES_MAX as usize]));
+        assert!(!partials.note(uri, uri, etag, &vec![b'x'; NOTE_BYTES_MAX as usize]));
         partials.forget(uri);
         assert_eq!(partials.all(), []);
         // As an earlier version wrote it.

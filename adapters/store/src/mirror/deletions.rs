@@ -156,7 +156,8 @@ mod tests {
         mirror.put_pending(&moved).unwrap();
         mirror.put_pending(&fetched).unwrap();
         mirror.mark_stale().unwrap();
-        ["a", "b"].iter().for_each(|uri| mirror.add_unseen(uri).unwrap());
+        mirror.add_unseen("a").unwrap();
+        mirror.add_unseen("b").unwrap();
         assert_eq!(mirror.plan_unseen().unwrap(), 2);
         mirror.forget_stale().unwrap();
         let task = |uri| mirror.task(uri).unwrap().unwrap().pending;

@@ -110,7 +110,7 @@ pub(crate) fn length(name: &str, text: &str) -> Result<u64, Fault> {
     let number =
         if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
     // No resource is longer, and sums of lengths have room.
-    number.filter(|number| *number <= i64::MAX as u64).ok_or_else(|| {
+    number.filter(|number| i64::try_from(*number).is_ok()).ok_or_else(|| {
         Fault::new("rs.length", format!("`{name}` is \"{}\", not a number of bytes", excerpt(text)))
     })
 }

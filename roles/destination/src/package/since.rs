@@ -95,10 +95,10 @@ pub(super) fn supply_since(
         }
         Err(error) => {
             report_unusable(run.report, &package, &error);
-            if matches!(error.code(), "http.status" | "http.making") {
-                if let Some(packages) = reader.packages() {
-                    packages.forget_since(run)?;
-                }
+            if matches!(error.code(), "http.status" | "http.making")
+                && let Some(packages) = reader.packages()
+            {
+                packages.forget_since(run)?;
             }
         }
     }

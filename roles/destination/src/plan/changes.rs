@@ -42,7 +42,7 @@ impl PlanContext<'_, '_> {
     }
 
     /// Keeps what the URIs of changes have in common, while no base is known.
-    pub(crate) fn keep_common(&self, base: CommonBase) -> Result<(), Error> {
+    pub(crate) fn keep_common(&self, base: &CommonBase) -> Result<(), Error> {
         if let Some(base) = base.of_most(&self.planner.options.url)
             && self.planner.mirror.meta(key::BASE)?.is_none()
             && self.planner.mirror.meta(key::COMMON)?.is_none()
@@ -147,9 +147,10 @@ impl PlanContext<'_, '_> {
         let as_of = AsOf { at, is_uncertain, now: None };
         let mut digests = Digests::default();
         digests.set_from_bytes(&pending.digests);
-        let stated = match pending.action.is_deletion() {
-            true => Stated::Deleted,
-            false => Stated::of(pending, &digests, true),
+        let stated = if pending.action.is_deletion() {
+            Stated::Deleted
+        } else {
+            Stated::of(pending, &digests, true)
         };
         // Of changes of one time only some may have been applied.
         let may_be_lost =

@@ -140,8 +140,8 @@ mod tests {
         digests
     }
 
-    fn at(micros: i64) -> Option<Moment> {
-        Some(Moment::exact(Timestamp::from_micros(micros)))
+    fn at(micros: i64) -> Moment {
+        Moment::exact(Timestamp::from_micros(micros))
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
                 digests: &none,
                 is_change: true,
             };
-            super::judge(stated, AsOf { at: at(time), ..AsOf::default() }, Some(&row))
+            super::judge(stated, AsOf { at: Some(at(time)), ..AsOf::default() }, Some(&row))
         };
         assert_eq!(judge(10), Verdict::Fetch);
         assert_eq!(judge(9), Verdict::Keep);
@@ -214,7 +214,7 @@ mod tests {
         #[test]
         fn an_older_document_never_wins(kind in 0_u8..5, version in 2_u8..5, is_change: bool, time in 0_i64..50, later in 1_i64..50) {
             let none = Digests::default();
-            let as_of = AsOf { at: at(time), ..AsOf::default() };
+            let as_of = AsOf { at: Some(at(time)), ..AsOf::default() };
             let row = row(version, Some(time + later), 1);
             let verdict = judge(stated(kind, &none, is_change), as_of, Some(&row));
             prop_assert!(matches!(verdict, Verdict::Keep | Verdict::Unknown), "{verdict:?}");
@@ -223,7 +223,7 @@ mod tests {
         #[test]
         fn a_verdict_that_was_carried_out_is_kept(kind in 2_u8..5, version in 0_u8..5, is_change: bool, time in 0_i64..50, changed: Option<u8>) {
             let none = Digests::default();
-            let as_of = AsOf { at: at(time), ..AsOf::default() };
+            let as_of = AsOf { at: Some(at(time)), ..AsOf::default() };
             let before = (version > 1).then(|| row(version, changed.map(i64::from), 1));
             let stated = stated(kind, &none, is_change);
             if judge(stated, as_of, before.as_ref()) == Verdict::Fetch {
@@ -245,7 +245,7 @@ mod tests {
         #[test]
         fn a_history_that_is_lost_protects_nothing(kind in 0_u8..2, time in 0_i64..50, later in 1_i64..50) {
             let (none, row) = (Digests::default(), row(2, Some(time + later), 7));
-            let as_of = AsOf { at: at(time), is_uncertain: true, now: None };
+            let as_of = AsOf { at: Some(at(time)), is_uncertain: true, now: None };
             prop_assert_eq!(judge(stated(kind, &none, false), as_of, Some(&row)), Verdict::Delete);
         }
     }

@@ -64,7 +64,7 @@ enum Followed {
     Unchanged,
     /// The changes are in the plan; whether there were any.
     Planned(bool),
-    /// Pushed changes are missing in the documents, for now.
+    /// Pushed changes are still missing in the documents.
     Late,
     Gap(Due),
 }
@@ -77,7 +77,7 @@ enum Compared {
     Absent { is_due: bool },
     Read {
         /// The position after it; without a time where the time of the snapshot is not known.
-        after: Position,
+        after: Box<Position>,
         /// All of it was read.
         is_whole: bool,
     },
@@ -359,11 +359,11 @@ impl Driver {
             position.store(mirror)?;
         }
         run.planner.since = None;
-        match self.compare(run, position, &offers)? {
+        match self.compare(run, &position, &offers)? {
             None => Ok(()),
             // What the copy had seen before is not there any more: nothing of a later history is spared.
             Some(due) => {
-                let message = format!("{}; comparing once more", due.why);
+                let message = format!("{}; comparing again", due.why);
                 run.report.notice(
                     "gap",
                     offers.changes.as_deref().unwrap_or(&options.url),
@@ -372,7 +372,7 @@ impl Driver {
                 let mut position = Position::load(mirror)?;
                 position.due = Some(due);
                 position.store(mirror)?;
-                self.compare(run, position, &offers).map(drop)
+                self.compare(run, &position, &offers).map(drop)
             }
         }
     }
@@ -382,7 +382,7 @@ impl Driver {
     fn compare(
         &mut self,
         run: &mut PlanContext<'_, '_>,
-        position: Position,
+        position: &Position,
         offers: &Offers,
     ) -> Result<Option<Due>, Error> {
         let is_uncertain = position.due.as_ref().is_some_and(|due| due.is_uncertain)
@@ -391,14 +391,13 @@ impl Driver {
         run.planner.uncertain_from = position.run.filter(|_| is_uncertain);
         let everything = position.nowhere();
         let after = match offers.whole {
-            Whole::Snapshot => match self.plan_snapshot(run, &position, offers)? {
-                Compared::Unchanged => return Ok(None),
+            Whole::Snapshot => match self.plan_snapshot(run, position, offers)? {
+                // Without all of the list, the next run compares again.
+                Compared::Unchanged | Compared::Read { is_whole: false, .. } => return Ok(None),
                 Compared::Absent { is_due } => {
                     run.report.summary.mode = Mode::Baseline;
                     return self.plan_all(run, &everything, is_due).map(|()| None);
                 }
-                // Without all of the list, the next run compares again.
-                Compared::Read { is_whole: false, .. } => return Ok(None),
                 Compared::Read { after, .. } => after,
             },
             Whole::Changes => {
@@ -566,7 +565,7 @@ impl Driver {
                 } else if has_wanted {
                     run.planner.selection.leave_excluded(mirror)?;
                     run.planner.selection.keep(mirror)?;
-                    run.keep_common(base)?;
+                    run.keep_common(&base)?;
                 }
                 if let Some(doubt) = snapshot.doubt
                     && mirror.pending_counts()?.deletes > 0
@@ -599,7 +598,7 @@ impl Driver {
                     run.planner.commit()?;
                     run.planner.mirror.clear_scratch()?;
                     run.planner.made_from = made_from;
-                    return Ok(Compared::Read { after, is_whole });
+                    return Ok(Compared::Read { after: Box::new(after), is_whole });
                 }
                 Ok(None) => run.planner.abandon(run.report)?,
                 Err(error) => {
@@ -730,7 +729,7 @@ impl Driver {
                     run.planner.selection.keep(mirror)?;
                 }
             }
-            run.keep_common(base)?;
+            run.keep_common(&base)?;
             let mut after = position.clone();
             after.unknown = unknown;
             let is_settled = !walked.left_out && !walked.is_unstable && walked.cut.is_none();

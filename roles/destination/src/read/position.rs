@@ -84,7 +84,7 @@ pub(crate) struct Bookmark {
     pub(crate) fingerprint: u64,
 }
 
-/// What documents say about a span of time.
+/// What documents state about a span of time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Span {
     /// All changes since then were read; `None` where documents do not give it.

@@ -251,7 +251,7 @@ impl Reader for Text {
             walk.walked.went_back = Some("there are fewer changes than before".to_owned());
             return Ok(());
         }
-        // The number of lines says where it is: no change read before is listed again.
+        // The number of lines is the place: no change read before is listed again.
         walk.walked.end = Some(Timestamp::MAX);
         walk.walked.is_unchanged = changes.len() == known;
         walk.begin_changes(&self.changes, None, None);

@@ -460,7 +460,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     /// - What is before the position is known. A document that was read up to some entry and has more since then may have
     ///   changes that were published late.
     /// - Of changes that have the time of the position, those that were read are known, and all others are new.
-    /// - A time that the Source's own clock has not reached says nothing about the order.
+    /// - A time that the Source's own clock has not reached is no evidence of the order.
     pub(crate) fn change(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
         self.walked.entries += 1;
         if self.walked.entries.is_multiple_of(1_024) {
@@ -510,7 +510,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                 return self.to.known_change(listed);
             }
             // An entry behind those that were read is new, also if it equals one of them. Within a second of a coarse clock
-            // there may be several changes that nothing tells apart.
+            // there may be several changes that nothing distinguishes.
             let is_added = is_after_prefix && self.prefix.is_same == Some(true);
             let is_coarse = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
             let is_distinct = !is_coarse || listed.digests.strongest().is_some();

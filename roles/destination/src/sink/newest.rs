@@ -1,7 +1,7 @@
 //! The newest changes of a copy in a service, by which it is noticed that the service no longer has
 //! them.
 //!
-//! A service that was emptied, replaced or restored from a backup looks as it did before: nothing
+//! A service that was emptied, replaced or restored from a backup seems unchanged: nothing
 //! of it is asked for when nothing has changed at the Source. What such a service lacks for certain
 //! is the newest change. So the state has the last few, and each run checks the newest that can be
 //! judged. Only what is certain counts: nothing is there of a resource that was stored, or exactly

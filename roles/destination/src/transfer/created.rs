@@ -15,9 +15,10 @@ pub(crate) fn count(mirror: &Mirror) -> Result<u64, Error> {
 
 /// Adds resources to the count, in the transaction that keeps them.
 pub(crate) fn add(mirror: &Mirror, new: u64) -> Result<(), Error> {
-    Ok(if new > 0 {
-        mirror.add_to_meta(key::CREATED, new)?
-    })
+    if new > 0 {
+        mirror.add_to_meta(key::CREATED, new)?;
+    }
+    Ok(())
 }
 
 /// Begins the count again: all resources are part of the copy.

@@ -68,19 +68,16 @@ impl Transfer<'_> {
         report.summary.delete_limit = true;
         let mut message =
             format!("deletions due: {due}; allowed in one run: {allowed}; nothing was deleted");
-        match report.lasting.held_before() {
-            Some(Held { since, of: Some(size), .. }) => {
-                let _ = write!(
-                    message,
-                    "\n  held since {since}, when the copy had {}",
-                    count(*size, "resource")
-                );
-                report.lasting.size = Some(*size);
-            }
-            _ => {
-                let rows = self.mirror.count_rows()?;
-                report.lasting.size = Some(Numbers { rows, ..*numbers }.size());
-            }
+        if let Some(Held { since, of: Some(size), .. }) = report.lasting.held_before() {
+            let _ = write!(
+                message,
+                "\n  held since {since}, when the copy had {}",
+                count(*size, "resource")
+            );
+            report.lasting.size = Some(*size);
+        } else {
+            let rows = self.mirror.count_rows()?;
+            report.lasting.size = Some(Numbers { rows, ..*numbers }.size());
         }
         let _ = write!(
             message,

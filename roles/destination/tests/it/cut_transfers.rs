@@ -13,6 +13,7 @@ use abreast_testkit::pages::{Answer, Server};
 use abreast_testkit::zip::Zip;
 use serde_json::json;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -97,16 +98,19 @@ impl Site {
     }
 }
 
+/// Makes a case for a server.
+type Make = fn(&Server) -> Case;
+
 /// How a run ended, what the copy has, without the address of its server, and what an audit reports.
 type Outcome = (String, Vec<String>, Vec<String>);
 
 /// Runs a case, with cuts in that transfer of its last run and of the audit; whether there were any.
-fn outcome(make: fn(&Server) -> Case, at: Option<usize>) -> (Outcome, bool) {
+fn outcome(make: Make, at: Option<usize>) -> (Outcome, bool) {
     let server = Server::start();
     let case = make(&server);
     let site = Site::new(&case, server);
     let mut copy = Copy::of(site.server.url(case.address));
-    let is_of_files = case.address.ends_with(".xml");
+    let is_of_files = Path::new(case.address).extension().is_some_and(|ending| ending == "xml");
     if !is_of_files {
         copy.options.sink = SinkOptions::NQuads(NQuadsOptions::default());
     }
@@ -129,11 +133,12 @@ fn outcome(make: fn(&Server) -> Case, at: Option<usize>) -> (Outcome, bool) {
         Err(error) => vec![error.code().to_owned()],
     };
     let without = |text: String| text.replace(&site.server.base, "");
-    let kept = match is_of_files {
-        true => copy.texts().into_values().collect(),
-        false => canonical(quads(copy.folder())),
+    let kept: Vec<String> = if is_of_files {
+        copy.texts().into_values().collect()
+    } else {
+        canonical(quads(copy.folder()))
     };
-    let kept = kept.into_iter().map(|quad| without(quad)).collect();
+    let kept = kept.into_iter().map(without).collect();
     let ended = format!("{} {}", ran.exit(), ran.code());
     ((ended, kept, differences.into_iter().map(without).collect()), was_cut)
 }
@@ -578,7 +583,7 @@ fn of_activities(server: &Server) -> Case {
 
 #[test]
 fn nothing_of_a_version_that_broke_off_counts() {
-    let cases: [(&str, fn(&Server) -> Case); 16] = [
+    let cases: [(&str, Make); 16] = [
         ("Resource List", of_resource_list),
         ("index of Resource Lists", of_resource_list_index),
         ("Resource List of an index", of_list_of_index),

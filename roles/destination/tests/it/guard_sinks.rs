@@ -16,8 +16,11 @@ use abreast_destination::{
 use abreast_testkit::pages::Server;
 use std::path::Path;
 
+/// Makes the options of a sink in a place.
+type Make = fn(&Path) -> SinkOptions;
+
 /// Every kind of sink, by its name, empty.
-const SINKS: &[(&str, fn(&Path) -> SinkOptions)] = &[
+const SINKS: &[(&str, Make)] = &[
     ("folder", |_| SinkOptions::Folder),
     ("warc", |_| SinkOptions::Warc(WarcOptions::default())),
     #[cfg(feature = "s3")]

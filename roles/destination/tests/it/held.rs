@@ -227,7 +227,9 @@ fn limits_of_bytes_do_not_lift_the_guard() {
     let (server, mut copy) = listed(20);
     list_again(&server, 20..40);
     let large = "x".repeat(20_000);
-    paths(20..40).iter().for_each(|path| server.body(path, large.as_str()));
+    for path in paths(20..40) {
+        server.body(&path, large.as_str());
+    }
     copy.options.max_bytes = Some(100_000);
     copy.options.connections = 1;
     let mut cut_short = 0;

@@ -315,10 +315,8 @@ impl Reader for Emm {
         if std::mem::replace(&mut self.is_followed, true) {
             self.entry = read(requests, &self.entry.url)?;
         }
-        let only_files = match walk.plans() {
-            true => self.state.only_files,
-            false => self.is_of_files(requests, options)?,
-        };
+        let only_files =
+            if walk.plans() { self.state.only_files } else { self.is_of_files(requests, options)? };
         let own = names_of(&self.entry);
         let found = way(requests, options, &self.entry)?;
         // A copy that has something needs the deletions before a refresh too.

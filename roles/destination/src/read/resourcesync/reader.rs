@@ -97,22 +97,21 @@ impl Reader for ResourceSync {
     fn find(&mut self, finding: &mut Finding<'_, '_>) -> Result<Start, Error> {
         let known = Self::known(finding)?;
         let is_found_anew = known.is_none();
-        let entry_points = match known {
-            Some(known) => known,
-            None => {
-                let options = &match finding.known.filter(|_| finding.is_read_only) {
-                    Some(mirror) => with_known_set(finding.options, mirror)?,
-                    None => finding.options.clone(),
-                };
-                let found = self.discover(finding.requests, options)?;
-                if let Some(mirror) = finding.known {
-                    found.entry_points.check_same(&EntryPoints::known(mirror)?, &options.url)?;
-                }
-                if let Some(route) = &found.route {
-                    (finding.notice)("discover.found", &options.url, route);
-                }
-                found.entry_points
+        let entry_points = if let Some(known) = known {
+            known
+        } else {
+            let options = &match finding.known.filter(|_| finding.is_read_only) {
+                Some(mirror) => with_known_set(finding.options, mirror)?,
+                None => finding.options.clone(),
+            };
+            let found = self.discover(finding.requests, options)?;
+            if let Some(mirror) = finding.known {
+                found.entry_points.check_same(&EntryPoints::known(mirror)?, &options.url)?;
             }
+            if let Some(route) = &found.route {
+                (finding.notice)("discover.found", &options.url, route);
+            }
+            found.entry_points
         };
         let first = entry_points.first().unwrap_or(&finding.options.url).to_owned();
         let (uri_space, has_list) =

@@ -42,7 +42,7 @@ impl Lists for ResourceLists {
         let read = read_parts(requests, url, Kind::Resources, None, &mut |part| {
             match part {
                 Part::Begin(head, _) => {
-                    self.own = head.at.map(|at| at.moment());
+                    self.own = head.at.map(abreast_webtypes::W3cDatetime::moment);
                     Ok(())
                 }
                 Part::Entry(head, entry) => {

@@ -134,15 +134,13 @@ pub(super) fn change_sets(
     match oldest {
         Some(_) if is_joined => walk.reaches_back_to(Moment::exact(goal)),
         // The first change set need not be the begin of all changes.
-        _ if walk.is_conditional() => {
-            if oldest.is_some() || walk.marks().are_any() {
-                let why =
-                    walk.walked.cut.take().map_or_else(String::new, |cut| format!(": {}", cut.why));
-                let until = since.map(|since| since.first().to_string()).unwrap_or_default();
-                walk.walked.hole = Some(format!(
-                    "the change sets do not lead back to the changes up to {until}, which the copy has{why}"
-                ));
-            }
+        _ if walk.is_conditional() && (oldest.is_some() || walk.marks().are_any()) => {
+            let why =
+                walk.walked.cut.take().map_or_else(String::new, |cut| format!(": {}", cut.why));
+            let until = since.map(|since| since.first().to_string()).unwrap_or_default();
+            walk.walked.hole = Some(format!(
+                "the change sets do not lead back to the changes up to {until}, which the copy has{why}"
+            ));
         }
         Some(oldest)
             if since.is_some_and(|since| since.last() < oldest) && walk.walked.cut.is_none() =>

@@ -117,7 +117,7 @@ impl ResourceSync01 {
     }
 
     /// Reads where change sets are pushed, as the Sitemap states it now.
-    fn look_again(&self, finding: &Finding<'_, '_>, known: &mut EntryPoints) -> Result<(), Error> {
+    fn look_again(finding: &Finding<'_, '_>, known: &mut EntryPoints) -> Result<(), Error> {
         let Some(address) = known.sitemap.clone().or_else(|| known.change_set.clone()) else {
             return Ok(());
         };
@@ -147,24 +147,21 @@ impl Reader for ResourceSync01 {
         let (options, requests) = (finding.options, finding.requests);
         let known = finding.known.map(|mirror| known_at(mirror, options)).transpose()?.flatten();
         let mut is_found_anew = known.is_none();
-        let entry_points = match known {
-            Some(mut known) => {
-                if finding.looks_again {
-                    self.look_again(finding, &mut known)?;
-                    is_found_anew = true;
-                }
-                known
+        let entry_points = if let Some(mut known) = known {
+            if finding.looks_again {
+                Self::look_again(finding, &mut known)?;
+                is_found_anew = true;
             }
-            None => {
-                let notice = &mut *finding.notice;
-                let found = self.found(requests, options, &mut |route| {
-                    notice("discover.found", &options.url, route);
-                })?;
-                if let Some(mirror) = finding.known {
-                    found.check_same(&EntryPoints::known(mirror)?, &options.url)?;
-                }
-                found
+            known
+        } else {
+            let notice = &mut *finding.notice;
+            let found = self.found(requests, options, &mut |route| {
+                notice("discover.found", &options.url, route);
+            })?;
+            if let Some(mirror) = finding.known {
+                found.check_same(&EntryPoints::known(mirror)?, &options.url)?;
             }
+            found
         };
         let first = entry_points.first().unwrap_or(&options.url).to_owned();
         let has_list = entry_points.sitemap.is_some();

@@ -32,21 +32,18 @@ impl Reader for SdShare {
             feeds = Some(own).filter(|own| own.first().is_some() && is_same_address && is_same_set);
         }
         let is_found_anew = feeds.is_none();
-        let feeds = match feeds {
-            Some(feeds) => feeds,
-            None => {
-                let mut options = options.clone();
-                if let Some(mirror) =
-                    known.filter(|_| finding.is_read_only && options.set.is_none())
-                {
-                    options.set = mirror.meta(key::SET)?;
-                }
-                let found = find::find(finding.requests, &options)?;
-                if let Some(mirror) = known {
-                    found.check_same(&Feeds::known(mirror)?)?;
-                }
-                found
+        let feeds = if let Some(feeds) = feeds {
+            feeds
+        } else {
+            let mut options = options.clone();
+            if let Some(mirror) = known.filter(|_| finding.is_read_only && options.set.is_none()) {
+                options.set = mirror.meta(key::SET)?;
             }
+            let found = find::find(finding.requests, &options)?;
+            if let Some(mirror) = known {
+                found.check_same(&Feeds::known(mirror)?)?;
+            }
+            found
         };
         let first = feeds.first().unwrap_or(&options.url).to_owned();
         let has_list = feeds.snapshots.is_some();

@@ -19,7 +19,7 @@ pub(crate) struct Read<V: Version> {
     /// The documents that are indexes.
     pub(crate) indexes: Vec<String>,
     /// What was read, as far as it is asked again.
-    read: Vec<(String, Document)>,
+    documents: Vec<(String, Document)>,
 }
 
 /// Hands over a list, or an index and its lists. With `keeps_all` later runs can ask for each of them, however many there
@@ -37,7 +37,7 @@ pub(crate) fn read_snapshot<L: Lists>(
         walk.keep_document(url, document);
     }
     read.truncate(RECHECKED_MAX);
-    Ok(Read { top, indexes, read })
+    Ok(Read { top, indexes, documents: read })
 }
 
 impl<V: Version> Read<V> {
@@ -46,7 +46,7 @@ impl<V: Version> Read<V> {
         if !self.top.is_index {
             return Ok(false);
         }
-        for (url, known) in &self.read {
+        for (url, known) in &self.documents {
             if has_changed(requests, url, known)? {
                 return Ok(true);
             }

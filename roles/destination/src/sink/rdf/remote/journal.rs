@@ -279,7 +279,9 @@ mod tests {
     fn opened(text: &[&[u8]]) -> (tempfile::TempDir, Result<Journal, Error>, Mirror) {
         let place = tempfile::tempdir().unwrap();
         let mut file = std::fs::File::create(place.path().join(FILE)).unwrap();
-        text.iter().for_each(|bytes| file.write_all(bytes).unwrap());
+        for bytes in text {
+            file.write_all(bytes).unwrap();
+        }
         let mirror = Mirror::open(&place.path().join(DATABASE)).unwrap();
         let stored = Described { digest: vec![0xab], entity: None };
         mirror.set_description("http://h/kept", Some(&stored)).unwrap();

@@ -128,7 +128,7 @@ impl RemoteKept {
 /// nothing.
 pub(super) fn lacks_newest(
     remote: &Remote,
-    net: abreast_net::Options,
+    net: &abreast_net::Options,
     mirror: &Mirror,
     journal: &Journal,
 ) -> Result<Option<String>, Error> {

@@ -137,7 +137,7 @@ impl RemoteSink {
         let store = remote.open_store(mirror, is_compared)?;
         let (partials, spill) = crate::sink::spill_folder(state)?;
         let journal = Journal::open(state, mirror, epoch)?;
-        let restored = kept::lacks_newest(remote, net.clone(), mirror, &journal)?;
+        let restored = kept::lacks_newest(remote, &net, mirror, &journal)?;
         let sending = Sending::start(remote, net, store.clone(), journal)?;
         let (graph, is_readable) = (remote.graph.clone(), remote.is_readable());
         Ok(Self { sending, graph, store, partials, spill, epoch, restored, is_readable })
@@ -179,7 +179,7 @@ impl Sink for RemoteSink {
         let mut changes = Vec::new();
         for (number, (uri, stored)) in settled.stored.into_iter().enumerate() {
             if self.is_readable && number >= others {
-                changes.push(change_of(&uri, mirror.description(&uri)?, stored.as_ref()));
+                changes.push(change_of(&uri, mirror.description(&uri)?.as_ref(), stored.as_ref()));
             }
             mirror.set_description(&uri, stored.as_ref())?;
         }
@@ -197,10 +197,10 @@ impl Sink for RemoteSink {
 }
 
 /// A change as the state remembers it, by the entity.
-fn change_of(uri: &str, before: Option<Described>, now: Option<&Described>) -> newest::Change {
+fn change_of(uri: &str, before: Option<&Described>, now: Option<&Described>) -> newest::Change {
     let of = |described: Option<&Described>| described.and_then(|one| version(&one.digest));
-    let entity = now.or(before.as_ref()).and_then(|described| described.entity.clone());
-    let (new, old) = (of(now), of(before.as_ref()));
+    let entity = now.or(before).and_then(|described| described.entity.clone());
+    let (new, old) = (of(now), of(before));
     newest::Change { uri: uri.to_owned(), name: entity.unwrap_or_else(|| uri.to_owned()), new, old }
 }
 
