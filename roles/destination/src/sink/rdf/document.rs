@@ -80,7 +80,7 @@ fn is_description(item: &Pending, body: &Body<'_>) -> bool {
 fn described(root: &NamedNode, lines: &[u8]) -> Result<Description, Failure> {
     let has_blank = memchr::memmem::find(lines, b" _:").is_some();
     let reach = if has_blank { Reach::of(lines, root.as_str()) } else { Ok(Reach::default()) };
-    let reach = reach.map_err(not_lines)?;
+    let reach = reach.map_err(|error| not_lines(&error))?;
     let (digest, lines) = (digest_of(lines), lines.to_vec());
     Ok(Description { lines, digest, entity: None, reach, notices: Vec::new() })
 }
@@ -348,7 +348,7 @@ impl<'a> Statements<'a> {
         }
         if self.has_skolem {
             let iri = entity.as_ref().unwrap_or(self.root).as_str();
-            self.kept = blank_skolems(&self.kept, iri).map_err(not_lines)?;
+            self.kept = blank_skolems(&self.kept, iri).map_err(|error| not_lines(&error))?;
             self.has_blank = true;
         }
         if *self.graph != Graph::OfResource && self.has_blank {
@@ -377,18 +377,18 @@ impl<'a> Statements<'a> {
             );
             notices.push(Notice::new("rdf.others", message));
         }
-        let lines = canonical_lines(&self.kept).map_err(not_lines)?.lines;
+        let lines = canonical_lines(&self.kept).map_err(|error| not_lines(&error))?.lines;
         let reach = if self.has_blank {
             Reach::of(&lines, entity.as_ref().unwrap_or(self.root).as_str())
         } else {
             Ok(Reach::default())
         };
-        let reach = reach.map_err(not_lines)?;
+        let reach = reach.map_err(|error| not_lines(&error))?;
         Ok(Description { digest: digest_of(&lines), lines, entity, reach, notices })
     }
 }
 
-fn not_lines(error: StatementError) -> Failure {
+fn not_lines(error: &StatementError) -> Failure {
     Failure::new("rdf.syntax", error.to_string())
 }
 
