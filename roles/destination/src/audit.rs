@@ -9,7 +9,7 @@ use crate::lasting::Lasting;
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::{Place, shown};
-use crate::plan::judge::is_version_of;
+use crate::plan::judge::{AsOf, Stated, Verdict as Planned, judge as judge_as_planned};
 use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
 use crate::read::choice::Choice;
@@ -20,18 +20,19 @@ use crate::requests::Requests;
 use crate::run::base_map;
 use crate::select::{NOTHING_WANTED, OtherCategories, Selection, common_base};
 use crate::sink::folder::FolderKept;
-use crate::sink::kept::{Kept, ReadBack as _};
+use crate::sink::kept::{Kept, ReadBack as _, is_distrusted};
 use crate::sink::options::SinkOptions;
 use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::nquads::NQuadsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
 use crate::sink::warc::WarcKept;
+use crate::skolem;
 use crate::state::{check_one_set, open_known, state_of};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
 use abreast_store::mirror::{ChangeOrder, Expected, ExpectedRow, Mirror, Pending, Row};
-use abreast_webtypes::{Digests, Moment};
+use abreast_webtypes::{Digests, Moment, Timestamp};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -214,6 +215,9 @@ fn find_source<'c>(
     observer: &dyn Observer,
 ) -> Result<(&'c mut Driver, Start), Error> {
     let mirror = open_known(&options.sync.folder, options.sync.state.as_deref())?;
+    if let Some(mirror) = &mirror {
+        requests.skolems_are_resources.set(skolem::are_resources(mirror)?);
+    }
     let reader = choice.reader(requests, &options.sync, mirror.as_ref())?;
     let start = reader.find_read_only(requests, &options.sync, mirror.as_ref(), observer)?;
     Ok((reader, start))
@@ -269,7 +273,7 @@ fn compare_folder(
     (start, common): (&Start, Option<String>),
 ) -> Result<AuditReport, Error> {
     let (base, system) = known_base(options)?;
-    let system = system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
+    let system = system.unwrap_or(FileSystem::with_rules(crate::NameRules::default()));
     let map = base_map(options.sync.base.clone().or(base), start, common, system.rules)?;
     let mirror = open_known(&options.sync.folder, options.sync.state.as_deref())?;
     let kept = mirror.as_ref().map(|mirror| FolderKept::open(&options.sync.folder, mirror));
@@ -347,11 +351,14 @@ impl Visitor for Listing<'_> {
         stop(self.cancel)?;
         listed.pending_into(&mut self.item);
         let row = expected_row(&self.item);
-        // In the set, with the state that is given elsewhere, if any is.
-        let time = if listed.is_only_deprecated() { i64::MIN } else { order.time };
-        let order = (time, order.list);
-        if time == i64::MIN && self.expected.contains(&row.uri)? {
-            return Ok(());
+        let changed = order.changed.map(|(first, _)| first);
+        let (mut row, mut order) = (ExpectedRow { changed, ..row }, (order.time, order.list));
+        if listed.is_only_deprecated() {
+            // In the set, with the state that is given elsewhere, if any is.
+            (row.changed, order) = (None, (i64::MIN, i64::MIN));
+            if self.expected.contains(&row.uri)? {
+                return Ok(());
+            }
         }
         let is_gone = listed.is_deletion();
         let is_excluded =
@@ -394,11 +401,30 @@ fn expected_row(item: &Pending) -> ExpectedRow {
     }
 }
 
-/// Whether the Source states a change that is later than the one kept. Only where nothing else shows
-/// which version is here.
-pub(crate) fn is_stale(listed: &ExpectedRow, row: &Row) -> bool {
-    !is_version_of(listed.modified, row)
-        && row.changed.zip(listed.changed).is_some_and(|(kept, now)| kept < now)
+/// What a comparison decides about a resource whose bytes are those of a row. Where only its server
+/// knows whether it is the listed version, a later change decides.
+pub(crate) fn judge_row(listed: &ExpectedRow, row: &Row) -> Verdict {
+    let [digests, kept] = [&listed.digests, &row.digests].map(|bytes| {
+        let mut digests = Digests::default();
+        digests.set_from_bytes(bytes);
+        digests
+    });
+    let agree = digests.agree(&kept);
+    let at = listed.changed.map(|time| Moment::exact(Timestamp::from_micros(time)));
+    let (length, modified, is_change) = (listed.length, listed.modified, at.is_some());
+    let stated = Stated::Present { length, modified, digests: &digests, is_change };
+    // A copy of something later than what is listed differs from it too.
+    let as_of = AsOf { at, is_uncertain: true, now: None };
+    match judge_as_planned(stated, as_of, Some(row)) {
+        Planned::Fetch if agree.is_none() && listed.modified.is_none() => {
+            let is_other = listed.length.is_some_and(|length| length != row.length);
+            let is_later = row.changed.zip(listed.changed).is_some_and(|(kept, now)| kept < now);
+            if is_other || is_later { Verdict::Mismatch } else { Verdict::Unverified }
+        }
+        Planned::Fetch => Verdict::Mismatch,
+        _ if agree == Some(true) => Verdict::Verified,
+        _ => Verdict::Unverified,
+    }
 }
 
 fn stop(cancel: &AtomicBool) -> Result<(), Error> {
@@ -454,43 +480,20 @@ impl Comparison<'_> {
             self.report_item((&row.uri, row.href.as_deref()), &path, ItemAction::Missing);
             return Ok(());
         };
-        let mut listed = Digests::default();
-        listed.set_from_bytes(&row.digests);
-        let (mut same, mut is_unverified) =
-            (row.length.is_none_or(|length| length == found.size), false);
-        if same && self.full {
-            let (mut file, _) = place.dir.open_read(place.name())?;
-            let (digests, length) = hash_file(&mut file, &listed).map_err(|cause| {
-                Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}"))
-                    .with_cause(cause)
-            })?;
-            match judge(&listed, row.length, &digests, length) {
-                Verdict::Verified => {}
-                Verdict::Mismatch => same = false,
-                Verdict::Unverified => is_unverified = true,
-            }
-        } else if same {
-            let time = row
-                .modified
-                .map(|micros| self.system.same_time(micros.saturating_mul(1_000), found.mtime_ns));
-            same = time.unwrap_or(true);
-            if !same && listed.strongest().is_some() {
-                // Only touched, perhaps: the bytes decide.
-                let (mut file, _) = place.dir.open_read(place.name())?;
-                let (digests, _) = hash_file(&mut file, &listed).map_err(|cause| {
-                    Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}"))
-                        .with_cause(cause)
-                })?;
-                same = digests.agree(&listed) == Some(true);
-            } else if !same {
-                same = self.is_kept_version(row)?;
-            }
-            is_unverified = same && row.length.is_none() && time.is_none();
-        }
-        if is_unverified {
-            same = self.is_as_written(row)?;
-            self.report.unverified += u64::from(same);
-        }
+        let verdict = match self.written(row, false)? {
+            Some(verdict) if verdict == Verdict::Mismatch || !self.full => verdict,
+            known => match self.judge_file(row, &place, &found)? {
+                // Without a listed digest, the bytes that were written count.
+                Verdict::Unverified if known.is_some() => {
+                    self.written(row, true)?.unwrap_or(Verdict::Unverified)
+                }
+                verdict => verdict,
+            },
+        };
+        let same = verdict != Verdict::Mismatch;
+        // A length or a time that agrees is worth something, unless the bytes were to be read.
+        let has_facts = !self.full && (row.length.is_some() || row.modified.is_some());
+        self.report.unverified += u64::from(verdict == Verdict::Unverified && !has_facts);
         if place.form == Form::Leaf {
             self.report_reserved(expected, &row.uri, &place.path)?;
         }
@@ -503,22 +506,34 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Whether a resource, of which the Source states nothing to compare by, is as the copy wrote it, and
-    /// no later change is known.
-    fn is_as_written(&mut self, listed: &ExpectedRow) -> Result<bool, Error> {
-        let Some((mirror, kept)) = &mut self.written else { return Ok(true) };
-        let Some(row) = mirror.row(&listed.uri)? else { return Ok(true) };
-        let damage = kept.damage(mirror, &row, self.full)?;
+    /// What follows from the bytes being, or not being, those that the copy wrote; `None` if it wrote
+    /// none, or knows that they are lost.
+    fn written(&mut self, listed: &ExpectedRow, read: bool) -> Result<Option<Verdict>, Error> {
+        let Some((mirror, kept)) = &mut self.written else { return Ok(None) };
+        let row = mirror.row(&listed.uri)?.filter(|row| !is_distrusted(row));
+        let Some(row) = row else { return Ok(None) };
+        let damage = kept.damage(mirror, &row, read)?;
         let is_damaged = damage.is_some_and(|damage| !damage.kind.keeps_bytes());
-        Ok(!is_damaged && !is_stale(listed, &row))
+        Ok(Some(if is_damaged { Verdict::Mismatch } else { judge_row(listed, &row) }))
     }
 
-    /// Whether a resource without a digest, whose file has another time than listed, is the listed
-    /// version as the copy wrote it: its server may state another time than the Source's documents.
-    fn is_kept_version(&mut self, listed: &ExpectedRow) -> Result<bool, Error> {
-        let Some((mirror, kept)) = &mut self.written else { return Ok(false) };
-        let Some(row) = mirror.row(&listed.uri)? else { return Ok(false) };
-        Ok(is_version_of(listed.modified, &row) && kept.damage(mirror, &row, false)?.is_none())
+    /// What a file shows of which nothing else is known.
+    fn judge_file(&self, row: &ExpectedRow, place: &Place, found: &Stat) -> Result<Verdict, Error> {
+        let mut listed = Digests::default();
+        listed.set_from_bytes(&row.digests);
+        let is_touched =
+            row.modified.is_some_and(|time| !self.system.has_time(time, found.mtime_ns));
+        if row.length.is_some_and(|length| length != found.size) {
+            return Ok(Verdict::Mismatch);
+        }
+        if !self.full && (!is_touched || listed.strongest().is_none()) {
+            return Ok(if is_touched { Verdict::Mismatch } else { Verdict::Unverified });
+        }
+        let (mut file, _) = place.dir.open_read(place.name())?;
+        let (digests, length) = hash_file(&mut file, &listed).map_err(|cause| {
+            Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}")).with_cause(cause)
+        })?;
+        Ok(judge(&listed, row.length, &digests, length))
     }
 
     /// Reports a resource under its reserved name, if a folder that no resource needs has its own.

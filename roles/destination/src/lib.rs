@@ -36,6 +36,7 @@ mod run;
 mod select;
 mod settle;
 mod sink;
+mod skolem;
 mod state;
 mod state_folder;
 mod transaction;

@@ -26,6 +26,7 @@ use crate::sink::newest;
 use crate::sink::open::Opening;
 use crate::sink::options::SinkOptions;
 use crate::sink::outcome::Notice;
+use crate::skolem;
 use crate::state::{State, key};
 use crate::state_folder::StateFolder;
 use crate::transfer::fetch::Rules;
@@ -261,6 +262,7 @@ impl<'a> Run<'a> {
             bodies: Arc::clone(&self.planner.bodies),
             patches: PatchCounts::default(),
             deprecations: Arc::clone(&self.planner.deprecations),
+            skolems: skolem::Evidence::new(mirror)?,
             epoch: self.planner.epoch,
         });
         let is_known = mirror.meta(key::BASE)?.is_some() || self.planner.sink.is_some();
@@ -294,6 +296,7 @@ impl<'a> Run<'a> {
             // Nothing is wanted, so nothing is that was begun.
             sweep_partials(mirror, sink)?;
         }
+        rules.skolems.conclude(&mut self.context())?;
         // Of a run that ends early too: the next one does not read these changes again.
         self.report_deprecated()?;
         carried_out?;
@@ -415,7 +418,7 @@ impl<'a> Run<'a> {
             .with_help("leave `--base` away, or use another folder"));
         }
         let system = match key_rules {
-            Some(rules) => FileSystem { rules, time_step: 1 },
+            Some(rules) => FileSystem::with_rules(rules),
             None => State::file_system(mirror, folder, options.dry_run)?,
         };
         let fixed = stored.or_else(|| options.base.clone());

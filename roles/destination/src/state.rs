@@ -172,13 +172,17 @@ impl State {
         folder: &Folder,
         dry_run: bool,
     ) -> Result<FileSystem, Error> {
-        if let Some(known) =
-            mirror.meta(key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text)
-        {
-            return Ok(known);
+        let text = mirror.meta(key::FILE_SYSTEM)?.unwrap_or_default();
+        if let Some(known) = FileSystem::from_text(&text) {
+            let more =
+                if dry_run { None } else { known.with_times(&text, &folder.root()).ok().flatten() };
+            if let Some(more) = more {
+                mirror.set_meta(key::FILE_SYSTEM, Some(&more.to_text()))?;
+            }
+            return Ok(more.unwrap_or(known));
         }
         if dry_run {
-            return Ok(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
+            return Ok(FileSystem::with_rules(crate::NameRules::default()));
         }
         let found = FileSystem::probe(&folder.root())?;
         mirror.set_meta(key::FILE_SYSTEM, Some(&found.to_text()))?;

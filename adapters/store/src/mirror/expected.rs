@@ -17,7 +17,7 @@ pub struct ExpectedRow {
     pub length: Option<u64>,
     /// Digests in the compact form.
     pub digests: Vec<u8>,
-    /// When it changed last, microseconds, where that is stated: the time that it was noted with.
+    /// When it changed last, microseconds, where that is stated.
     pub changed: Option<i64>,
 }
 
@@ -39,7 +39,8 @@ impl Expected {
             connection.execute_batch(
                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;
                  CREATE TABLE expected (uri TEXT PRIMARY KEY, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
-                    time INTEGER NOT NULL, list INTEGER NOT NULL, gone INTEGER NOT NULL, href TEXT) STRICT, WITHOUT ROWID;
+                    time INTEGER NOT NULL, list INTEGER NOT NULL, gone INTEGER NOT NULL, href TEXT,
+                    changed INTEGER) STRICT, WITHOUT ROWID;
                  BEGIN",
             )?;
             Ok(connection)
@@ -60,15 +61,23 @@ impl Expected {
     ) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                  ON CONFLICT DO UPDATE SET modified = ?2, length = ?3, digests = ?4, time = ?5, list = ?6, gone = ?7,
-                    href = ?8
+                    href = ?8, changed = ?9
                  WHERE (?5, ?6) >= (time, list)",
             )
             .and_then(|mut statement| {
                 let length = row.length.map(|length| length as i64);
                 statement.execute(params![
-                    row.uri, row.modified, length, row.digests, time, list, gone, row.href
+                    row.uri,
+                    row.modified,
+                    length,
+                    row.digests,
+                    time,
+                    list,
+                    gone,
+                    row.href,
+                    row.changed
                 ])
             })
             .map(|_| ())
@@ -113,20 +122,19 @@ impl Expected {
     ) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(
-                "SELECT uri, modified, length, digests, href, time FROM expected
+                "SELECT uri, modified, length, digests, href, changed FROM expected
                  WHERE uri > ?1 AND NOT gone ORDER BY uri LIMIT ?2",
             )?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
                 let length: Option<i64> = row.get(2)?;
-                let time: i64 = row.get(5)?;
                 out.push(ExpectedRow {
                     uri: row.get(0)?,
                     modified: row.get(1)?,
                     length: length.map(|length| length as u64),
                     digests: row.get(3)?,
                     href: row.get(4)?,
-                    changed: (time != i64::MIN).then_some(time),
+                    changed: row.get(5)?,
                 });
             }
             Ok(())
@@ -148,7 +156,8 @@ mod tests {
             ..ExpectedRow::default()
         };
         expected.put(&row("http://h/a", 1), (10, 0), false).unwrap();
-        expected.put(&row("http://h/a", 2), (12, 0), false).unwrap();
+        let stated = ExpectedRow { changed: Some(12), ..row("http://h/a", 2) };
+        expected.put(&stated, (12, 0), false).unwrap();
         expected.put(&row("http://h/a", 3), (11, 0), false).unwrap();
         expected.put(&row("http://h/b", 1), (10, 0), false).unwrap();
         expected.put(&row("http://h/b", 1), (11, 0), true).unwrap();
@@ -157,7 +166,7 @@ mod tests {
         expected.put(&row("http://h/c", 1), (10, -1), false).unwrap();
         let mut rows = Vec::new();
         expected.after("", 10, &mut rows).unwrap();
-        assert_eq!(rows, [ExpectedRow { changed: Some(12), ..row("http://h/a", 2) }]);
+        assert_eq!(rows, [stated]);
         assert!(expected.contains("http://h/a").unwrap());
         assert_eq!(
             (expected.length("http://h/a").unwrap(), expected.length("http://h/b").unwrap()),

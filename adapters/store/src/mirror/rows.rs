@@ -59,6 +59,17 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<R
 }
 
 impl Mirror {
+    /// Whether a resource has this text in its URI; every row is read if none has.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn has_uri_with(&self, text: &str) -> Result<bool, LogError> {
+        self.connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM resource WHERE instr(uri, ?1) > 0)")
+            .and_then(|mut statement| statement.query_row([text], |row| row.get(0)))
+            .map_err(failed(READ))
+    }
+
     /// Metadata of a document.
     ///
     /// # Errors

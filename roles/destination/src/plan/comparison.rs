@@ -205,7 +205,7 @@ impl Comparison {
             // A file that was only touched here gets its time back.
             Verdict::Keep => self.system.zip(row).zip(self.listed.modified).and_then(
                 |((system, row), modified)| {
-                    let has_time = system.same_time(modified.saturating_mul(1_000), row.file_mtime);
+                    let has_time = system.has_time(modified, row.file_mtime);
                     (!has_time).then_some(PendingAction::Touch)
                 },
             ),

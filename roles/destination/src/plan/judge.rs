@@ -125,7 +125,7 @@ fn compare(length: Option<u64>, modified: Option<i64>, digests: &Digests, row: &
 
 /// Whether the version in the copy is the one of a listed time: by its own time, or by that of the change that brought
 /// it, whatever its server states as `Last-Modified`.
-pub(crate) fn is_version_of(modified: Option<i64>, row: &Row) -> bool {
+fn is_version_of(modified: Option<i64>, row: &Row) -> bool {
     modified.is_some() && (modified == row.modified || modified == row.changed)
 }
 

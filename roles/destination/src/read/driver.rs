@@ -23,6 +23,7 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::plan::planning::Planning;
 use crate::requests::Requests;
+use crate::skolem;
 use crate::state::key;
 use abreast_store::mirror::{ChangeOrder, Mirror};
 use abreast_webtypes::{Moment, Timestamp};
@@ -535,14 +536,15 @@ impl Driver {
             && !run.planner.selection.has_changed()
             && !offers.is_comparison_due
             && position.due.is_none();
+        run.requests.skolems_are_resources.set(skolem::are_resources(run.planner.mirror)?);
         run.report.begin_phase("reading");
         let has_changes = offers.changes.is_some();
         for _ in 0..READS_MAX {
             let (requests, mut planning) = (run.requests, Planning::new(run)?);
             let mut walk = Walk::new((requests, options), position, is_conditional, &mut planning);
             let read = self.reader.snapshot(&mut walk);
-            let (is_whole, documents) =
-                (walk.is_whole(), std::mem::take(&mut walk.walked.documents));
+            let (is_whole, parts) = (walk.is_whole(), walk.walked.parts);
+            let documents = std::mem::take(&mut walk.walked.documents);
             drop(walk);
             let Planning { comparison, bodies, has_wanted, .. } = &mut planning;
             let (comparison, bodies, has_wanted) = (comparison.take(), bodies.take(), *has_wanted);
@@ -572,6 +574,9 @@ impl Driver {
                 }
                 if let Some(bodies) = bodies {
                     run.planner.bodies.keep(mirror, bodies)?;
+                }
+                if let Some(parts) = parts.filter(|_| is_whole) {
+                    skolem::keep(mirror, parts)?;
                 }
                 let mut after = position.clone();
                 after.reset(snapshot.changes_from.filter(|_| is_whole));

@@ -3,7 +3,7 @@
 use super::folder::FolderKept;
 use super::rdf::nquads::NQuadsKept;
 use super::warc::WarcKept;
-use crate::audit::{AuditReport, is_stale};
+use crate::audit::{AuditReport, judge_row};
 use crate::error::Error;
 use crate::events::{Event, Item, ItemAction, Observer, Status};
 use crate::verify::{Verdict, judge};
@@ -262,17 +262,15 @@ impl Kept<'_> {
                     let found = self.reader.digests(&self.mirror, row, &expected)?;
                     found.map(|(digests, length)| judge(&expected, listed.length, &digests, length))
                 }
-                None => {
-                    let mut digests = Digests::default();
-                    digests.set_from_bytes(&row.digests);
-                    Some(judge(&expected, listed.length, &digests, row.length))
-                }
+                None => Some(Verdict::Verified),
             },
         };
-        let is_stale = row.as_ref().is_some_and(|row| is_stale(listed, row));
-        let found = found.map(|verdict| match verdict {
-            Verdict::Unverified if is_stale => Verdict::Mismatch,
-            verdict => verdict,
+        let by_row = row.as_ref().map(|row| judge_row(listed, row));
+        let found = found.map(|verdict| match (verdict, by_row) {
+            // The bytes were read, or are those of the row.
+            (Verdict::Verified, _) if self.full => verdict,
+            (Verdict::Verified | Verdict::Unverified, Some(by_row)) => by_row,
+            (verdict, _) => verdict,
         });
         match found {
             None => {

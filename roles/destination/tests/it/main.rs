@@ -8,6 +8,7 @@
 )]
 
 mod again;
+mod agreement;
 mod alternates;
 mod audit;
 mod bad_lists;
@@ -60,6 +61,7 @@ mod sdshare;
 mod sdshare_source;
 mod shape;
 mod sinks;
+mod skolem;
 mod source;
 mod sync;
 mod uri_list;
