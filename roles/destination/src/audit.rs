@@ -9,6 +9,7 @@ use crate::lasting::Lasting;
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::{Place, shown};
+use crate::plan::comparison::note_twice;
 use crate::plan::judge::{AsOf, Stated, Verdict as Planned, judge as judge_as_planned};
 use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
@@ -113,9 +114,13 @@ pub(crate) fn audit_with(
         common: CommonBase::default(),
         item: Pending::default(),
         observer,
+        requests: &requests,
         cancel,
     };
     reader.expect(&requests, sync, &mut listing)?;
+    requests.diagnostics.each(&mut |code, uri, message| {
+        observer.event(&Event::Notice(Problem { code, uri, message }));
+    });
     let common = listing.common.of_most(&start.first);
     report_nothing(&start.first, &expected, &excluded, &selection, observer)?;
     let mut report = match &sync.sink {
@@ -324,6 +329,7 @@ struct Listing<'a> {
     common: CommonBase,
     item: Pending,
     observer: &'a dyn Observer,
+    requests: &'a Requests<'a>,
     cancel: &'a AtomicBool,
 }
 
@@ -339,6 +345,12 @@ impl Visitor for Listing<'_> {
         self.common.note(&self.item.uri);
         let is_excluded = matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
         let to = if is_excluded { self.excluded } else { self.expected };
+        // As in a comparison, the first entry counts; one that states nothing is no entry of a list.
+        let first = to.row(&self.item.uri)?;
+        if let Some(first) = first.filter(|it| it.length.is_some() || !it.digests.is_empty()) {
+            note_twice(self.requests, listed, first.length, &first.digests);
+            return Ok(());
+        }
         Ok(to.put(&expected_row(&self.item), (i64::MIN, i64::MIN), false)?)
     }
 

@@ -96,6 +96,20 @@ impl Expected {
             .map_err(failed(READ))
     }
 
+    /// A resource as it was noted.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn row(&self, uri: &str) -> Result<Option<ExpectedRow>, LogError> {
+        self.connection
+            .prepare_cached(
+                "SELECT uri, modified, length, digests, href, changed FROM expected
+                 WHERE uri = ?1 AND NOT gone",
+            )
+            .and_then(|mut statement| statement.query_row([uri], read_row).optional())
+            .map_err(failed(READ))
+    }
+
     /// The length that was noted of a resource.
     ///
     /// # Errors
@@ -127,20 +141,24 @@ impl Expected {
             )?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
-                let length: Option<i64> = row.get(2)?;
-                out.push(ExpectedRow {
-                    uri: row.get(0)?,
-                    modified: row.get(1)?,
-                    length: length.map(|length| length as u64),
-                    digests: row.get(3)?,
-                    href: row.get(4)?,
-                    changed: row.get(5)?,
-                });
+                out.push(read_row(row)?);
             }
             Ok(())
         };
         read().map_err(failed(READ))
     }
+}
+
+fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<ExpectedRow> {
+    let length: Option<i64> = row.get(2)?;
+    Ok(ExpectedRow {
+        uri: row.get(0)?,
+        modified: row.get(1)?,
+        length: length.map(|length| length as u64),
+        digests: row.get(3)?,
+        href: row.get(4)?,
+        changed: row.get(5)?,
+    })
 }
 
 #[cfg(test)]
