@@ -5,7 +5,7 @@ use super::rdf::nquads::NQuadsKept;
 use super::warc::WarcKept;
 use crate::audit::{AuditReport, judge_row};
 use crate::error::Error;
-use crate::events::{Event, Item, ItemAction, Observer, Status};
+use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::verify::{Verdict, judge};
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending, Row};
 use abreast_webtypes::Digests;
@@ -38,6 +38,8 @@ pub(crate) enum DamageKind {
     Touched(i64),
     /// It has other bytes.
     Digest,
+    /// What is there cannot be compared.
+    Unknown,
     /// It is as written, under the reserved name although its own name is free, or the other way
     /// round.
     Name,
@@ -50,7 +52,7 @@ impl DamageKind {
             Self::NoPlace => "copy.path",
             Self::Missing => "copy.missing",
             Self::Length | Self::Time | Self::Touched(_) => "copy.changed",
-            Self::Digest => "copy.digest",
+            Self::Digest | Self::Unknown => "copy.digest",
             Self::Name => "copy.name",
         }
     }
@@ -63,7 +65,7 @@ impl DamageKind {
     /// Whether the bytes are those that were written: a comparison gives the file its name or time
     /// back.
     pub(crate) const fn keeps_bytes(self) -> bool {
-        matches!(self, Self::Name | Self::Touched(_))
+        matches!(self, Self::Name | Self::Touched(_) | Self::Unknown)
     }
 
     /// Whether the bytes that were written are lost for certain.
@@ -155,6 +157,11 @@ pub(crate) trait ReadBack {
         Ok(None)
     }
 
+    /// Code and message about what could not be compared.
+    fn remark(&self) -> Option<(&'static str, String)> {
+        None
+    }
+
     /// Reads what the next calls will need of these resources.
     fn read_ahead(&mut self, _mirror: &Mirror, _uris: &[&str]) -> Result<(), Error> {
         Ok(())
@@ -223,6 +230,9 @@ impl Kept<'_> {
             *count += 1;
             observer.event(&Event::Item(Item { path: &file, ..Item::new("", action) }));
         }
+        if let Some((code, message)) = self.reader.remark() {
+            observer.event(&Event::Notice(Problem { code, uri: "", message: &message }));
+        }
         self.reader.extras(mirror, &mut |path| {
             report.extra += 1;
             observer.event(&Event::Item(Item { path, ..Item::new("", ItemAction::Extra) }));
@@ -257,6 +267,7 @@ impl Kept<'_> {
             None => None,
             Some(row) => match self.reader.damage(&self.mirror, row, reads)? {
                 Some(damage) if damage.kind == DamageKind::Missing => None,
+                Some(damage) if damage.kind == DamageKind::Unknown => Some(Verdict::Unverified),
                 Some(_) => Some(Verdict::Mismatch),
                 None if self.full => {
                     let found = self.reader.digests(&self.mirror, row, &expected)?;
@@ -269,6 +280,7 @@ impl Kept<'_> {
         let found = found.map(|verdict| match (verdict, by_row) {
             // The bytes were read, or are those of the row.
             (Verdict::Verified, _) if self.full => verdict,
+            (Verdict::Unverified, Some(Verdict::Verified)) if self.full => verdict,
             (Verdict::Verified | Verdict::Unverified, Some(by_row)) => by_row,
             (verdict, _) => verdict,
         });
