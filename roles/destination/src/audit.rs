@@ -1,5 +1,8 @@
 //! The audit: a comparison of the copy with what the Source lists. It changes nothing.
 
+mod listing;
+
+use self::listing::Listing;
 use crate::common_base::CommonBase;
 use crate::damage::reserved_message;
 use crate::error::{Error, ExitCode};
@@ -9,17 +12,14 @@ use crate::lasting::Lasting;
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::{Place, shown};
-use crate::plan::comparison::note_twice;
-use crate::plan::judge::{AsOf, Stated, Verdict as Planned, judge as judge_as_planned};
-use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
-use crate::read::walk::{Category, Visitor};
+use crate::read::expectation::{Expectation, OneSide};
 use crate::read::{Start, check_url};
 use crate::requests::Requests;
 use crate::run::base_map;
-use crate::select::{NOTHING_WANTED, OtherCategories, Selection, common_base};
+use crate::select::{NOTHING_WANTED, Selection, common_base};
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{Kept, ReadBack as _, is_distrusted};
 use crate::sink::options::SinkOptions;
@@ -32,8 +32,8 @@ use crate::state::{check_one_set, open_known, state_of};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
-use abreast_store::mirror::{ChangeOrder, Expected, ExpectedRow, Mirror, Pending, Row};
-use abreast_webtypes::{Digests, Moment, Timestamp};
+use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
+use abreast_webtypes::Digests;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,6 +59,11 @@ pub struct AuditReport {
     pub extra: u64,
     /// Listed without anything to compare by.
     pub unverified: u64,
+    /// The documents are too old, or list too little, to show whether the copy has them rightly.
+    pub unknown: u64,
+    /// Documents could not be read or used in whole, or do not list some changes: a difference may
+    /// not have been found.
+    pub partial: bool,
     /// Listed and here, under the reserved name because a folder that no resource needs has their
     /// own.
     pub conflicts: u64,
@@ -74,7 +79,7 @@ pub struct AuditReport {
     pub requests: u64,
     /// Seconds taken.
     pub seconds: f64,
-    /// The exit code: 0 equal, 1 different.
+    /// The exit code: 0 equal, 1 different, 3 if no difference was found and there may be some.
     pub exit_code: u8,
 }
 
@@ -117,7 +122,9 @@ pub(crate) fn audit_with(
         requests: &requests,
         cancel,
     };
-    reader.expect(&requests, sync, &mut listing)?;
+    let mirror = open_known(&sync.folder, sync.state.as_deref())?;
+    let expectation = reader.expect(&requests, sync, mirror.as_ref(), &mut listing)?;
+    let expectation = &expectation;
     requests.diagnostics.each(&mut |code, uri, message| {
         observer.event(&Event::Notice(Problem { code, uri, message }));
     });
@@ -130,25 +137,46 @@ pub(crate) fn audit_with(
             (&expected, &excluded, selection),
             observer,
             cancel,
-            (&start, common),
+            (&start, common, expectation),
         )?,
         SinkOptions::Warc(_) => {
             let mirror = known_state(options)?;
             let kept = WarcKept::open(&sync.folder, &mirror)?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
-                .compare(&expected)?
+            Kept {
+                mirror,
+                reader: Box::new(kept),
+                full: options.full,
+                observer,
+                cancel,
+                expectation,
+            }
+            .compare(&expected)?
         }
         SinkOptions::NQuads(_) => {
             let mirror = known_state(options)?;
             let kept = NQuadsKept::open(&sync.folder, &mirror)?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
-                .compare(&expected)?
+            Kept {
+                mirror,
+                reader: Box::new(kept),
+                full: options.full,
+                observer,
+                cancel,
+                expectation,
+            }
+            .compare(&expected)?
         }
         SinkOptions::Labels(labels) => {
             let mirror = known_state(options)?;
             let kept = LabelsKept::open(labels, &state_of(sync))?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
-                .compare(&expected)?
+            Kept {
+                mirror,
+                reader: Box::new(kept),
+                full: options.full,
+                observer,
+                cancel,
+                expectation,
+            }
+            .compare(&expected)?
         }
         SinkOptions::Push(_) if options.full => {
             let message = "what a receiver has cannot be read";
@@ -162,16 +190,30 @@ pub(crate) fn audit_with(
             let mirror = known_state(options)?;
             let remote = Remote::of(sink, &sync.folder).ok_or_else(|| no_copy(options))?;
             let kept = RemoteKept::open(&remote, sync.net_options(), &mirror)?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
-                .compare(&expected)?
+            Kept {
+                mirror,
+                reader: Box::new(kept),
+                full: options.full,
+                observer,
+                cancel,
+                expectation,
+            }
+            .compare(&expected)?
         }
         #[cfg(feature = "s3")]
         SinkOptions::Objects(objects) => {
             let mirror = known_state(options)?;
             let kept = crate::sink::objects::ObjectsKept::of_copy(objects, &mirror)?
                 .ok_or_else(|| no_copy(options))?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
-                .compare(&expected)?
+            Kept {
+                mirror,
+                reader: Box::new(kept),
+                full: options.full,
+                observer,
+                cancel,
+                expectation,
+            }
+            .compare(&expected)?
         }
         SinkOptions::Lines(_) => {
             return Err(Error::new(
@@ -182,7 +224,7 @@ pub(crate) fn audit_with(
             .with_help("audit what was made of it, where that is"));
         }
     };
-    if let Some(mirror) = open_known(&sync.folder, sync.state.as_deref())? {
+    if let Some(mirror) = mirror {
         let lasting = Lasting::read(&mirror)?;
         report.held = mirror.count_deletes()?;
         report.held_since = lasting.held.map(|held| held.since);
@@ -190,7 +232,11 @@ pub(crate) fn audit_with(
     }
     report.requests = shared.counters().requests;
     report.seconds = began.elapsed().as_secs_f64();
-    report.exit_code = u8::from(report.updated + report.missing + report.extra > 0);
+    report.partial = expectation.is_lacking;
+    report.exit_code = match report.updated + report.missing + report.extra {
+        0 if report.partial => ExitCode::Partial.number(),
+        different => u8::from(different > 0),
+    };
     observer.event(&Event::Audit(&report));
     Ok(report)
 }
@@ -275,7 +321,7 @@ fn compare_folder(
     (expected, excluded, selection): (&Expected, &Expected, Selection),
     observer: &dyn Observer,
     cancel: &AtomicBool,
-    (start, common): (&Start, Option<String>),
+    (start, common, expectation): (&Start, Option<String>, &Expectation),
 ) -> Result<AuditReport, Error> {
     let (base, system) = known_base(options)?;
     let system = system.unwrap_or(FileSystem::with_rules(crate::NameRules::default()));
@@ -289,6 +335,7 @@ fn compare_folder(
         map: &map,
         excluded,
         selection,
+        expectation,
         system,
         full: options.full,
         observer,
@@ -319,126 +366,6 @@ fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSyst
     Ok((mirror.meta(crate::state::key::BASE)?, system))
 }
 
-/// Notes what a Source lists.
-struct Listing<'a> {
-    expected: &'a Expected,
-    selection: &'a mut Selection,
-    /// Resources that the filters exclude, kept or not.
-    excluded: &'a Expected,
-    /// Of all URIs.
-    common: CommonBase,
-    item: Pending,
-    observer: &'a dyn Observer,
-    requests: &'a Requests<'a>,
-    cancel: &'a AtomicBool,
-}
-
-impl Visitor for Listing<'_> {
-    fn resource(
-        &mut self,
-        listed: &Listed<'_>,
-        _: Option<Moment>,
-        _: Option<&[u8]>,
-    ) -> Result<(), Error> {
-        stop(self.cancel)?;
-        listed.pending_into(&mut self.item);
-        self.common.note(&self.item.uri);
-        let is_excluded = matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
-        let to = if is_excluded { self.excluded } else { self.expected };
-        // As in a comparison, the first entry counts; one that states nothing is no entry of a list.
-        let first = to.row(&self.item.uri)?;
-        if let Some(first) = first.filter(|it| it.length.is_some() || !it.digests.is_empty()) {
-            note_twice(self.requests, listed, first.length, &first.digests);
-            return Ok(());
-        }
-        Ok(to.put(&expected_row(&self.item), (i64::MIN, i64::MIN), false)?)
-    }
-
-    /// Without one of the lists, a resource that is not listed may be in it.
-    fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
-        Err(error)
-    }
-
-    fn change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
-        stop(self.cancel)?;
-        listed.pending_into(&mut self.item);
-        let row = expected_row(&self.item);
-        let changed = order.changed.map(|(first, _)| first);
-        let (mut row, mut order) = (ExpectedRow { changed, ..row }, (order.time, order.list));
-        if listed.is_only_deprecated() {
-            // In the set, with the state that is given elsewhere, if any is.
-            (row.changed, order) = (None, (i64::MIN, i64::MIN));
-            if self.expected.contains(&row.uri)? {
-                return Ok(());
-            }
-        }
-        let is_gone = listed.is_deletion();
-        let is_excluded =
-            !is_gone && matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
-        self.expected.put(&row, order, is_gone || is_excluded)?;
-        if is_excluded || !is_gone && !self.selection.is_empty() {
-            self.excluded.put(&row, order, !is_excluded)?;
-        }
-        Ok(())
-    }
-
-    fn category(&mut self, listed: &Listed<'_>) -> Result<Category, Error> {
-        let is_kept = listed.categories.is_empty() && self.expected.contains(listed.uri)?;
-        Ok(if is_kept { Category::AsKept } else { Category::Own })
-    }
-
-    fn left_out(&mut self, categories: &OtherCategories) {
-        self.selection.note_others(categories);
-    }
-
-    fn notice(&mut self, code: &str, uri: &str, message: &str) {
-        self.observer.event(&Event::Notice(Problem { code, uri, message }));
-    }
-
-    fn fault(&mut self, code: &str, url: &str, message: &str) -> Result<(), Error> {
-        self.notice(code, url, message);
-        Ok(())
-    }
-}
-
-fn expected_row(item: &Pending) -> ExpectedRow {
-    let href = item.access.as_ref().and_then(|access| access.href.clone());
-    ExpectedRow {
-        uri: item.uri.clone(),
-        href,
-        modified: item.modified,
-        length: item.length,
-        digests: item.digests.clone(),
-        changed: None,
-    }
-}
-
-/// What a comparison decides about a resource whose bytes are those of a row. Where only its server
-/// knows whether it is the listed version, a later change decides.
-pub(crate) fn judge_row(listed: &ExpectedRow, row: &Row) -> Verdict {
-    let [digests, kept] = [&listed.digests, &row.digests].map(|bytes| {
-        let mut digests = Digests::default();
-        digests.set_from_bytes(bytes);
-        digests
-    });
-    let agree = digests.agree(&kept);
-    let at = listed.changed.map(|time| Moment::exact(Timestamp::from_micros(time)));
-    let (length, modified, is_change) = (listed.length, listed.modified, at.is_some());
-    let stated = Stated::Present { length, modified, digests: &digests, is_change };
-    // A copy of something later than what is listed differs from it too.
-    let as_of = AsOf { at, is_uncertain: true, now: None };
-    match judge_as_planned(stated, as_of, Some(row)) {
-        Planned::Fetch if agree.is_none() && listed.modified.is_none() => {
-            let is_other = listed.length.is_some_and(|length| length != row.length);
-            let is_later = row.changed.zip(listed.changed).is_some_and(|(kept, now)| kept < now);
-            if is_other || is_later { Verdict::Mismatch } else { Verdict::Unverified }
-        }
-        Planned::Fetch => Verdict::Mismatch,
-        _ if agree == Some(true) => Verdict::Verified,
-        _ => Verdict::Unverified,
-    }
-}
-
 fn stop(cancel: &AtomicBool) -> Result<(), Error> {
     if cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
 }
@@ -450,6 +377,7 @@ struct Comparison<'a> {
     written: Option<(Mirror, FolderKept)>,
     excluded: &'a Expected,
     selection: Selection,
+    expectation: &'a Expectation,
     map: &'a PathMap,
     system: FileSystem,
     full: bool,
@@ -483,6 +411,12 @@ impl Comparison<'_> {
 
     fn compare(&mut self, row: &ExpectedRow, expected: &Expected) -> Result<(), Error> {
         let Some((place, found)) = find(self.folder, self.map, &row.uri) else {
+            if let Some((mirror, _)) = &self.written
+                && self.expectation.missing(mirror, row)? == OneSide::Unknown
+            {
+                self.report.unknown += 1;
+                return Ok(());
+            }
             self.report.missing += 1;
             // What has no path is named by its URI.
             let mut path = Vec::new();
@@ -494,6 +428,7 @@ impl Comparison<'_> {
         };
         let verdict = match self.written(row, false)? {
             Some(verdict) if verdict == Verdict::Mismatch || !self.full => verdict,
+            Some(Verdict::Unknown) => self.written(row, true)?.unwrap_or(Verdict::Unknown),
             known => match self.judge_file(row, &place, &found)? {
                 // Without a listed digest, the bytes that were written count.
                 Verdict::Unverified if known.is_some() => {
@@ -509,7 +444,9 @@ impl Comparison<'_> {
         if place.form == Form::Leaf {
             self.report_reserved(expected, &row.uri, &place.path)?;
         }
-        if same {
+        if verdict == Verdict::Unknown {
+            self.report.unknown += 1;
+        } else if same {
             self.report.same += 1;
         } else {
             self.report.updated += 1;
@@ -526,7 +463,11 @@ impl Comparison<'_> {
         let Some(row) = row else { return Ok(None) };
         let damage = kept.damage(mirror, &row, read)?;
         let is_damaged = damage.is_some_and(|damage| !damage.kind.keeps_bytes());
-        Ok(Some(if is_damaged { Verdict::Mismatch } else { judge_row(listed, &row) }))
+        Ok(Some(if is_damaged {
+            Verdict::Mismatch
+        } else {
+            self.expectation.judge_row(listed, &row)
+        }))
     }
 
     /// What a file shows of which nothing else is known.
@@ -615,13 +556,15 @@ impl Comparison<'_> {
                     of.truncate(full.len() - entry.name.len());
                     of.extend_from_slice(owner);
                 }
-                let known = match self.map.uri(&of) {
-                    Some((uri, _)) if entry.kind == Kind::File => {
-                        expected.contains(&uri)? || self.is_excluded(&uri)?
-                    }
-                    _ => false,
+                let uri = self.map.uri(&of).filter(|_| entry.kind == Kind::File);
+                let is_known = match &uri {
+                    Some((uri, _)) => expected.contains(uri)? || self.is_excluded(uri)?,
+                    None => false,
                 };
-                if !known {
+                let uri = uri.filter(|_| of == full).map(|(uri, _)| uri);
+                let is_unknown = !is_known && self.is_unknown(expected, uri.as_deref())?;
+                self.report.unknown += u64::from(is_unknown);
+                if !is_known && !is_unknown {
                     extra.push(full);
                 }
                 if extra.len() >= SORTED_MAX {
@@ -632,6 +575,13 @@ impl Comparison<'_> {
             waiting[below..].sort_unstable_by(|one, two| two.cmp(one));
         }
         Ok(())
+    }
+
+    /// Whether a file is of a resource of the copy about which documents show nothing.
+    fn is_unknown(&self, expected: &Expected, uri: Option<&str>) -> Result<bool, Error> {
+        let Some((uri, (mirror, _))) = uri.zip(self.written.as_ref()) else { return Ok(false) };
+        let Some(row) = mirror.row(uri)? else { return Ok(false) };
+        Ok(self.expectation.extra(expected, &row)? == OneSide::Unknown)
     }
 
     /// Reports files of one folder that nothing listed stands for, by name.

@@ -17,8 +17,13 @@ pub struct ExpectedRow {
     pub length: Option<u64>,
     /// Digests in the compact form.
     pub digests: Vec<u8>,
-    /// When it changed last, microseconds, where that is stated.
-    pub changed: Option<i64>,
+    /// The time of the statement, microseconds: of the change, or of the list. Of instants between
+    /// the two it is not known.
+    pub at: Option<(i64, i64)>,
+    /// A change of it is stated; else a list has it.
+    pub is_change: bool,
+    /// It is a description, which may be empty.
+    pub describes: bool,
 }
 
 /// The expected resources; gone when dropped.
@@ -40,7 +45,7 @@ impl Expected {
                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;
                  CREATE TABLE expected (uri TEXT PRIMARY KEY, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
                     time INTEGER NOT NULL, list INTEGER NOT NULL, gone INTEGER NOT NULL, href TEXT,
-                    changed INTEGER) STRICT, WITHOUT ROWID;
+                    first INTEGER, last INTEGER, is_change INTEGER NOT NULL, describes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                  BEGIN",
             )?;
             Ok(connection)
@@ -61,9 +66,9 @@ impl Expected {
     ) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
                  ON CONFLICT DO UPDATE SET modified = ?2, length = ?3, digests = ?4, time = ?5, list = ?6, gone = ?7,
-                    href = ?8, changed = ?9
+                    href = ?8, first = ?9, last = ?10, is_change = ?11, describes = ?12
                  WHERE (?5, ?6) >= (time, list)",
             )
             .and_then(|mut statement| {
@@ -77,7 +82,10 @@ impl Expected {
                     list,
                     gone,
                     row.href,
-                    row.changed
+                    row.at.map(|at| at.0),
+                    row.at.map(|at| at.1),
+                    row.is_change,
+                    row.describes
                 ])
             })
             .map(|_| ())
@@ -96,6 +104,18 @@ impl Expected {
             .map_err(failed(READ))
     }
 
+    /// Whether it is noted that this resource is gone.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn is_gone(&self, uri: &str) -> Result<bool, LogError> {
+        self.connection
+            .prepare_cached("SELECT 1 FROM expected WHERE uri = ?1 AND gone")
+            .and_then(|mut statement| statement.query_row([uri], |_| Ok(())).optional())
+            .map(|found| found.is_some())
+            .map_err(failed(READ))
+    }
+
     /// A resource as it was noted.
     ///
     /// # Errors
@@ -103,7 +123,7 @@ impl Expected {
     pub fn row(&self, uri: &str) -> Result<Option<ExpectedRow>, LogError> {
         self.connection
             .prepare_cached(
-                "SELECT uri, modified, length, digests, href, changed FROM expected
+                "SELECT uri, modified, length, digests, href, first, last, is_change, describes FROM expected
                  WHERE uri = ?1 AND NOT gone",
             )
             .and_then(|mut statement| statement.query_row([uri], read_row).optional())
@@ -136,7 +156,7 @@ impl Expected {
     ) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(
-                "SELECT uri, modified, length, digests, href, changed FROM expected
+                "SELECT uri, modified, length, digests, href, first, last, is_change, describes FROM expected
                  WHERE uri > ?1 AND NOT gone ORDER BY uri LIMIT ?2",
             )?;
             let mut rows = statement.query(params![uri, limit as i64])?;
@@ -157,7 +177,9 @@ fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<ExpectedRow> {
         length: length.map(|length| length as u64),
         digests: row.get(3)?,
         href: row.get(4)?,
-        changed: row.get(5)?,
+        at: row.get::<_, Option<i64>>(5)?.zip(row.get(6)?),
+        is_change: row.get(7)?,
+        describes: row.get(8)?,
     })
 }
 
@@ -174,7 +196,8 @@ mod tests {
             ..ExpectedRow::default()
         };
         expected.put(&row("http://h/a", 1), (10, 0), false).unwrap();
-        let stated = ExpectedRow { changed: Some(12), ..row("http://h/a", 2) };
+        let (at, is_change, describes) = (Some((12, 13)), true, true);
+        let stated = ExpectedRow { at, is_change, describes, ..row("http://h/a", 2) };
         expected.put(&stated, (12, 0), false).unwrap();
         expected.put(&row("http://h/a", 3), (11, 0), false).unwrap();
         expected.put(&row("http://h/b", 1), (10, 0), false).unwrap();
@@ -191,6 +214,9 @@ mod tests {
             (Some(2), None)
         );
         assert!(!expected.contains("http://h/b").unwrap());
+        assert_eq!(expected.row("http://h/a").unwrap().as_ref(), rows.first());
+        let is_gone = |uri| expected.is_gone(uri).unwrap();
+        assert!(is_gone("http://h/b") && !is_gone("http://h/a") && !is_gone("http://h/x"));
         assert!(!expected.contains("http://h/c").unwrap());
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! A position moves in the transaction of the plan that it belongs to.
 
+use super::expectation::Expectation;
 use super::marks::Marks;
 use super::position::{Due, Of, Position, Span, Unknown};
 use super::walk::{Visitor, Walk, Walked};
@@ -248,7 +249,8 @@ impl Driver {
 
     // Reading without a plan
 
-    /// Hands over all that the Source has now: what it lists, and the changes since.
+    /// Hands over all that the Source has now: what it lists, and the changes since. `known` is the state of the copy that
+    /// is compared with it.
     ///
     /// # Errors
     /// Something cannot be read, so that what is missing is not known.
@@ -256,24 +258,32 @@ impl Driver {
         &mut self,
         requests: &Requests<'_>,
         options: &SyncOptions,
+        known: Option<&Mirror>,
         to: &mut dyn Visitor,
-    ) -> Result<(), Error> {
+    ) -> Result<Expectation, Error> {
         let offers = self.reader.offers(None, options)?;
+        let known = known.map(Position::load).transpose()?.unwrap_or_default();
+        let mut expectation = Expectation::new(&known, self.reader.is_gone_if_empty());
         let mut position = Position::default();
         if offers.whole == Whole::Snapshot {
             let mut walk = Walk::new((requests, options), &position, false, to);
             let snapshot = self.reader.snapshot(&mut walk)?;
+            let is_whole = walk.is_whole();
             position.reset(snapshot.changes_from);
             position.bookmark = snapshot.bookmark;
+            expectation.list.at = snapshot.as_of;
+            expectation.lists_all = snapshot.lists_all && is_whole;
+            expectation.is_lacking = !is_whole;
             if snapshot.lists_all && position.until().is_none() && position.bookmark.is_none() {
-                return Ok(());
+                return Ok(expectation);
             }
         } else if let Whole::Nothing(help) = offers.whole {
             let message = "the Source lists only changes, so nothing can be compared with them";
             return Err(Error::new("list.none", ExitCode::Usage, message).with_help(help));
         }
-        if offers.changes.is_none() {
-            return Ok(());
+        let Some(url) = offers.changes else { return Ok(expectation) };
+        if known.due.is_none() {
+            position.remember(&known);
         }
         let admission = Some(crate::admit::Admission::new(
             &options.url,
@@ -281,19 +291,47 @@ impl Driver {
             options.allow_downgrade,
         ));
         let mut walk =
-            Walk::new((requests, options), &position, false, to).with_admission(admission);
+            Walk::new((requests, options), &position, false, &mut *to).with_admission(admission);
         self.reader.changes(&mut walk)?;
-        match walk.finish().0.cut {
-            Some(cut) => {
-                let message = format!(
-                    "{}: {}; a copy cannot be compared with what was not reached",
-                    cut.url, cut.why
-                );
-                Err(Error::new(cut.code, ExitCode::Partial, message)
-                    .with_help("report it to the server's operator"))
-            }
-            None => Ok(()),
+        let (walked, marks) = walk.finish();
+        if let Some(cut) = walked.cut {
+            let message = format!(
+                "{}: {}; a copy cannot be compared with what was not reached",
+                cut.url, cut.why
+            );
+            return Err(Error::new(cut.code, ExitCode::Partial, message)
+                .with_help("report it to the server's operator"));
         }
+        expectation.is_lacking |= walked.left_out;
+        for (is_lacking, code, url, message) in remarks(&url, &walked) {
+            expectation.is_lacking |= is_lacking;
+            to.notice(code, url, &message);
+        }
+        let is_pushed = known.of() == Of::Pushed;
+        match judge_walk(&position, &walked, &marks) {
+            Judged::Gap(due) if due.is_uncertain && !is_pushed => {
+                expectation.list.is_uncertain = true;
+            }
+            Judged::Gap(Due { why, .. }) | Judged::Late(why) => {
+                expectation.has_gap = true;
+                // A copy that followed the changes in between has them.
+                let is_followed = known.due.is_none()
+                    && known.unknown.as_ref().is_none_or(|unknown| !unknown.is_fault)
+                    && walked.from.is_none_or(|from| known.is_touched_by(from));
+                if !is_followed {
+                    expectation.is_lacking = true;
+                    let message = format!("{why}; changes in between are not compared");
+                    to.notice("gap", &url, &message);
+                }
+            }
+            // Feeds that do not state since when they list all changes show it by an older one.
+            Judged::Continued => {
+                let is_reached = walked.from.is_some() || walked.new < walked.entries;
+                expectation.has_gap =
+                    !is_reached || walked.end == Some(Timestamp::MAX) || walked.recheck.is_some();
+            }
+        }
+        Ok(expectation)
     }
 
     /// Hands over each listed resource. Lists that cannot be read are left out, but for the first.
@@ -932,35 +970,12 @@ fn report(
         return;
     }
     let report = &mut *run.report;
-    if let Some(cut) = &walked.cut {
-        let which = if cut.is_newer { "newer" } else { "older" };
-        let message = format!(
-            "{}; {which} changes behind it are not known\n  help: `--baseline` compares with all that the Source lists",
-            cut.why
-        );
-        report.lacking(cut.code, &cut.url, &message);
-    }
-    if walked.is_unstable {
-        let message = "its pages changed each time they were read: changes may be missing\n  \
-                       help: they are read again by the next run";
-        report.lacking("list.unstable", url, message);
-    }
-    if walked.unusable > 0 {
-        let first = walked.first_unusable.as_deref().unwrap_or_default();
-        let message = format!(
-            "entries that cannot be used: {}; {first}\n  help: they are read again by every run; \
-             `--baseline` compares with a snapshot",
-            walked.unusable
-        );
-        report.lacking("list.unusable", url, &message);
-    }
-    if let Some(future) = walked.first_future {
-        let date = walked.date.map_or_else(
-            || format!("this machine's clock shows {}", now()),
-            |date| format!("the server's clock shows {date}"),
-        );
-        let message = format!("a change is of {future}, but {date}");
-        report.notice("time.future", url, &message);
+    for (is_lacking, code, url, message) in remarks(url, walked) {
+        if is_lacking {
+            report.lacking(code, url, &message);
+        } else {
+            report.notice(code, url, &message);
+        }
     }
     if uncategorised > 0 {
         let message = format!(
@@ -968,6 +983,43 @@ fn report(
         );
         report.notice("filter.category", url, &message);
     }
+}
+
+/// What a walk could not read or use: whether a copy may lack something, code, document and message.
+fn remarks<'w>(
+    url: &'w str,
+    walked: &'w Walked,
+) -> impl Iterator<Item = (bool, &'static str, &'w str, String)> {
+    let cut = walked.cut.as_ref().map(|cut| {
+        let which = if cut.is_newer { "newer" } else { "older" };
+        let message = format!(
+            "{}; {which} changes behind it are not known\n  help: `--baseline` compares with all that the Source lists",
+            cut.why
+        );
+        (true, cut.code, cut.url.as_str(), message)
+    });
+    let unstable = walked.is_unstable.then(|| {
+        let message = "its pages changed each time they were read: changes may be missing\n  \
+                       help: they are read again by the next run";
+        (true, "list.unstable", url, message.to_owned())
+    });
+    let unusable = (walked.unusable > 0).then(|| {
+        let first = walked.first_unusable.as_deref().unwrap_or_default();
+        let message = format!(
+            "entries that cannot be used: {}; {first}\n  help: they are read again by every run; \
+             `--baseline` compares with a snapshot",
+            walked.unusable
+        );
+        (true, "list.unusable", url, message)
+    });
+    let future = walked.first_future.map(|future| {
+        let date = walked.date.map_or_else(
+            || format!("this machine's clock shows {}", now()),
+            |date| format!("the server's clock shows {date}"),
+        );
+        (false, "time.future", url, format!("a change is of {future}, but {date}"))
+    });
+    [cut, unstable, unusable, future].into_iter().flatten()
 }
 
 /// Hands over resources only.

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `driver.rs` | the order of a run, and what follows from what was read |
 //! | `walk.rs` | a walk through documents: order, limits, known changes |
+//! | `expectation.rs` | what documents show about a copy that is compared with them |
 //! | `position.rs`, `marks.rs` | how far the copy knows its Source |
 //! | `choice.rs`, `at_site.rs` | which protocol an address is of |
 //! | `pieces.rs`, `descriptions.rs`, `sets.rs` | documents, RDF in files, sets of a Source |
@@ -19,6 +20,7 @@ pub(crate) mod choice;
 pub(crate) mod descriptions;
 pub(crate) mod driver;
 mod emm;
+pub(crate) mod expectation;
 mod marks;
 pub(crate) mod pieces;
 pub(crate) mod position;

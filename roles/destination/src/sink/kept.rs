@@ -3,9 +3,10 @@
 use super::folder::FolderKept;
 use super::rdf::nquads::NQuadsKept;
 use super::warc::WarcKept;
-use crate::audit::{AuditReport, judge_row};
+use crate::audit::AuditReport;
 use crate::error::Error;
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
+use crate::read::expectation::{Expectation, OneSide};
 use crate::verify::{Verdict, judge};
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending, Row};
 use abreast_webtypes::Digests;
@@ -192,6 +193,7 @@ pub(crate) struct Kept<'a> {
     pub(crate) full: bool,
     pub(crate) observer: &'a dyn Observer,
     pub(crate) cancel: &'a AtomicBool,
+    pub(crate) expectation: &'a Expectation,
 }
 
 impl Kept<'_> {
@@ -249,7 +251,12 @@ impl Kept<'_> {
             key.clone_from(&last.uri);
             for row in &rows {
                 // What is kept although filters exclude it does not matter.
-                if !expected.contains(&row.uri)? && !self.mirror.is_excluded(&row.uri)? {
+                if expected.contains(&row.uri)? || self.mirror.is_excluded(&row.uri)? {
+                    continue;
+                }
+                if self.expectation.extra(expected, row)? == OneSide::Unknown {
+                    report.unknown += 1;
+                } else {
                     report.extra += 1;
                     self.report_item(&row.uri, None, ItemAction::Extra);
                 }
@@ -261,14 +268,17 @@ impl Kept<'_> {
     fn compare_one(&mut self, listed: &ExpectedRow, report: &mut AuditReport) -> Result<(), Error> {
         let mut expected = Digests::default();
         expected.set_from_bytes(&listed.digests);
-        let reads = self.full && !self.reader.keeps_bytes();
         let row = self.mirror.row(&listed.uri)?;
+        let by_row = row.as_ref().map(|row| self.expectation.judge_row(listed, row));
+        let is_unknown = by_row == Some(Verdict::Unknown);
+        let reads = self.full && (is_unknown || !self.reader.keeps_bytes());
         let found = match &row {
             None => None,
             Some(row) => match self.reader.damage(&self.mirror, row, reads)? {
                 Some(damage) if damage.kind == DamageKind::Missing => None,
                 Some(damage) if damage.kind == DamageKind::Unknown => Some(Verdict::Unverified),
                 Some(_) => Some(Verdict::Mismatch),
+                None if is_unknown => Some(Verdict::Unknown),
                 None if self.full => {
                     let found = self.reader.digests(&self.mirror, row, &expected)?;
                     found.map(|(digests, length)| judge(&expected, listed.length, &digests, length))
@@ -276,7 +286,6 @@ impl Kept<'_> {
                 None => Some(Verdict::Verified),
             },
         };
-        let by_row = row.as_ref().map(|row| judge_row(listed, row));
         let found = found.map(|verdict| match (verdict, by_row) {
             // The bytes were read, or are those of the row.
             (Verdict::Verified, _) if self.full => verdict,
@@ -285,6 +294,11 @@ impl Kept<'_> {
             (verdict, _) => verdict,
         });
         match found {
+            None if row.is_none()
+                && self.expectation.missing(&self.mirror, listed)? == OneSide::Unknown =>
+            {
+                report.unknown += 1;
+            }
             None => {
                 report.missing += 1;
                 self.report_item(&listed.uri, listed.href.as_deref(), ItemAction::Missing);
@@ -293,6 +307,7 @@ impl Kept<'_> {
                 report.updated += 1;
                 self.report_item(&listed.uri, listed.href.as_deref(), ItemAction::Different);
             }
+            Some(Verdict::Unknown) => report.unknown += 1,
             Some(verdict) => {
                 report.same += 1;
                 report.unverified += u64::from(verdict == Verdict::Unverified);

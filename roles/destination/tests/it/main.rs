@@ -11,6 +11,7 @@ mod again;
 mod agreement;
 mod alternates;
 mod audit;
+mod audit_ages;
 mod bad_lists;
 mod change_dumps;
 mod changes_since;

@@ -80,6 +80,8 @@ pub(crate) struct Data {
     now: i64,
     pub(crate) habits: Habits,
     snapshot: Option<(BTreeMap<String, Entity>, i64)>,
+    /// Changes before are not listed any more.
+    pruned: i64,
 }
 
 #[derive(Clone)]
@@ -164,6 +166,11 @@ impl Data {
     /// Forgets what was deleted: no feed has it any more.
     pub(crate) fn forget_deleted(&mut self) {
         self.entities.retain(|_, entity| !entity.lines.is_empty());
+    }
+
+    /// Lists no changes but those from now on, and the newest one.
+    pub(crate) fn prune(&mut self) {
+        self.pruned = self.entities.values().map(|entity| entity.updated).max().unwrap_or_default();
     }
 
     fn time(&self, micros: i64) -> String {
@@ -251,6 +258,7 @@ impl Data {
                 let mut changed: Vec<_> = self
                     .entities
                     .iter()
+                    .filter(|(_, entity)| entity.updated >= self.pruned)
                     .filter(|(_, entity)| {
                         since.is_none_or(|since| {
                             stamp(entity) > since
