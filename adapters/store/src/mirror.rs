@@ -467,6 +467,23 @@ mod tests {
     }
 
     #[test]
+    fn rows_and_plan_get_uris_of_another_base() {
+        let (_folder, mirror) = mirror();
+        // A new URI may be the old one of another row.
+        for uri in ["http://h/a", "http://h/d/a", "http://h/d/d/a", "http://other/a"] {
+            mirror.put_row(&row(uri)).unwrap();
+        }
+        mirror.put_pending(&fetch("http://h/b")).unwrap();
+        mirror.rebase("http://h/", "http://h/d/").unwrap();
+        let mut rows = Vec::new();
+        mirror.rows_after("", 9, &mut rows).unwrap();
+        let uris: Vec<_> = rows.into_iter().map(|row| row.uri).collect();
+        let expected = ["http://h/d/a", "http://h/d/d/a", "http://h/d/d/d/a", "http://other/a"];
+        assert_eq!(uris, expected);
+        assert!(mirror.task("http://h/d/b").unwrap().is_some());
+    }
+
+    #[test]
     fn a_removal_is_a_deletion_with_its_reason_kept() {
         let (_folder, mirror) = mirror();
         let removed = Pending { action: PendingAction::Remove, ..fetch("http://h/a") };

@@ -154,6 +154,7 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>) -> Result<SyncOptions> {
     options.max_delete = args.max_delete.unwrap_or_default();
     options.delete_excluded = args.delete_excluded;
     options.immutable = args.immutable;
+    options.moved = args.moved;
     options.republish |= args.republish;
     options.backup_dir.clone_from(&args.backup_dir);
     options.interval = args.interval;

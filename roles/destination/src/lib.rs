@@ -19,6 +19,7 @@ mod history;
 mod lasting;
 mod limits;
 mod marker;
+mod moved;
 mod options;
 mod package;
 mod partial;

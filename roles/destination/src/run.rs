@@ -8,6 +8,7 @@ use crate::events::{Event, Observer, Summary};
 use crate::history::fetch_versions;
 use crate::lasting::Continued;
 use crate::marker::Marker;
+use crate::moved;
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::path_map::{NameRules, PathMap};
@@ -143,6 +144,9 @@ pub(crate) fn sync_with(
         settle(&mut run.context(), &folder)?;
     }
     let reader = choice.reader_of_run(&requests, options, &mirror)?;
+    if let Some(message) = moved::prepare(reader, &requests, options, (&mirror, observer))? {
+        run.report.notice("source.moved", &options.url, &message);
+    }
     let result = run.run(reader);
     let Run { planner: Planner { polling, .. }, report, .. } = run;
     let Reporter { mut summary, lasting, .. } = report;
@@ -415,7 +419,9 @@ impl<'a> Run<'a> {
                 ExitCode::Usage,
                 format!("this folder was begun with the base {stored}, not {asked}"),
             )
-            .with_help("leave `--base` away, or use another folder"));
+            .with_help(
+                "leave `--base` away; or, if the Source has moved, add `--moved`; or use another folder",
+            ));
         }
         let system = match key_rules {
             Some(rules) => FileSystem::with_rules(rules),

@@ -404,7 +404,8 @@ impl Selection {
             *(if taken { &mut summary.selected } else { &mut summary.excluded }) += 1;
             let (uri, path) = (listed.uri, self.path());
             observer.event(&Event::Filter(Filtered { uri, path: &path, taken, rule: &rule }));
-        })
+        })?;
+        Ok(())
     }
 }
 

@@ -116,6 +116,43 @@ impl Mirror {
         self.connection.execute("DELETE FROM document", []).map(|_| ()).map_err(failed(WRITE))
     }
 
+    /// Changes what URIs begin with, in rows and in the plan, within a transaction.
+    ///
+    /// # Errors
+    /// Something that is kept has such a new URI already, or the system's own.
+    pub fn rebase(&self, old: &str, new: &str) -> Result<(), LogError> {
+        let tables =
+            ["resource", "pending", "excluded", "access", "packed", "description", "deprecation"];
+        for table in tables {
+            // Through names that no URI has: a new one may be the old one of another row.
+            self.replace_begin((table, "uri"), old, "\u{1}")?;
+            self.replace_begin((table, "uri"), "\u{1}", new)?;
+        }
+        self.rebase_addresses(old, new)
+    }
+
+    /// Changes what the addresses begin with at which resources are requested, where these are not
+    /// their URIs.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn rebase_addresses(&self, old: &str, new: &str) -> Result<(), LogError> {
+        self.replace_begin(("access", "href"), old, new)
+    }
+
+    fn replace_begin(
+        &self,
+        (table, column): (&str, &str),
+        old: &str,
+        new: &str,
+    ) -> Result<(), LogError> {
+        let sql = format!(
+            "UPDATE {table} SET {column} = ?2 || substr({column}, length(?1) + 1)
+             WHERE substr({column}, 1, length(?1)) = ?1"
+        );
+        self.connection.execute(&sql, [old, new]).map(drop).map_err(failed(WRITE))
+    }
+
     /// One resource.
     ///
     /// # Errors

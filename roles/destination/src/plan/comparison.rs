@@ -9,6 +9,7 @@ use crate::clock::now;
 use crate::common_base::CommonBase;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
+use crate::moved::Left;
 use crate::options::MaxDelete;
 use crate::plan::judge::{AsOf, Stated, Verdict, judge};
 use crate::plan::listed::Listed;
@@ -53,6 +54,7 @@ impl PlanContext<'_, '_> {
             return Err(Error::new("list.empty", ExitCode::SourceInvalid, message)
                 .with_help("nothing was deleted; if the Source really is empty, run once with `--max-delete 100%`"));
         }
+        comparison.left.check(self.planner.options, list)?;
         if whole {
             self.planner.selection.spare_unseen(self.planner.mirror)?;
             self.planner.mirror.plan_unseen()?;
@@ -96,6 +98,7 @@ impl PlanContext<'_, '_> {
         if !comparison.wanted || comparison.admitted || self.planner.mirror.count_rows()? == 0 {
             return Ok(());
         }
+        comparison.left.check(self.planner.options, url)?;
         let message = format!("{url} names only resources of other hosts or schemes");
         Err(Error::new("list.elsewhere", ExitCode::SourceInvalid, message).with_help(
             "nothing was deleted; if they are meant, see `--allow-host` and `--allow-downgrade`",
@@ -133,6 +136,7 @@ pub(crate) struct Comparison {
     now: Timestamp,
     /// The file system of a copy in a folder, which may round times.
     system: Option<FileSystem>,
+    left: Left,
 }
 
 impl Comparison {
@@ -160,6 +164,7 @@ impl Comparison {
             listed: Pending::default(),
             now: now(),
             system: system.as_deref().and_then(FileSystem::from_text),
+            left: Left::new(planner.mirror)?,
         })
     }
 
@@ -188,6 +193,7 @@ impl Comparison {
             self.base.note(uri);
         }
         let (row, is_again) = self.matching(mirror, uri)?;
+        self.left.note(mirror, uri, row.is_some())?;
         if is_again {
             self.note_again(run, listed, row.as_ref())?;
             return Ok(false);

@@ -16,6 +16,7 @@ use crate::alternates::Changed;
 use crate::clock::{now, now_seconds};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Problem};
+use crate::moved;
 use crate::options::SyncOptions;
 use crate::package::archive::Package;
 use crate::package::listing::{Offered, Packaged};
@@ -145,14 +146,21 @@ impl Driver {
         let (looks_again, report) = (run.planner.polling.looks_again, &mut *run.report);
         let mut notice = |code: &str, url: &str, message: &str| report.notice(code, url, message);
         let known = Some(mirror);
-        let start = self.reader.find(&mut Finding {
+        let found = self.reader.find(&mut Finding {
             requests,
             options,
             known,
             is_read_only: false,
             looks_again,
+            is_moved: moved::is_under_way(mirror)?,
             notice: &mut notice,
-        })?;
+        });
+        let start = match found {
+            Err(error) if error.code() == "folder.source" => {
+                return Err(moved::with_redirect(error, (requests, options), mirror)?);
+            }
+            found => found?,
+        };
         requests.diagnostics.report(run.report);
         (self.has_rest, self.has_reported) = (false, false);
         if start.is_found_anew {
@@ -160,6 +168,7 @@ impl Driver {
             mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
             mirror.set_meta(key::SET, options.set.as_deref())?;
             self.reader.keep(mirror)?;
+            moved::finish(mirror)?;
             run.planner.commit()?;
         }
         Ok(start)
@@ -179,7 +188,9 @@ impl Driver {
         };
         let notice = &mut notice;
         let (is_read_only, looks_again) = (true, false);
-        let mut finding = Finding { requests, options, known, is_read_only, looks_again, notice };
+        let is_moved = known.map(moved::is_under_way).transpose()?.unwrap_or(false);
+        let mut finding =
+            Finding { requests, options, known, is_read_only, looks_again, is_moved, notice };
         self.reader.find(&mut finding)
     }
 
@@ -334,13 +345,14 @@ impl Driver {
         Ok(expectation)
     }
 
-    /// Hands over each listed resource. Lists that cannot be read are left out, but for the first.
+    /// Hands over each listed resource; whether a list of all has them. Lists that cannot be read are left out, but for
+    /// the first.
     pub(crate) fn each_resource(
         &mut self,
         requests: &Requests<'_>,
         options: &SyncOptions,
         each: &mut dyn FnMut(&Listed<'_>),
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let position = Position::default();
         let mut listing = Listing(each);
         let mut walk = Walk::new((requests, options), &position, false, &mut listing);
@@ -348,7 +360,10 @@ impl Driver {
             Whole::Snapshot => self.reader.snapshot(&mut walk)?.lists_all,
             Whole::Changes | Whole::Nothing(_) => false,
         };
-        if has_list { Ok(()) } else { self.reader.changes(&mut walk) }
+        if !has_list {
+            self.reader.changes(&mut walk)?;
+        }
+        Ok(has_list)
     }
 
     // The order of a run

@@ -21,7 +21,7 @@ pub(crate) mod descriptions;
 pub(crate) mod driver;
 mod emm;
 pub(crate) mod expectation;
-mod marks;
+pub(crate) mod marks;
 pub(crate) mod pieces;
 pub(crate) mod position;
 pub(crate) mod resourcesync;
@@ -85,6 +85,8 @@ pub(crate) struct Finding<'f, 'a> {
     pub(crate) is_read_only: bool,
     /// Where changes are announced is looked up again.
     pub(crate) looks_again: bool,
+    /// The copy has moved to this address: what an earlier run found was at another one.
+    pub(crate) is_moved: bool,
     /// Takes a code, a URL and a message for the user.
     pub(crate) notice: &'f mut dyn FnMut(&str, &str, &str),
 }

@@ -37,6 +37,7 @@ mod held;
 mod interrupted;
 mod labels;
 mod lasting_faults;
+mod moved;
 mod names;
 #[cfg(feature = "s3")]
 mod objects;

@@ -100,6 +100,13 @@ impl SdSource {
         source
     }
 
+    /// The same collection on another server.
+    pub(crate) fn at_another_address(&self) -> Self {
+        let source = Self { server: Server::start(), data: Arc::clone(&self.data) };
+        source.answer_first(|_, _| None);
+        source
+    }
+
     pub(crate) fn url(&self) -> String {
         self.server.url("/overview")
     }
