@@ -455,7 +455,7 @@ mod tests {
         drop((mirror, read));
         let set = |version: usize| {
             let connection = Connection::open(&path).unwrap();
-            connection.execute("UPDATE schema_version SET version = ?1", [version]).unwrap();
+            connection.execute("UPDATE schema_version SET version = ?1", [version as i64]).unwrap();
         };
         set(STEPS.len() - 1);
         let before = std::fs::read(&path).unwrap();

@@ -322,6 +322,8 @@ fn each_listed(listed: &Expected, visit: &mut dyn FnMut(&str)) -> Result<(), Err
         listed.after(&key, ROWS, &mut rows)?;
         let Some(last) = rows.last() else { return Ok(()) };
         key.clone_from(&last.uri);
-        rows.iter().for_each(|row| visit(&row.uri));
+        for row in &rows {
+            visit(&row.uri);
+        }
     }
 }

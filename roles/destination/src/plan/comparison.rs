@@ -195,7 +195,7 @@ impl Comparison {
         let (row, is_again) = self.matching(mirror, uri)?;
         self.left.note(mirror, uri, row.is_some())?;
         if is_again {
-            self.note_again(run, listed, row.as_ref())?;
+            note_again(run, listed, row.as_ref())?;
             return Ok(false);
         }
         if !planner.selection.wants(mirror, run.report, listed, row.is_some())? {
@@ -241,22 +241,6 @@ impl Comparison {
             }
         }
         Ok(due == Some(PendingAction::Fetch))
-    }
-
-    /// Of a resource that is listed more than once, the first entry counts.
-    fn note_again(
-        &mut self,
-        run: &PlanContext<'_, '_>,
-        listed: &Listed<'_>,
-        row: Option<&Row>,
-    ) -> Result<(), Error> {
-        let planned = run.planner.mirror.new_task(listed.uri)?.map(|task| task.pending);
-        let first = planned.map(|first| (first.length, first.digests));
-        let first = first.or_else(|| row.map(|row| (Some(row.length), row.digests.clone())));
-        if let Some((length, digests)) = first {
-            note_twice(run.requests, listed, length, &digests);
-        }
-        Ok(())
     }
 
     /// The row of a URI, passing those before it, and whether the URI was listed before.
@@ -311,6 +295,21 @@ impl Comparison {
         }
         Ok(())
     }
+}
+
+/// Of a resource that is listed more than once, the first entry counts.
+fn note_again(
+    run: &PlanContext<'_, '_>,
+    listed: &Listed<'_>,
+    row: Option<&Row>,
+) -> Result<(), Error> {
+    let planned = run.planner.mirror.new_task(listed.uri)?.map(|task| task.pending);
+    let first = planned.map(|first| (first.length, first.digests));
+    let first = first.or_else(|| row.map(|row| (Some(row.length), row.digests.clone())));
+    if let Some((length, digests)) = first {
+        note_twice(run.requests, listed, length, &digests);
+    }
+    Ok(())
 }
 
 /// Notes that a list contradicts what it, or one before it, states of the same resource.

@@ -288,8 +288,11 @@ impl Kept<'_> {
         };
         let found = found.map(|verdict| match (verdict, by_row) {
             // The bytes were read, or are those of the row.
-            (Verdict::Verified, _) if self.full => verdict,
-            (Verdict::Unverified, Some(Verdict::Verified)) if self.full => verdict,
+            (Verdict::Verified, _) | (Verdict::Unverified, Some(Verdict::Verified))
+                if self.full =>
+            {
+                verdict
+            }
             (Verdict::Verified | Verdict::Unverified, Some(by_row)) => by_row,
             (verdict, _) => verdict,
         });

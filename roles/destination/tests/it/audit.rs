@@ -207,7 +207,7 @@ fn everything(copy: &Copy) -> Vec<(std::path::PathBuf, String)> {
         .flat_map(|folder| std::fs::read_dir(folder).unwrap())
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_file())
-        .map(|path| (path.clone(), md5_hex(&std::fs::read(path).unwrap())))
+        .map(|path| (path.clone(), md5_hex(std::fs::read(path).unwrap())))
         .collect();
     // What processes share is in memory.
     found.retain(|(path, _)| !path.to_string_lossy().ends_with("-shm"));

@@ -232,13 +232,13 @@ fn a_deletion_that_the_copy_does_not_have_is_a_difference() {
         assert_eq!(copy.try_run().exit(), 0, "{name}");
         provider.wait();
         provider.set(7, "second");
+        // Its deletions have no mark.
+        let mut expected = [5, 0, 1, 0, 0];
         if name != "SDShare" {
             provider.delete(3);
-            let report = audit(&copy, true, name);
-            assert_eq!(counts(&report), [4, 0, 1, 1, 0], "{name}");
-        } else {
-            assert_eq!(counts(&audit(&copy, true, name)), [5, 0, 1, 0, 0], "{name}");
+            expected = [4, 0, 1, 1, 0];
         }
+        assert_eq!(counts(&audit(&copy, true, name)), expected, "{name}");
     }
 }
 
@@ -317,7 +317,9 @@ fn an_aborted_transfer_of_a_list_adds_nothing_to_an_audit() {
     (0..9).for_each(|number| source.set(&format!("/{number}"), "first"));
     source.snapshot();
     let before = source.server.page("/resourcelist.xml");
-    [0, 2].into_iter().for_each(|number| source.delete(&format!("/{number}")));
+    for number in [0, 2] {
+        source.delete(&format!("/{number}"));
+    }
     source.set("/3", "second");
     source.snapshot();
     let copy = Copy::of(source.url());

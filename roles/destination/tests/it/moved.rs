@@ -7,7 +7,7 @@ use crate::rdf::quads;
 use crate::rs01_source::OldSource;
 use crate::sdshare_source::{self, SdSource};
 use crate::source::Source;
-use abreast_destination::{Event, NQuadsOptions, SinkOptions};
+use abreast_destination::{Event, NQuadsOptions, SinkOptions, WarcOptions};
 use abreast_testkit::pages::{Answer, Server};
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn moved_to(mut copy: Copy, url: String) -> Copy {
     copy
 }
 
-fn is_resource(path: &String) -> bool {
+fn is_resource(path: &str) -> bool {
     PATHS.iter().any(|known| path.ends_with(known))
         || path.contains("/id/")
         || path.contains("/fragment/")
@@ -71,7 +71,8 @@ fn follows(copy: Copy, url: String, server: &Server, (what, newest): (&str, Opti
     assert_eq!((ran.exit(), ran.count("source.moved")), (0, 1), "{what}: {:?}", ran.reported);
     assert_eq!((ran.items.len(), copy.texts()), (0, before.clone()), "{what}: {:?}", ran.items);
     let is_newest = |path: &String| newest.is_some_and(|name| path.contains(&format!("/{name}.")));
-    let fetched = server.take_log().into_iter().filter(is_resource).filter(|it| !is_newest(it));
+    let fetched =
+        server.take_log().into_iter().filter(|path| is_resource(path)).filter(|it| !is_newest(it));
     let fetched: Vec<_> = fetched.collect();
     assert_eq!(fetched, Vec::<String>::new(), "{what}: nothing is fetched again");
     for is_moved in [true, false] {
@@ -169,15 +170,12 @@ fn copies_of_entities_follow_a_feed_to_another_address() {
             assert_eq!(copy.run().created, 5, "{what}");
             let newest = (!is_dumped).then_some("4");
             let copy = follows(copy, url, &server, (&what, newest));
-            match &new {
-                Some(moved) => {
-                    moved.wait_days(1);
-                    moved.put(1, "second");
-                }
-                None => {
-                    sdshare.wait(5);
-                    sdshare.put_number(1, "second");
-                }
+            if let Some(moved) = &new {
+                moved.wait_days(1);
+                moved.put(1, "second");
+            } else {
+                sdshare.wait(5);
+                sdshare.put_number(1, "second");
             }
             let ran = copy.run();
             assert_eq!((ran.updated, ran.created, ran.exit_code), (1, 0, 0), "{what}");
@@ -236,7 +234,7 @@ fn a_move_that_is_killed_is_completed_by_the_next_run() {
     new.server.take_log();
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{:?}", ran.reported);
-    assert!(!new.server.take_log().iter().any(is_resource));
+    assert!(!new.server.take_log().iter().any(|path| is_resource(path)));
     assert_eq!((copy.texts(), copy.audit(true).exit_code), (before, 0));
 }
 
@@ -244,7 +242,7 @@ fn a_move_that_is_killed_is_completed_by_the_next_run() {
 fn copies_with_uris_in_their_files_are_not_moved_to_other_uris() {
     let source = Source { media_type: Some("text/plain"), ..source_below("") };
     let new = source_below("");
-    let mut copy = Copy::kept_in(&source, |_| SinkOptions::Warc(Default::default()));
+    let mut copy = Copy::kept_in(&source, |_| SinkOptions::Warc(WarcOptions::default()));
     copy.run();
     copy.options.url = new.url();
     copy.options.moved = true;
@@ -308,7 +306,7 @@ fn resources_that_moved_without_their_documents_are_kept() {
         let ran = copy.try_run();
         assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{:?}", ran.reported);
         assert_eq!(ran.count("source.moved"), usize::from(is_first));
-        assert!(!new.server.take_log().iter().any(is_resource));
+        assert!(!new.server.take_log().iter().any(|path| is_resource(path)));
         assert_eq!((copy.texts(), copy.audit(true).exit_code), (before.clone(), 0));
     }
     copy.options.moved = false;

@@ -161,7 +161,9 @@ fn skolem_iris_of_others_are_parts_of_their_entity() {
 
                 // Names of parts are new in each version; nothing of an old one stays.
                 provider.wait();
-                [1, 2].into_iter().for_each(|number| put(number, "third", &mut all));
+                for number in [1, 2] {
+                    put(number, "third", &mut all);
+                }
                 let ran = copy.try_run();
                 assert_eq!((ran.exit(), &ran.codes), (0, &vec![]), "{what}: {:?}", ran.reported);
                 assert_eq!(copied(&copy), with_blank_nodes(all.values()), "{what}");
@@ -224,7 +226,9 @@ fn skolem_iris_that_a_source_lists_are_resources() {
                 Provider::Emm(source) => parsed(&source.statements()),
                 Provider::SdShare(source) => parsed(&source.statements()),
             };
-            [100, 0, 1].into_iter().for_each(|number| put(number, "first"));
+            for number in [100, 0, 1] {
+                put(number, "first");
+            }
             provider.wait();
             provider.dump();
             let copy = provider.copy(nquads());
@@ -243,7 +247,9 @@ fn skolem_iris_that_a_source_lists_are_resources() {
                 put(1, "third");
             }
             assert_eq!(copy.try_run().exit(), 0, "{what}");
-            [100, 0].into_iter().for_each(|number| put(number, "fourth"));
+            for number in [100, 0] {
+                put(number, "fourth");
+            }
             provider.dump();
             let ran = copy.try_run();
             assert_eq!((ran.exit(), ran.codes.len()), (0, 0), "{what}: {:?}", ran.reported);
