@@ -269,7 +269,7 @@ fn compare_folder(
     (start, common): (&Start, Option<String>),
 ) -> Result<AuditReport, Error> {
     let (base, system) = known_base(options)?;
-    let system = system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
+    let system = system.unwrap_or(FileSystem::with_all_times(crate::NameRules::default()));
     let map = base_map(options.sync.base.clone().or(base), start, common, system.rules)?;
     let mirror = open_known(&options.sync.folder, options.sync.state.as_deref())?;
     let kept = mirror.as_ref().map(|mirror| FolderKept::open(&options.sync.folder, mirror));

@@ -415,7 +415,7 @@ impl<'a> Run<'a> {
             .with_help("leave `--base` away, or use another folder"));
         }
         let system = match key_rules {
-            Some(rules) => FileSystem { rules, time_step: 1 },
+            Some(rules) => FileSystem::with_all_times(rules),
             None => State::file_system(mirror, folder, options.dry_run)?,
         };
         let fixed = stored.or_else(|| options.base.clone());

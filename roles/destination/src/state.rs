@@ -172,15 +172,18 @@ impl State {
         folder: &Folder,
         dry_run: bool,
     ) -> Result<FileSystem, Error> {
-        if let Some(known) =
-            mirror.meta(key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text)
-        {
+        let text = mirror.meta(key::FILE_SYSTEM)?;
+        let known = text.as_deref().and_then(FileSystem::from_text);
+        // An earlier version stored less.
+        let is_whole = known.map(FileSystem::to_text) == text;
+        if let Some(known) = known.filter(|_| is_whole || dry_run) {
             return Ok(known);
         }
         if dry_run {
-            return Ok(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
+            return Ok(FileSystem::with_all_times(crate::NameRules::default()));
         }
         let found = FileSystem::probe(&folder.root())?;
+        let found = FileSystem { rules: known.map_or(found.rules, |known| known.rules), ..found };
         mirror.set_meta(key::FILE_SYSTEM, Some(&found.to_text()))?;
         Ok(found)
     }
