@@ -1,29 +1,33 @@
 //! The contract of every sink for runs in a process of its own, which is killed at any of its calls
-//! to the system: while it fetches, stores, settles, deletes or finishes. After one more run the
-//! copy is what the Source has.
+//! to the system: while it plans, fetches, stores, settles, deletes or finishes, in a first run, when
+//! it follows changes and when it compares. Until the next run each visible file is a version that
+//! the Source had; after it the copy is what the Source has, and what the user has beside the copy is
+//! as it was.
 //!
 //! `strace` kills the process when one of its threads makes its N-th call of a kind.
-//! `ABREAST_TEST_KILLS` asks for more kills than 10 of each sink, `ABREAST_TEST_SEED` repeats a
+//! `ABREAST_TEST_KILLS` asks for more kills than 9 of each sink, `ABREAST_TEST_SEED` repeats a
 //! failing run.
 
-use super::{SinkCase, seen, sinks};
+use super::{SinkCase, files, seen, sinks};
 use crate::copy::Copy;
 use crate::rdf::endpoint;
+use crate::source::Source;
 use abreast_destination::{
-    Graph, GraphStoreOptions, PushOptions, Silent, SinkOptions, SparqlOptions, SyncOptions, sync,
+    Graph, GraphStoreOptions, NQuadsOptions, PushOptions, Silent, SinkOptions, SparqlOptions,
+    SyncOptions, sync,
 };
 use abreast_testkit::power::strace;
 use abreast_testkit::{Random, kills, seed, skipped};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 
-/// Tells the child which copy to bring up to date: the name of the sink, the place of the copy, the
-/// address of the Source, and those of the service.
+/// Tells the child which copy to bring up to date: the kind of the run, the name of the sink, the
+/// place of the copy, the address of the Source, and those of the service.
 const CHILD: &str = "ABREAST_KILLED_COPY";
-const KILLS: u64 = 10;
+const KILLS: u64 = 9;
 /// The calls that a process is killed at: what it sends, what it writes, what it makes durable, and
 /// names that it gives and takes away.
 const CALLS: [&[&str]; 4] = [
@@ -32,6 +36,10 @@ const CALLS: [&[&str]; 4] = [
     &["fsync", "fdatasync", "syncfs"],
     &["rename", "renameat", "renameat2", "unlink", "unlinkat", "linkat"],
 ];
+/// What is killed.
+const RUNS: [&str; 3] = ["following changes", "comparison", "first run"];
+/// What the user has beside the copy, and never lists.
+const OWN: &str = "copy/own.txt";
 
 /// A sink as another process opens it: what it keeps is not cleared.
 fn sink_of(name: &str, place: &Path, services: &[&str]) -> SinkOptions {
@@ -40,6 +48,8 @@ fn sink_of(name: &str, place: &Path, services: &[&str]) -> SinkOptions {
         "endpoint" => SinkOptions::Sparql(SparqlOptions { url: url(0), query_url: None, graph }),
         "graph store" => SinkOptions::GraphStore(GraphStoreOptions { url: url(1) }),
         "receiver" => SinkOptions::Push(PushOptions { url: url(2), graph: None }),
+        // Small files, so that they are compacted.
+        "nquads" => SinkOptions::NQuads(NQuadsOptions { graph, file_bytes: 3_000 }),
         _ => (sinks().into_iter().find(|case| case.name == name).unwrap().sink)(place),
     }
 }
@@ -55,115 +65,192 @@ fn with_options(name: &str, place: &Path, options: &mut SyncOptions) {
 fn child() {
     let Ok(text) = std::env::var(CHILD) else { return };
     let fields: Vec<&str> = text.split('\n').collect();
-    let (name, place, url) = (fields[0], PathBuf::from(fields[1]), fields[2]);
-    let mut options = SyncOptions::new(url, place.join("copy"));
+    let [run, name, place, url, services @ ..] = fields.as_slice() else { unreachable!() };
+    let place = PathBuf::from(place);
+    let mut options = SyncOptions::new(*url, place.join("copy"));
     with_options(name, &place, &mut options);
-    options.sink = sink_of(name, &place, &fields[3..]);
+    options.baseline = *run == "comparison";
+    options.sink = sink_of(name, &place, services);
     sync(&options, &Silent, &AtomicBool::new(false)).unwrap();
 }
 
-/// Runs the child under strace, with these options of it.
-fn traced(case: &SinkCase, copy: &Copy, options: &[String]) -> Option<ExitStatus> {
-    let services = [endpoint().url(), endpoint().graph_store_url(), endpoint().push_url()];
-    let place = copy.place.path().display().to_string();
-    let fields = [case.name.to_owned(), place, copy.options.url.clone()];
-    let text: Vec<String> = fields.into_iter().chain(services).collect();
-    let mut command: Command = strace();
-    command.args(["-f", "-qq", "-e", "signal=none"]).args(options);
-    command.arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "contract::processes::child", "--nocapture", "--test-threads=1"]);
-    command.env(CHILD, text.join("\n"));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().ok()
+/// A sink whose runs are killed, with its Source.
+struct Killed {
+    case: SinkCase,
+    source: Source,
+    copy: Copy,
+    /// Every version that the Source had, by path.
+    versions: BTreeMap<String, BTreeSet<Vec<u8>>>,
 }
 
-/// How many calls of each group the thread makes that makes most of them; `None` when this system
-/// cannot trace.
-fn counted(case: &SinkCase, copy: &Copy) -> Option<[u64; CALLS.len()]> {
-    let log = copy.place.path().join("strace.log");
-    let trace = format!("trace={}", CALLS.concat().join(","));
-    let options = ["-o", log.to_str().unwrap(), "-e", &trace].map(str::to_owned);
-    if !traced(case, copy, &options)?.success() {
-        return None;
+impl Killed {
+    fn new(name: &str) -> Self {
+        let case = sinks().into_iter().find(|case| case.name == name).unwrap();
+        let source = (case.source)();
+        let copy = Self::empty(&case, &source);
+        Self { case, source, copy, versions: BTreeMap::new() }
     }
-    let text = std::fs::read_to_string(&log).unwrap();
-    std::fs::remove_file(log).unwrap();
-    Some(CALLS.map(|names| {
-        let mut by_thread: BTreeMap<&str, u64> = BTreeMap::new();
-        for line in text.lines() {
-            let Some((thread, call)) = line.split_once(' ') else { continue };
-            let name = call.trim_start().split('(').next().unwrap_or_default();
-            if names.contains(&name) {
-                *by_thread.entry(thread).or_default() += 1;
-            }
+
+    fn empty(case: &SinkCase, source: &Source) -> Copy {
+        let mut copy = Copy::kept_in(source, case.sink);
+        with_options(case.name, copy.place.path(), &mut copy.options);
+        if case.name == "nquads" {
+            copy.options.sink = sink_of(case.name, copy.place.path(), &[]);
         }
-        by_thread.into_values().max().unwrap_or(0)
-    }))
-}
+        let own = copy.place.path().join(OWN);
+        std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+        std::fs::write(own, "mine").unwrap();
+        copy
+    }
 
-fn killed(name: &str) {
-    let case = sinks().into_iter().find(|case| case.name == name).unwrap();
-    let mut source = (case.source)();
-    for number in 0..6 {
-        source.set(&format!("/d/{number}"), "1");
+    fn set(&mut self, path: &str, text: &str) {
+        self.source.set(path, text);
+        let versions = self.versions.entry(path.to_owned()).or_default();
+        versions.insert(self.source.kept[path].clone());
     }
-    if !name.starts_with("labels") {
-        source.set("/large", &"0123456789abcdef".repeat(80_000));
-    }
-    source.snapshot();
-    let mut copy = Copy::kept_in(&source, case.sink);
-    with_options(name, copy.place.path(), &mut copy.options);
-    copy.run();
-    let seed = seed(1);
-    let mut random = Random::new(seed);
-    let (mut calls, mut killed) = (None, 0);
-    for round in 0..=kills(KILLS) {
-        source.set(&format!("/new/{round}"), "1");
-        source.set("/d/1", &format!("round {round}"));
-        source.set(&format!("/d/{}", 2 + round % 3), &format!("of round {round}"));
+
+    /// Changes the Source before a run that is killed.
+    fn change(&mut self, round: u64) {
+        self.set(&format!("/new/{round}"), "1");
+        self.set("/d/1", &format!("round {round} {}", "x".repeat(400)));
+        self.set(&format!("/d/{}", 2 + round % 3), &format!("of round {round}"));
         if round > 0 {
-            source.delete(&format!("/new/{}", round - 1));
+            self.source.delete(&format!("/new/{}", round - 1));
         }
-        let Some(most) = calls else {
-            calls = counted(&case, &copy);
-            if calls.is_none() {
-                return skipped(name, "strace is not there, or may not trace");
+    }
+
+    /// Runs the child under strace, with these options of it.
+    fn traced(&self, run: &str, options: &[String]) -> Option<ExitStatus> {
+        let services = [endpoint().url(), endpoint().graph_store_url(), endpoint().push_url()];
+        let (name, place) = (self.case.name.to_owned(), self.copy.place.path());
+        let fields = [run.to_owned(), name, place.display().to_string(), self.source.url()];
+        let text: Vec<String> = fields.into_iter().chain(services).collect();
+        let mut command: Command = strace();
+        command.args(["-f", "-qq", "-e", "signal=none"]).args(options);
+        command.arg(std::env::current_exe().unwrap());
+        command.args(["--exact", "contract::processes::child", "--nocapture", "--test-threads=1"]);
+        command.env(CHILD, text.join("\n"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().ok()
+    }
+
+    /// How many calls of each group the thread makes that makes most of them; `None` when this
+    /// system cannot trace.
+    fn counted(&self, run: &str) -> Option<[u64; CALLS.len()]> {
+        let log = self.copy.place.path().join("strace.log");
+        let trace = format!("trace={}", CALLS.concat().join(","));
+        let options = ["-o", log.to_str().unwrap(), "-e", &trace].map(str::to_owned);
+        if !self.traced(run, &options)?.success() {
+            return None;
+        }
+        let text = std::fs::read_to_string(&log).unwrap();
+        std::fs::remove_file(log).unwrap();
+        Some(CALLS.map(|names| {
+            let mut by_thread: BTreeMap<&str, u64> = BTreeMap::new();
+            for line in text.lines() {
+                let Some((thread, call)) = line.split_once(' ') else { continue };
+                let name = call.trim_start().split('(').next().unwrap_or_default();
+                if names.contains(&name) {
+                    *by_thread.entry(thread).or_default() += 1;
+                }
             }
-            continue;
-        };
-        let group = loop {
-            let group = random.below(CALLS.len() as u64) as usize;
-            if most[group] > 0 {
-                break group;
-            }
-        };
+            by_thread.into_values().max().unwrap_or(0)
+        }))
+    }
+
+    /// Runs the child, and kills it at a call that `random` chooses; whether it was killed, and at
+    /// what.
+    fn kill(&self, run: &str, most: [u64; CALLS.len()], random: &mut Random) -> (bool, String) {
+        let groups: Vec<usize> = (0..CALLS.len()).filter(|group| most[*group] > 0).collect();
+        let group = groups[random.below(groups.len() as u64) as usize];
         let (names, when) = (CALLS[group].join(","), 1 + random.below(most[group]));
         let injected = format!("inject={names}:signal=SIGKILL:when={when}");
         let trace = format!("trace={names}");
         let options = ["-o", "/dev/null", "-e", &trace, "-e", &injected].map(str::to_owned);
-        let status = traced(&case, &copy, &options).unwrap();
-        killed += u64::from(status.signal().is_some() || !status.success());
-        let what = format!("{name}, round {round}, {injected}, ABREAST_TEST_SEED={seed}");
+        let status = self.traced(run, &options).unwrap();
+        (status.signal().is_some() || !status.success(), injected)
+    }
+
+    /// Every file is a whole version of its resource, whatever was killed.
+    fn is_whole(&self, what: &str) {
+        if self.case.name == "folder" {
+            for (path, bytes) in files(&self.copy, &self.source) {
+                let is_ours = !path.ends_with("/own.txt") && !path.contains("/.%~");
+                let is_version = || self.versions.get(&path).is_some_and(|all| all.contains(&bytes));
+                assert!(!is_ours || is_version(), "{what}: {path} is torn");
+            }
+        }
+    }
+
+    /// The copy is what the Source has, and what the user has is there.
+    fn is_right(&self, what: &str) {
+        let mut kept = (self.case.read)(&self.copy, &self.source);
+        kept.remove("/own.txt");
+        assert_eq!(seen(&kept), seen(&self.source.kept), "{what}");
+        let audit = self.copy.audit(true);
+        let own = u64::from(self.case.name == "folder");
+        assert_eq!((audit.missing, audit.updated, audit.extra), (0, 0, own), "{what}");
+        let text = std::fs::read_to_string(self.copy.place.path().join(OWN));
+        assert_eq!(text.unwrap(), "mine", "{what}");
+    }
+}
+
+fn killed(name: &str) {
+    let mut killed = Killed::new(name);
+    for number in 0..6 {
+        killed.set(&format!("/d/{number}"), "1");
+    }
+    if !name.starts_with("labels") {
+        killed.set("/large", &"0123456789abcdef".repeat(80_000));
+    }
+    killed.source.snapshot();
+    killed.copy.run();
+    let seed = seed(1);
+    let mut random = Random::new(seed);
+    let (mut calls, mut count) = ([None; RUNS.len()], 0);
+    for round in 0..kills(KILLS) + RUNS.len() as u64 {
+        let kind = round as usize % RUNS.len();
+        let run = RUNS[kind];
+        killed.change(round);
+        killed.copy.options.baseline = run == "comparison";
+        if run != "following changes" {
+            killed.source.snapshot();
+        }
+        if run == "first run" {
+            killed.copy = Killed::empty(&killed.case, &killed.source);
+        }
+        let Some(most) = calls[kind] else {
+            calls[kind] = killed.counted(run);
+            if calls[kind].is_none() {
+                return skipped(name, "strace is not there, or may not trace");
+            }
+            killed.is_right(&format!("{name}, {run}"));
+            continue;
+        };
+        let mut what = format!("{name}, round {round}, ABREAST_TEST_SEED={seed}, {run}");
+        // Sometimes the run after a kill is killed too.
+        for _ in 0..1 + random.below(4) / 3 {
+            let (is_killed, at) = killed.kill(run, most, &mut random);
+            count += u64::from(is_killed);
+            what += &format!(", {at}");
+            killed.is_whole(&what);
+        }
         // What the killed run did may have to be undone.
         match random.below(3) {
-            0 => source.delete(&format!("/new/{round}")),
-            1 => source.set("/d/1", "again"),
+            0 => killed.source.delete(&format!("/new/{round}")),
+            1 => killed.set("/d/1", "again"),
             _ => {}
         }
-        if !source.kept.contains_key(&format!("/new/{round}")) {
-            source.set(&format!("/new/{round}"), "after all");
+        if !killed.source.kept.contains_key(&format!("/new/{round}")) {
+            killed.set(&format!("/new/{round}"), "after all");
         }
-        let ran = copy.try_run();
+        let ran = killed.copy.try_run();
         assert_eq!(ran.exit(), 0, "{what}: {} {:?}", ran.code(), ran.reported);
-        assert!(
-            ran.codes.iter().all(|code| code == "state.recovered"),
-            "{what}: {:?}",
-            ran.reported
-        );
-        assert_eq!(seen(&(case.read)(&copy, &source)), seen(&source.kept), "{what}");
-        assert_eq!(copy.audit(true).exit_code, 0, "{what}");
+        let is_expected = |code: &String| code == "state.recovered";
+        assert!(ran.codes.iter().all(is_expected), "{what}: {:?}", ran.reported);
+        killed.is_right(&what);
     }
-    assert!(killed > 0, "{name}: no run was killed");
+    assert!(count > 0, "{name}: no run was killed");
 }
 
 #[test]
