@@ -186,6 +186,8 @@ impl Killed {
     fn is_right(&self, what: &str) {
         let mut kept = (self.case.read)(&self.copy, &self.source);
         kept.remove("/own.txt");
+        // A store in a folder writes an object under such a name first, and never lists that.
+        kept.retain(|path, _| self.case.name != "objects" || !path.contains('#'));
         assert_eq!(seen(&kept), seen(&self.source.kept), "{what}");
         let audit = self.copy.audit(true);
         let own = u64::from(self.case.name == "folder");
