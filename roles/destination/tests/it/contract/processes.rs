@@ -113,10 +113,23 @@ impl Killed {
     fn change(&mut self, round: u64) {
         self.set(&format!("/new/{round}"), "1");
         self.set("/d/1", &format!("round {round} {}", "x".repeat(400)));
-        self.set(&format!("/d/{}", 2 + round % 3), &format!("of round {round}"));
-        if round > 0 {
-            self.source.delete(&format!("/new/{}", round - 1));
+        self.set("/d/2", "other");
+        self.set("/d/3", &format!("of round {round}"));
+        self.set(&format!("/more/{round}"), "2");
+        self.source.delete("/d/4");
+        for before in 0..round {
+            if self.source.kept.contains_key(&format!("/more/{before}")) {
+                self.source.delete(&format!("/more/{before}"));
+            }
         }
+    }
+
+    /// Changes the Source again, so that what the killed run did has to be undone.
+    fn change_again(&mut self, round: u64) {
+        self.source.delete(&format!("/new/{round}"));
+        self.set("/d/1", "again");
+        self.set("/d/2", "1");
+        self.set("/d/4", "back");
     }
 
     /// Runs the child under strace, with these options of it.
@@ -202,7 +215,7 @@ fn killed(name: &str) {
     for number in 0..6 {
         killed.set(&format!("/d/{number}"), "1");
     }
-    if !name.starts_with("labels") {
+    if ["folder", "warc", "objects", "nquads"].contains(&name) {
         killed.set("/large", &"0123456789abcdef".repeat(80_000));
     }
     killed.source.snapshot();
@@ -237,14 +250,8 @@ fn killed(name: &str) {
             what += &format!(", {at}");
             killed.is_whole(&what);
         }
-        // What the killed run did may have to be undone.
-        match random.below(3) {
-            0 => killed.source.delete(&format!("/new/{round}")),
-            1 => killed.set("/d/1", "again"),
-            _ => {}
-        }
-        if !killed.source.kept.contains_key(&format!("/new/{round}")) {
-            killed.set(&format!("/new/{round}"), "after all");
+        if random.below(4) > 0 {
+            killed.change_again(round);
         }
         let ran = killed.copy.try_run();
         assert_eq!(ran.exit(), 0, "{what}: {} {:?}", ran.code(), ran.reported);
