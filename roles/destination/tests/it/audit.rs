@@ -202,8 +202,12 @@ fn a_touched_file_is_unchanged_for_an_audit() {
 #[test]
 fn audits_and_comparisons_agree_about_times_that_no_file_has() {
     // Many file systems have no times before 1901, and none has all of these.
-    let times =
-        ["1850-03-01T00:00:00Z", "1600-01-01T12:00:00Z", "1969-12-31T23:59:59.5Z", "9998-01-01T00:00:00Z"];
+    let times = [
+        "1850-03-01T00:00:00Z",
+        "1600-01-01T12:00:00Z",
+        "1969-12-31T23:59:59.5Z",
+        "9998-01-01T00:00:00Z",
+    ];
     for (place, with_digests) in [false, true].into_iter().flat_map(|is_in_memory| {
         let place = if is_in_memory { folder::in_memory } else { || tempfile::tempdir().unwrap() };
         [true, false].map(|with_digests| (place, with_digests))

@@ -189,7 +189,8 @@ impl Killed {
         if self.case.name == "folder" {
             for (path, bytes) in files(&self.copy, &self.source) {
                 let is_ours = !path.ends_with("/own.txt") && !path.contains("/.%~");
-                let is_version = || self.versions.get(&path).is_some_and(|all| all.contains(&bytes));
+                let is_version =
+                    || self.versions.get(&path).is_some_and(|all| all.contains(&bytes));
                 assert!(!is_ours || is_version(), "{what}: {path} is torn");
             }
         }
