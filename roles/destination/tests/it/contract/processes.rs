@@ -245,7 +245,7 @@ fn killed(name: &str) {
         };
         let mut what = format!("{name}, round {round}, ABREAST_TEST_SEED={seed}, {run}");
         // Sometimes the run after a kill is killed too.
-        for _ in 0..1 + random.below(4) / 3 {
+        for _ in 0..=(random.below(4) / 3) {
             let (is_killed, at) = killed.kill(run, most, &mut random);
             count += u64::from(is_killed);
             what += &format!(", {at}");
