@@ -19,6 +19,8 @@ pub(crate) mod choice;
 pub(crate) mod descriptions;
 pub(crate) mod driver;
 mod emm;
+#[cfg(test)]
+mod json_lines;
 mod marks;
 pub(crate) mod pieces;
 pub(crate) mod position;
