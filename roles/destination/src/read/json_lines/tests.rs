@@ -267,7 +267,7 @@ fn pages_of_lines_in_a_circle_are_reported_and_applied() {
         // The creation of `x` and the deletion of `a` are on `page-2`.
         pair.edit("/page-3.jsonl", "page-2.jsonl", edit);
         // What is known is compared with the dump, which is older than what is behind the cut.
-        for codes in [vec!["gap", code], vec![code], vec![code]] {
+        for codes in [vec!["gap", code, "gap"], vec![code], vec![code]] {
             let cut = pair.sync();
             assert_eq!(pair.codes(), codes, "{edit}");
             assert_eq!((cut.exit_code, cut.deleted), (3, 0), "{edit}");
