@@ -21,6 +21,8 @@ pub(crate) mod descriptions;
 pub(crate) mod driver;
 mod emm;
 pub(crate) mod expectation;
+#[cfg(test)]
+mod json_lines;
 pub(crate) mod marks;
 pub(crate) mod pieces;
 pub(crate) mod position;
