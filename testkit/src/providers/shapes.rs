@@ -21,6 +21,15 @@ impl Precision {
             Self::Micro => time,
         }
     }
+
+    /// The shortest time between two that differ.
+    pub(super) const fn step(self) -> i64 {
+        match self {
+            Self::Day => DAY,
+            Self::Second => SECOND,
+            Self::Micro => 1,
+        }
+    }
 }
 
 /// What a page is.
