@@ -159,7 +159,8 @@ impl Provider {
         let ahead = if faults.has(Fault::Skew) { random.below(3) as i64 * DAY / 2 } else { 0 };
         let validators =
             [Validators::None, Validators::Etag, Validators::LastModified, Validators::Both];
-        let validators = *random.of(&validators);
+        let drawn = *random.of(&validators);
+        let validators = if rendering.needs_modified() { Validators::Both } else { drawn };
         let gone = *random.of(&[404, 404, 410, 403]);
         let mut provider = Self {
             rendering,
@@ -497,6 +498,15 @@ impl Rendering {
             Self::Lists(Lists { precision, .. })
             | Self::Sitemaps(Sitemaps { precision, .. })
             | Self::Atom(Atom { precision, .. }) => *precision,
+        }
+    }
+
+    /// Whether nothing but `Last-Modified` shows when its list of all entities was made.
+    fn needs_modified(&self) -> bool {
+        match self {
+            Self::Lists(lists) => !lists.has_at && !lists.is_live,
+            Self::Sitemaps(sitemaps) => !sitemaps.has_modified && !sitemaps.is_live,
+            Self::Activities(_) | Self::Atom(_) => false,
         }
     }
 

@@ -26,9 +26,9 @@ pub struct Lists {
     /// Parts of the Resource List; without any, there is no index.
     parts: u64,
     /// The Resource List is made for each request.
-    is_live: bool,
+    pub(super) is_live: bool,
     /// It states `at`.
-    has_at: bool,
+    pub(super) has_at: bool,
     /// Entries have digest and length.
     has_fixity: bool,
     /// Changes have their times.

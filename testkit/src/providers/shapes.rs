@@ -159,6 +159,8 @@ pub const SHAPES: [Shape; 12] = [
         paging: Paging::Until,
         has_last: false,
         has_prev: false,
+        // Its pages have nothing after the time that they are asked for.
+        withheld: &[Fault::PageSize, Fault::EmptyPage, Fault::Future],
         ..EMM
     },
     Shape {

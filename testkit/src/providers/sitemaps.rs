@@ -16,9 +16,9 @@ pub struct Sitemaps {
     /// Parts of the Sitemap; without any, there is no index.
     parts: u64,
     /// The Sitemap is made for each request.
-    is_live: bool,
+    pub(super) is_live: bool,
     /// Documents state when they were modified.
-    has_modified: bool,
+    pub(super) has_modified: bool,
     /// Entries have digest and length.
     has_fixity: bool,
     /// Changes of a change set; without any, there is one with all of them.

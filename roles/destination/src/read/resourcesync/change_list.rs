@@ -9,7 +9,7 @@ use crate::read::sitemap::document::ZONE_MICROS;
 use crate::read::walk::Walk;
 use abreast_resourcesync::v1_1::Head;
 use abreast_store::mirror::Document;
-use abreast_webtypes::{Moment, W3cDatetime};
+use abreast_webtypes::{Moment, Timestamp, W3cDatetime};
 use std::collections::{HashSet, VecDeque};
 
 /// Most Change Lists read in one run.
@@ -90,6 +90,11 @@ impl Reach {
         }
     }
 
+    /// Whether lists before them may have changes at or after the position: of one time some may be in the list before.
+    fn is_unsure(&self, since: Option<Moment>) -> bool {
+        self.earliest.zip(since).is_some_and(|(earliest, since)| !earliest.is_before(since))
+    }
+
     /// Whether they begin only after the position.
     fn is_late(&self, since: Option<Moment>) -> bool {
         self.earliest.zip(since).is_some_and(|(earliest, since)| since.is_before(earliest))
@@ -125,7 +130,10 @@ impl Reach {
 /// name the newest first.
 fn sort_by_span(lists: &mut [Named]) {
     if lists.iter().all(|list| list.from.is_some()) {
-        lists.sort_by_key(|list| list.from.map(Moment::first));
+        lists.sort_by_key(|list| {
+            let end = list.until.map_or(Timestamp::MAX, Moment::first);
+            (list.from.map(Moment::first), end)
+        });
     }
 }
 
@@ -138,6 +146,25 @@ fn links_of(read: &Read, rel: &str) -> Vec<String> {
 
 fn too_many_lists(url: &str) -> Error {
     Error::new("limit.lists", ExitCode::Limit, format!("{url} names more than {LISTS_MAX} lists"))
+}
+
+/// The open list, for the next run.
+fn bookmark(walk: &Walk<'_, '_>, url: &str, read: &Read) -> (Bookmark, Document) {
+    let from = read.head.from.map(|from| read.moment(from).first().as_micros());
+    let bookmark = Bookmark { from, ..walk.bookmark_of(url) };
+    // An empty one may look the same after changes of the second in which it begins went to the list before.
+    let is_clear = bookmark.entries > 0 || from.is_some_and(|from| from % 1_000_000 != 0);
+    let validators = if is_clear { read.answered.validators.clone() } else { Document::default() };
+    (bookmark, validators)
+}
+
+/// Whether an open list is the one that an earlier run read, and no other of the same name.
+fn is_known(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
+    let known = walk.position().bookmark.as_ref().filter(|known| known.document == open.document);
+    known.is_some_and(|known| {
+        let is_clear = known.entries > 0 || open.from.is_some_and(|from| from % 1_000_000 != 0);
+        open.from.is_some() && known.from == open.from && is_clear && walk.has_same_begin()
+    })
 }
 
 /// The span that a document gives.
@@ -170,7 +197,7 @@ impl ChangeLists<'_> {
         let known = walk.known(&start)?;
         match self.read_from(walk, &start, known.as_ref(), now_named) {
             // The list read last is not there any more: the way to the others begins where it did at first.
-            Err(error) if start != self.list && error.exit_code() == ExitCode::SourceInvalid => {
+            Err(error) if start != self.list && error.may_be_gone() => {
                 walk.restart()?;
                 self.read_from(walk, self.list, None, now_named)
             }
@@ -196,13 +223,16 @@ impl ChangeLists<'_> {
         reach.note(start, &read);
         let is_index = read.is_index;
         let is_open = !is_index && read.head.until.is_none();
+        let mut may_lack = !is_index;
         if is_open {
-            reach.open = Some((walk.bookmark_of(start), read.answered.validators.clone()));
+            let open = bookmark(walk, start, &read);
+            may_lack = reach.is_late(since) || reach.is_unsure(since) && !is_known(walk, &open.0);
+            reach.open = Some(open);
         } else if !is_index {
             walk.requests.fresh.forget();
         }
-        if !is_index && (!is_open || reach.is_late(since)) {
-            // Closed, or begun after the position: the index knows the others.
+        if may_lack {
+            // Closed, or begun at the position or after it: the index knows the others.
             for index in self.indexes(walk, &read, start) {
                 if !reach.read_urls.insert(index.clone()) {
                     continue;
@@ -233,7 +263,7 @@ impl ChangeLists<'_> {
             }
         }
         read_named(walk, named, &mut reach)?;
-        if reach.is_late(since) {
+        if reach.is_late(since) || may_lack && reach.is_unsure(since) {
             self.walk_back(walk, &mut reach)?;
         }
         if reach.open.is_none()
@@ -313,7 +343,7 @@ impl ChangeLists<'_> {
                 Err(error) => walk.notice(error.code(), &archive, &error.to_string()),
             }
         }
-        while reach.is_late(Some(since))
+        while reach.is_unsure(Some(since))
             && reach.read_urls.len() <= CHAIN_MAX
             && let Some(before) = reach.before.take()
         {
@@ -400,7 +430,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
         }
         reach.note(&list.url, &read);
         if read.head.until.is_none() {
-            reach.open = Some((walk.bookmark_of(&list.url), read.answered.validators));
+            reach.open = Some(bookmark(walk, &list.url, &read));
         }
     }
     Ok(())

@@ -4,18 +4,24 @@
 use super::feed::read_feed;
 use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
-use crate::read::pieces::Go;
+use crate::read::pieces::{Go, unasked};
 use crate::read::walk::{Trail, Walk};
+use crate::requests::Requests;
 use abreast_core::Kind;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Feed, Link, Relation, with_since};
 use abreast_webtypes::{Digests, Moment, Timestamp};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 
 /// Servers with whole seconds may list only what came after that second, microseconds.
 const SECOND: i64 = 1_000_000;
 
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
+
+/// Times that pages which move while they are read are read.
+const READS_MAX: usize = 3;
 
 /// A fragment that is kept of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,18 +91,108 @@ fn moment(updated: Timestamp) -> Moment {
     }
 }
 
+/// The entries of a page, by which it is recognised: their resources and times.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Page {
+    url: String,
+    entries: HashSet<u64>,
+    oldest: Option<Timestamp>,
+    newest: Option<Timestamp>,
+}
+
+impl Page {
+    fn add(&mut self, entry: &Entry) {
+        let mut hasher = DefaultHasher::new();
+        (&entry.resources, entry.updated.map(Timestamp::as_micros)).hash(&mut hasher);
+        self.entries.insert(hasher.finish());
+        self.newest = self.newest.max(entry.updated);
+        self.oldest = self.oldest.into_iter().chain(entry.updated).min();
+    }
+}
+
+/// The first and the last page of a walk.
+struct Pages {
+    first: Page,
+    last: Page,
+}
+
+impl Pages {
+    /// Whether the pages read may lack entries that were on others meanwhile. A change moves its entry to the newest page: of
+    /// pages from the oldest on, the entries behind it move back, also to pages that were read before. With pages from the
+    /// newest on they move forward, unless the number of entries of a page changed.
+    fn have_moved(&self, requests: &Requests<'_>) -> Result<bool, Error> {
+        if self.first.url == self.last.url {
+            return Ok(false);
+        }
+        let is_newest_first = self.first.oldest > self.last.newest && self.last.newest.is_some();
+        let read = if is_newest_first { &self.first } else { &self.last };
+        let mut now = Page { url: read.url.clone(), ..Page::default() };
+        let asked = read_feed(requests, &read.url, &mut |_, entry, _| {
+            now.add(entry);
+            Ok(Go::On)
+        });
+        match asked {
+            // A page that is not there any more was moved as well.
+            Err(error) if error.may_be_gone() => Ok(true),
+            Err(error) => Err(error),
+            Ok(_) if is_newest_first => Ok(now.entries.len() != read.entries.len()),
+            Ok(_) => Ok(now != *read),
+        }
+    }
+}
+
 /// Hands over what a feed lists since the position of the walk, or all of it.
 pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error> {
     let since = walk.since().map(Moment::first);
     let asked = since.map(|since| match since.as_micros() % SECOND {
         0 => since.plus_micros(-SECOND),
-        _ => since,
+        // They leave out others of the same instant.
+        _ => since.plus_micros(-1),
     });
+    let start = asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since));
+    let mut found = Found::default();
+    for reads in 1.. {
+        let pages = read_pages(walk, feed, &start, &mut found)?;
+        if walk.walked.cut.is_some() || !pages.have_moved(walk.requests)? {
+            break;
+        }
+        if reads == READS_MAX {
+            walk.walked.is_unstable = true;
+            break;
+        }
+        walk.restart()?;
+    }
+    if walk.options.dry_run && found.may_delete && !found.marks_deletions {
+        let message = "fragments are not read in a dry run: a resource whose fragment is empty is reported as fetched, \
+            and a run deletes it";
+        walk.notice("sdshare.dry-run", feed, message);
+    }
+    // Servers may list only what came after the time that was asked for: a change that is missing shows nothing.
+    walk.walked.end = Some(Timestamp::MAX);
+    walk.walked.went_back = went_back(walk, found.updated, since);
+    Ok(())
+}
+
+/// What the pages of a walk show.
+#[derive(Debug, Default)]
+struct Found {
+    /// The time of the feed, as its first page gave it first.
+    updated: Option<Timestamp>,
+    marks_deletions: bool,
+    may_delete: bool,
+}
+
+/// Hands over the entries of all pages from one on.
+fn read_pages(
+    walk: &mut Walk<'_, '_>,
+    feed: &str,
+    start: &str,
+    found: &mut Found,
+) -> Result<Pages, Error> {
     let requests = walk.requests;
-    let mut next = Some(asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since)));
+    let mut next = Some(start.to_owned());
     let (mut admission, mut trail) = (walk.admission(feed), Trail::new(true));
-    let (mut updated, mut began) = (None, None);
-    let (mut marks_deletions, mut may_delete) = (false, false);
+    let (mut pages, mut began) = (None::<Pages>, None);
     while let Some(url) = next.take() {
         if admission.check(&url).is_err() {
             let message =
@@ -106,20 +202,27 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
         }
         trail.visit(&url);
         let (mut entries, mut has_begun) = (0, false);
+        let mut one = Page { url: url.clone(), ..Page::default() };
         let read = read_feed(requests, &url, &mut |page, entry, answered| {
             if !std::mem::replace(&mut has_begun, true) {
                 walk.clock(answered);
                 walk.begin_changes(&url, None, None);
             }
             entries += 1;
-            marks_deletions |= entry.is_deleted;
-            may_delete |= !page.has_files && !entry.is_deleted;
+            one.add(entry);
+            found.marks_deletions |= entry.is_deleted;
+            found.may_delete |= !page.has_files && !entry.is_deleted;
             hand_over(walk, (page, entry), &url)?;
             Ok(Go::On)
         })?;
         walk.clock(&read.answered);
-        if trail.len() == 1 {
-            (updated, began) = (read.feed.updated, Some(read.answered.date));
+        if let Some(pages) = &mut pages {
+            pages.last = one;
+        } else {
+            found.updated = found.updated.or(read.feed.updated);
+            began = Some(read.answered.date);
+            let last = Page { url: url.clone(), ..Page::default() };
+            pages = Some(Pages { first: one, last });
         }
         let following = read.feed.link(&Relation::Next).map(|link| link.href.clone());
         if let Some(following) = following {
@@ -133,15 +236,7 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
     if let Some(began) = began.filter(|_| trail.len() > 1) {
         walk.limit_to(began);
     }
-    if walk.options.dry_run && may_delete && !marks_deletions {
-        let message = "fragments are not read in a dry run: a resource whose fragment is empty is reported as fetched, \
-            and a run deletes it";
-        walk.notice("sdshare.dry-run", feed, message);
-    }
-    // Servers may list only what came after the time that was asked for: a change that is missing shows nothing.
-    walk.walked.end = Some(Timestamp::MAX);
-    walk.walked.went_back = went_back(walk, updated, since);
-    Ok(())
+    pages.ok_or_else(|| unasked(start))
 }
 
 /// Why the feed does not continue what was seen: its server was restored, or its clock went back.

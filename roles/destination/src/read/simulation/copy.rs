@@ -17,7 +17,7 @@ use crate::state::key;
 use crate::state_folder::StateFolder;
 use crate::transfer::guard::WAITS_MAX;
 use crate::verify::{Hasher, Verdict, judge};
-use crate::{NQuadsOptions, SinkOptions};
+use crate::{PushOptions, SinkOptions};
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, PendingState, Task};
 use abreast_testkit::providers::Known;
@@ -46,7 +46,8 @@ impl Bench {
     pub(super) fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         let mut options = SyncOptions::new(BASE, place.path());
-        options.sink = SinkOptions::NQuads(NQuadsOptions::default());
+        // Of a kind that a comparison does not read back.
+        options.sink = SinkOptions::Push(PushOptions { url: BASE.to_owned(), graph: None });
         options.ignore_robots = true;
         options.max_delete = MaxDelete::Percent(100.0);
         let shared = Shared::new(options.net_options());
