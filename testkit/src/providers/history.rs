@@ -210,7 +210,9 @@ impl Provider {
     fn is_listed(&self, end: usize) -> bool {
         let Some(last) = end.checked_sub(1).and_then(|last| self.data.log.get(last)) else { return true };
         let is_coarse = self.rendering.precision() != Precision::Micro;
-        end <= self.data.listing.end && !(is_coarse && last.noted == self.data.listing.at)
+        let next = self.data.log.get(end).map(|next| next.noted);
+        let at = self.data.listing.at;
+        end <= self.data.listing.end && !(is_coarse && (last.noted == at || next == Some(at)))
     }
 
     /// Drops the older changes from all documents, or loses some of them.

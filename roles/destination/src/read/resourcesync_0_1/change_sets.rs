@@ -65,7 +65,9 @@ impl Reach {
         self.more += usize::from(self.reached);
         let end = if is_found == Some(true) { times.oldest } else { times.newest };
         self.reached |= from.is_some_and(|from| from <= self.goal)
-            || end.is_some_and(|end| self.is_before_goal(end));
+            || end.is_some_and(|end| self.is_before_goal(end))
+            // Those of that second in the one before were published before an older one.
+            || end == Some(self.goal) && times.oldest < end;
         self.reached && (is_found != Some(false) || self.more > MORE_SETS_MAX)
     }
 }
