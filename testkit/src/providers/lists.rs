@@ -51,6 +51,9 @@ impl Lists {
             1 | 2 => Changes::One,
             kind => Changes::Index(1 + random.below(6) as usize, kind == 3),
         };
+        // Nothing shows a second change within a second then.
+        let is_blind = changes == Changes::None && !has_fixity;
+        let precision = if is_blind { Precision::Micro } else { precision };
         Self {
             has_capabilities,
             parts,

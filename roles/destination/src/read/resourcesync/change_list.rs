@@ -95,6 +95,16 @@ impl Reach {
         self.earliest.zip(since).is_some_and(|(earliest, since)| !earliest.is_before(since))
     }
 
+    /// Whether other changes of the second of the position were in a list that is not there any more.
+    fn may_miss(&self, walk: &Walk<'_, '_>) -> bool {
+        let is_coarse =
+            self.earliest.is_some_and(|from| from.first().as_micros() % 1_000_000 == 0);
+        is_coarse
+            && self.is_unsure(walk.since())
+            && walk.marks().are_any()
+            && !walk.marks().are_found()
+    }
+
     /// Whether they begin only after the position.
     fn is_late(&self, since: Option<Moment>) -> bool {
         self.earliest.zip(since).is_some_and(|(earliest, since)| since.is_before(earliest))
@@ -276,6 +286,11 @@ impl ChangeLists<'_> {
             read_named(walk, vec![named], &mut reach)?;
         }
         walk.walked.hole = reach.hole(since);
+        if walk.walked.hole.is_none() && may_lack && reach.may_miss(walk) {
+            let at = since.map(|since| since.first().to_string()).unwrap_or_default();
+            let message = format!("the changes that are listed begin within the second of {at}, and lack those that were read");
+            walk.walked.hole = Some(message);
+        }
         if let Some(earliest) = reach.earliest {
             walk.reaches_back_to(earliest);
         }
