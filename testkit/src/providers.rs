@@ -122,8 +122,8 @@ pub struct Provider {
     page: usize,
     versions: u64,
     validators: Validators,
-    /// The fingerprint of each document, and since when it is that one, by path.
-    changed: BTreeMap<String, (u64, i64)>,
+    /// Since when each version of a document is there, by path and fingerprint.
+    changed: BTreeMap<(String, u64), i64>,
     unreachable: BTreeSet<u64>,
     /// Chooses the documents that cannot be read for a time.
     lost: Option<u64>,
@@ -159,7 +159,11 @@ impl Provider {
         let ahead = if faults.has(Fault::Skew) { random.below(3) as i64 * DAY / 2 } else { 0 };
         let validators =
             [Validators::None, Validators::Etag, Validators::LastModified, Validators::Both];
-        let drawn = *random.of(&validators);
+        let mut drawn = *random.of(&validators);
+        if faults.has(Fault::Skew) && drawn == Validators::LastModified {
+            // Of clocks that differ, none shows which of two versions is the later one.
+            drawn = Validators::Etag;
+        }
         let validators = if rendering.needs_modified() { Validators::Both } else { drawn };
         let gone = *random.of(&[404, 404, 410, 403]);
         let mut provider = Self {
@@ -234,6 +238,20 @@ impl Provider {
     /// it was restored.
     pub fn has_forgotten(&self, iri: &str) -> bool {
         self.forgotten.iter().any(|entity| self.iri(*entity) == iri)
+    }
+
+    /// Whether a list of all resources shows nothing of the last change of an entity: it has the time of the one before,
+    /// and there is no digest.
+    pub fn is_hidden(&self, iri: &str) -> bool {
+        let has_fixity = match &self.rendering {
+            Rendering::Lists(lists) => lists.has_fixity,
+            Rendering::Sitemaps(sitemaps) => sitemaps.has_fixity,
+            Rendering::Activities(_) | Rendering::Atom(_) => return false,
+        };
+        let is_of = |entity: u64| self.iri(entity) == iri;
+        let own = self.data.log.iter().rev().filter(|it| is_of(it.entity) || is_of(it.target));
+        let mut times = own.map(|it| it.time);
+        !has_fixity && times.next().is_some_and(|last| times.next() == Some(last))
     }
 
     /// The server's clock, microseconds since 1970.
@@ -437,12 +455,9 @@ impl Provider {
     fn validate(&mut self, path: &str, reply: &mut Reply) {
         let hash = hash_of(&reply.body);
         let now = self.now;
-        let changed = self.changed.entry(path.to_owned()).or_insert((hash, now));
-        if changed.0 != hash {
-            *changed = (hash, now);
-        }
+        let changed = *self.changed.entry((path.to_owned(), hash)).or_insert(now);
         let is_listing = path.starts_with("/list") || path.starts_with("/s");
-        let time = if is_listing { self.data.listing.made } else { changed.1 };
+        let time = if is_listing { self.data.listing.made } else { changed };
         if matches!(self.validators, Validators::Etag | Validators::Both) {
             reply.etag = Some(format!("\"{hash:x}\""));
         }

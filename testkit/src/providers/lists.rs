@@ -30,7 +30,7 @@ pub struct Lists {
     /// It states `at`.
     pub(super) has_at: bool,
     /// Entries have digest and length.
-    has_fixity: bool,
+    pub(super) has_fixity: bool,
     /// Changes have their times.
     has_times: bool,
     /// An index states the spans of its lists.

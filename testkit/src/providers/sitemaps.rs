@@ -20,7 +20,7 @@ pub struct Sitemaps {
     /// Documents state when they were modified.
     pub(super) has_modified: bool,
     /// Entries have digest and length.
-    has_fixity: bool,
+    pub(super) has_fixity: bool,
     /// Changes of a change set; without any, there is one with all of them.
     length: usize,
     /// The root of change sets states that it is one.

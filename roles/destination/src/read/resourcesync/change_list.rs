@@ -47,6 +47,12 @@ struct Reach {
     /// The list that is still growing.
     open: Option<(Bookmark, Document)>,
     read_urls: HashSet<String>,
+    /// A list gives its end.
+    gives_until: bool,
+    /// A list does not, and the index does.
+    lacks_until: bool,
+    /// One ends before the index says.
+    is_stale: bool,
     /// The spans that lists give, read or not.
     spans: Vec<(Moment, Option<Moment>, String)>,
 }
@@ -70,6 +76,15 @@ impl Reach {
         }
         self.spans.retain(|span| span.2 != url);
         self.spans.push((from, read.head.until.map(|until| read.moment(until)), url.to_owned()));
+    }
+
+    /// Compares a list with what the index says of it: an older one comes from some cache.
+    fn compare(&mut self, named: &Named, read: &Read) {
+        let until = read.head.until.map(|until| read.moment(until));
+        self.gives_until |= until.is_some();
+        self.lacks_until |= named.until.is_some() && until.is_none();
+        self.is_stale |=
+            named.until.zip(until).is_some_and(|(named, until)| until.is_before(named));
     }
 
     fn reaches(&mut self, from: Moment) {
@@ -285,6 +300,7 @@ impl ChangeLists<'_> {
             walk.later_document();
             read_named(walk, vec![named], &mut reach)?;
         }
+        walk.walked.is_unstable |= reach.is_stale || reach.gives_until && reach.lacks_until;
         walk.walked.hole = reach.hole(since);
         if walk.walked.hole.is_none() && may_lack && reach.may_miss(walk) {
             let at = since.map(|since| since.first().to_string()).unwrap_or_default();
@@ -444,6 +460,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             continue;
         }
         reach.note(&list.url, &read);
+        reach.compare(&list, &read);
         if read.head.until.is_none() {
             reach.open = Some(bookmark(walk, &list.url, &read));
         }

@@ -28,6 +28,7 @@ pub(super) struct Wrong {
 
 impl Wrong {
     pub(super) fn of(kept: &BTreeMap<String, String>) -> Self {
+        let is_compared = world::gaps() > 0;
         provider(|provider| {
             let there = provider.entities();
             let is_lost = |iri: &&String| !kept.contains_key(*iri) && !provider.has_forgotten(iri);
@@ -36,7 +37,9 @@ impl Wrong {
                 |iri: &&String| !there.contains_key(*iri) && !provider.has_forgotten(iri);
             let revived = kept.keys().filter(is_revived).count();
             let is_stale = |(iri, version): &(&String, &String)| {
-                kept.get(*iri).is_some_and(|kept| kept != *version) && !provider.has_forgotten(iri)
+                kept.get(*iri).is_some_and(|kept| kept != *version)
+                    && !provider.has_forgotten(iri)
+                    && !(is_compared && provider.is_hidden(iri))
             };
             Self { lost, revived, stale: there.iter().filter(is_stale).count() }
         })
