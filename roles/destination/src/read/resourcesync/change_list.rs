@@ -302,7 +302,7 @@ impl ChangeLists<'_> {
         }
         walk.walked.is_unstable |= reach.is_stale || reach.gives_until && reach.lacks_until;
         walk.walked.hole = reach.hole(since);
-        if walk.walked.hole.is_none() && may_lack && reach.may_miss(walk) {
+        if walk.walked.hole.is_none() && reach.may_miss(walk) {
             let at = since.map(|since| since.first().to_string()).unwrap_or_default();
             let message = format!("the changes that are listed begin within the second of {at}, and lack those that were read");
             walk.walked.hole = Some(message);

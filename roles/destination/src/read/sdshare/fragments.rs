@@ -98,6 +98,8 @@ struct Page {
     entries: HashSet<u64>,
     oldest: Option<Timestamp>,
     newest: Option<Timestamp>,
+    /// That of the feed.
+    updated: Option<Timestamp>,
 }
 
 impl Page {
@@ -114,9 +116,27 @@ impl Page {
 struct Pages {
     first: Page,
     last: Page,
+    /// The feed has one time on all its pages.
+    has_one_time: bool,
+    /// A page is of a later, or an earlier, state of the feed than one read before.
+    has_later: bool,
+    has_earlier: bool,
 }
 
 impl Pages {
+    fn of(first: Page) -> Self {
+        let last = Page { url: first.url.clone(), updated: first.updated, ..Page::default() };
+        let has_one_time = first.updated > first.newest;
+        Self { first, last, has_one_time, has_later: false, has_earlier: false }
+    }
+
+    fn add(&mut self, page: Page) {
+        self.has_one_time |= page.updated > page.newest;
+        self.has_later |= page.updated > self.last.updated;
+        self.has_earlier |= page.updated < self.last.updated;
+        self.last = page;
+    }
+
     /// Whether the pages read may lack entries that were on others meanwhile. A change moves its entry to the newest page: of
     /// pages from the oldest on, the entries behind it move back, also to pages that were read before. With pages from the
     /// newest on they move forward, unless the number of entries of a page changed.
@@ -125,8 +145,12 @@ impl Pages {
             return Ok(false);
         }
         let is_newest_first = self.first.oldest > self.last.newest && self.last.newest.is_some();
+        let is_mixed = if is_newest_first { self.has_earlier } else { self.has_later };
+        if self.has_one_time && is_mixed {
+            return Ok(true);
+        }
         let read = if is_newest_first { &self.first } else { &self.last };
-        let mut now = Page { url: read.url.clone(), ..Page::default() };
+        let mut now = Page { url: read.url.clone(), updated: read.updated, ..Page::default() };
         let asked = read_feed(requests, &read.url, &mut |_, entry, _| {
             now.add(entry);
             Ok(Go::On)
@@ -216,13 +240,13 @@ fn read_pages(
             Ok(Go::On)
         })?;
         walk.clock(&read.answered);
+        one.updated = read.feed.updated;
         if let Some(pages) = &mut pages {
-            pages.last = one;
+            pages.add(one);
         } else {
             found.updated = found.updated.or(read.feed.updated);
             began = Some(read.answered.date);
-            let last = Page { url: url.clone(), ..Page::default() };
-            pages = Some(Pages { first: one, last });
+            pages = Some(Pages::of(one));
         }
         let following = read.feed.link(&Relation::Next).map(|link| link.href.clone());
         if let Some(following) = following {
