@@ -116,6 +116,10 @@ impl Page {
 struct Pages {
     first: Page,
     last: Page,
+    /// The newest change on the last page that has any.
+    last_newest: Option<Timestamp>,
+    /// The server's clock at the first page.
+    began: Timestamp,
     /// The feed has one time on all its pages.
     has_one_time: bool,
     /// A page is of a later, or an earlier, state of the feed than one read before.
@@ -124,16 +128,18 @@ struct Pages {
 }
 
 impl Pages {
-    fn of(first: Page) -> Self {
+    fn of(first: Page, began: Timestamp) -> Self {
         let last = Page { url: first.url.clone(), updated: first.updated, ..Page::default() };
-        let has_one_time = first.updated > first.newest;
-        Self { first, last, has_one_time, has_later: false, has_earlier: false }
+        let (has_one_time, last_newest) = (first.updated > first.newest, first.newest);
+        let (has_later, has_earlier) = (false, false);
+        Self { first, last, last_newest, began, has_one_time, has_later, has_earlier }
     }
 
     fn add(&mut self, page: Page) {
         self.has_one_time |= page.updated > page.newest;
         self.has_later |= page.updated > self.last.updated;
         self.has_earlier |= page.updated < self.last.updated;
+        self.last_newest = page.newest.or(self.last_newest);
         self.last = page;
     }
 
@@ -144,7 +150,14 @@ impl Pages {
         if self.first.url == self.last.url {
             return Ok(false);
         }
-        let is_newest_first = self.first.oldest > self.last.newest && self.last.newest.is_some();
+        let is_newest_first = self.first.oldest > self.last_newest && self.last_newest.is_some();
+        // Within a second of a coarse clock there may have been changes that its time does not show.
+        let is_fresh = self.first.updated.is_some_and(|updated| {
+            updated.as_micros() % SECOND == 0 && self.began < updated.plus_micros(2 * SECOND)
+        });
+        if !is_newest_first && is_fresh {
+            return Ok(true);
+        }
         let is_mixed = if is_newest_first { self.has_earlier } else { self.has_later };
         if self.has_one_time && is_mixed {
             return Ok(true);
@@ -216,7 +229,7 @@ fn read_pages(
     let requests = walk.requests;
     let mut next = Some(start.to_owned());
     let (mut admission, mut trail) = (walk.admission(feed), Trail::new(true));
-    let (mut pages, mut began) = (None::<Pages>, None);
+    let mut pages = None::<Pages>;
     while let Some(url) = next.take() {
         if admission.check(&url).is_err() {
             let message =
@@ -245,8 +258,7 @@ fn read_pages(
             pages.add(one);
         } else {
             found.updated = found.updated.or(read.feed.updated);
-            began = Some(read.answered.date);
-            pages = Some(Pages::of(one));
+            pages = Some(Pages::of(one, read.answered.date));
         }
         let following = read.feed.link(&Relation::Next).map(|link| link.href.clone());
         if let Some(following) = following {
@@ -257,10 +269,11 @@ fn read_pages(
         }
     }
     // What changed while the pages were read may stand on one that was read before.
-    if let Some(began) = began.filter(|_| trail.len() > 1) {
-        walk.limit_to(began);
+    let pages = pages.ok_or_else(|| unasked(start))?;
+    if trail.len() > 1 {
+        walk.limit_to(pages.began);
     }
-    pages.ok_or_else(|| unasked(start))
+    Ok(pages)
 }
 
 /// Why the feed does not continue what was seen: its server was restored, or its clock went back.
