@@ -30,6 +30,8 @@ pub(crate) mod resourcesync;
 mod resourcesync_0_1;
 mod sdshare;
 pub(crate) mod sets;
+#[cfg(test)]
+mod simulation;
 mod sitemap;
 mod spool;
 #[cfg(test)]

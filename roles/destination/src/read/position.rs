@@ -95,6 +95,8 @@ pub(crate) struct Bookmark {
     /// Entries that were read of it, and their fingerprint.
     pub(crate) entries: u64,
     pub(crate) fingerprint: u64,
+    /// The time from which it had changes, microseconds, where it gives that.
+    pub(crate) from: Option<i64>,
 }
 
 /// What documents state about a span of time.

@@ -552,6 +552,11 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.late = self.walked.late.into_iter().chain([time]).min();
     }
 
+    /// Whether the document of changes that was read last begins with the entries that an earlier run read of it.
+    pub(crate) fn has_same_begin(&self) -> bool {
+        self.prefix.is_same == Some(true)
+    }
+
     /// The document of changes that was read last will grow: what the next walk needs to ask for it first.
     pub(crate) fn bookmark_of(&self, url: &str) -> Bookmark {
         self.prefix.bookmark(url)
@@ -680,7 +685,8 @@ impl Prefix {
     }
 
     fn bookmark(&self, url: &str) -> Bookmark {
-        Bookmark { document: url.to_owned(), entries: self.entries, fingerprint: self.fingerprint }
+        let (entries, fingerprint) = (self.entries, self.fingerprint);
+        Bookmark { document: url.to_owned(), entries, fingerprint, ..Bookmark::default() }
     }
 }
 
