@@ -126,6 +126,9 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         checked += rows.len() as u64;
         run.report.status(checked, 0, 0);
     }
+    if let Some((code, message)) = kept.remark() {
+        run.report.notice(code, &options.url, &message);
+    }
     let damaged = run.report.summary.damaged;
     if damaged > REPORTED_MAX {
         let message = format!("{} more are missing or altered here", damaged - REPORTED_MAX);
@@ -253,7 +256,7 @@ fn plan_damaged(run: &mut PlanContext<'_, '_>, row: &Row, damage: &Damage) -> Re
     let mirror = run.planner.mirror;
     match damage.kind {
         // Reported when it is planned for some other reason.
-        DamageKind::NoPlace => return Ok(()),
+        DamageKind::NoPlace | DamageKind::Unknown => return Ok(()),
         DamageKind::Name => {
             let misnamed = &mut run.planner.copy.misnamed;
             if misnamed.len() < MISNAMED_MAX {

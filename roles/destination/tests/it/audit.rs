@@ -2,6 +2,7 @@
 
 use crate::copy::{Copy, Ran};
 use crate::source::Source;
+use abreast_destination::check::CopyPlace;
 use abreast_destination::{ItemAction, SinkOptions, SyncOptions, sync};
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::document;
@@ -197,6 +198,48 @@ fn a_touched_file_is_unchanged_for_an_audit() {
     file.set_modified(std::time::SystemTime::now()).unwrap();
     let report = copy.audit(false);
     assert_eq!((report.same, report.exit_code), (1, 0));
+}
+
+/// Every file of a copy and its state, with its digest.
+fn everything(copy: &Copy) -> Vec<(std::path::PathBuf, String)> {
+    let state = copy.folder().join(".abreast");
+    let mut found: Vec<_> = [copy.folder(), &state]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| (path.clone(), md5_hex(std::fs::read(path).unwrap())))
+        .collect();
+    // What processes share is in memory.
+    found.retain(|(path, _)| !path.to_string_lossy().ends_with("-shm"));
+    found.sort();
+    found
+}
+
+#[test]
+fn an_audit_changes_a_state_only_with_the_lock_of_the_copy() {
+    let mut source = Source::new();
+    source.set("/a", "one");
+    source.snapshot();
+    let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+    copy.run();
+    let place = CopyPlace::find(copy.folder()).unwrap();
+    let database = copy.folder().join(".abreast/mirror.db");
+    let held = place.take().unwrap().unwrap();
+    let before = everything(&copy);
+    assert_eq!(copy.audit(true).exit_code, 0, "while another run works");
+    assert_eq!(everything(&copy), before);
+    // Of the version before.
+    let former = "DROP TABLE deprecation; UPDATE schema_version SET version = version - 1";
+    rusqlite::Connection::open(&database).unwrap().execute_batch(former).unwrap();
+    let before = everything(&copy);
+    let ran = Ran::audit(&copy.options, true);
+    assert_eq!(ran.code(), "locked");
+    assert!(ran.result.unwrap_err().to_string().contains("another run"));
+    assert_eq!(everything(&copy), before);
+    drop(held);
+    assert_eq!(copy.audit(true).exit_code, 0);
+    assert_eq!(copy.run().exit_code, 0);
 }
 
 #[test]

@@ -8,8 +8,10 @@
 )]
 
 mod again;
+mod agreement;
 mod alternates;
 mod audit;
+mod audit_ages;
 mod bad_lists;
 mod change_dumps;
 mod changes_since;
@@ -35,6 +37,7 @@ mod held;
 mod interrupted;
 mod labels;
 mod lasting_faults;
+mod moved;
 mod names;
 #[cfg(feature = "s3")]
 mod objects;
@@ -61,6 +64,7 @@ mod sdshare;
 mod sdshare_source;
 mod shape;
 mod sinks;
+mod skolem;
 mod source;
 mod sync;
 mod uri_list;

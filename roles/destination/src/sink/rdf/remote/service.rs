@@ -111,7 +111,7 @@ impl Remote {
         let Some(place) = &self.store else { return Ok(None) };
         let is_known = mirror.meta(STORE)?.is_some();
         let store = place.open(is_known && !may_be_new)?;
-        if !is_known {
+        if !is_known && !mirror.is_read_only() {
             mirror.set_meta(STORE, Some(Service::Store.words().name))?;
         }
         Ok(Some(store))
@@ -152,6 +152,7 @@ impl Remote {
                     .with_help("give each copy a state of its own (`--state`)"))
             }
             Some(_) => Ok(()),
+            None if mirror.is_read_only() => Ok(()),
             None => Ok(mirror.set_meta(STORE, Some(&asked))?),
         }
     }
