@@ -83,7 +83,8 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     let Some(mut kept) = whole_copy(mirror, options, baseline, full)? else { return Ok(()) };
     run.report.begin_phase("comparing");
     let is_begun = mirror.count_rows_up_to(1)? > 0;
-    if let Some((file, damage)) = kept.file_damage()?.filter(|_| is_begun) {
+    let is_damaged = |damage: &Damage| is_begun && damage.kind.is_loss();
+    if let Some((file, damage)) = kept.file_damage()?.filter(|(_, damage)| is_damaged(damage)) {
         run.report.summary.damaged += 1;
         run.report.notice(
             damage.kind.code(),

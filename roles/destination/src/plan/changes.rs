@@ -156,7 +156,8 @@ impl PlanContext<'_, '_> {
         let at = changed.map(|(first, last)| {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
-        let as_of = AsOf { at, is_uncertain, now: None };
+        let settled = self.planner.settled.filter(|_| !is_uncertain);
+        let as_of = AsOf { at, is_uncertain, now: None, settled };
         let mut digests = Digests::default();
         digests.set_from_bytes(&pending.digests);
         let stated = if pending.action.is_deletion() {

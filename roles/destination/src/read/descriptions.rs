@@ -74,7 +74,8 @@ pub(crate) fn fetch_sorted(
         let fetch = || {
             for file in files {
                 let media_type = file.media_type.as_deref();
-                let bytes = downloads.fetch_any(requests, &package(file), media_type)?;
+                let documents = &requests.documents;
+                let bytes = documents.download(requests, downloads, &package(file), media_type)?;
                 // Nothing takes more files when one is wrong.
                 if fetched.send((file, bytes)).is_err() {
                     break;

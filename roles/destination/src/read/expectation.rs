@@ -43,7 +43,7 @@ impl Expectation {
         // A history that the Source may not have any more protects nothing.
         let is_uncertain = position.due.as_ref().is_some_and(|due| due.is_uncertain);
         Self {
-            list: AsOf { at: None, is_uncertain, now: Some(now()) },
+            list: AsOf { is_uncertain, now: Some(now()), ..AsOf::default() },
             known: position.until(),
             is_gone_if_empty,
             ..Self::default()
@@ -65,7 +65,7 @@ impl Expectation {
         let as_of = match listed.at {
             // A copy of something later than the last change differs from it too.
             Some((first, _)) if is_change => {
-                AsOf { at: Some(Moment::exact(at(first))), is_uncertain: true, now: None }
+                AsOf { at: Some(Moment::exact(at(first))), is_uncertain: true, ..AsOf::default() }
             }
             Some((first, last)) => {
                 AsOf { at: Some(Moment::between(at(first), at(last))), ..self.list }

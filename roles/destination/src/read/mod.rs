@@ -21,6 +21,8 @@ pub(crate) mod descriptions;
 pub(crate) mod driver;
 mod emm;
 pub(crate) mod expectation;
+#[cfg(test)]
+mod json_lines;
 pub(crate) mod marks;
 pub(crate) mod pieces;
 pub(crate) mod position;
@@ -28,6 +30,8 @@ pub(crate) mod resourcesync;
 mod resourcesync_0_1;
 mod sdshare;
 pub(crate) mod sets;
+#[cfg(test)]
+mod simulation;
 mod sitemap;
 mod spool;
 #[cfg(test)]

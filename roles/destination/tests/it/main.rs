@@ -46,6 +46,7 @@ mod own_files;
 mod oxigraph;
 mod packages;
 mod planted;
+mod power_loss;
 mod push;
 mod rdf;
 mod rdf_failures;
@@ -67,3 +68,9 @@ mod skolem;
 mod source;
 mod sync;
 mod uri_list;
+
+/// The process that loses its power: `strace` notes what it does.
+#[test]
+fn child() {
+    power_loss::child();
+}

@@ -331,10 +331,12 @@ impl Reader for Emm {
             .map(|cursor| Since { cursor, known: known.map_or(cursor, |known| known.min(cursor)) });
         let reach = reach.or((!is_new).then_some(Since::time(Timestamp::MIN)));
         let (mut of_others, mut unknown, mut usable) = (0, 0, 0);
+        let mut begin = None;
         let mut visit = |walk: &mut Walk<'_, '_>, step: Step<'_, '_>| {
             let (page, is_sure) = match step {
                 Step::Page(page, is_sure) => (page, is_sure),
                 Step::Again => {
+                    begin = None;
                     walk.again();
                     return Ok(());
                 }
@@ -344,7 +346,12 @@ impl Reader for Emm {
             } else {
                 walk.later_document();
             }
-            walk.begin_changes(page.url, None, None);
+            // An activity without a usable time stands where its page begins.
+            let times = page.items.iter().filter_map(|item| item.moment);
+            let oldest =
+                times.filter(|time| !walk.is_future(time.first())).min_by_key(|it| it.first());
+            begin = oldest.or(begin);
+            walk.begin_changes(page.url, begin, None);
             for item in &page.items {
                 if is_of_other_feed(item, &own) {
                     of_others += 1;

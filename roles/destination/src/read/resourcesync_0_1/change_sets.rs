@@ -47,6 +47,12 @@ struct Reach {
 }
 
 impl Reach {
+    /// Whether all changes of a change set that has none after `end`, and those of the ones before, are known.
+    fn is_before_goal(&self, end: Timestamp) -> bool {
+        let is_fine = self.goal.as_micros() % 1_000_000 != 0;
+        end < self.goal || end == self.goal && is_fine
+    }
+
     const fn to(goal: Timestamp) -> Self {
         Self { goal, reached: false, more: 0 }
     }
@@ -56,12 +62,12 @@ impl Reach {
     /// all of a change set must be older: changes may be published late, with old times. Of changes
     /// within one second of a coarse clock some may be in the one before.
     fn is_enough(&mut self, times: Times, from: Option<Timestamp>, is_found: Option<bool>) -> bool {
-        let is_fine = self.goal.as_micros() % 1_000_000 != 0;
-        let goal = self.goal;
         self.more += usize::from(self.reached);
         let end = if is_found == Some(true) { times.oldest } else { times.newest };
-        self.reached |= from.is_some_and(|from| from <= goal)
-            || end.is_some_and(|end| end < goal || end == goal && is_fine);
+        self.reached |= from.is_some_and(|from| from <= self.goal)
+            || end.is_some_and(|end| self.is_before_goal(end))
+            // Those of that second in the one before were published before an older one.
+            || end == Some(self.goal) && times.oldest < end;
         self.reached && (is_found != Some(false) || self.more > MORE_SETS_MAX)
     }
 }
@@ -93,10 +99,11 @@ pub(super) fn change_sets(
         let from = from_of(&one.read.head).map(|from| one.read.at_latest(from));
         let first = one.times.oldest.map(|first| one.read.at_latest(first));
         oldest = oldest.into_iter().chain(first).chain(from).min();
-        if reach.is_enough(one.times, from, is_found) {
+        if reach.is_enough(one.span(), from, is_found) {
             break true;
         }
-        let Some(before) = before(&one.read) else { break false };
+        // The first one that has what is known leaves nothing between.
+        let Some(before) = before(&one.read) else { break is_found == Some(true) };
         let next = trail.check(&url, one.entries, &before).and_then(|()| {
             let cut = |code, why| Err(Cut { is_newer: false, code, url: url.clone(), why });
             if let Err(refusal) = admission.check(&before) {
@@ -121,7 +128,7 @@ pub(super) fn change_sets(
             }
             Ok(None) => format!("{before} answered 304 unasked"),
             // What is gone, or is no change set, will not come back.
-            Err(error) if error.exit_code() == ExitCode::SourceInvalid => error.to_string(),
+            Err(error) if error.may_be_gone() => error.to_string(),
             Err(error) => return Err(error),
         };
         walk.cut(Cut { is_newer: false, code: "list.chain", url: url.clone(), why });
@@ -129,10 +136,14 @@ pub(super) fn change_sets(
     };
     if is_joined {
         walk.walked.cut = None;
-        walk.walked.end = Some(goal).filter(|_| !walk.marks().are_any());
+        // Of the changes that are known, those of the newest time have to be there.
+        let searched = i64::from(walk.marks().are_any());
+        walk.walked.end = Some(goal.plus_micros(-searched));
     }
     match oldest {
         Some(_) if is_joined => walk.reaches_back_to(Moment::exact(goal)),
+        // A chain that leads past the changes that are known shows whether it has them.
+        Some(oldest) if trail.len() > 2 && oldest < goal && walk.walked.cut.is_none() => {}
         // The first change set need not be the begin of all changes.
         _ if walk.is_conditional() && (oldest.is_some() || walk.marks().are_any()) => {
             let why =
@@ -197,6 +208,19 @@ struct One {
     read: Read,
     times: Times,
     entries: usize,
+}
+
+impl One {
+    /// The times of its changes. One without changes was modified after all those before it.
+    fn span(&self) -> Times {
+        let mut times = self.times;
+        if self.entries == 0
+            && let Some(modified) = self.read.head.modified
+        {
+            times.add(self.read.at_latest(modified.instant));
+        }
+        times
+    }
 }
 
 /// Reads one change set; `None` when it has not changed.

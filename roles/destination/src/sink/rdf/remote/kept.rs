@@ -3,7 +3,6 @@
 use super::super::Graph;
 use super::super::document::digest_of;
 use super::endpoint::{Endpoint, Refusal};
-use super::journal::Journal;
 use super::service::{Remote, Service};
 use super::singly::Singly;
 use super::store::Database;
@@ -175,20 +174,20 @@ impl RemoteKept {
     }
 }
 
-/// Whether a service lacks the newest change of the copy, in words. One that does not answer shows
-/// nothing.
+/// Whether a service lacks the newest change of the copy. One that does not answer shows nothing, nor
+/// does an entity that a killed run may have changed.
 pub(super) fn lacks_newest(
     remote: &Remote,
     net: &abreast_net::Options,
     mirror: &Mirror,
-    journal: &Journal,
-) -> Result<Option<String>, Error> {
+    is_unsure: &dyn Fn(&str) -> bool,
+) -> Result<bool, Error> {
     if !remote.is_readable() {
-        return Ok(None);
+        return Ok(false);
     }
     let mut kept = None;
     let is_there = newest::is_there(mirror, |change| {
-        if journal.may_have_changed(&change.name) {
+        if is_unsure(&change.name) {
             return Verdict::Unknown;
         }
         if kept.is_none() {
@@ -198,12 +197,7 @@ pub(super) fn lacks_newest(
         let lines = kept.as_ref().and_then(|kept| kept.read(&change.name, STEPS).ok());
         lines.map_or(Verdict::Unknown, |lines| change.judge(version(&digest_of(&lines)).as_deref()))
     })?;
-    Ok((!is_there).then(|| {
-        format!(
-            "the {} does not have what was stored in it last: it was emptied, replaced or restored from a backup",
-            remote.shown()
-        )
-    }))
+    Ok(!is_there)
 }
 
 /// An answer in N-Triples as lines.

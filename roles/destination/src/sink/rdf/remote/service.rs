@@ -96,6 +96,12 @@ impl Remote {
         Client::new(Shared::new(abreast_net::Options { bandwidth, request_interval, ..net }))
     }
 
+    /// Whether the store of a copy that was begun is missing.
+    pub(super) fn lacks_store(&self, mirror: &Mirror) -> Result<bool, Error> {
+        let is_missing = self.store.as_ref().is_some_and(Place::is_missing);
+        Ok(is_missing && mirror.meta(STORE)?.is_some())
+    }
+
     /// Opens the store, if it is one. If `may_be_new`, one that is missing is made again.
     pub(super) fn open_store(
         &self,
