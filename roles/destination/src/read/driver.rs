@@ -191,14 +191,14 @@ impl Driver {
         let (options, mirror, requests) = (run.planner.options, run.planner.mirror, run.requests);
         let (looks_again, report) = (run.planner.polling.looks_again, &mut *run.report);
         let mut notice = |code: &str, url: &str, message: &str| report.notice(code, url, message);
-        let known = Some(mirror);
+        let (known, is_moved) = (Some(mirror), moved::is_under_way(mirror)?);
         let found = self.reader.find(&mut Finding {
             requests,
             options,
             known,
             is_read_only: false,
             looks_again,
-            is_moved: moved::is_under_way(mirror)?,
+            is_moved,
             notice: &mut notice,
         });
         let start = match found {
@@ -209,7 +209,7 @@ impl Driver {
         };
         requests.diagnostics.report(run.report);
         (self.has_rest, self.has_reported, self.known_before) = (false, false, None);
-        if start.is_found_anew {
+        if start.is_found_anew || is_moved {
             run.planner.begin(run.report)?;
             mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
             mirror.set_meta(key::SET, options.set.as_deref())?;
