@@ -12,14 +12,12 @@
 //! | `circles.rs`, `faults.rs`, `holes.rs`, `others.rs`, `snapshots.rs`, `states.rs`, `times.rs` | rows |
 //! | `table.rs` | the columns, and what runs the cells |
 //! | `reasons.rs` | cells that cannot occur |
-//! | `failing.rs` | cells that fail at present |
 //!
 //! `ABREAST_TEST_CELL="IIIF"` limits a run to cells with that text in their name,
 //! `ROW / COLUMN`.
 
 mod activities;
 mod circles;
-mod failing;
 mod faults;
 mod history;
 mod holes;

@@ -1,8 +1,7 @@
-//! The cells of the table: which run, which cannot occur, and which fail.
+//! The cells of the table: which run, and which cannot occur.
 
 use super::Column;
 use super::activities::{self, Activities};
-use super::failing::FAILING;
 use super::pushed::Push;
 use super::reasons::REASONS;
 use super::rendering::{Form, Rendered};
@@ -117,8 +116,6 @@ fn all_rows() -> impl Iterator<Item = &'static Row> {
 fn every_cell_is_run_or_has_a_reason() {
     let rows: Vec<&str> = all_rows().map(|row| row.name).collect();
     let is_column = |name: &str| COLUMNS.iter().any(|column| column.name == name);
-    let is_row =
-        |name: &str| rows.iter().any(|row| name.strip_suffix(AUDITED).unwrap_or(name) == *row);
     for (number, row) in rows.iter().enumerate() {
         assert!(!rows[..number].contains(row), "two rows are `{row}`");
         let runs = COLUMNS.iter().any(|column| reason(row, column.name).is_none());
@@ -131,17 +128,10 @@ fn every_cell_is_run_or_has_a_reason() {
             "{begin}"
         );
     }
-    for (number, (row, column, what)) in FAILING.iter().enumerate() {
-        let is_known = is_row(row) && is_column(column) && reason(row, column).is_none();
-        assert!(is_known && !what.is_empty(), "{row} / {column} is no cell that runs");
-        let is_twice = FAILING[..number].iter().any(|it| it.0 == *row && it.1 == *column);
-        assert!(!is_twice, "{row} / {column} is listed twice");
-        eprintln!("{row} / {column}: {what}");
-    }
     let cells = rows.len() * COLUMNS.len();
     let run = |row: &&str| COLUMNS.iter().filter(|it| reason(row, it.name).is_none()).count();
     let runs: usize = rows.iter().map(run).sum();
-    eprintln!("{cells} cells, {runs} run, {} fail, audits included", FAILING.len());
+    eprintln!("{cells} cells, {runs} run");
 }
 
 /// What is added to the name of a row for the audits of its runs.
@@ -171,7 +161,7 @@ pub(crate) fn check(rows: &[Row]) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Runs a cell; what is wrong about it or about the list of those that fail.
+/// Runs a cell; what is wrong about it.
 fn run(row: &Row, column: &'static Column) -> Vec<String> {
     let mut world = World::new(column);
     let ran = catch_unwind(AssertUnwindSafe(|| (row.run)(&mut world)));
@@ -185,22 +175,9 @@ fn run(row: &Row, column: &'static Column) -> Vec<String> {
     let mut wrong = Vec::new();
     // The audits of a row that ended early show nothing if none of them is wrong.
     if reason(AUDITED, column.name).is_none() && (ran.is_ok() || audited.is_err()) {
-        let audits = format!("{}{AUDITED}", row.name);
-        wrong.extend(judge(&audits, column.name, audited));
+        let wrong_audit = |what| format!("{}{AUDITED} / {}: {what}", row.name, column.name);
+        wrong.extend(audited.err().map(wrong_audit));
     }
-    wrong.extend(judge(row.name, column.name, ran));
+    wrong.extend(ran.err().map(|what| format!("{} / {}: {what}", row.name, column.name)));
     wrong
-}
-
-fn judge(row: &str, column: &str, checked: Checked) -> Option<String> {
-    let known = FAILING.iter().find(|it| it.0 == row && it.1 == column);
-    match (checked, known) {
-        (Ok(()), None) => None,
-        (Err(what), Some(known)) => {
-            eprintln!("known: {row} / {column}: {}\n  now: {what}", known.2);
-            None
-        }
-        (Ok(()), Some(_)) => Some(format!("{row} / {column} passes: remove it from FAILING")),
-        (Err(what), None) => Some(format!("{row} / {column}: {what}")),
-    }
 }
