@@ -92,6 +92,7 @@ fn a_change_states_its_kind_and_a_list_none_that_is_deleted() {
         assert_eq!(read(list, "length='1'").unwrap_err(), "rs.change");
     }
     assert!(read("changelist", "capability='changelist'").is_ok(), "it should be an index");
+    assert_eq!(read("changelist", "capability='resourcelist'").unwrap_err(), "rs.change");
     for list in ["resourcelist", "resourcedump-manifest"] {
         assert_eq!(read(list, "change='deleted'").unwrap_err(), "rs.change");
         assert!(read(list, "change='created'").is_ok());

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Findings reported in one run; beyond, they are only counted with those of their document.
-const FINDINGS_MAX: usize = 1_000;
+/// Documents in which one run reports a code: a fault of a program is in each document that it writes.
+const DOCUMENTS_MAX: usize = 10;
 /// Length from which a document is a measure of speed.
 const PACE_BYTES: u64 = 64 << 10;
 
@@ -48,9 +48,15 @@ impl Diagnostics {
     /// Notes what was seen in a document, once for each document and code.
     pub(crate) fn note(&self, url: &str, remark: Remark) {
         let mut noticed = self.noticed.borrow_mut();
-        if noticed.seen.len() < FINDINGS_MAX && noticed.seen.insert((url.to_owned(), remark.code)) {
-            noticed.waiting.push((url.to_owned(), remark));
+        let known = noticed.seen.iter().filter(|(_, code)| *code == remark.code).count();
+        if known >= DOCUMENTS_MAX || !noticed.seen.insert((url.to_owned(), remark.code)) {
+            return;
         }
+        let mut remark = remark;
+        if known + 1 == DOCUMENTS_MAX {
+            remark.message.push_str("; further documents with this are not listed");
+        }
+        noticed.waiting.push((url.to_owned(), remark));
     }
 
     /// Forgets what was noticed in a document that is read again, as one of another version.
@@ -126,6 +132,21 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fault_of_every_document_is_reported_for_some() {
+        let diagnostics = Diagnostics::default();
+        for code in ["rs.no-at", "rs.zone"] {
+            for number in 0..100 {
+                let message = "a fault".to_owned();
+                diagnostics
+                    .note(&format!("/{number}"), Remark { code, line: 0, message, count: 1 });
+            }
+        }
+        let noticed = diagnostics.noticed.borrow();
+        assert_eq!(noticed.waiting.len(), 2 * DOCUMENTS_MAX);
+        assert!(noticed.waiting[DOCUMENTS_MAX - 1].1.message.contains("not listed"));
+    }
 
     #[test]
     fn the_shortest_round_trip_and_the_longest_document_count() {

@@ -21,9 +21,12 @@ const HELP: &str = "the Source has to correct its document: read without this, a
 
 /// The namespace that a misspelt one should be.
 fn expected(found: &str) -> Option<&'static str> {
+    // Links in the namespace of XHTML are usual.
+    if MARKS.iter().any(|(_, namespace)| *namespace == found) {
+        return None;
+    }
     let lower = found.to_ascii_lowercase();
-    let (_, namespace) = MARKS.into_iter().find(|(mark, _)| lower.contains(mark))?;
-    (found != namespace).then_some(namespace)
+    MARKS.into_iter().find(|(mark, _)| lower.contains(mark)).map(|(_, namespace)| namespace)
 }
 
 /// A name in another namespace than its own.

@@ -197,7 +197,7 @@ impl Version for V1_1 {
         match (head.capability, entry.change) {
             // Those of an index, and lists in a document that should be one.
             (Some(ChangeList), None)
-                if head.root == Root::SitemapIndex || entry.capability.is_some() => {}
+                if head.root == Root::SitemapIndex || entry.capability == head.capability => {}
             (Some(ChangeList | ChangeDumpManifest), None) => {
                 let message = "an entry of a list of changes has no `change`";
                 return Err(Fault::new("rs.change", message).with_help("it may be a deletion"));

@@ -434,10 +434,10 @@ impl Driver {
         is_snapshot_missing: bool,
     ) -> Result<(), Error> {
         self.follow(run, position, Some(run.report.summary.mode))?;
-        if is_snapshot_missing {
-            let mut after = Position::load(run.planner.mirror)?;
+        let mut after = Position::load(run.planner.mirror)?;
+        if is_snapshot_missing && after.until().is_some() {
             let why = "the list of all resources could not be read".to_owned();
-            after.due.get_or_insert(Due { why, is_uncertain: false });
+            after.unknown = Some(Unknown { why, is_fault: true });
             after.store(run.planner.mirror)?;
         }
         Ok(())
@@ -504,17 +504,20 @@ impl Driver {
             }
             return Ok(None);
         }
-        let mut probe = Probe { mirror: run.planner.mirror, has_begun: false };
+        let mut probe = Probe { mirror: run.planner.mirror, has_begun: false, faults: Vec::new() };
         let mut walk = Walk::new((run.requests, run.planner.options), position, true, &mut probe);
         let read = self.reader.snapshot(&mut walk);
-        let has_begun = probe.has_begun;
+        let Probe { has_begun, faults, .. } = probe;
         match read {
             Err(error) if error.exit_code() == ExitCode::Cancelled => Err(error),
             _ if has_begun => {
                 Ok(Some(format!("{}, and there is a new list of all resources", unknown.why)))
             }
             _ => {
-                if unknown.is_fault {
+                for (code, url, message) in &faults {
+                    run.report.lacking(code, url, message);
+                }
+                if unknown.is_fault && faults.is_empty() {
                     run.report.lacking("gap", &options.url, &unknown.why);
                 }
                 Ok(None)
@@ -1000,6 +1003,8 @@ impl Visitor for Listing<'_> {
 struct Probe<'m> {
     mirror: &'m Mirror,
     has_begun: bool,
+    /// Codes, URLs and messages of what cannot be read.
+    faults: Vec<(String, String, String)>,
 }
 
 impl Visitor for Probe<'_> {
@@ -1031,7 +1036,8 @@ impl Visitor for Probe<'_> {
 
     fn notice(&mut self, _: &str, _: &str, _: &str) {}
 
-    fn fault(&mut self, _: &str, _: &str, _: &str) -> Result<(), Error> {
+    fn fault(&mut self, code: &str, url: &str, message: &str) -> Result<(), Error> {
+        self.faults.push((code.to_owned(), url.to_owned(), message.to_owned()));
         Ok(())
     }
 }

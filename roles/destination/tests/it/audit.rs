@@ -197,3 +197,23 @@ fn a_touched_file_is_unchanged_for_an_audit() {
     let report = copy.audit(false);
     assert_eq!((report.same, report.exit_code), (1, 0));
 }
+
+#[test]
+fn altered_bytes_of_the_same_length_are_different() {
+    for has_time in [true, false] {
+        let mut source = Source::new();
+        source.set("/a", "text");
+        source.snapshot();
+        if !has_time {
+            let list = String::from_utf8(source.server.page("/resourcelist.xml")).unwrap();
+            let (before, after) = list.split_once("<lastmod>").unwrap();
+            let after = after.split_once("</lastmod>").unwrap().1;
+            source.server.body("/resourcelist.xml", format!("{before}{after}"));
+        }
+        let copy = Copy::of(source.url());
+        copy.run();
+        std::fs::write(copy.folder().join("a"), "TEXT").unwrap();
+        let report = copy.audit(false);
+        assert_eq!((report.updated, report.exit_code), (1, 1), "with `lastmod`: {has_time}");
+    }
+}

@@ -73,10 +73,14 @@ fn without_its_download_a_feed_is_read_and_the_run_is_partial() {
     let source = source();
     source.answer_first(|target, _| (target == "/download").then(|| Answer::status(404)));
     let copy = copy_of(&source);
-    for _ in 0..2 {
+    for number in 0..3 {
+        source.put(9, &format!("of run {number}"));
         let ran = copy.try_run();
         assert_eq!((ran.exit(), ran.has("emm.download")), (3, true), "{:?}", ran.reported);
         assert_same(&copy, &source);
+        // Later runs ask for what changed only, and apply deletions that are stated.
+        assert_eq!(entities_asked(&source), if number == 0 { 9 } else { 1 });
+        source.delete(number + 4);
     }
     source.answer_first(|_, _| None);
     let ran = copy.try_run();

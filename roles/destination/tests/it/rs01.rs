@@ -1482,6 +1482,21 @@ fn addresses_of_other_protocols_are_no_resources() {
 }
 
 #[test]
+fn a_site_with_addresses_of_other_protocols_only_is_not_in_sync() {
+    let source = OldSource::new();
+    source.server.body(
+        "/s.xml",
+        document("urlset", "", &format!(
+            "<url><loc rs:protocol=\"http://www.openarchives.org/OAI/openarchivesprotocol.html\">{}</loc></url>",
+            source.server.url("/oaipmh")
+        )),
+    );
+    let copy = copy_of(&source);
+    let ran = copy.try_run();
+    assert_ne!(ran.exit(), 0, "{:?}", ran.reported);
+}
+
+#[test]
 fn resources_that_expire_later_are_there_until_then() {
     let source = OldSource::new();
     let url = |path: &str| source.server.url(path);

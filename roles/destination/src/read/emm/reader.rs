@@ -269,7 +269,10 @@ impl Reader for Emm {
                     hand_over(walk, whole.name(), &sorted, as_of)
                 });
                 match read {
-                    Err(error) if matches!(error.status(), Some(404 | 410)) && walk.plans() => {
+                    Err(error)
+                        if matches!(error.status(), Some(404 | 410))
+                            && (walk.plans() || walk.is_probe()) =>
+                    {
                         let message = format!(
                             "{error}; the feed alone may lack resources that have not changed since it began"
                         );

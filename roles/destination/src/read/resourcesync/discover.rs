@@ -692,14 +692,19 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
 }
 
 /// One step up only: a Capability List, never back down to a list. One that is not there, or is
-/// something else, is done without; one that cannot be read now is not, since the copy keeps what
-/// it reads here.
+/// something else, is done without; one that cannot be read or understood is not, since the copy keeps
+/// what it reads here.
 fn set_above(
     requests: &Requests<'_>,
     options: &SyncOptions,
     up: &str,
 ) -> Result<Option<Candidate>, Error> {
-    let stops = |error: &Error| error.is_transient() || error.exit_code() == ExitCode::Cancelled;
+    let stops = |error: &Error| {
+        let is_broken = error.exit_code() == ExitCode::SourceInvalid
+            && !is_absent(error)
+            && error.code() != "discover.nothing";
+        error.is_transient() || error.exit_code() == ExitCode::Cancelled || is_broken
+    };
     let mut capability = None;
     let read = read_page(requests, up, &mut Vec::new(), &mut |part| {
         capability = part.head().capability;

@@ -35,6 +35,14 @@ pub(super) fn sitemap_snapshot(
     }
     let mut sitemaps = Sitemaps::new(options);
     let read = read_snapshot(walk, sitemap, &mut sitemaps, true)?;
+    if let Some(count) = sitemaps.only_others() {
+        let message = format!(
+            "{sitemap} lists no resource: all its {count} entries are addresses of other protocols, such as OAI-PMH"
+        );
+        return Err(Error::new("discover.oai-pmh", ExitCode::SourceInvalid, message).with_help(
+            "ask the repository for documents of ResourceSync that list its resources",
+        ));
+    }
     let may_be_changes = sitemaps.may_be_changes();
     let Sitemaps { modified, newest, entry_points: mut found, others, .. } = sitemaps;
     walk.left_out(&others);

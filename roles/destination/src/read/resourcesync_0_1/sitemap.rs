@@ -30,13 +30,21 @@ pub(super) struct Sitemaps<'a> {
     /// Something shows that they are Sitemaps: an index, or a resource without a kind of change.
     is_sure: bool,
     has_entries: bool,
+    /// Entries that are addresses of other protocols.
+    of_others: u64,
 }
 
 impl<'a> Sitemaps<'a> {
     pub(super) fn new(options: &'a SyncOptions) -> Self {
         let (modified, newest, entry_points) = (None, None, EntryPoints::default());
         let others = OtherCategories::default();
-        Self { options, modified, newest, entry_points, others, is_sure: false, has_entries: false }
+        let (is_sure, has_entries, of_others) = (false, false, 0);
+        Self { options, modified, newest, entry_points, others, is_sure, has_entries, of_others }
+    }
+
+    /// The number of entries if all of them are addresses of other protocols, such as OAI-PMH.
+    pub(super) fn only_others(&self) -> Option<u64> {
+        (self.of_others > 0 && !self.has_entries).then_some(self.of_others)
     }
 
     /// Whether it may be a change set: every entry is a change, and nothing else shows what it is. The
@@ -91,6 +99,7 @@ impl Lists for Sitemaps<'_> {
             Ok(Go::On)
         })?;
         others.note(requests, url);
+        self.of_others += others.count;
         let read = read.ok_or_else(|| unasked(url))?;
         self.newest = self.newest.max(newest.end(&requests.diagnostics, url, read.zoneless));
         Ok(read)
