@@ -6,6 +6,7 @@
 //! often keep the one from before, or have none.
 
 use crate::alternates::Changed;
+use crate::clock::now;
 use crate::common_base::CommonBase;
 use crate::deprecation::message;
 use crate::error::Error;
@@ -144,7 +145,7 @@ impl PlanContext<'_, '_> {
         let at = changed.map(|(first, last)| {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
-        let as_of = AsOf { at, is_uncertain, now: None };
+        let as_of = AsOf { at, is_uncertain, now: Some(now()) };
         let mut digests = Digests::default();
         digests.set_from_bytes(&pending.digests);
         let stated = if pending.action.is_deletion() {

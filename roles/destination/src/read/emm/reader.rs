@@ -4,7 +4,7 @@ use super::document::{Read, read};
 use super::download::{Download, download};
 use super::entity::each_change;
 use super::find::{check_host, find};
-use super::pages::{Since, way};
+use super::pages::{Since, turned, way};
 use super::repeat::{self, Step};
 use super::wanted::{hand_over_wanted, short_list};
 use crate::error::{Error, ExitCode};
@@ -112,7 +112,7 @@ impl Emm {
         } else {
             let (way, _) = way(walk.requests, walk.options, &self.entry)?;
             let newest = Some(Since::time(Timestamp::MAX));
-            let end = way.walk(walk, &self.entry.document, newest, &mut |_, _| Ok(()))?;
+            let end = way.walk(walk, &self.entry, newest, &mut |_, _| Ok(()))?;
             let newest = end.newest.filter(|_| end.cut.is_none());
             newest.map_or_else(everything, |newest| {
                 walk.not_after(&self.entry.url, "published", newest.into())
@@ -322,6 +322,8 @@ impl Reader for Emm {
             if walk.plans() { self.state.only_files } else { self.is_of_files(requests, options)? };
         let own = names_of(&self.entry);
         let found = way(requests, options, &self.entry)?;
+        let known = walk.marks().newest_known();
+        let found = (turned(requests, options, found.0, known)?, found.1);
         // A copy that has something needs the deletions before a refresh too.
         let is_new = walk.is_new_copy()?;
         let (since, known) = (walk.since().map(Moment::first), walk.marks().oldest());
@@ -330,6 +332,7 @@ impl Reader for Emm {
             .map(|cursor| Since { cursor, known: known.map_or(cursor, |known| known.min(cursor)) });
         let reach = reach.or((!is_new).then_some(Since::time(Timestamp::MIN)));
         let (mut of_others, mut unknown, mut usable) = (0, 0, 0);
+        let mut oldest = None::<Moment>;
         let mut visit = |walk: &mut Walk<'_, '_>, step: Step<'_, '_>| {
             let (page, is_sure) = match step {
                 Step::Page(page, is_sure) => (page, is_sure),
@@ -352,6 +355,8 @@ impl Reader for Emm {
                 if item.objects.is_empty() && is_change(item) {
                     walk.unusable(|| "an activity without the IRI of an entity".to_owned());
                 }
+                let moments = item.moment.filter(|_| is_change(item)).into_iter().chain(oldest);
+                oldest = moments.min_by_key(|moment| moment.first());
                 unknown += u64::from(item.action == Action::Other);
                 usable += u64::from(is_change(item) && !item.objects.is_empty());
                 // In another order, patches would lead to an earlier version.
@@ -364,7 +369,7 @@ impl Reader for Emm {
             repeat::walk(walk, &self.entry, found, reach, &mut visit)?
         } else {
             let reach = since.map(Since::time);
-            found.0.walk(walk, &self.entry.document, reach, &mut |walk, page| {
+            found.0.walk(walk, &self.entry, reach, &mut |walk, page| {
                 visit(walk, Step::Page(page, false))
             })?
         };
@@ -375,7 +380,7 @@ impl Reader for Emm {
             );
             walk.notice("emm.other", name, &message);
         }
-        if unknown > 0 && usable == 0 && since.is_none() {
+        if unknown > 0 && usable == 0 && !walk.marks().are_any() {
             walk.unusable(|| format!("all {unknown} activities are of types that are not known"));
         }
         if is_new && since.is_none() && seen.pages > 0 && seen.first.is_none() {
@@ -383,6 +388,14 @@ impl Reader for Emm {
                            help: if it should have some, check the address, for example the name of a type in it; \
                            feeds begin again when their server is restored from a backup";
             walk.notice("emm.nothing", name, message);
+        }
+        // Where the feed begins after what is known, and nothing of that is listed, changes between may have been removed.
+        if let Some(oldest) = oldest.filter(|oldest| {
+            seen.is_whole
+                && since.is_some_and(|since| since < oldest.first())
+                && !walk.marks().are_found()
+        }) {
+            walk.reaches_back_to(oldest);
         }
         walk.walked.end = seen.end;
         walk.walked.is_unstable = seen.is_unstable;

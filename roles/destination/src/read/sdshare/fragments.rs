@@ -12,7 +12,8 @@ use abreast_sdshare::{Entry, Feed, Link, Relation, with_since};
 use abreast_webtypes::{Digests, Moment, Timestamp};
 use std::sync::LazyLock;
 
-/// Servers with whole seconds may list only what came after that second, microseconds.
+/// The time before the last change from which on entries are asked for, microseconds: servers may list only what came after
+/// a second.
 const SECOND: i64 = 1_000_000;
 
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
@@ -88,15 +89,14 @@ fn moment(updated: Timestamp) -> Moment {
 /// Hands over what a feed lists since the position of the walk, or all of it.
 pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error> {
     let since = walk.since().map(Moment::first);
-    let asked = since.map(|since| match since.as_micros() % SECOND {
-        0 => since.plus_micros(-SECOND),
-        _ => since,
-    });
+    // The entries that were read last are listed again, by servers too that list only what came after a time.
+    let asked = since.map(|since| since.plus_micros(-SECOND));
     let requests = walk.requests;
     let mut next = Some(asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since)));
     let (mut admission, mut trail) = (walk.admission(feed), Trail::new(true));
     let (mut updated, mut began) = (None, None);
     let (mut marks_deletions, mut may_delete) = (false, false);
+    let mut oldest = None::<Timestamp>;
     while let Some(url) = next.take() {
         if admission.check(&url).is_err() {
             let message =
@@ -112,6 +112,7 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
                 walk.begin_changes(&url, None, None);
             }
             entries += 1;
+            oldest = oldest.into_iter().chain(entry.updated).min();
             marks_deletions |= entry.is_deleted;
             may_delete |= !page.has_files && !entry.is_deleted;
             hand_over(walk, (page, entry), &url)?;
@@ -138,8 +139,15 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
             and a run deletes it";
         walk.notice("sdshare.dry-run", feed, message);
     }
-    // Servers may list only what came after the time that was asked for: a change that is missing shows nothing.
-    walk.walked.end = Some(Timestamp::MAX);
+    walk.walked.end = asked;
+    if walk.marks().are_lost(asked) {
+        let earliest =
+            oldest.or(updated).filter(|earliest| since.is_some_and(|since| since < *earliest));
+        // What is listed begins after what is known: entries were removed.
+        if let Some(earliest) = earliest {
+            walk.reaches_back_to(Moment::exact(earliest));
+        }
+    }
     walk.walked.went_back = went_back(walk, updated, since);
     Ok(())
 }

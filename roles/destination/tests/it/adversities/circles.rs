@@ -106,7 +106,7 @@ fn hides(world: &mut World, to: To) -> Checked {
     world.run()?;
     world.run()?.costs(0, 12)?;
     world.history.links.clear();
-    world.run()?.right()?;
+    world.heal()?;
     world.rest()
 }
 
@@ -126,13 +126,15 @@ fn hides_later(world: &mut World, to: To) -> Checked {
     world.run()?;
     world.run()?.costs(0, 14)?;
     world.history.links.clear();
-    world.run()?.right()?;
+    world.heal()?;
     world.rest()
 }
 
-/// The page that is read last leads in a circle: nothing is behind it.
+/// The page that is read last leads in a circle: nothing is behind it that the list of all lacks.
 fn at_end(world: &mut World, to: To) -> Checked {
-    world.history.create(0..8);
+    world.history.create(0..4);
+    world.history.make_snapshot();
+    world.history.create(4..8);
     let newest = world.history.newest().number;
     let (last, read) = if is_onward(world) { (newest, 0) } else { (0, newest) };
     let toward = toward(world);
@@ -190,7 +192,7 @@ fn entry_is_newest(world: &mut World) -> Checked {
     world.run()?;
     world.run()?.costs(0, 12)?;
     world.history.newest_link = None;
-    world.run()?.right()?;
+    world.heal()?;
     world.rest()
 }
 
@@ -201,7 +203,7 @@ fn entry_is_oldest(world: &mut World) -> Checked {
     world.history.set(1);
     world.run()?;
     world.history.oldest_link = None;
-    world.run()?.right()?;
+    world.heal()?;
     world.rest()
 }
 
@@ -213,7 +215,7 @@ fn empty_older(world: &mut World) -> Checked {
     world.history.set(1);
     world.run()?.equal()?.costs(3, 1_300)?;
     world.history.endless = None;
-    world.run()?.right()?;
+    world.heal()?;
     world.rest()
 }
 
@@ -229,7 +231,7 @@ fn full_older(world: &mut World) -> Checked {
     world.history.endless = None;
     world.copy.options.max_time = None;
     world.requests_max = 80;
-    world.run()?.right()?;
+    world.heal()?;
     world.rest()
 }
 
@@ -241,6 +243,6 @@ fn empty_newer(world: &mut World) -> Checked {
     world.history.set(1);
     world.run()?.equal()?.costs(3, 2_100)?;
     world.history.endless = None;
-    world.run()?.right()?;
+    world.heal()?;
     world.rest()
 }

@@ -62,7 +62,7 @@ fn one_unknown(world: &mut World) -> Checked {
     let changes = world.history.pages.iter_mut().flat_map(|page| &mut page.changes);
     changes.filter(|change| change.id == id).for_each(|change| change.kind = Kind::Updated);
     world.history.set(0);
-    world.run()?.right()?;
+    world.heal()?;
     world.rest()
 }
 

@@ -63,6 +63,7 @@ pub(super) const REASONS: &[(&str, &[&str], &str)] = &[
     ("late: ", &[SDSHARE], "servers leave out what is before the time that is asked for"),
     ("hole: ", &[OLD, SDSHARE], NO_SPANS),
     ("hole: ", FEEDS, NO_SPANS),
+    ("closed: ", &[SDSHARE], "a fragments feed is never closed"),
     ("closed: ", FEEDS, "the Entry Point names the pages, and is read in each run"),
     (
         "pruned: pages are removed",

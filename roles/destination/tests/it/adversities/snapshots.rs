@@ -1,6 +1,7 @@
 //! Lists of all resources that are older than what the copy has, or newer than the changes.
 
-use super::table::{Row, check};
+use super::outcome::Outcome;
+use super::table::{OLD, Row, check};
 use super::world::{Checked, World};
 
 pub(super) const ROWS: &[Row] = &[
@@ -53,10 +54,12 @@ fn after_gap(world: &mut World, has_loss: bool) -> Checked {
     }
     world.history.prune();
     world.history.set(3);
+    world.is_audit_blind = true;
     world.run()?;
     world.history.set(3);
     world.run()?;
     world.history.make_snapshot();
+    world.is_audit_blind = false;
     world.run()?.right()?;
     world.rest()
 }
@@ -67,15 +70,18 @@ fn cached(world: &mut World) -> Checked {
     let old = world.history.clone();
     change(world);
     world.run()?.right()?;
-    world.is_audit_blind = true;
+    // As the documents of a server that was restored.
+    world.are_documents_wrong = true;
     world.serve_old(old);
-    world.run()?.equal()?;
-    world.run()?.equal()?;
+    world.run()?;
+    world.run()?;
     world.are_documents_kept = false;
     world.history.set(3);
     world.history.delete(6);
-    world.run()?.right()?;
-    world.is_audit_blind = false;
+    world.run()?;
+    world.are_documents_wrong = false;
+    world.forget();
+    world.heal()?;
     world.rest()
 }
 
@@ -85,14 +91,16 @@ fn compared_with_cached(world: &mut World) -> Checked {
     let old = world.history.clone();
     change(world);
     world.run()?.right()?;
-    world.is_audit_blind = true;
+    world.are_documents_wrong = true;
     world.serve_old(old);
     world.copy.options.baseline = true;
-    world.run()?.equal()?;
+    world.run()?;
     world.copy.options.baseline = false;
     world.are_documents_kept = false;
-    world.run()?.right()?;
-    world.is_audit_blind = false;
+    world.run()?;
+    world.are_documents_wrong = false;
+    world.forget();
+    world.heal()?;
     world.history.set(3);
     world.history.delete(6);
     world.run()?.right()?;
@@ -124,9 +132,13 @@ fn newer_list(world: &mut World) -> Checked {
     world.history.make_snapshot();
     old.snapshot = world.history.snapshot.clone();
     world.serve_old(old);
-    world.run()?.right()?;
+    // Changes of 0.1 are replayed from an hour before: what was deleted since then is asked for.
+    let is_replayed = world.column.name == OLD;
+    world.is_audit_blind = is_replayed;
+    let right = |ran: Outcome| if is_replayed { ran.equal() } else { ran.right() };
+    right(world.run()?)?;
     world.copy.options.baseline = true;
-    world.run()?.right()?;
+    right(world.run()?)?;
     world.copy.options.baseline = false;
     world.are_documents_kept = false;
     world.history.set(3);

@@ -1,6 +1,7 @@
 //! A Source or a copy that was restored from a backup, or lost a part.
 
 use super::history::HOUR;
+use super::rendering::Form;
 use super::table::{Row, check};
 use super::world::{Checked, World};
 use std::path::Path;
@@ -98,7 +99,13 @@ fn one_of_both(world: &mut World, part: Part) -> Checked {
     let (place, backup) =
         (if part == Part::Folder { folder } else { state }, world.copy.place.path().join("b"));
     save(&place, &backup);
-    change(world);
+    if part == Part::Folder && world.column.rendered.form() == Form::Files {
+        // A file that is there again and that the state does not know is kept, as those of the user are.
+        world.history.set(1);
+        world.history.create([6]);
+    } else {
+        change(world);
+    }
     world.run()?.right()?;
     world.stop();
     std::fs::remove_dir_all(&place).unwrap();

@@ -1,8 +1,11 @@
 //! Times: in the future, coarse, equal, out of order, and of changes that are published late.
 
-use super::history::{BEGIN, Change, Clock, DAY, FUTURE, HOUR, History, Kind, Precision, SECOND};
+use super::history::{
+    BEGIN, Change, Clock, DAY, FUTURE, HOUR, History, Kind, MINUTE, Precision, SECOND,
+};
 use super::table::{EMM_ON, Row, check};
 use super::world::{Checked, World};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) const FUTURES: &[Row] = &[
     Row { name: "future: one change, with Date", run: |it| one_in_future(it, Clock::Right) },
@@ -133,6 +136,7 @@ fn corrected(world: &mut World, has_date: bool) -> Checked {
     world.history.set(1);
     world.run()?.right()?;
     world.is_audit_blind = true;
+    world.may_go_back = true;
     world.history.close();
     world.history.now = BEGIN + DAY;
     world.history.newest_mut().from = BEGIN + DAY;
@@ -153,9 +157,11 @@ fn corrected(world: &mut World, has_date: bool) -> Checked {
     world.run().map(drop)
 }
 
-/// Only the list of all resources is of 2099.
+/// Only the list of all resources is of 2099. Without a `Date` our own clock counts, so that the times are of now.
 fn list_in_future(world: &mut World) -> Checked {
     world.history.clock = Clock::None;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    world.history.now = i64::try_from(now.as_micros()).unwrap() - 10 * MINUTE;
     world.history.create(0..4);
     world.history.make_snapshot();
     world.history.snapshot.at = FUTURE;
