@@ -348,9 +348,9 @@ impl Visitor for Listing<'_> {
         listed.pending_into(&mut self.item);
         let row = expected_row(&self.item);
         // In the set, with the state that is given elsewhere, if any is.
-        let time = if listed.is_only_deprecated() { i64::MIN } else { order.time };
-        let order = (time, order.list);
-        if time == i64::MIN && self.expected.contains(&row.uri)? {
+        let is_only_deprecated = listed.is_only_deprecated();
+        let order = (if is_only_deprecated { i64::MIN } else { order.time }, order.list);
+        if is_only_deprecated && self.expected.contains(&row.uri)? {
             return Ok(());
         }
         let is_gone = listed.is_deletion();

@@ -59,8 +59,8 @@ impl Reach {
             return;
         }
         let Some(from) = read.head.from.map(|from| read.moment(from)) else { return };
-        // One that does not reach further back leads nowhere.
-        if self.earliest.is_none_or(|earliest| from.first() < earliest.first()) {
+        // One that begins later leads nowhere. Several may begin at one time.
+        if self.earliest.is_none_or(|earliest| from.first() <= earliest.first()) {
             self.before =
                 links_of(read, "prev").into_iter().chain(links_of(read, "previous")).next();
         }

@@ -27,13 +27,18 @@ const MORE_SETS_MAX: usize = 3;
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     oldest: Option<Timestamp>,
+    /// The last instants of the oldest and of the newest time.
+    oldest_end: Option<Timestamp>,
     newest: Option<Timestamp>,
 }
 
 impl Times {
-    fn add(&mut self, time: Timestamp) {
-        self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
-        self.newest = self.newest.max(Some(time));
+    /// `at` is within a second at most, where the time is not coarser.
+    fn add(&mut self, at: Timestamp, time: Moment) {
+        let end = if time.last() < at.plus_micros(1_000_000) { at } else { time.last() };
+        self.oldest = self.oldest.into_iter().chain([at]).min();
+        self.oldest_end = self.oldest_end.into_iter().chain([end]).min();
+        self.newest = self.newest.max(Some(end));
     }
 }
 
@@ -59,7 +64,7 @@ impl Reach {
         let is_fine = self.goal.as_micros() % 1_000_000 != 0;
         let goal = self.goal;
         self.more += usize::from(self.reached);
-        let end = if is_found == Some(true) { times.oldest } else { times.newest };
+        let end = if is_found == Some(true) { times.oldest_end } else { times.newest };
         self.reached |= from.is_some_and(|from| from <= goal)
             || end.is_some_and(|end| end < goal || end == goal && is_fine);
         self.reached && (is_found != Some(false) || self.more > MORE_SETS_MAX)
@@ -138,9 +143,16 @@ pub(super) fn change_sets(
             let why =
                 walk.walked.cut.take().map_or_else(String::new, |cut| format!(": {}", cut.why));
             let until = since.map(|since| since.first().to_string()).unwrap_or_default();
-            walk.walked.hole = Some(format!(
+            let message = format!(
                 "the change sets do not lead back to the changes up to {until}, which the copy has{why}"
-            ));
+            );
+            // Older changes are there, and those are not: the Source went back.
+            let is_older = oldest.zip(since).is_some_and(|(oldest, since)| oldest <= since.first());
+            if is_older && why.is_empty() && walk.marks().are_lost(None) {
+                walk.walked.went_back = Some(message);
+            } else {
+                walk.walked.hole = Some(message);
+            }
         }
         Some(oldest)
             if since.is_some_and(|since| since.last() < oldest) && walk.walked.cut.is_none() =>
@@ -226,7 +238,7 @@ fn read_one(
                 if !hand_over(walk, url, entry, now)? {
                     coming.count += 1;
                 } else if let Some(time) = entry.time {
-                    times.add(time.instant);
+                    times.add(time.instant, time.moment());
                 }
             }
         }
@@ -323,7 +335,7 @@ mod tests {
 
     fn times(oldest: i64, newest: i64) -> Times {
         let at = |micros| Some(Timestamp::from_micros(micros));
-        Times { oldest: at(oldest), newest: at(newest) }
+        Times { oldest: at(oldest), oldest_end: at(oldest), newest: at(newest) }
     }
 
     #[test]

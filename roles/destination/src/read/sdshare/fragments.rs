@@ -5,6 +5,7 @@ use super::feed::read_feed;
 use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
 use crate::read::pieces::Go;
+use crate::read::position::Of;
 use crate::read::walk::{Trail, Walk};
 use abreast_core::Kind;
 use abreast_rdf::Syntax;
@@ -54,8 +55,8 @@ impl<'e> Fragment<'e> {
             digests: &NO_DIGESTS,
             change: Some(if entry.is_deleted { Kind::Delete } else { Kind::Update }),
             changed: entry.updated.map(moment),
-            // That of an entry may be the same for each change of its resource.
-            id: None,
+            // It may be the same for each change of its resource.
+            id: Some(&entry.id).filter(|id| !id.is_empty()).map(String::as_str),
             patch: None,
             replaced_by: &[],
             patches: Vec::new(),
@@ -90,13 +91,16 @@ fn moment(updated: Timestamp) -> Moment {
 pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error> {
     let since = walk.since().map(Moment::first);
     // The entries that were read last are listed again, by servers too that list only what came after a time.
-    let asked = since.map(|since| since.plus_micros(-SECOND));
+    let known = walk.marks().oldest().into_iter().chain(since).min();
+    let asked = known.filter(|_| since.is_some()).map(|known| known.plus_micros(-SECOND));
     let requests = walk.requests;
     let mut next = Some(asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since)));
     let (mut admission, mut trail) = (walk.admission(feed), Trail::new(true));
     let (mut updated, mut began) = (None, None);
     let (mut marks_deletions, mut may_delete) = (false, false);
     let mut oldest = None::<Timestamp>;
+    // Of changes of one time the first counts where the newest comes first, as is usual.
+    let (mut before, mut is_ascending) = (None::<Timestamp>, false);
     while let Some(url) = next.take() {
         if admission.check(&url).is_err() {
             let message =
@@ -112,6 +116,13 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
                 walk.begin_changes(&url, None, None);
             }
             entries += 1;
+            is_ascending |= before.zip(entry.updated).is_some_and(|(before, now)| before < now);
+            before = entry.updated;
+            if is_ascending {
+                walk.later_document();
+            } else {
+                walk.earlier_document();
+            }
             oldest = oldest.into_iter().chain(entry.updated).min();
             marks_deletions |= entry.is_deleted;
             may_delete |= !page.has_files && !entry.is_deleted;
@@ -159,7 +170,8 @@ fn went_back(
     since: Option<Timestamp>,
 ) -> Option<String> {
     let (seen, newest) = (walk.position().newest_seen(), walk.walked.newest.map(Moment::last));
-    let since = since.max(seen)?;
+    // A snapshot may be newer than the last change.
+    let since = since.filter(|_| walk.position().of() != Of::Snapshot).max(seen)?;
     let updated = updated.filter(|updated| *updated < since)?;
     // The entry that was seen last is listed again; without it, it never was.
     newest.is_none_or(|newest| newest < since).then(|| {

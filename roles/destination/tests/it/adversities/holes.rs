@@ -70,6 +70,7 @@ fn overlap(world: &mut World) -> Checked {
 fn closed(world: &mut World, is_fresh: bool) -> Checked {
     world.history.is_loose = true;
     world.history.page_size = 9;
+    world.is_audit_blind = !is_fresh;
     world.begin(3)?;
     for round in 0..3 {
         world.history.close();
