@@ -62,10 +62,10 @@ impl Activities {
     }
 
     fn activity(&self, asked: &Asked<'_>, change: &Change) -> Value {
-        let iri = asked.entity(change.entity);
+        let iri = asked.entity_of(change);
         let kind = match change.kind {
             Kind::Created => "Create",
-            Kind::Updated => "Update",
+            Kind::Updated | Kind::Nameless => "Update",
             Kind::Deleted => "Delete",
             Kind::Unknown => "Sneeze",
         };
@@ -76,8 +76,12 @@ impl Activities {
         if !is_file {
             object["url"] = json!([{"type": "Link", "href": iri, "mediaType": N_TRIPLES}]);
         }
-        json!({"id": asked.url(&format!("/a/{}", change.id)), "type": kind, "object": object,
-            self.date: asked.history.stamp(change.time)})
+        let mut activity = json!({"id": asked.url(&format!("/a/{}", change.id)), "type": kind,
+            "object": object, self.date: asked.history.stamp(change.time)});
+        if change.kind == Kind::Nameless {
+            activity["object"] = json!({"type": "http://ns.example/Term"});
+        }
+        activity
     }
 
     fn page(&self, asked: &Asked<'_>, page: &Page) -> Value {

@@ -1,6 +1,7 @@
 //! Documents and entities that cannot be read, for some time or for long: the rest is applied, and
 //! deletions that are stated are carried out.
 
+use super::history::Kind;
 use super::table::{Row, check};
 use super::world::{Checked, Fault, World};
 
@@ -13,6 +14,7 @@ pub(super) const ENTITIES: &[Row] = &[
     Row { name: "fault of an entity: garbage", run: |it| entity(it, Fault::Garbage) },
     Row { name: "fault of an entity: it leads to itself", run: |it| entity(it, Fault::Redirect) },
     Row { name: "fault of an entity: another one in each run", run: others },
+    Row { name: "fault of an entry: it names nothing", run: nameless },
 ];
 
 pub(super) const DOCUMENTS: &[Row] = &[
@@ -111,6 +113,26 @@ fn others(world: &mut World) -> Checked {
     }
     world.repair();
     world.run()?.right()?;
+    world.rest()
+}
+
+/// One of the changes does not state of which entity it is; later it does.
+fn nameless(world: &mut World) -> Checked {
+    world.begin(5)?;
+    world.history.set(2);
+    let change = world.history.apply(1, Kind::Nameless, world.history.now + 1);
+    let id = change.id;
+    world.history.wait(2);
+    world.history.record(change);
+    world.history.delete(3);
+    world.run()?.named()?;
+    world.run()?.named()?.costs(4, 20)?;
+    world.history.delete(4);
+    world.run()?.named()?;
+    let changes = world.history.pages.iter_mut().flat_map(|page| &mut page.changes);
+    changes.filter(|change| change.id == id).for_each(|change| change.kind = Kind::Updated);
+    world.history.set(0);
+    world.heal()?;
     world.rest()
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Deleted,
     /// A type of activity or change that no specification has.
     Unknown,
+    /// An update whose entry does not state of which entity.
+    Nameless,
 }
 
 impl Kind {
@@ -35,7 +37,7 @@ impl Kind {
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Created => "created",
-            Self::Updated => "updated",
+            Self::Updated | Self::Nameless => "updated",
             Self::Deleted => "deleted",
             Self::Unknown => "sneezed",
         }
@@ -187,6 +189,8 @@ pub(crate) struct History {
     pub(crate) lacks_snapshot: bool,
     /// Documents mark deletions where that is not part of the protocol.
     pub(crate) marks_deletions: bool,
+    /// The text of documents is altered by this.
+    pub(crate) altered: Option<fn(String) -> String>,
 }
 
 impl History {
@@ -230,6 +234,7 @@ impl History {
             is_foreign: false,
             lacks_snapshot: false,
             marks_deletions: true,
+            altered: None,
         }
     }
 
@@ -243,6 +248,11 @@ impl History {
         self.next_change = other.next_change;
         self.next_version = other.next_version;
         self.pushed_until = other.pushed_until;
+    }
+
+    /// The text of a document as it is served.
+    pub(crate) fn written(&self, text: String) -> String {
+        self.altered.map_or_else(|| text.clone(), |altered| altered(text.clone()))
     }
 
     /// Goes on by the time between two changes.

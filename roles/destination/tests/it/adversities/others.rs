@@ -10,6 +10,8 @@ pub(super) const OTHERS: &[Row] = &[
     Row { name: "types: all changes are of unknown types", run: unknown_types },
     Row { name: "types: one change is of an unknown type", run: one_unknown },
     Row { name: "types: all entries are for other protocols", run: foreign },
+    Row { name: "types: a misspelt namespace", run: |it| misspelt(it, misspell) },
+    Row { name: "lengths: beyond 2^63", run: |it| misspelt(it, lengthen) },
     Row { name: "unsigned: an update with the same last modification", run: unsigned },
     Row { name: "much: all is deleted, by changes", run: |it| much(it, false) },
     Row { name: "much: all is deleted, by a comparison", run: |it| much(it, true) },
@@ -62,6 +64,49 @@ fn one_unknown(world: &mut World) -> Checked {
     let changes = world.history.pages.iter_mut().flat_map(|page| &mut page.changes);
     changes.filter(|change| change.id == id).for_each(|change| change.kind = Kind::Updated);
     world.history.set(0);
+    world.heal()?;
+    world.rest()
+}
+
+/// Namespaces without their last character.
+fn misspell(text: String) -> String {
+    let names = ["http://www.openarchives.org/rs/terms/", "http://www.sdshare.org/2012/core/"];
+    names.iter().fold(text, |text, name| {
+        let with_quote = format!("{name}\"");
+        text.replace(&with_quote, &format!("{}\"", &name[..name.len() - 1]))
+    })
+}
+
+/// Lengths of 2^63 - 1 bytes, the sum of which no number of 64 bits has.
+fn lengthen(text: String) -> String {
+    let most = i64::MAX.to_string();
+    let replace = |text: String, begin: &str, end: char| {
+        let mut parts = text.split(begin);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |all, part| {
+            let rest = part.find(end).map_or("", |at| &part[at..]);
+            all + begin + &most + rest
+        })
+    };
+    replace(replace(text, " length=\"", '"'), "<rs:size>", '<')
+}
+
+/// Documents are altered in a way that has to be named, and are right again later.
+fn misspelt(world: &mut World, altered: fn(String) -> String) -> Checked {
+    world.begin(5)?;
+    world.history.altered = Some(altered);
+    world.history.set(1);
+    world.history.delete(2);
+    world.history.create([6, 7]);
+    world.run()?.named()?;
+    world.run()?.named()?;
+    world.stop();
+    world.copy.options.baseline = true;
+    world.run()?.named()?;
+    world.copy.options.baseline = false;
+    world.stop();
+    world.history.altered = None;
+    world.history.set(3);
     world.heal()?;
     world.rest()
 }

@@ -57,7 +57,8 @@ impl Push {
         let until = history.unpushed.iter().map(|change| change.time).max()?;
         let asked = Asked { history, base, target: "" };
         let until = until.max(history.pushed_until);
-        Some(self.document(&asked, &history.unpushed, history.pushed_until, until))
+        let text = self.document(&asked, &history.unpushed, history.pushed_until, until);
+        Some(history.written(text))
     }
 }
 

@@ -5,7 +5,7 @@
 //! changes or is the newest one, `/p/N` a page, `/list` what leads to a snapshot, `/snapshot` its
 //! bytes, and `/e/N` an entity.
 
-use super::history::{History, Versions};
+use super::history::{Change, History, Kind, Versions};
 use crate::rdf::quads;
 use abreast_destination::{NQuadsOptions, SinkOptions, SyncOptions};
 use abreast_testkit::pages::Answer;
@@ -34,6 +34,11 @@ impl Asked<'_> {
 
     pub(crate) fn entity(&self, entity: usize) -> String {
         format!("{}/e/{entity}", self.base)
+    }
+
+    /// The entity of a change, as its entry names it.
+    pub(crate) fn entity_of(&self, change: &Change) -> String {
+        if change.kind == Kind::Nameless { String::new() } else { self.entity(change.entity) }
     }
 
     pub(crate) fn path(&self) -> &str {

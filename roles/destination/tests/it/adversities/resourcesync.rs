@@ -43,7 +43,7 @@ fn facts(history: &History, body: &str) -> String {
 
 /// A change as an entry of a Change List, a manifest or a notification.
 fn entry(asked: &Asked<'_>, change: &Change, path: &str) -> String {
-    let (loc, history) = (asked.entity(change.entity), asked.history);
+    let (loc, history) = (asked.entity_of(change), asked.history);
     let facts = match change.kind {
         Kind::Deleted => String::new(),
         _ => facts(history, &body(Form::Files, &loc, change.version)),

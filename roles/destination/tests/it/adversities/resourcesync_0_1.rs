@@ -17,7 +17,7 @@ fn facts(history: &History, loc: &str, version: u32) -> String {
 }
 
 fn entry(asked: &Asked<'_>, change: &Change) -> String {
-    let (loc, time) = (asked.entity(change.entity), asked.history.stamp(change.time));
+    let (loc, time) = (asked.entity_of(change), asked.history.stamp(change.time));
     if asked.history.is_foreign {
         // What other protocols offer about the site is no resource of the set [rs-0.1 §6].
         return format!(

@@ -45,7 +45,7 @@ fn feed(asked: &Asked<'_>, updated: i64, more: &str, entries: &str) -> Answer {
 }
 
 fn fragment(asked: &Asked<'_>, change: &Change) -> String {
-    let iri = asked.entity(change.entity);
+    let iri = asked.entity_of(change);
     // Entries of other uses of Atom have neither a fragment nor a resource.
     let more = if asked.history.is_foreign || change.kind == Kind::Unknown {
         format!("<link rel=\"alternate\" href=\"{iri}\"/>")
@@ -53,7 +53,8 @@ fn fragment(asked: &Asked<'_>, change: &Change) -> String {
         let link = link("fragment", &format!("/e/{}", change.entity), N_TRIPLES);
         let is_marked = change.kind == Kind::Deleted && asked.history.marks_deletions;
         let mark = if is_marked { MARK } else { "" };
-        format!("{link}{mark}<s:resource>{iri}</s:resource>")
+        let resource = format!("<s:resource>{iri}</s:resource>");
+        format!("{link}{mark}{}", if iri.is_empty() { "" } else { &resource })
     };
     entry(asked, &format!("change-{}", change.id), change.time, &more)
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 pub(super) const ROWS: &[Row] = &[
     Row { name: "restored server: nothing has changed since", run: |it| server(it, false) },
     Row { name: "restored server: there are newer changes", run: |it| server(it, true) },
+    Row { name: "moved server: another address", run: moved },
     Row { name: "restored copy: folder and state", run: folder_and_state },
     Row { name: "restored copy: the state alone", run: |it| one_of_both(it, Part::State) },
     Row { name: "restored copy: the folder alone", run: |it| one_of_both(it, Part::Folder) },
@@ -48,6 +49,21 @@ fn server(world: &mut World, has_changes: bool) -> Checked {
     world.history.set(4);
     world.run()?.right()?;
     world.may_go_back = false;
+    world.rest()
+}
+
+/// The user gives the new address of a Source whose documents name only resources there.
+fn moved(world: &mut World) -> Checked {
+    world.begin(5)?;
+    change(world);
+    let own = world.go_to(None);
+    let ran = world.run()?.named()?.costs(0, 12)?;
+    if ran.kept.len() != 6 {
+        return Err(format!("expected that nothing is changed: {}", ran.describe()));
+    }
+    world.run()?.named()?.costs(0, 12)?;
+    world.go_to(Some(own));
+    world.run()?.right()?;
     world.rest()
 }
 

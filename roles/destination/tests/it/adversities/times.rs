@@ -113,6 +113,8 @@ fn one_in_future(world: &mut World, clock: Clock) -> Checked {
 fn all_in_future(world: &mut World, clock: Clock) -> Checked {
     world.history.clock = clock;
     world.history.now = FUTURE;
+    // That of the first entity too: a Source's clock that jumped is in `a clock that is corrected`.
+    world.history.pages[0].changes[0].time = FUTURE;
     world.history.make_snapshot();
     world.begin(4)?;
     world.history.set(1);

@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) history: History,
     pub(crate) copy: Copy,
     server: Server,
+    /// At other addresses.
+    others: Vec<Server>,
     published: Arc<Mutex<Published>>,
     following: Option<Following>,
     /// What the copy has.
@@ -105,6 +107,7 @@ impl World {
             history,
             copy,
             server,
+            others: Vec::new(),
             published,
             following: None,
             had: Versions::new(),
@@ -170,6 +173,20 @@ impl World {
         kept(self.column.rendered.form(), &self.copy.options.folder)
     }
 
+    /// The Source has another address from now on. Returns the one from before.
+    pub(crate) fn go_to(&mut self, url: Option<String>) -> String {
+        let url = url.unwrap_or_else(|| {
+            let server = Server::start();
+            let (column, state) = (self.column, Arc::clone(&self.published));
+            let base = server.base.clone();
+            server.handler(move |target, _| answer(column, &state, &base, target));
+            let url = server.url("/start");
+            self.others.push(server);
+            url
+        });
+        std::mem::replace(&mut self.copy.options.url, url)
+    }
+
     /// Ends the following, so that the folder and its state can be changed.
     pub(crate) fn stop(&mut self) {
         self.following = None;
@@ -190,6 +207,7 @@ impl World {
             Some(push) => self.follow(push)?,
             None => self.sync()?,
         };
+        let is_watched = std::env::var_os("ABREAST_TEST_CELL").is_some();
         let outcome = Outcome {
             run: self.runs,
             exit,
@@ -198,6 +216,11 @@ impl World {
             truth: self.history.versions.clone(),
             requests: self.server.take_log(),
         };
+        if is_watched {
+            eprintln!("{}: {}", self.column.name, outcome.describe());
+            outcome.reported.iter().for_each(|it| eprintln!("  {}: {}", it.code, it.message));
+            outcome.requests.iter().for_each(|request| eprintln!("  {request}"));
+        }
         self.check(&outcome)?;
         self.had.clone_from(&outcome.kept);
         // After a run that changed nothing, an audit would find the same.
@@ -425,7 +448,13 @@ fn answer(
                 None => column.rendered.deleted(),
             }
         }
-        None => column.rendered.document(&asked)?,
+        None => {
+            let mut answer = column.rendered.document(&asked)?;
+            if let Ok(text) = String::from_utf8(answer.body.clone()) {
+                answer.body = history.written(text).into_bytes();
+            }
+            answer
+        }
     };
     let date = match history.clock {
         Clock::Right => Some(published.versions.now + SECOND),
