@@ -145,7 +145,8 @@ impl PlanContext<'_, '_> {
         let at = changed.map(|(first, last)| {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
-        let as_of = AsOf { at, is_uncertain, now: Some(now()) };
+        let settled = self.planner.settled.filter(|_| !is_uncertain);
+        let as_of = AsOf { at, is_uncertain, now: Some(now()), settled };
         let mut digests = Digests::default();
         digests.set_from_bytes(&pending.digests);
         let stated = if pending.action.is_deletion() {

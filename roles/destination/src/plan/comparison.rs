@@ -73,7 +73,7 @@ impl PlanContext<'_, '_> {
     /// Takes resources that are not listed, and that the copy has of a later change, out of those that are deleted.
     fn spare_newer(&self, at: Option<Moment>) -> Result<(), Error> {
         let (mirror, is_uncertain) = (self.planner.mirror, self.planner.uncertain_from.is_some());
-        let as_of = AsOf { at, is_uncertain, now: Some(now()) };
+        let as_of = AsOf { at, is_uncertain, now: Some(now()), settled: None };
         let (mut key, mut rows) = (String::new(), Vec::new());
         loop {
             rows.clear();
@@ -198,7 +198,7 @@ impl Comparison {
         listed.pending_into(&mut self.listed);
         let stated = Stated::of(&self.listed, listed.digests, false);
         let is_uncertain = planner.uncertain_from.is_some();
-        let as_of = AsOf { at: as_of, is_uncertain, now: Some(self.now) };
+        let as_of = AsOf { at: as_of, is_uncertain, now: Some(self.now), settled: None };
         let due = match judge(stated, as_of, row.as_ref()) {
             Verdict::Fetch => Some(PendingAction::Fetch),
             Verdict::Touch => Some(PendingAction::Touch),

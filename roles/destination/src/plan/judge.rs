@@ -58,6 +58,8 @@ pub(crate) struct AsOf {
     pub(crate) is_uncertain: bool,
     /// Times of changes after this instant, in the copy's own state, show nothing.
     pub(crate) now: Option<Timestamp>,
+    /// Earlier runs planned all changes up to here: a version of a coarse time before is the last one of that time.
+    pub(crate) settled: Option<Timestamp>,
 }
 
 impl AsOf {
@@ -74,7 +76,8 @@ impl AsOf {
         let changed = row.changed.map(Timestamp::from_micros);
         changed.zip(self.at).is_some_and(|(changed, at)| {
             let is_coarse = at.last() >= at.first().plus_micros(SECOND - 1);
-            changed < at.first() || is_coarse && at.contains(changed)
+            let is_final = self.settled.is_some_and(|settled| at.last() < settled);
+            changed < at.first() || is_coarse && at.contains(changed) && !is_final
         })
     }
 }
@@ -245,7 +248,7 @@ mod tests {
         #[test]
         fn a_history_that_is_lost_protects_nothing(kind in 0_u8..2, time in 0_i64..50, later in 1_i64..50) {
             let (none, row) = (Digests::default(), row(2, Some(time + later), 7));
-            let as_of = AsOf { at: Some(at(time)), is_uncertain: true, now: None };
+            let as_of = AsOf { at: Some(at(time)), is_uncertain: true, ..AsOf::default() };
             prop_assert_eq!(judge(stated(kind, &none, false), as_of, Some(&row)), Verdict::Delete);
         }
     }

@@ -55,6 +55,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) epoch: i64,
     /// What this run and later ones wrote may be newer than the changes that the Source lists now.
     pub(crate) uncertain_from: Option<i64>,
+    /// Earlier runs planned all changes up to here.
+    pub(crate) settled: Option<Timestamp>,
     /// How much has changed since then.
     pub(crate) changes: Changes,
     /// The packages from whose manifests the plan was made.
@@ -123,6 +125,7 @@ impl<'a> Planner<'a> {
             since: None,
             epoch: mirror.meta(key::EPOCH)?.and_then(|text| text.parse().ok()).unwrap_or(0) + 1,
             uncertain_from: None,
+            settled: None,
             changes: Changes::default(),
             made_from: None,
             notifications: Vec::new(),

@@ -44,6 +44,8 @@ pub(crate) struct Driver {
     has_rest: bool,
     /// What cannot be used was reported in this run.
     has_reported: bool,
+    /// The comparison under way follows a gap: up to when the copy was known before.
+    known_before: Option<Timestamp>,
 }
 
 /// What changes show.
@@ -83,22 +85,38 @@ enum Compared {
 }
 
 /// Judges a walk by what the copy knew before it.
+///
+/// What the Source lists no longer was removed if all that is left is later; else the Source went back to an earlier state.
 fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
-    let Some(until) = position.until() else { return Judged::Continued };
     let is_newer_cut = walked.cut.as_ref().is_some_and(|cut| cut.is_newer);
-    let (mut is_uncertain, mut gap) = (true, walked.went_back.clone());
-    if gap.is_none() {
-        gap.clone_from(&walked.hole);
-        is_uncertain = gap.is_none();
-    }
-    let gap = if gap.is_some() {
-        gap
+    let lost = marks
+        .newest_lost(walked.end.or(walked.from.map(Moment::first)))
+        .filter(|_| !is_newer_cut && (walked.dated > 0 || walked.entries == 0));
+    let is_removed = lost.is_some_and(|lost| walked.oldest.is_some_and(|oldest| lost < oldest));
+    let went_back = |time: Timestamp| {
+        format!(
+            "the changes of {time}, which were applied, are not listed any more: the Source went back"
+        )
+    };
+    let Some(until) = position.until() else {
+        // A walk that was cut saw changes, and the position did not move.
+        return match lost.filter(|_| walked.cut.is_none() && !is_removed) {
+            Some(lost) => Judged::Gap(Due { why: went_back(lost), is_uncertain: true }),
+            None => Judged::Continued,
+        };
+    };
+    let (why, is_uncertain) = if let Some(why) = &walked.went_back {
+        (why.clone(), true)
+    } else if let Some(why) = &walked.hole {
+        // What is left ends before it.
+        let newest = walked.newest.map(Moment::last);
+        (why.clone(), lost.zip(newest).is_some_and(|(lost, newest)| newest < lost))
     } else if let Some(from) = walked.from.filter(|from| !position.is_touched_by(*from)) {
         let (from, until) = (from.first(), until.first());
-        is_uncertain = false;
-        Some(format!(
+        let why = format!(
             "the changes that are listed begin at {from}, after {until}, up to which the copy is known"
-        ))
+        );
+        (why, false)
     } else if let Some(seen) = position.newest_seen().filter(|seen| {
         let newest = walked
             .newest
@@ -106,21 +124,22 @@ fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
         newest.is_some_and(|newest| newest.last() < *seen)
     }) {
         let newest = walked.newest.map(|newest| newest.first().to_string()).unwrap_or_default();
-        Some(format!("the changes end at {newest}, and changes of {seen} were seen already"))
+        let why = format!("the changes end at {newest}, and changes of {seen} were seen already");
+        (why, true)
     } else {
-        let is_lost =
-            !is_newer_cut && marks.are_lost(walked.end.or(walked.from.map(Moment::first)));
-        let shows_it = walked.dated > 0 || walked.entries == 0;
         let is_unchanged_end =
             walked.entries == 0 && walked.from.is_some_and(|from| from.contains(until.first()));
-        (is_lost && shows_it && !is_unchanged_end).then(|| {
-            format!(
-                "the changes of {}, which were applied, are not listed any more: the Source went back",
-                until.first()
-            )
-        })
+        match lost.filter(|_| !is_unchanged_end) {
+            Some(lost) if is_removed => {
+                let why = format!(
+                    "the changes of {lost}, up to which the copy is known, were removed from those listed"
+                );
+                (why, false)
+            }
+            Some(_) => (went_back(until.first()), true),
+            None => return Judged::Continued,
+        }
     };
-    let Some(why) = gap else { return Judged::Continued };
     // Documents with later changes would have what was pushed.
     let has_later = walked.newest.is_some_and(|newest| newest.first() > until.last());
     if position.of() == Of::Pushed && !has_later {
@@ -130,9 +149,30 @@ fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
     }
 }
 
+/// Why changes between a snapshot and those listed are not known, if an earlier state of the copy had later ones.
+fn unknown_between(
+    position: &Position,
+    walked: &Walked,
+    known_before: Option<Timestamp>,
+) -> Option<String> {
+    let snapshot = position.snapshot()?;
+    if known_before.is_none_or(|known| known <= snapshot) {
+        return None;
+    }
+    let is_reached = walked.from.is_some_and(|from| from.first() <= snapshot)
+        || walked.oldest.is_some_and(|oldest| oldest <= snapshot);
+    let why = || {
+        format!(
+            "the list of all resources is of {snapshot}, and the changes since then are not all listed"
+        )
+    };
+    walked.recheck.clone().or_else(|| (!is_reached).then(why))
+}
+
 impl Driver {
     pub(crate) const fn of(reader: Box<dyn Reader>) -> Self {
-        Self { reader, announced: None, has_rest: false, has_reported: false }
+        let (has_rest, has_reported) = (false, false);
+        Self { reader, announced: None, has_rest, has_reported, known_before: None }
     }
 
     // Finding
@@ -152,7 +192,7 @@ impl Driver {
             notice: &mut notice,
         })?;
         requests.diagnostics.report(run.report);
-        (self.has_rest, self.has_reported) = (false, false);
+        (self.has_rest, self.has_reported, self.known_before) = (false, false, None);
         if start.is_found_anew {
             run.planner.begin(run.report)?;
             mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
@@ -282,17 +322,28 @@ impl Driver {
         let mut walk =
             Walk::new((requests, options), &position, false, to).with_admission(admission);
         self.reader.changes(&mut walk)?;
-        match walk.finish().0.cut {
-            Some(cut) => {
-                let message = format!(
-                    "{}: {}; a copy cannot be compared with what was not reached",
-                    cut.url, cut.why
-                );
-                Err(Error::new(cut.code, ExitCode::Partial, message)
-                    .with_help("report it to the server's operator"))
-            }
-            None => Ok(()),
-        }
+        let walked = walk.finish().0;
+        let (code, why) = if let Some(cut) = walked.cut {
+            (cut.code, format!("{}: {}", cut.url, cut.why))
+        } else if walked.unusable > 0 {
+            let first = walked.first_unusable.unwrap_or_default();
+            ("list.unusable", format!("entries that cannot be used: {}; {first}", walked.unusable))
+        } else if let Some(why) = walked.hole {
+            ("gap", why)
+        } else if let Some((from, until)) = walked.from.zip(position.until())
+            && until.is_before(from)
+        {
+            let why = format!("the changes that are listed begin at {}", from.first());
+            (
+                "gap",
+                format!("{why}, after {}, the time of the list of all resources", until.first()),
+            )
+        } else {
+            return Ok(());
+        };
+        let message = format!("{why}; a copy cannot be compared with what is not known");
+        Err(Error::new(code, ExitCode::Partial, message)
+            .with_help("report it to the server's operator"))
     }
 
     /// Hands over each listed resource. Lists that cannot be read are left out, but for the first.
@@ -384,10 +435,16 @@ impl Driver {
         position: &Position,
         offers: &Offers,
     ) -> Result<Option<Due>, Error> {
-        let is_uncertain = position.due.as_ref().is_some_and(|due| due.is_uncertain)
-            || position.until().is_none()
-            || offers.is_comparison_due;
+        let is_uncertain =
+            position.due.as_ref().is_some_and(|due| due.is_uncertain) || offers.is_comparison_due;
         run.planner.uncertain_from = position.run.filter(|_| is_uncertain);
+        let mut position = position.clone();
+        if is_uncertain {
+            position.unsettle();
+        }
+        let position = &position;
+        let until = position.until().filter(|_| position.due.is_some());
+        self.known_before = until.map(Moment::first);
         let everything = position.nowhere();
         let after = match offers.whole {
             Whole::Snapshot => match self.plan_snapshot(run, position, offers)? {
@@ -437,7 +494,7 @@ impl Driver {
         let mut after = Position::load(run.planner.mirror)?;
         if is_snapshot_missing && after.until().is_some() {
             let why = "the list of all resources could not be read".to_owned();
-            after.unknown = Some(Unknown { why, is_fault: true });
+            after.unknown = Some(Unknown::fault(why));
             after.store(run.planner.mirror)?;
         }
         Ok(())
@@ -499,7 +556,7 @@ impl Driver {
         let Some(unknown) = &position.unknown else { return Ok(None) };
         let options = run.planner.options;
         if self.reader.offers(None, options)?.whole != Whole::Snapshot {
-            if unknown.is_fault {
+            if unknown.is_fault && !unknown.is_cut {
                 run.report.lacking("gap", &options.url, &unknown.why);
             }
             return Ok(None);
@@ -517,7 +574,7 @@ impl Driver {
                 for (code, url, message) in &faults {
                     run.report.lacking(code, url, message);
                 }
-                if unknown.is_fault && faults.is_empty() {
+                if unknown.is_fault && !unknown.is_cut && faults.is_empty() {
                     run.report.lacking("gap", &options.url, &unknown.why);
                 }
                 Ok(None)
@@ -619,7 +676,10 @@ impl Driver {
         position: &Position,
         first: Option<Mode>,
     ) -> Result<Followed, Error> {
-        let followed = self.follow_from(run, position, None, first);
+        // Documents that could not be reached may be there by now.
+        let is_cut = position.unknown.as_ref().is_some_and(|unknown| unknown.is_cut);
+        let again = (is_cut && first.is_none()).then(|| position.back_to(position.snapshot()));
+        let followed = self.follow_from(run, position, again, first);
         let Ok(Followed::Late) = followed else { return followed };
         let (mirror, now) = (run.planner.mirror, now_seconds());
         let mut late = position.clone();
@@ -633,12 +693,12 @@ impl Driver {
         Ok(Followed::Late)
     }
 
-    /// As [`Driver::follow`]; with `late` all changes since then are compared with the copy.
+    /// As [`Driver::follow`]; with `again` all changes since that earlier position are compared with the copy.
     fn follow_from(
         &mut self,
         run: &mut PlanContext<'_, '_>,
         position: &Position,
-        late: Option<Timestamp>,
+        again: Option<Position>,
         first: Option<Mode>,
     ) -> Result<Followed, Error> {
         run.report.begin_phase("reading");
@@ -649,19 +709,18 @@ impl Driver {
         let url = offers.changes.unwrap_or_else(|| run.planner.options.url.clone());
         let (mut followed, mut found_late, mut seen) =
             (Followed::Unchanged, None, (None, Vec::new()));
-        let mut from = position.clone();
-        if let Some(late) = late {
-            from.reset(Some(Moment::exact(late)));
-        }
+        let is_again = again.is_some();
+        let from = again.unwrap_or_else(|| position.clone());
         let mut has_reported = self.has_reported;
-        let reader = &mut self.reader;
+        let (reader, known_before) = (&mut self.reader, self.known_before);
+        run.planner.settled = position.settled();
         let planned = run.plan_noted(&mut |run| {
             let (requests, options) = (run.requests, run.planner.options);
             let (mirror, admission) = (run.planner.mirror, run.planner.admission.clone());
             let is_everything = position.until().is_none() && position.bookmark.is_none();
             let mut planning = Planning::new(run)?
                 .with_known_since(position.snapshot().max(position.until().map(Moment::last)));
-            let is_conditional = first.is_none() && late.is_none();
+            let is_conditional = first.is_none() && !is_again;
             let mut walk = Walk::new((requests, options), &from, is_conditional, &mut planning)
                 .with_admission(admission);
             let read = reader.changes(&mut walk);
@@ -677,7 +736,8 @@ impl Driver {
             }
             let made_from = walked.made_from.take();
             let judged = judge_walk(position, &walked, &marks);
-            let mut unknown = position.unknown.clone();
+            // What was not reached before is searched for from the snapshot on.
+            let mut unknown = position.unknown.clone().filter(|unknown| !unknown.is_cut);
             match (judged, first) {
                 (Judged::Continued, _) => {}
                 (Judged::Gap(due), Some(_))
@@ -687,7 +747,7 @@ impl Driver {
                     return Ok(false);
                 }
                 (Judged::Gap(Due { why, .. }) | Judged::Late(why), Some(_)) => {
-                    unknown = Some(Unknown { why, is_fault: true });
+                    unknown = Some(Unknown::fault(why));
                 }
                 (Judged::Late(_), None) => {
                     followed = Followed::Late;
@@ -698,25 +758,32 @@ impl Driver {
                     return Ok(false);
                 }
             }
-            if let Some(time) = walked.late.filter(|_| late.is_none()) {
+            if let Some(time) = walked.late.filter(|_| !is_again) {
                 found_late = Some(time);
                 return Ok(false);
             }
             let new = walked.new;
             report(run, &url, &walked, uncategorised, &mut has_reported);
+            if first.is_some() && unknown.is_none() {
+                unknown = unknown_between(position, &walked, known_before).map(Unknown::fault);
+            }
             if let Some(Unknown { why, .. }) = unknown.as_ref().filter(|_| first.is_some()) {
                 let message = format!("{why}; changes in between are known from a newer list only");
                 run.report.lacking("gap", &url, &message);
             }
-            if let (Some(cut), Some(_)) = (walked.cut.as_ref().filter(|cut| !cut.is_newer), first) {
+            let was_cut = position.unknown.as_ref().is_some_and(|unknown| unknown.is_cut);
+            // Without a snapshot, an earlier history of the copy is not replaced by a part of the changes.
+            let is_replaced = position.until().is_some() || run.planner.uncertain_from.is_none();
+            let is_first = (first.is_some() || was_cut) && is_replaced;
+            if let Some(cut) = walked.cut.as_ref().filter(|cut| !cut.is_newer && is_first) {
                 let why = format!("changes before those read are not known: {}", cut.why);
-                unknown = Some(Unknown { why, is_fault: true });
+                unknown = Some(Unknown { is_cut: true, ..Unknown::fault(why) });
             }
             let recheck = walked.recheck.clone().or_else(|| {
                 (uncategorised > 0).then(|| "resources without categories are new".to_owned())
             });
             if let (None, Some(why)) = (&unknown, recheck) {
-                unknown = Some(Unknown { why, is_fault: false });
+                unknown = Some(Unknown { why, ..Unknown::default() });
             }
             run.planner.made_from = made_from.or(run.planner.made_from.take());
             run.plan_coming()?;
@@ -735,7 +802,11 @@ impl Driver {
             if is_settled || after.due.is_none() {
                 after.run = Some(run.planner.epoch);
             }
-            let after = moved(after, walked, marks, first.is_some(), mirror)?;
+            let mut after = moved(after, walked, marks, is_first, mirror)?;
+            if !is_replaced && after.until().is_none() {
+                let why = "the comparison with all changes did not reach all of them".to_owned();
+                after.due = Some(Due { why, is_uncertain: true });
+            }
             after.store(mirror)?;
             reader.keep(mirror)?;
             followed = Followed::Planned(new > 0);
@@ -756,7 +827,9 @@ impl Driver {
         }
         // Changes were published late: all since the earliest of them are compared with the copy.
         match found_late {
-            Some(late) => self.follow_from(run, position, Some(late), first),
+            Some(late) => {
+                self.follow_from(run, position, Some(position.back_to(Some(late))), first)
+            }
             None => Ok(followed),
         }
     }
@@ -807,7 +880,7 @@ impl Driver {
                 one.each(&mut walk)?;
                 let (walked, marks) = walk.finish();
                 let uncategorised = planning.uncategorised;
-                let place = place(&**one, &after, marks.are_found());
+                let place = place(&**one, &after, &walked, &marks);
                 let from = one.from().map(|from| from.to_string());
                 tracing::debug!(from, until = %one.until(), ?place, "pushed changes");
                 match place {
@@ -822,6 +895,8 @@ impl Driver {
                 if after.advance(&span, of, marks.into_newest(false)).is_err() {
                     return Ok(false);
                 }
+                after.note_recent(&walked.recent);
+                after.settle(walked.newest.map(Moment::first));
                 if one.is_span() {
                     after.announce(one.until());
                 }
@@ -857,15 +932,19 @@ enum Place {
     Apart,
 }
 
-/// Where a pushed document stands; `is_joined` when it has the change that was read last.
-fn place(pushed: &dyn super::Pushed, position: &Position, is_joined: bool) -> Place {
+/// Where a pushed document stands.
+fn place(pushed: &dyn super::Pushed, position: &Position, walked: &Walked, marks: &Marks) -> Place {
     let Some(known) = position.until() else { return Place::Apart };
     let (from, until) = (pushed.from(), pushed.until());
+    // Of its span it lacks changes that the copy has, or has some that were published late.
+    if walked.late.is_some() || from.is_some_and(|from| marks.are_lost(Some(from))) {
+        return Place::Apart;
+    }
     // Of changes of one time of a coarse clock some may have come before others.
     let is_fine = known.last() < known.first().plus_micros(900_000);
     let at = known.first();
     if until < at || until == at && is_fine {
-        return Place::Old;
+        return if walked.new == 0 { Place::Old } else { Place::Apart };
     }
     // One that repeats the last one repeats what was done, unless another change followed within that time.
     if until == at || position.announced().is_some_and(|announced| until <= announced) {
@@ -873,7 +952,9 @@ fn place(pushed: &dyn super::Pushed, position: &Position, is_joined: bool) -> Pl
     }
     let continues =
         |from: Timestamp| from < at || Some(from) == position.announced() || from == at && is_fine;
-    if from.is_some_and(continues) || is_joined && is_fine { Place::Next } else { Place::Apart }
+    // With the change that was read last.
+    let is_joined = marks.are_found() && is_fine;
+    if from.is_some_and(continues) || is_joined { Place::Next } else { Place::Apart }
 }
 
 /// The position after a walk; `is_first` after a snapshot, or if all changes were read.
@@ -886,8 +967,9 @@ fn moved(
 ) -> Result<Position, Error> {
     after.late_since = None;
     after.see(walked.newest.map(Moment::first));
+    after.settle(walked.newest.map(Moment::first));
+    after.note_recent(&walked.recent);
     // Older changes than those that were read are noted as unknown; newer ones, or those since the position, are read again.
-    let is_first = is_first && after.until().is_some();
     let is_cut_short = walked.cut.as_ref().is_some_and(|cut| cut.is_newer || !is_first);
     if walked.left_out || walked.is_unstable || is_cut_short {
         // What was left out may be any change: the next run reads all of them again.

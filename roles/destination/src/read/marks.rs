@@ -6,12 +6,16 @@
 use crate::plan::listed::Listed;
 use abreast_webtypes::{Moment, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Changes that are kept; more where they have the time of the newest.
 const LAST_MAX: usize = 4;
 /// Most changes of one time that are kept: further ones are applied again by the next run.
 const EQUAL_MAX: usize = 1_024;
+
+/// The newest changes whose fingerprints are kept, to recognise one that is published late among them.
+const RECENT_MAX: usize = 512;
 
 /// A change that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,12 +116,16 @@ impl Marks {
             })
     }
 
+    /// The time of the newest known change that is missing, of those later than the end of the walk.
+    pub(crate) fn newest_lost(&self, end: Option<Timestamp>) -> Option<Timestamp> {
+        let all = self.known.iter().chain(&self.glimpsed);
+        let lost = all.filter(|known| known.1 == Found::Missing).map(|known| known.0.time());
+        lost.filter(|time| end.is_none_or(|end| *time > end)).max()
+    }
+
     /// Whether a known change is missing that is later than the end of the walk.
     pub(crate) fn are_lost(&self, end: Option<Timestamp>) -> bool {
-        let is_lost = |known: &(Mark, Found)| {
-            known.1 == Found::Missing && end.is_none_or(|end| known.0.time() > end)
-        };
-        self.known.iter().chain(&self.glimpsed).any(is_lost)
+        self.newest_lost(end).is_some()
     }
 
     /// The changes to recognise the next walk by; the known ones too if changes between them were not read.
@@ -127,6 +135,44 @@ impl Marks {
         }
         together(self.known.into_iter().map(|known| known.0).collect(), self.newest)
     }
+}
+
+/// The newest changes by their times and fingerprints: one that is later than the oldest of them, and is not among them, was
+/// published late.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    known: BTreeSet<(i64, u64)>,
+    newest: BTreeSet<(i64, u64)>,
+}
+
+impl Recent {
+    /// A walk by a copy that knows these.
+    pub(crate) fn known(known: &[(i64, u64)]) -> Self {
+        Self { known: known.iter().copied().collect(), newest: BTreeSet::new() }
+    }
+
+    /// Notes a change for the next walk; whether it was published after others that are later.
+    pub(crate) fn note(&mut self, time: Moment, fingerprint: u64) -> bool {
+        let change = (time.first().as_micros(), fingerprint);
+        self.newest.insert(change);
+        if self.newest.len() > RECENT_MAX {
+            self.newest.pop_first();
+        }
+        let is_within = self.known.first().is_some_and(|oldest| oldest.0 < change.0);
+        is_within && !self.known.contains(&change)
+    }
+
+    /// The newest of those found.
+    pub(crate) fn into_newest(self) -> Vec<(i64, u64)> {
+        self.newest.into_iter().collect()
+    }
+}
+
+/// The newest of two lists of recent changes.
+pub(crate) fn newest_of(one: &[(i64, u64)], two: &[(i64, u64)]) -> Vec<(i64, u64)> {
+    let all: BTreeSet<_> = one.iter().chain(two).copied().collect();
+    let before = all.len().saturating_sub(RECENT_MAX);
+    all.into_iter().skip(before).collect()
 }
 
 /// Compares a change with marks; whether it is one of them.
@@ -219,6 +265,21 @@ mod tests {
         let (time, listed) = change("b", 4, "2");
         marks.note(time, &listed);
         assert!(!marks.are_lost(None) && marks.are_found());
+    }
+
+    #[test]
+    fn a_change_among_known_ones_was_published_late() {
+        let exact = |micros| Moment::exact(Timestamp::from_micros(micros));
+        let mut walk = Recent::default();
+        assert!(!walk.note(exact(10), 1) && !walk.note(exact(20), 2) && !walk.note(exact(30), 3));
+        let mut next = Recent::known(&walk.into_newest());
+        assert!(!next.note(exact(20), 2) && !next.note(exact(30), 3), "known");
+        assert!(!next.note(exact(10), 7), "of those of the oldest time not all need be known");
+        assert!(next.note(exact(25), 4) && next.note(exact(20), 5));
+        let found = next.into_newest();
+        assert_eq!(found.len(), 5);
+        let many: Vec<_> = (0..2 * RECENT_MAX).map(|number| (number as i64, 0)).collect();
+        assert_eq!(newest_of(&many, &found).len(), RECENT_MAX);
     }
 
     #[test]

@@ -28,6 +28,10 @@ pub(crate) struct Position {
     marks: Vec<Mark>,
     /// The newest changes of walks that the position did not move to.
     glimpsed: Vec<Mark>,
+    /// Times and fingerprints of the newest changes that were read.
+    recent: Vec<(i64, u64)>,
+    /// Up to here changes were planned by earlier runs, microseconds: a version of a coarse time before it is final.
+    settled: Option<i64>,
     /// Fingerprints of changes with times in the future that were read.
     pub(crate) future: Vec<u64>,
     /// The newest change that any run saw, microseconds; it need not be in the plan.
@@ -60,6 +64,15 @@ pub(crate) struct Unknown {
     pub(crate) why: String,
     /// The copy may lack something: each run reports that.
     pub(crate) is_fault: bool,
+    /// Documents could not be reached: each run searches for them again.
+    pub(crate) is_cut: bool,
+}
+
+impl Unknown {
+    /// Changes without which the copy may lack something.
+    pub(crate) fn fault(why: impl Into<String>) -> Self {
+        Self { why: why.into(), is_fault: true, is_cut: false }
+    }
 }
 
 /// The kind of document that a position is of.
@@ -144,6 +157,37 @@ impl Position {
     /// The changes read last, the newest first.
     pub(crate) fn marks(&self) -> &[Mark] {
         &self.marks
+    }
+
+    /// Times and fingerprints of the newest changes that were read.
+    pub(crate) fn recent(&self) -> &[(i64, u64)] {
+        &self.recent
+    }
+
+    /// Adds changes that a walk has read.
+    pub(crate) fn note_recent(&mut self, read: &[(i64, u64)]) {
+        self.recent = super::marks::newest_of(&self.recent, read);
+    }
+
+    /// Up to where changes were planned by earlier runs.
+    pub(crate) fn settled(&self) -> Option<Timestamp> {
+        self.settled.map(Timestamp::from_micros)
+    }
+
+    /// Notes the newest change that was planned.
+    pub(crate) fn settle(&mut self, newest: Option<Timestamp>) {
+        self.settled = self.settled.max(newest.map(Timestamp::as_micros));
+    }
+
+    /// The history that the copy has is not that of the Source: nothing of it is final.
+    pub(crate) const fn unsettle(&mut self) {
+        self.settled = None;
+    }
+
+    /// The same from an earlier time on, or from the begin of all: what was read last is still recognised.
+    pub(crate) fn back_to(&self, time: Option<Timestamp>) -> Self {
+        let until = time.map(|time| micros(Moment::exact(time)));
+        Self { until, bookmark: None, ..self.clone() }
     }
 
     /// The time of the last snapshot.
@@ -231,13 +275,14 @@ impl Position {
             until: at.map(micros),
             snapshot: at.map(|at| at.last().as_micros()),
             run: self.run,
+            settled: self.settled,
             ..Self::default()
         };
     }
 
     /// Before anything is known, after the run that planned last.
     pub(crate) fn nowhere(&self) -> Self {
-        Self { run: self.run, ..Self::default() }
+        Self { run: self.run, settled: self.settled, ..Self::default() }
     }
 
     /// The position for people.
@@ -287,7 +332,7 @@ mod tests {
         position.announce(Timestamp::from_micros(50));
         position.late_since = Some(1);
         position.due = Some(Due { why: "a gap".to_owned(), is_uncertain: true });
-        position.unknown = Some(Unknown { why: "a hole".to_owned(), is_fault: true });
+        position.unknown = Some(Unknown::fault("a hole"));
         position.run = Some(7);
         position.reset(Some(at(5)));
         let mut expected = Position { run: Some(7), ..Position::default() };

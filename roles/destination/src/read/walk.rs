@@ -3,7 +3,7 @@
 //!
 //! A reader hands over what documents contain; a [`Visitor`] takes it: a plan, an audit, or a list for filters.
 
-use super::marks::Marks;
+use super::marks::{Marks, Recent};
 use super::pieces::Answered;
 use super::position::{Bookmark, Position};
 use crate::admit::Admission;
@@ -156,6 +156,8 @@ pub(crate) struct Walked {
     pub(crate) dated: u64,
     /// The newest change that is not in the future.
     pub(crate) newest: Option<Moment>,
+    /// The time of the oldest one.
+    pub(crate) oldest: Option<Timestamp>,
     /// The newest change was given by a document whose times may be off by most of a day.
     pub(crate) widen: i64,
     /// All changes since then were read, as the documents give it.
@@ -186,6 +188,8 @@ pub(crate) struct Walked {
     pub(crate) first_unusable: Option<String>,
     /// The server's clock at the first answer.
     pub(crate) date: Option<Timestamp>,
+    /// Times and fingerprints of the newest changes.
+    pub(crate) recent: Vec<(i64, u64)>,
     /// What to request first the next time, if that is known.
     pub(crate) bookmark: Option<Bookmark>,
     /// What is known now of documents, for conditional requests.
@@ -204,6 +208,7 @@ pub(crate) struct Walk<'w, 'a> {
     is_conditional: bool,
     since: Option<Moment>,
     marks: Marks,
+    recent: Recent,
     order: Order,
     prefix: Prefix,
     /// The latest instant that the Source's clock has reached.
@@ -228,6 +233,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             to,
             since: position.until(),
             marks: Marks::known(position.marks(), position.glimpsed()),
+            recent: Recent::known(position.recent()),
             position: position.clone(),
             is_conditional,
             order: Order::default(),
@@ -440,7 +446,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) const fn again(&mut self) {
         // More documents than anybody reads.
         self.order.list = (self.order.list.div_euclid(1 << 32) + 2) << 32;
-        self.order.last = None;
+        (self.order.last, self.order.least) = (None, None);
     }
 
     /// Whether a change without categories is of a wanted one.
@@ -451,7 +457,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     /// A change. Whether it is known is decided here, for every protocol:
     ///
     /// - What is before the position is known. A document that was read up to some entry and has more since then may have
-    ///   changes that were published late.
+    ///   changes that were published late, as may have changes among the newest known ones.
     /// - Of changes that have the time of the position, those that were read are known, and all others are new.
     /// - A time that the Source's own clock has not reached is no evidence of the order.
     pub(crate) fn change(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
@@ -459,7 +465,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         if self.walked.entries.is_multiple_of(1_024) {
             self.requests.check_cancelled()?;
         }
-        let is_after_prefix = self.prefix.add(listed);
+        let fingerprint = listed.fingerprint();
+        let is_after_prefix = self.prefix.add(fingerprint);
         let since = self.since;
         let Some(time) = listed.changed else {
             let is_old =
@@ -474,7 +481,6 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.dated += 1;
         if self.is_future(time.first()) {
             self.walked.first_future.get_or_insert(time.first());
-            let fingerprint = listed.fingerprint();
             if self.walked.future.len() < FUTURE_MAX {
                 self.walked.future.push(fingerprint);
             }
@@ -492,22 +498,28 @@ impl<'w, 'a> Walk<'w, 'a> {
         {
             self.walked.newest = Some(time);
         }
+        self.walked.oldest = self.walked.oldest.into_iter().chain([time.first()]).min();
         let is_known = self.marks.note(time, listed);
+        let is_new_among_known = self.recent.note(time, fingerprint);
         if let Some(since) = since {
             if time.is_before(since) {
                 self.prefix.has_old = true;
                 let is_in_snapshot = self.position.snapshot().is_none_or(|at| time.first() <= at);
-                if is_after_prefix && !is_in_snapshot {
+                // Where a document is known up to an entry, that decides.
+                let is_late = match self.prefix.known {
+                    Some(_) => is_after_prefix,
+                    None => is_new_among_known,
+                };
+                if is_late && !is_in_snapshot {
                     self.note_late(time.first());
                 }
                 return self.to.known_change(listed);
             }
             // An entry behind those that were read is new, also if it equals one of them. Within a second of a coarse clock
-            // there may be several changes that nothing distinguishes.
+            // there may be several changes that nothing distinguishes: all of them are handed over, for the last one counts.
             let is_added = is_after_prefix && self.prefix.is_same == Some(true);
             let is_coarse = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
-            let is_distinct = !is_coarse || listed.digests.strongest().is_some();
-            if is_known && !is_added && is_distinct {
+            if is_known && !is_added && !is_coarse {
                 return self.to.known_change(listed);
             }
             order.is_new = self.marks.are_any() && time.first() <= since.last();
@@ -577,7 +589,8 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// What was found, and the changes to recognise the next walk by.
-    pub(crate) fn finish(self) -> (Walked, Marks) {
+    pub(crate) fn finish(mut self) -> (Walked, Marks) {
+        self.walked.recent = self.recent.into_newest();
         (self.walked, self.marks)
     }
 }
@@ -589,6 +602,8 @@ pub(crate) struct Order {
     list: i64,
     /// The newest time among the entries read before, or the begin of the document's span.
     last: Option<Timestamp>,
+    /// The oldest time of all: no entry of an earlier document is later.
+    least: Option<Timestamp>,
     /// The document's span.
     from: Option<Moment>,
     until: Option<Moment>,
@@ -603,12 +618,13 @@ impl Order {
     /// The place of the next change.
     fn of(&mut self, time: Option<Moment>) -> ChangeOrder {
         let placed = match time {
-            None => self.last.unwrap_or(Timestamp::MIN),
+            None => self.last.or(self.least).unwrap_or(Timestamp::MIN),
             // Of a coarse time the order of the document decides, as far as the time leaves it open.
             Some(time) => self.last.filter(|last| time.contains(*last)).unwrap_or(time.first()),
         };
         if time.is_some() {
             self.last = self.last.max(Some(placed));
+            self.least = self.least.into_iter().chain([placed]).min();
         }
         let changed = time.map(|time| (time.first().as_micros(), time.last().as_micros()));
         ChangeOrder { time: placed.as_micros(), list: self.list, changed, is_new: false }
@@ -638,11 +654,11 @@ impl Prefix {
     }
 
     /// Adds an entry; whether it was added after an earlier run read the document, or the document was rewritten.
-    fn add(&mut self, listed: &Listed<'_>) -> bool {
+    fn add(&mut self, entry: u64) -> bool {
         let is_after = self.known.is_some_and(|known| self.entries >= known.0);
         self.entries += 1;
-        self.fingerprint = self.fingerprint.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            ^ listed.fingerprint();
+        self.fingerprint =
+            self.fingerprint.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ entry;
         if let Some((_, fingerprint)) = self.known.filter(|known| known.0 == self.entries) {
             self.is_same = Some(fingerprint == self.fingerprint);
         }

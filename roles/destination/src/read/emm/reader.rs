@@ -332,11 +332,12 @@ impl Reader for Emm {
             .map(|cursor| Since { cursor, known: known.map_or(cursor, |known| known.min(cursor)) });
         let reach = reach.or((!is_new).then_some(Since::time(Timestamp::MIN)));
         let (mut of_others, mut unknown, mut usable) = (0, 0, 0);
-        let mut oldest = None::<Moment>;
+        let mut begin = None;
         let mut visit = |walk: &mut Walk<'_, '_>, step: Step<'_, '_>| {
             let (page, is_sure) = match step {
                 Step::Page(page, is_sure) => (page, is_sure),
                 Step::Again => {
+                    begin = None;
                     walk.again();
                     return Ok(());
                 }
@@ -346,7 +347,12 @@ impl Reader for Emm {
             } else {
                 walk.later_document();
             }
-            walk.begin_changes(page.url, None, None);
+            // An activity without a usable time stands where its page begins.
+            let times = page.items.iter().filter_map(|item| item.moment);
+            let oldest =
+                times.filter(|time| !walk.is_future(time.first())).min_by_key(|it| it.first());
+            begin = oldest.or(begin);
+            walk.begin_changes(page.url, begin, None);
             for item in &page.items {
                 if is_of_other_feed(item, &own) {
                     of_others += 1;
@@ -355,8 +361,6 @@ impl Reader for Emm {
                 if item.objects.is_empty() && is_change(item) {
                     walk.unusable(|| "an activity without the IRI of an entity".to_owned());
                 }
-                let moments = item.moment.filter(|_| is_change(item)).into_iter().chain(oldest);
-                oldest = moments.min_by_key(|moment| moment.first());
                 unknown += u64::from(item.action == Action::Other);
                 usable += u64::from(is_change(item) && !item.objects.is_empty());
                 // In another order, patches would lead to an earlier version.
@@ -389,13 +393,15 @@ impl Reader for Emm {
                            feeds begin again when their server is restored from a backup";
             walk.notice("emm.nothing", name, message);
         }
-        // Where the feed begins after what is known, and nothing of that is listed, changes between may have been removed.
-        if let Some(oldest) = oldest.filter(|oldest| {
-            seen.is_whole
-                && since.is_some_and(|since| since < oldest.first())
-                && !walk.marks().are_found()
-        }) {
-            walk.reaches_back_to(oldest);
+        // Where all that is listed is later than what was read before, changes between may have been removed. A full download
+        // may be older than the feed.
+        let is_after = |oldest: &Timestamp| since.is_some_and(|since| since < *oldest);
+        if seen.is_whole
+            && walk.marks().are_any()
+            && !walk.marks().are_found()
+            && let Some(oldest) = walk.walked.oldest.filter(is_after)
+        {
+            walk.reaches_back_to(Moment::exact(oldest));
         }
         walk.walked.end = seen.end;
         walk.walked.is_unstable = seen.is_unstable;

@@ -101,7 +101,8 @@ pub(super) fn change_sets(
         if reach.is_enough(one.times, from, is_found) {
             break true;
         }
-        let Some(before) = before(&one.read) else { break false };
+        // The first one that has what is known leaves nothing between.
+        let Some(before) = before(&one.read) else { break is_found == Some(true) };
         let next = trail.check(&url, one.entries, &before).and_then(|()| {
             let cut = |code, why| Err(Cut { is_newer: false, code, url: url.clone(), why });
             if let Err(refusal) = admission.check(&before) {
@@ -134,10 +135,14 @@ pub(super) fn change_sets(
     };
     if is_joined {
         walk.walked.cut = None;
-        walk.walked.end = Some(goal).filter(|_| !walk.marks().are_any());
+        // Of the changes that are known, those of the newest time have to be there.
+        let searched = i64::from(walk.marks().are_any());
+        walk.walked.end = Some(goal.plus_micros(-searched));
     }
     match oldest {
         Some(_) if is_joined => walk.reaches_back_to(Moment::exact(goal)),
+        // A chain that leads past the changes that are known shows whether it has them.
+        Some(oldest) if trail.len() > 2 && oldest < goal && walk.walked.cut.is_none() => {}
         // The first change set need not be the begin of all changes.
         _ if walk.is_conditional() && (oldest.is_some() || walk.marks().are_any()) => {
             let why =

@@ -46,6 +46,11 @@ pub(super) const REASONS: &[(&str, &[&str], &str)] = &[
         &[SDSHARE],
         "servers list what is after the time that is asked for: nothing shows what they removed",
     ),
+    (
+        "older list: it is older than the first page",
+        &[EMM_0_1, EMM_1_0],
+        "a feed may begin after its full download: nothing shows what was removed",
+    ),
     ("pushed: ", READ, "nothing is pushed"),
     ("circle: a page ", &[LISTS, DUMPS], NO_LINKS),
     ("circle: a later page ", &[LISTS, DUMPS], NO_LINKS),
