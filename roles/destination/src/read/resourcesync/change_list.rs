@@ -4,7 +4,7 @@ use super::document::{Kind, Member, Part, Read, read_parts};
 use super::listed::listed;
 use crate::error::{Error, ExitCode};
 use crate::read::pieces::Go;
-use crate::read::position::Bookmark;
+use crate::read::position::{Bookmark, Of, Position};
 use crate::read::sitemap::document::ZONE_MICROS;
 use crate::read::walk::{Cut, Trail, Walk};
 use abreast_resourcesync::v1_1::Head;
@@ -53,14 +53,15 @@ struct Reach {
 
 impl Reach {
     /// Takes a list, or an index, into account.
-    fn note(&mut self, url: &str, read: &Read) {
+    fn note(&mut self, url: &str, read: &Read, has_entries: bool) {
         self.archives.extend(links_of(read, "archives"));
         if read.is_index {
             return;
         }
         let Some(from) = read.head.from.map(|from| read.moment(from)) else { return };
-        // One that begins later leads nowhere. Several may begin at one time.
-        if self.earliest.is_none_or(|earliest| from.first() <= earliest.first()) {
+        // One that does not reach further back leads nowhere. Several with changes may begin at one time.
+        let begin = |earliest: Moment| (from.first(), !has_entries) < (earliest.first(), true);
+        if self.earliest.is_none_or(begin) {
             self.before =
                 links_of(read, "prev").into_iter().chain(links_of(read, "previous")).next();
         }
@@ -95,10 +96,16 @@ impl Reach {
         self.earliest.zip(since).is_some_and(|(earliest, since)| since.is_before(earliest))
     }
 
-    /// Whether a list before the earliest one may have changes since the position: of one instant, or of one day.
-    fn may_have_more(&self, since: Option<Moment>) -> bool {
-        let since = since.unwrap_or(Moment::exact(Timestamp::MIN));
-        self.earliest.is_some_and(|earliest| !earliest.is_before(since))
+    /// Whether a list before the earliest one may have changes since the position: also of the instant, or of the day, at
+    /// which both begin. A list of all resources has those of its instant.
+    fn may_have_more(&self, position: &Position) -> bool {
+        let since = position.until().unwrap_or(Moment::exact(Timestamp::MIN));
+        let is_whole =
+            position.of() == Of::Snapshot && since.last() < since.first().plus_micros(1_000_000);
+        let is_before = |earliest: Moment| {
+            if is_whole { !since.is_before(earliest) } else { earliest.is_before(since) }
+        };
+        self.earliest.is_some_and(|earliest| !is_before(earliest))
     }
 
     /// A span after the position that no list is about.
@@ -199,7 +206,7 @@ impl ChangeLists<'_> {
         };
         let mut reach = Reach::default();
         reach.read_urls.insert(start.to_owned());
-        reach.note(start, &read);
+        reach.note(start, &read, true);
         let is_index = read.is_index;
         let is_open = !is_index && read.head.until.is_none();
         if is_open {
@@ -239,7 +246,7 @@ impl ChangeLists<'_> {
             }
         }
         read_named(walk, named, &mut reach)?;
-        if !is_index && reach.may_have_more(since) {
+        if !is_index && reach.may_have_more(walk.position()) {
             self.walk_back(walk, start, &mut reach)?;
         }
         if reach.open.is_none()
@@ -325,7 +332,7 @@ impl ChangeLists<'_> {
             }
         }
         let (mut trail, mut url, mut entries) = (Trail::new(false), start.to_owned(), 1);
-        while reach.may_have_more(since)
+        while reach.may_have_more(walk.position())
             && let Some(before) = reach.before.take()
         {
             walk.requests.check_cancelled()?;
@@ -356,8 +363,8 @@ impl ChangeLists<'_> {
                     trail.visit(&before);
                     match read_changes(walk, &before, None, &mut Vec::new()) {
                         Ok(Some(read)) if !read.is_index => {
-                            reach.note(&before, &read);
                             entries = (walk.walked.entries - entries_before) as usize;
+                            reach.note(&before, &read, entries > 0);
                             url = before;
                             continue;
                         }
@@ -446,7 +453,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             }
             continue;
         }
-        reach.note(&list.url, &read);
+        reach.note(&list.url, &read, true);
         if read.head.until.is_none() {
             reach.open = Some((walk.bookmark_of(&list.url), read.answered.validators));
         }
