@@ -8,12 +8,12 @@ pub mod documents;
 #[cfg(feature = "sparql")]
 pub mod endpoint;
 mod environment;
-pub mod feeds;
 pub mod folder;
 pub mod http;
 pub mod pages;
 pub mod power;
 mod process;
+pub mod providers;
 pub mod tls;
 mod wait;
 pub mod warc;

@@ -109,6 +109,11 @@ impl Error {
         self.status
     }
 
+    /// Whether the document need not be there any more: some servers forbid what they do not have.
+    pub(crate) fn may_be_gone(&self) -> bool {
+        self.exit_code() == ExitCode::SourceInvalid || self.status == Some(403)
+    }
+
     pub(crate) fn cancelled() -> Self {
         Self::new("cancelled", ExitCode::Cancelled, "stopped before the end")
             .with_help("run the same command again to continue where it stopped")

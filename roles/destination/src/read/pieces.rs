@@ -4,10 +4,13 @@ use super::spool::Spool;
 use crate::clock::now;
 use crate::diagnostics::Pace;
 use crate::error::{Error, ExitCode};
+use crate::package::download::Downloads;
+use crate::package::listing::ListedPackage;
 use crate::requests::{Begun, Requests, answered_else, net_error};
 use abreast_net::{Request, Response, StatusCode};
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
+use std::fs::File;
 use std::time::{Instant, UNIX_EPOCH};
 
 /// The head of an answer.
@@ -120,6 +123,17 @@ pub(crate) trait Documents {
         asked: &Asked<'_>,
         to: &mut Spool<'_>,
     ) -> Result<Option<Answered>, Error>;
+
+    /// Downloads a file of descriptions.
+    fn download(
+        &self,
+        requests: &Requests<'_>,
+        downloads: &Downloads,
+        file: &ListedPackage,
+        accept: Option<&str>,
+    ) -> Result<File, Error> {
+        downloads.fetch_any(requests, file, accept)
+    }
 }
 
 /// Documents of servers.
@@ -192,7 +206,12 @@ pub(crate) fn receive<'r>(
     Ok(answered.map(|answered| Received { answered, spool }))
 }
 
-impl Received<'_> {
+impl<'r> Received<'r> {
+    /// The URL that was asked for.
+    pub(crate) const fn url(&self) -> &'r str {
+        self.spool.url()
+    }
+
     /// Its first bytes as they were sent, so many at most.
     pub(crate) fn first_bytes(&mut self, most: usize) -> Result<Vec<u8>, Error> {
         self.spool.first_bytes(most)
@@ -236,28 +255,37 @@ pub(crate) fn unasked(url: &str) -> Error {
 
 impl Answered {
     pub(crate) fn of(response: &Response) -> Self {
+        let links = response.headers().get_all("link").iter();
+        let links = links.filter_map(|link| link.to_str().ok()).map(str::to_owned).collect();
+        Self::from_headers(response.url(), &|name| response.header(name), links)
+    }
+
+    /// By the value of each header, but for `Link`, of which there may be several.
+    pub(crate) fn from_headers<'h>(
+        url: &str,
+        header: &dyn Fn(&str) -> Option<&'h str>,
+        links: Vec<String>,
+    ) -> Self {
         let instant = |name: &str| {
-            let time = httpdate::parse_http_date(response.header(name)?).ok()?;
+            let time = httpdate::parse_http_date(header(name)?).ok()?;
             let since = time.duration_since(UNIX_EPOCH).ok()?;
             Some(Timestamp::from_seconds(i64::try_from(since.as_secs()).ok()?))
         };
-        let links = response.headers().get_all("link");
         let (last_modified, stated_date) = (instant("last-modified"), instant("date"));
         Self {
-            url: response.url().to_owned(),
+            url: url.to_owned(),
             date: stated_date.unwrap_or_else(now),
             stated_date,
             last_modified,
             validators: Document {
-                etag: response.header("etag").map(str::to_owned),
-                last_modified: response
-                    .header("last-modified")
+                etag: header("etag").map(str::to_owned),
+                last_modified: header("last-modified")
                     .filter(|_| tells_states_apart(last_modified, stated_date))
                     .map(str::to_owned),
                 fingerprint: 0,
             },
-            media_type: response.header("content-type").map(str::to_owned),
-            links: links.iter().filter_map(|link| link.to_str().ok()).map(str::to_owned).collect(),
+            media_type: header("content-type").map(str::to_owned),
+            links,
         }
     }
 

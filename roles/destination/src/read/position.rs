@@ -95,6 +95,8 @@ pub(crate) struct Bookmark {
     /// Entries that were read of it, and their fingerprint.
     pub(crate) entries: u64,
     pub(crate) fingerprint: u64,
+    /// The time from which it had changes, microseconds, where it gives that.
+    pub(crate) from: Option<i64>,
 }
 
 /// What documents state about a span of time.
@@ -276,6 +278,22 @@ impl Position {
             snapshot: at.map(|at| at.last().as_micros()),
             run: self.run,
             settled: self.settled,
+            ..Self::default()
+        };
+    }
+
+    /// The Source has another address, where documents have other names. The copy is compared once for that reason, if there
+    /// is one; `marks` are the changes that were read last, as they are named there.
+    pub(crate) fn move_to(&mut self, why: Option<String>, marks: Vec<Mark>) {
+        let moved = why.map(|why| Due { why, is_uncertain: false });
+        let known = std::mem::take(self);
+        *self = Self {
+            due: known.due.or(moved),
+            unknown: known.unknown,
+            until: known.until,
+            snapshot: known.snapshot,
+            run: known.run,
+            marks,
             ..Self::default()
         };
     }

@@ -32,6 +32,11 @@ impl<'r> Spool<'r> {
         Self { asked, bytes, length: 0, is_decided, is_whole: false }
     }
 
+    /// The URL that was asked for.
+    pub(super) const fn url(&self) -> &'r str {
+        self.asked.url
+    }
+
     /// A transfer begins; what came in one before does not count.
     pub(crate) fn begin(&mut self) {
         *self = Self::new(self.asked);

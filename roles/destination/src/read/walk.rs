@@ -196,6 +196,8 @@ pub(crate) struct Walked {
     pub(crate) documents: Vec<(String, Document)>,
     /// The packages that the changes were read of.
     pub(crate) made_from: Option<Dump>,
+    /// IRIs in place of blank nodes that are parts of the descriptions of a snapshot, if that has descriptions.
+    pub(crate) parts: Option<u64>,
 }
 
 /// A walk under way.
@@ -382,6 +384,11 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.resource(listed, as_of, lines)
     }
 
+    /// Descriptions of a snapshot were handed over that have so many parts.
+    pub(crate) fn parts(&mut self, parts: u64) {
+        self.walked.parts = Some(self.walked.parts.unwrap_or(0) + parts);
+    }
+
     pub(crate) fn gone(&mut self) {
         self.to.gone();
     }
@@ -545,6 +552,11 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.late = self.walked.late.into_iter().chain([time]).min();
     }
 
+    /// Whether the document of changes that was read last begins with the entries that an earlier run read of it.
+    pub(crate) fn has_same_begin(&self) -> bool {
+        self.prefix.is_same == Some(true)
+    }
+
     /// The document of changes that was read last will grow: what the next walk needs to ask for it first.
     pub(crate) fn bookmark_of(&self, url: &str) -> Bookmark {
         self.prefix.bookmark(url)
@@ -673,7 +685,8 @@ impl Prefix {
     }
 
     fn bookmark(&self, url: &str) -> Bookmark {
-        Bookmark { document: url.to_owned(), entries: self.entries, fingerprint: self.fingerprint }
+        let (entries, fingerprint) = (self.entries, self.fingerprint);
+        Bookmark { document: url.to_owned(), entries, fingerprint, ..Bookmark::default() }
     }
 }
 

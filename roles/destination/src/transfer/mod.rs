@@ -16,7 +16,7 @@ pub(crate) mod created;
 mod deletes;
 pub(crate) mod fetch;
 mod fetches;
-mod guard;
+pub(crate) mod guard;
 mod keep;
 pub(crate) mod recover;
 mod rehearse;

@@ -19,8 +19,6 @@ mod find;
 mod pages;
 mod reader;
 mod repeat;
-#[cfg(test)]
-mod simulation;
 mod wanted;
 
 use super::choice::{AnswerHead, Protocol};

@@ -4,7 +4,7 @@ use super::document::{Kind, Member, Part, Read, read_parts};
 use super::listed::listed;
 use crate::error::{Error, ExitCode};
 use crate::read::pieces::Go;
-use crate::read::position::{Bookmark, Of, Position};
+use crate::read::position::Bookmark;
 use crate::read::sitemap::document::ZONE_MICROS;
 use crate::read::walk::{Cut, Trail, Walk};
 use abreast_resourcesync::v1_1::Head;
@@ -47,6 +47,12 @@ struct Reach {
     /// The list that is still growing.
     open: Option<(Bookmark, Document)>,
     read_urls: HashSet<String>,
+    /// A list gives its end.
+    gives_until: bool,
+    /// A list does not, and the index does.
+    lacks_until: bool,
+    /// One ends before the index says.
+    is_stale: bool,
     /// The spans that lists give, read or not.
     spans: Vec<(Moment, Option<Moment>, String)>,
 }
@@ -73,6 +79,15 @@ impl Reach {
         self.spans.push((from, read.head.until.map(|until| read.moment(until)), url.to_owned()));
     }
 
+    /// Compares a list with what the index says of it: an older one comes from some cache.
+    fn compare(&mut self, named: &Named, read: &Read) {
+        let until = read.head.until.map(|until| read.moment(until));
+        self.gives_until |= until.is_some();
+        self.lacks_until |= named.until.is_some() && until.is_none();
+        self.is_stale |=
+            named.until.zip(until).is_some_and(|(named, until)| until.is_before(named));
+    }
+
     fn reaches(&mut self, from: Moment) {
         if self.earliest.is_none_or(|earliest| from.first() < earliest.first()) {
             self.earliest = Some(from);
@@ -91,21 +106,23 @@ impl Reach {
         }
     }
 
+    /// Whether lists before them may have changes at or after the position: of one time some may be in the list before.
+    fn is_unsure(&self, since: Option<Moment>) -> bool {
+        self.earliest.zip(since).is_some_and(|(earliest, since)| !earliest.is_before(since))
+    }
+
+    /// Whether other changes of the second of the position were in a list that is not there any more.
+    fn may_miss(&self, walk: &Walk<'_, '_>) -> bool {
+        let is_coarse = self.earliest.is_some_and(|from| from.first().as_micros() % 1_000_000 == 0);
+        is_coarse
+            && self.is_unsure(walk.since())
+            && walk.marks().are_any()
+            && !walk.marks().are_found()
+    }
+
     /// Whether they begin only after the position.
     fn is_late(&self, since: Option<Moment>) -> bool {
         self.earliest.zip(since).is_some_and(|(earliest, since)| since.is_before(earliest))
-    }
-
-    /// Whether a list before the earliest one may have changes since the position: also of the instant, or of the day, at
-    /// which both begin. A list of all resources has those of its instant.
-    fn may_have_more(&self, position: &Position) -> bool {
-        let since = position.until().unwrap_or(Moment::exact(Timestamp::MIN));
-        let is_whole =
-            position.of() == Of::Snapshot && since.last() < since.first().plus_micros(1_000_000);
-        let is_before = |earliest: Moment| {
-            if is_whole { !since.is_before(earliest) } else { earliest.is_before(since) }
-        };
-        self.earliest.is_some_and(|earliest| !is_before(earliest))
     }
 
     /// A span after the position that no list is about.
@@ -138,7 +155,10 @@ impl Reach {
 /// name the newest first.
 fn sort_by_span(lists: &mut [Named]) {
     if lists.iter().all(|list| list.from.is_some()) {
-        lists.sort_by_key(|list| list.from.map(Moment::first));
+        lists.sort_by_key(|list| {
+            let end = list.until.map_or(Timestamp::MAX, Moment::first);
+            (list.from.map(Moment::first), end)
+        });
     }
 }
 
@@ -151,6 +171,25 @@ fn links_of(read: &Read, rel: &str) -> Vec<String> {
 
 fn too_many_lists(url: &str) -> Error {
     Error::new("limit.lists", ExitCode::Limit, format!("{url} names more than {LISTS_MAX} lists"))
+}
+
+/// The open list, for the next run.
+fn bookmark(walk: &Walk<'_, '_>, url: &str, read: &Read) -> (Bookmark, Document) {
+    let from = read.head.from.map(|from| read.moment(from).first().as_micros());
+    let bookmark = Bookmark { from, ..walk.bookmark_of(url) };
+    // An empty one may look the same after changes of the second in which it begins went to the list before.
+    let is_clear = bookmark.entries > 0 || from.is_some_and(|from| from % 1_000_000 != 0);
+    let validators = if is_clear { read.answered.validators.clone() } else { Document::default() };
+    (bookmark, validators)
+}
+
+/// Whether an open list is the one that an earlier run read, and no other of the same name.
+fn is_known(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
+    let known = walk.position().bookmark.as_ref().filter(|known| known.document == open.document);
+    known.is_some_and(|known| {
+        let is_clear = known.entries > 0 || open.from.is_some_and(|from| from % 1_000_000 != 0);
+        open.from.is_some() && known.from == open.from && is_clear && walk.has_same_begin()
+    })
 }
 
 /// The span that a document gives.
@@ -183,7 +222,7 @@ impl ChangeLists<'_> {
         let known = walk.known(&start)?;
         match self.read_from(walk, &start, known.as_ref(), now_named) {
             // The list read last is not there any more: the way to the others begins where it did at first.
-            Err(error) if start != self.list && error.exit_code() == ExitCode::SourceInvalid => {
+            Err(error) if start != self.list && error.may_be_gone() => {
                 walk.restart()?;
                 self.read_from(walk, self.list, None, now_named)
             }
@@ -209,13 +248,16 @@ impl ChangeLists<'_> {
         reach.note(start, &read, true);
         let is_index = read.is_index;
         let is_open = !is_index && read.head.until.is_none();
+        let mut may_lack = !is_index;
         if is_open {
-            reach.open = Some((walk.bookmark_of(start), read.answered.validators.clone()));
+            let open = bookmark(walk, start, &read);
+            may_lack = reach.is_late(since) || reach.is_unsure(since) && !is_known(walk, &open.0);
+            reach.open = Some(open);
         } else if !is_index {
             walk.requests.fresh.forget();
         }
-        if !is_index && (!is_open || reach.is_late(since)) {
-            // Closed, or begun after the position: the index knows the others.
+        if may_lack {
+            // Closed, or begun at the position or after it: the index knows the others.
             for index in self.indexes(walk, &read, start) {
                 if !reach.read_urls.insert(index.clone()) {
                     continue;
@@ -246,7 +288,8 @@ impl ChangeLists<'_> {
             }
         }
         read_named(walk, named, &mut reach)?;
-        if !is_index && reach.may_have_more(walk.position()) {
+        let may_have_more = since.is_none() && !is_index || may_lack && reach.is_unsure(since);
+        if reach.is_late(since) || may_have_more {
             self.walk_back(walk, start, &mut reach)?;
         }
         if reach.open.is_none()
@@ -258,7 +301,15 @@ impl ChangeLists<'_> {
             walk.later_document();
             read_named(walk, vec![named], &mut reach)?;
         }
+        walk.walked.is_unstable |= reach.is_stale || reach.gives_until && reach.lacks_until;
         walk.walked.hole = reach.hole(since);
+        if walk.walked.hole.is_none() && reach.may_miss(walk) {
+            let at = since.map(|since| since.first().to_string()).unwrap_or_default();
+            let message = format!(
+                "the changes that are listed begin within the second of {at}, and lack those that were read"
+            );
+            walk.walked.hole = Some(message);
+        }
         if let Some(earliest) = reach.earliest {
             walk.reaches_back_to(earliest);
         }
@@ -332,7 +383,7 @@ impl ChangeLists<'_> {
             }
         }
         let (mut trail, mut url, mut entries) = (Trail::new(false), start.to_owned(), 1);
-        while reach.may_have_more(walk.position())
+        while (since.is_none() || reach.is_unsure(since))
             && let Some(before) = reach.before.take()
         {
             walk.requests.check_cancelled()?;
@@ -369,9 +420,7 @@ impl ChangeLists<'_> {
                             continue;
                         }
                         Ok(_) => break,
-                        Err(error) if error.exit_code() != ExitCode::SourceInvalid => {
-                            return Err(error);
-                        }
+                        Err(error) if !error.may_be_gone() => return Err(error),
                         Err(error) => {
                             let why = error.to_string();
                             Cut { is_newer: false, code: "list.chain", url: url.clone(), why }
@@ -454,8 +503,9 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             continue;
         }
         reach.note(&list.url, &read, true);
+        reach.compare(&list, &read);
         if read.head.until.is_none() {
-            reach.open = Some((walk.bookmark_of(&list.url), read.answered.validators));
+            reach.open = Some(bookmark(walk, &list.url, &read));
         }
     }
     Ok(())

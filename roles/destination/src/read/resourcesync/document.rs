@@ -6,7 +6,7 @@ use crate::package::listing::Packaged;
 use crate::read::choice::AnswerHead;
 use crate::read::pieces::{Answered, Asked, Go, Wanted, receive};
 use crate::read::sitemap::document as sitemap;
-use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, Reading, head_in, note, refusal};
+use crate::read::sitemap::document::{DOCUMENT_BYTES_MAX, head_in, note, read_received, refusal};
 use crate::requests::Requests;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, SPEC_MAX_ENTRIES, V1_1};
 use abreast_store::mirror::Document;
@@ -177,10 +177,7 @@ pub(crate) fn read_page(
         return Ok(Page::Other(begin));
     }
     let mut checked = Checked::new(url, diagnostics, each);
-    let mut each = |part: sitemap::Part<'_, V1_1>| checked.part(part);
-    let mut reading = Reading::new(url, diagnostics, &mut each);
-    let answered = received.hand_over(requests, &mut reading)?;
-    let read = reading.into_read(answered);
+    let read = read_received(requests, received, &mut |part| checked.part(part))?;
     Ok(Page::Document(Box::new(checked.into_read(read))))
 }
 

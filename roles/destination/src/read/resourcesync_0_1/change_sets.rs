@@ -27,18 +27,13 @@ const MORE_SETS_MAX: usize = 3;
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     oldest: Option<Timestamp>,
-    /// The last instants of the oldest and of the newest time.
-    oldest_end: Option<Timestamp>,
     newest: Option<Timestamp>,
 }
 
 impl Times {
-    /// `at` is within a second at most, where the time is not coarser.
-    fn add(&mut self, at: Timestamp, time: Moment) {
-        let end = if time.last() < at.plus_micros(1_000_000) { at } else { time.last() };
-        self.oldest = self.oldest.into_iter().chain([at]).min();
-        self.oldest_end = self.oldest_end.into_iter().chain([end]).min();
-        self.newest = self.newest.max(Some(end));
+    fn add(&mut self, time: Timestamp) {
+        self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
+        self.newest = self.newest.max(Some(time));
     }
 }
 
@@ -52,6 +47,12 @@ struct Reach {
 }
 
 impl Reach {
+    /// Whether all changes of a change set that has none after `end`, and those of the ones before, are known.
+    fn is_before_goal(&self, end: Timestamp) -> bool {
+        let is_fine = self.goal.as_micros() % 1_000_000 != 0;
+        end < self.goal || end == self.goal && is_fine
+    }
+
     const fn to(goal: Timestamp) -> Self {
         Self { goal, reached: false, more: 0 }
     }
@@ -61,12 +62,12 @@ impl Reach {
     /// all of a change set must be older: changes may be published late, with old times. Of changes
     /// within one second of a coarse clock some may be in the one before.
     fn is_enough(&mut self, times: Times, from: Option<Timestamp>, is_found: Option<bool>) -> bool {
-        let is_fine = self.goal.as_micros() % 1_000_000 != 0;
-        let goal = self.goal;
         self.more += usize::from(self.reached);
-        let end = if is_found == Some(true) { times.oldest_end } else { times.newest };
-        self.reached |= from.is_some_and(|from| from <= goal)
-            || end.is_some_and(|end| end < goal || end == goal && is_fine);
+        let end = if is_found == Some(true) { times.oldest } else { times.newest };
+        self.reached |= from.is_some_and(|from| from <= self.goal)
+            || end.is_some_and(|end| self.is_before_goal(end))
+            // Those of that second in the one before were published before an older one.
+            || end == Some(self.goal) && times.oldest < end;
         self.reached && (is_found != Some(false) || self.more > MORE_SETS_MAX)
     }
 }
@@ -98,7 +99,7 @@ pub(super) fn change_sets(
         let from = from_of(&one.read.head).map(|from| one.read.at_latest(from));
         let first = one.times.oldest.map(|first| one.read.at_latest(first));
         oldest = oldest.into_iter().chain(first).chain(from).min();
-        if reach.is_enough(one.times, from, is_found) {
+        if reach.is_enough(one.span(), from, is_found) {
             break true;
         }
         // The first one that has what is known leaves nothing between.
@@ -127,7 +128,7 @@ pub(super) fn change_sets(
             }
             Ok(None) => format!("{before} answered 304 unasked"),
             // What is gone, or is no change set, will not come back.
-            Err(error) if error.exit_code() == ExitCode::SourceInvalid => error.to_string(),
+            Err(error) if error.may_be_gone() => error.to_string(),
             Err(error) => return Err(error),
         };
         walk.cut(Cut { is_newer: false, code: "list.chain", url: url.clone(), why });
@@ -148,16 +149,9 @@ pub(super) fn change_sets(
             let why =
                 walk.walked.cut.take().map_or_else(String::new, |cut| format!(": {}", cut.why));
             let until = since.map(|since| since.first().to_string()).unwrap_or_default();
-            let message = format!(
+            walk.walked.hole = Some(format!(
                 "the change sets do not lead back to the changes up to {until}, which the copy has{why}"
-            );
-            // Older changes are there, and those are not: the Source went back.
-            let is_older = oldest.zip(since).is_some_and(|(oldest, since)| oldest <= since.first());
-            if is_older && why.is_empty() && walk.marks().are_lost(None) {
-                walk.walked.went_back = Some(message);
-            } else {
-                walk.walked.hole = Some(message);
-            }
+            ));
         }
         Some(oldest)
             if since.is_some_and(|since| since.last() < oldest) && walk.walked.cut.is_none() =>
@@ -216,6 +210,19 @@ struct One {
     entries: usize,
 }
 
+impl One {
+    /// The times of its changes. One without changes was modified after all those before it.
+    fn span(&self) -> Times {
+        let mut times = self.times;
+        if self.entries == 0
+            && let Some(modified) = self.read.head.modified
+        {
+            times.add(self.read.at_latest(modified.instant));
+        }
+        times
+    }
+}
+
 /// Reads one change set; `None` when it has not changed.
 fn read_one(
     walk: &mut Walk<'_, '_>,
@@ -243,7 +250,7 @@ fn read_one(
                 if !hand_over(walk, url, entry, now)? {
                     coming.count += 1;
                 } else if let Some(time) = entry.time {
-                    times.add(time.instant, time.moment());
+                    times.add(time.instant);
                 }
             }
         }
@@ -340,7 +347,7 @@ mod tests {
 
     fn times(oldest: i64, newest: i64) -> Times {
         let at = |micros| Some(Timestamp::from_micros(micros));
-        Times { oldest: at(oldest), oldest_end: at(oldest), newest: at(newest) }
+        Times { oldest: at(oldest), newest: at(newest) }
     }
 
     #[test]

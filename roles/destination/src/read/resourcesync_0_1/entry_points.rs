@@ -7,10 +7,13 @@ use super::recognise::is_dump_begin;
 use super::site;
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
+use crate::moved::other_source;
 use crate::options::SyncOptions;
 use crate::package::listing::ListedPackage;
 use crate::read::check_url;
 use crate::read::choice::HEAD_BYTES;
+use crate::read::pieces::{Asked, Go, receive, unasked};
+use crate::read::sitemap::document::{BEGIN_BYTES, DOCUMENT_BYTES_MAX, read_received};
 use crate::requests::Requests;
 use abreast_resourcesync::v0_1::{CHANGE_SET, DUMP, Link};
 use abreast_store::mirror::Mirror;
@@ -155,9 +158,7 @@ impl EntryPoints {
         let of = |points: &Self| points.first().unwrap_or_default().to_owned();
         let message =
             format!("this folder is a copy of {}, not of {} ({url})", of(known), of(self));
-        Err(Error::new("folder.source", ExitCode::Usage, message).with_help(
-            "use another folder; or, if the Source has moved, remove the state and run again: files that agree are kept",
-        ))
+        Err(other_source(message))
     }
 
     /// As kept by an earlier run.
@@ -208,17 +209,16 @@ pub(super) fn find(
     address: &str,
 ) -> Result<EntryPoints, Error> {
     check_url(address)?;
-    let is_dump = requests.open(address, HEAD_BYTES, |answer| {
-        answer.is_ok_and(|begun| is_dump_begin(&begun.begin))
-    })?;
-    if is_dump {
+    let asked = Asked::begin(address, BEGIN_BYTES, DOCUMENT_BYTES_MAX);
+    let mut received = receive(requests, &asked)?.ok_or_else(|| unasked(address))?;
+    if is_dump_begin(&received.first_bytes(HEAD_BYTES)?) {
         let alone = || EntryPoints {
             dumps: vec![DumpLink { url: address.to_owned(), media_type: None }],
             ..EntryPoints::default()
         };
         return Ok(dump_of_site(requests, options, address)?.unwrap_or_else(alone));
     }
-    let read = read_head(requests, address)?;
+    let read = read_received(requests, received, &mut |_| Ok(Go::Enough))?;
     let mut found = EntryPoints::of(&read, address, options);
     if let (None, Some(current)) = (&found.sitemap, found.change_set.clone())
         && let Some(of_site) = sitemap_of(requests, options, address, &current)?

@@ -4,13 +4,16 @@
 use super::feed::read_feed;
 use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
-use crate::read::pieces::Go;
+use crate::read::pieces::{Go, unasked};
 use crate::read::position::Of;
 use crate::read::walk::{Trail, Walk};
+use crate::requests::Requests;
 use abreast_core::Kind;
 use abreast_rdf::Syntax;
 use abreast_sdshare::{Entry, Feed, Link, Relation, with_since};
 use abreast_webtypes::{Digests, Moment, Timestamp};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 
 /// The time before the last change from which on entries are asked for, microseconds: servers may list only what came after
@@ -18,6 +21,9 @@ use std::sync::LazyLock;
 const SECOND: i64 = 1_000_000;
 
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
+
+/// Times that pages which move while they are read are read.
+const READS_MAX: usize = 3;
 
 /// A fragment that is kept of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +62,7 @@ impl<'e> Fragment<'e> {
             change: Some(if entry.is_deleted { Kind::Delete } else { Kind::Update }),
             changed: entry.updated.map(moment),
             // It may be the same for each change of its resource.
-            id: Some(&entry.id).filter(|id| !id.is_empty()).map(String::as_str),
+            id: Some(entry.id.as_str()).filter(|id| !id.is_empty()),
             patch: None,
             replaced_by: &[],
             patches: Vec::new(),
@@ -87,18 +93,149 @@ fn moment(updated: Timestamp) -> Moment {
     }
 }
 
+/// The entries of a page, by which it is recognised: their resources and times.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Page {
+    url: String,
+    entries: HashSet<u64>,
+    oldest: Option<Timestamp>,
+    newest: Option<Timestamp>,
+    /// That of the feed.
+    updated: Option<Timestamp>,
+}
+
+impl Page {
+    fn add(&mut self, entry: &Entry) {
+        let mut hasher = DefaultHasher::new();
+        (&entry.resources, entry.updated.map(Timestamp::as_micros)).hash(&mut hasher);
+        self.entries.insert(hasher.finish());
+        self.newest = self.newest.max(entry.updated);
+        self.oldest = self.oldest.into_iter().chain(entry.updated).min();
+    }
+}
+
+/// The first and the last page of a walk.
+struct Pages {
+    first: Page,
+    last: Page,
+    /// The newest change on the last page that has any.
+    last_newest: Option<Timestamp>,
+    /// The server's clock at the first page.
+    began: Timestamp,
+    /// The feed has one time on all its pages.
+    has_one_time: bool,
+    /// A page is of a later, or an earlier, state of the feed than one read before.
+    has_later: bool,
+    has_earlier: bool,
+}
+
+impl Pages {
+    fn of(first: Page, began: Timestamp) -> Self {
+        let last = Page { url: first.url.clone(), updated: first.updated, ..Page::default() };
+        let (has_one_time, last_newest) = (first.updated > first.newest, first.newest);
+        let (has_later, has_earlier) = (false, false);
+        Self { first, last, last_newest, began, has_one_time, has_later, has_earlier }
+    }
+
+    fn add(&mut self, page: Page) {
+        self.has_one_time |= page.updated > page.newest;
+        self.has_later |= page.updated > self.last.updated;
+        self.has_earlier |= page.updated < self.last.updated;
+        self.last_newest = page.newest.or(self.last_newest);
+        self.last = page;
+    }
+
+    /// Whether the pages read may lack entries that were on others meanwhile. A change moves its entry to the newest page: of
+    /// pages from the oldest on, the entries behind it move back, also to pages that were read before. With pages from the
+    /// newest on they move forward, unless the number of entries of a page changed.
+    fn have_moved(&self, requests: &Requests<'_>) -> Result<bool, Error> {
+        if self.first.url == self.last.url {
+            return Ok(false);
+        }
+        let is_newest_first = self.first.oldest > self.last_newest && self.last_newest.is_some();
+        // Within a second of a coarse clock there may have been changes that its time does not show.
+        let is_fresh = self.first.updated.is_some_and(|updated| {
+            updated.as_micros() % SECOND == 0 && self.began < updated.plus_micros(2 * SECOND)
+        });
+        if !is_newest_first && is_fresh {
+            return Ok(true);
+        }
+        let is_mixed = if is_newest_first { self.has_earlier } else { self.has_later };
+        if self.has_one_time && is_mixed {
+            return Ok(true);
+        }
+        let read = if is_newest_first { &self.first } else { &self.last };
+        let mut now = Page { url: read.url.clone(), updated: read.updated, ..Page::default() };
+        let asked = read_feed(requests, &read.url, &mut |_, entry, _| {
+            now.add(entry);
+            Ok(Go::On)
+        });
+        match asked {
+            // A page that is not there any more was moved as well.
+            Err(error) if error.may_be_gone() => Ok(true),
+            Err(error) => Err(error),
+            Ok(_) if is_newest_first => Ok(now.entries.len() != read.entries.len()),
+            Ok(_) => Ok(now != *read),
+        }
+    }
+}
+
 /// Hands over what a feed lists since the position of the walk, or all of it.
 pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error> {
     let since = walk.since().map(Moment::first);
-    // The entries that were read last are listed again, by servers too that list only what came after a time.
+    // The entries that were read last are listed again, by servers too that list only what came after a second.
     let known = walk.marks().oldest().into_iter().chain(since).min();
     let asked = known.filter(|_| since.is_some()).map(|known| known.plus_micros(-SECOND));
+    let start = asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since));
+    let mut found = Found::default();
+    for reads in 1.. {
+        let pages = read_pages(walk, feed, &start, &mut found)?;
+        if walk.walked.cut.is_some() || !pages.have_moved(walk.requests)? {
+            break;
+        }
+        if reads == READS_MAX {
+            walk.walked.is_unstable = true;
+            break;
+        }
+        walk.restart()?;
+    }
+    if walk.options.dry_run && found.may_delete && !found.marks_deletions {
+        let message = "fragments are not read in a dry run: a resource whose fragment is empty is reported as fetched, \
+            and a run deletes it";
+        walk.notice("sdshare.dry-run", feed, message);
+    }
+    walk.walked.end = asked;
+    if walk.marks().are_lost(asked) {
+        let earliest = walk.walked.oldest.or(found.updated);
+        // What is listed begins after what is known: entries were removed.
+        if let Some(earliest) = earliest.filter(|at| since.is_some_and(|since| since < *at)) {
+            walk.reaches_back_to(Moment::exact(earliest));
+        }
+    }
+    walk.walked.went_back = went_back(walk, found.updated, since);
+    Ok(())
+}
+
+/// What the pages of a walk show.
+#[derive(Debug, Default)]
+struct Found {
+    /// The time of the feed, as its first page gave it first.
+    updated: Option<Timestamp>,
+    marks_deletions: bool,
+    may_delete: bool,
+}
+
+/// Hands over the entries of all pages from one on.
+fn read_pages(
+    walk: &mut Walk<'_, '_>,
+    feed: &str,
+    start: &str,
+    found: &mut Found,
+) -> Result<Pages, Error> {
     let requests = walk.requests;
-    let mut next = Some(asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since)));
+    let mut next = Some(start.to_owned());
     let (mut admission, mut trail) = (walk.admission(feed), Trail::new(true));
-    let (mut updated, mut began) = (None, None);
-    let (mut marks_deletions, mut may_delete) = (false, false);
-    let mut oldest = None::<Timestamp>;
+    let mut pages = None::<Pages>;
     // Of changes of one time the first counts where the newest comes first, as is usual.
     let (mut before, mut is_ascending) = (None::<Timestamp>, false);
     while let Some(url) = next.take() {
@@ -110,6 +247,7 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
         }
         trail.visit(&url);
         let (mut entries, mut has_begun) = (0, false);
+        let mut one = Page { url: url.clone(), ..Page::default() };
         let read = read_feed(requests, &url, &mut |page, entry, answered| {
             if !std::mem::replace(&mut has_begun, true) {
                 walk.clock(answered);
@@ -123,15 +261,19 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
             } else {
                 walk.earlier_document();
             }
-            oldest = oldest.into_iter().chain(entry.updated).min();
-            marks_deletions |= entry.is_deleted;
-            may_delete |= !page.has_files && !entry.is_deleted;
+            one.add(entry);
+            found.marks_deletions |= entry.is_deleted;
+            found.may_delete |= !page.has_files && !entry.is_deleted;
             hand_over(walk, (page, entry), &url)?;
             Ok(Go::On)
         })?;
         walk.clock(&read.answered);
-        if trail.len() == 1 {
-            (updated, began) = (read.feed.updated, Some(read.answered.date));
+        one.updated = read.feed.updated;
+        if let Some(pages) = &mut pages {
+            pages.add(one);
+        } else {
+            found.updated = found.updated.or(read.feed.updated);
+            pages = Some(Pages::of(one, read.answered.date));
         }
         let following = read.feed.link(&Relation::Next).map(|link| link.href.clone());
         if let Some(following) = following {
@@ -142,25 +284,11 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
         }
     }
     // What changed while the pages were read may stand on one that was read before.
-    if let Some(began) = began.filter(|_| trail.len() > 1) {
-        walk.limit_to(began);
+    let pages = pages.ok_or_else(|| unasked(start))?;
+    if trail.len() > 1 {
+        walk.limit_to(pages.began);
     }
-    if walk.options.dry_run && may_delete && !marks_deletions {
-        let message = "fragments are not read in a dry run: a resource whose fragment is empty is reported as fetched, \
-            and a run deletes it";
-        walk.notice("sdshare.dry-run", feed, message);
-    }
-    walk.walked.end = asked;
-    if walk.marks().are_lost(asked) {
-        let earliest =
-            oldest.or(updated).filter(|earliest| since.is_some_and(|since| since < *earliest));
-        // What is listed begins after what is known: entries were removed.
-        if let Some(earliest) = earliest {
-            walk.reaches_back_to(Moment::exact(earliest));
-        }
-    }
-    walk.walked.went_back = went_back(walk, updated, since);
-    Ok(())
+    Ok(pages)
 }
 
 /// Why the feed does not continue what was seen: its server was restored, or its clock went back.

@@ -3,7 +3,7 @@
 use crate::diagnostics::{Diagnostics, Remark};
 use crate::error::{Error, ExitCode};
 pub(crate) use crate::read::pieces::unasked;
-use crate::read::pieces::{Answered, Asked, Go, Nothing, Pieces, read_document};
+use crate::read::pieces::{Answered, Asked, Go, Nothing, Pieces, Received, read_document, receive};
 use crate::requests::Requests;
 use abreast_resourcesync::sitemap::{Finding, Limits, Parser, Root, Step, Tolerance, Version};
 use abreast_store::mirror::Document;
@@ -103,9 +103,19 @@ fn read_asked<V: Version>(
     asked: &Asked<'_>,
     each: Each<'_, V>,
 ) -> Result<Option<Read<V>>, Error> {
-    let mut reading = Reading::new(asked.url, &requests.diagnostics, each);
-    let answered = read_document(requests, asked, &mut reading)?;
-    Ok(answered.map(|answered| reading.into_read(answered)))
+    let received = receive(requests, asked)?;
+    received.map(|received| read_received(requests, received, each)).transpose()
+}
+
+/// Reads what was received of a document.
+pub(crate) fn read_received<V: Version>(
+    requests: &Requests<'_>,
+    received: Received<'_>,
+    each: Each<'_, V>,
+) -> Result<Read<V>, Error> {
+    let mut reading = Reading::new(received.url(), &requests.diagnostics, each);
+    let answered = received.hand_over(requests, &mut reading)?;
+    Ok(reading.into_read(answered))
 }
 
 /// Whether the server answers that a document has not changed.
@@ -174,7 +184,7 @@ pub(crate) fn syntax_error(url: &str, fault: &SyntaxError) -> Error {
 }
 
 /// One document while it is read.
-pub(crate) struct Reading<'a, V: Version> {
+struct Reading<'a, V: Version> {
     url: &'a str,
     diagnostics: &'a Diagnostics,
     each: Each<'a, V>,
@@ -222,13 +232,13 @@ pub(crate) fn head_in<V: Version>(begin: &[u8], diagnostics: &Diagnostics) -> Op
 }
 
 impl<'a, V: Version> Reading<'a, V> {
-    pub(crate) fn new(url: &'a str, diagnostics: &'a Diagnostics, each: Each<'a, V>) -> Self {
+    fn new(url: &'a str, diagnostics: &'a Diagnostics, each: Each<'a, V>) -> Self {
         let (parser, entry) = (new_parser(diagnostics), V::Entry::default());
         Self { url, diagnostics, each, parser, answered: Answered::default(), entry }
     }
 
     /// The document, after the end was reached, or enough of it was read.
-    pub(crate) fn into_read(self, answered: Answered) -> Read<V> {
+    fn into_read(self, answered: Answered) -> Read<V> {
         note_findings(self.diagnostics, self.url, self.parser.findings());
         let mut head = self.parser.head().cloned().unwrap_or_default();
         Read {

@@ -1,30 +1,31 @@
-//! The documents of a feed.
+//! Change feeds in Activity Streams.
 
-use super::{Change, DAY, Fault, Paging, Precision, Provider, SECOND};
+use super::history::{Change, text};
+use super::{Fault, Paging, Precision, Provider};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 impl Provider {
     /// The time now, as activities have it.
     pub fn time(&self) -> String {
-        text(self.now, self.shape.precision)
+        text(self.now, self.shape().precision)
     }
 
     /// The activities in the order of the feed, by their places in the log.
     fn listed(&self) -> Vec<usize> {
         let log = &self.data.log[..self.published];
         let mut listed: Vec<usize> = (0..log.len()).collect();
-        if self.shape.is_latest_only {
+        if self.shape().is_latest_only {
             let mut seen = BTreeSet::new();
             listed.reverse();
             listed.retain(|at| seen.insert(log[*at].entity));
             listed.reverse();
         }
-        if self.shape.precision == Precision::Day {
+        if self.shape().precision == Precision::Day {
             // Within a day they are in any order.
             listed.sort_by_key(|at| (log[*at].time, log[*at].entity));
         }
-        if self.shape.is_newest_first {
+        if self.shape().is_newest_first {
             listed.reverse();
         }
         listed
@@ -33,7 +34,7 @@ impl Provider {
     /// The pages, with the activities of each.
     fn page_list(&self) -> Vec<(String, Vec<usize>)> {
         let listed = self.listed();
-        match self.shape.paging {
+        match self.shape().paging {
             Paging::Positions => {
                 let mut pages: Vec<(String, Vec<usize>)> = Vec::new();
                 for at in listed {
@@ -49,7 +50,7 @@ impl Provider {
                 let mut pages: Vec<Vec<usize>> =
                     listed.chunks(self.page).map(<[usize]>::to_vec).collect();
                 if self.has(Fault::EmptyPage) {
-                    let at = if self.shape.is_newest_first { 0 } else { pages.len() };
+                    let at = if self.shape().is_newest_first { 0 } else { pages.len() };
                     pages.insert(at, Vec::new());
                 }
                 (1..).map(|number: usize| number.to_string()).zip(pages).collect()
@@ -60,7 +61,7 @@ impl Provider {
     /// The Entry Point.
     pub(super) fn entry(&self) -> String {
         let pages = self.page_list();
-        let (first, last) = match self.shape.paging {
+        let (first, last) = match self.shape().paging {
             Paging::Until => (self.now.to_string(), String::new()),
             _ => (
                 pages.first().map_or_else(|| "1".to_owned(), |page| page.0.clone()),
@@ -69,7 +70,7 @@ impl Provider {
         };
         let mut entry = self.head("OrderedCollection", "");
         let _ = write!(entry, ",\"first\":{}", self.reference(&format!("/feed/{first}")));
-        if self.shape.has_last {
+        if self.shape().has_last {
             let _ = write!(entry, ",\"last\":{}", self.reference(&format!("/feed/{last}")));
         }
         entry.push('}');
@@ -77,12 +78,12 @@ impl Provider {
     }
 
     fn head(&self, kind: &str, path: &str) -> String {
-        let (base, context) = (&self.base, self.shape.context);
+        let (base, context) = (&self.base, self.shape().context);
         format!("{{\"@context\":\"{context}\",\"id\":\"{base}/feed{path}\",\"type\":\"{kind}\"")
     }
 
     fn reference(&self, path: &str) -> String {
-        if self.shape.is_bare {
+        if self.shape().is_bare {
             format!("\"{path}\"")
         } else {
             format!("{{\"id\":\"{}{path}\",\"type\":\"OrderedCollectionPage\"}}", self.base)
@@ -91,7 +92,7 @@ impl Provider {
 
     /// A page.
     pub(super) fn change_set(&mut self, name: &str) -> Option<String> {
-        let (items, mut prev, mut next, names) = if self.shape.paging == Paging::Until {
+        let (items, mut prev, mut next, names) = if self.shape().paging == Paging::Until {
             let until: i64 = name.parse().ok()?;
             let log = &self.data.log;
             let mut items: Vec<usize> = self.listed();
@@ -104,13 +105,13 @@ impl Provider {
         } else {
             let mut pages = self.page_list();
             let number: usize = name.parse().ok()?;
-            let is_range = self.shape.paging == Paging::Positions
+            let is_range = self.shape().paging == Paging::Positions
                 && number.checked_sub(1)? * self.page < self.published;
             if number == 1 && pages.is_empty() || is_range && pages.iter().all(|it| it.0 != name) {
                 // A range whose changes are all void.
                 let behind = |it: &(String, Vec<usize>)| {
                     let other = it.0.parse::<usize>().is_ok_and(|other| other > number);
-                    other != self.shape.is_newest_first
+                    other != self.shape().is_newest_first
                 };
                 let at = pages.iter().position(behind).unwrap_or(pages.len());
                 pages.insert(at, (name.to_owned(), Vec::new()));
@@ -121,6 +122,10 @@ impl Provider {
             let names: Vec<String> = pages.iter().map(|page| page.0.clone()).collect();
             (pages.swap_remove(at).1, prev, next, names)
         };
+        let hole = self.data.hole.filter(|_| self.faults.has(Fault::Holes));
+        if hole.is_some_and(|hole| items.contains(&hole)) {
+            return None;
+        }
         // A consumer need not use a page that does not lead back to the one it came from.
         let mut leads_back = true;
         if self.has(Fault::Loops) && self.chance(8) {
@@ -135,9 +140,9 @@ impl Provider {
             }
         }
         let mut page = self.head("OrderedCollectionPage", &format!("/{name}"));
-        let whole = if self.shape.is_lost { "/lost" } else { "/feed" };
+        let whole = if self.shape().is_lost { "/lost" } else { "/feed" };
         let _ = write!(page, ",\"partOf\":{}", self.reference(whole));
-        let prev = prev.filter(|_| self.shape.has_prev);
+        let prev = prev.filter(|_| self.shape().has_prev);
         for (member, name) in [("prev", prev), ("next", next)] {
             if let Some(name) = name {
                 let _ = write!(page, ",\"{member}\":{}", self.reference(&format!("/feed/{name}")));
@@ -161,7 +166,7 @@ impl Provider {
     }
 
     fn activity(&self, change: &Change, id: usize, out: &mut String) {
-        let (shape, base) = (self.shape, &self.base);
+        let (shape, base) = (self.shape(), &self.base);
         let kind = if shape.has_only_updates { "Update" } else { change.kind };
         let kind = match kind {
             kind if shape.has_listed_types => format!("[\"as:{kind}\"]"),
@@ -195,28 +200,4 @@ impl Provider {
         }
         out.push_str("}}");
     }
-}
-
-/// A time as ISO 8601 has it.
-fn text(time: i64, precision: Precision) -> String {
-    // Days since 0000-03-01, in eras of 400 years.
-    let days = time.div_euclid(DAY) + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    let mut text = format!("{year:04}-{month:02}-{day:02}");
-    let seconds = time.rem_euclid(DAY) / SECOND;
-    if precision != Precision::Day {
-        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-        let _ = write!(text, "T{hour:02}:{minute:02}:{second:02}");
-        if precision == Precision::Micro {
-            let _ = write!(text, ".{:06}", time.rem_euclid(SECOND));
-        }
-        text.push('Z');
-    }
-    text
 }

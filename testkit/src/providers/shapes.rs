@@ -21,6 +21,15 @@ impl Precision {
             Self::Micro => time,
         }
     }
+
+    /// The shortest time between two that differ.
+    pub(super) const fn step(self) -> i64 {
+        match self {
+            Self::Day => DAY,
+            Self::Second => SECOND,
+            Self::Micro => 1,
+        }
+    }
 }
 
 /// What a page is.
@@ -150,6 +159,8 @@ pub const SHAPES: [Shape; 12] = [
         paging: Paging::Until,
         has_last: false,
         has_prev: false,
+        // Its pages have nothing after the time that they are asked for.
+        withheld: &[Fault::PageSize, Fault::EmptyPage, Fault::Future],
         ..EMM
     },
     Shape {

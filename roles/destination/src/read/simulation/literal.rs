@@ -1,10 +1,14 @@
 //! The algorithms that the specifications state, and that of another consumer, to the letter: what
 //! they lose in the same simulation.
 
-use super::{BASE, Bench, Copy, WORLD, Wrong, ask, each_seed, live, provider};
+use super::BASE;
+use super::copy::{Bench, Copy};
+use super::oracle::{Wrong, each_seed, live};
+use super::world::{self, ask, provider};
 use crate::error::{Error, ExitCode};
-use abreast_testkit::feeds::{Provider, Reply, SHAPES, Shape};
+use crate::read::emm::PROTOCOL;
 use abreast_testkit::number;
+use abreast_testkit::providers::{Known, Protocol, Provider, Reply, SHAPES, Shape};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -63,7 +67,7 @@ type Outcome<T = ()> = Result<T, Error>;
 
 /// A document, whole.
 fn whole(reply: Reply) -> Outcome<String> {
-    if reply.status == 200 {
+    if reply.status == 200 && reply.cut.is_none() {
         return Ok(reply.body);
     }
     Err(Error::new("http.status", ExitCode::Retryable, reply.status.to_string()))
@@ -71,7 +75,7 @@ fn whole(reply: Reply) -> Outcome<String> {
 
 fn json(url: &str) -> Outcome<Value> {
     let failed = |cause| Error::new("json", ExitCode::SourceInvalid, "no JSON").with_cause(cause);
-    serde_json::from_str(&whole(ask(url)?)?).map_err(failed)
+    serde_json::from_str(&whole(ask(url, Known::default())?)?).map_err(failed)
 }
 
 /// The URL in a reference: a string, or an object with `id`.
@@ -111,7 +115,7 @@ impl Literal {
     }
 
     fn add(&mut self, iri: &str) -> Outcome {
-        let reply = ask(iri)?;
+        let reply = ask(iri, Known::default())?;
         if matches!(reply.status, 404 | 410) {
             // There is nothing to add.
             return Ok(());
@@ -285,7 +289,7 @@ fn cells(
         let (mut all, mut asked) = (Wrong::default(), 0);
         let each = |bench: &Bench, seed| {
             let wrong = copy(bench, seed, is_calm);
-            (wrong, WORLD.with_borrow(|world| world.as_ref().map_or(0, |world| world.asked)))
+            (wrong, world::asked())
         };
         for (wrong, requests) in each_seed(&seeds, each) {
             all.lost += wrong.lost;
@@ -313,9 +317,9 @@ fn stated_algorithms_lose_entities_and_ours_does_not() {
         count,
         |_| true,
         |bench, seed, is_calm| {
-            let requests = bench.requests();
-            let mut copy = Copy::new(bench, &requests);
-            live(Provider::new(seed, BASE, is_calm), seed, &mut || copy.run()).unwrap();
+            let made = Provider::new(Protocol::Activities, seed, BASE, is_calm);
+            let mut copy = Copy::new(bench, made.url(), PROTOCOL.reader);
+            live(made, seed, &mut || copy.run()).unwrap();
             Wrong::of(&copy.kept)
         },
     );
@@ -326,7 +330,8 @@ fn stated_algorithms_lose_entities_and_ours_does_not() {
         let (cells, any) = cells(count, is_for, |_, seed, is_calm| {
             let mut literal = Literal::new(algorithm);
             // What fails is left for the next run.
-            let _ = live(Provider::new(seed, BASE, is_calm), seed, &mut || literal.run());
+            let made = Provider::new(Protocol::Activities, seed, BASE, is_calm);
+            let _ = live(made, seed, &mut || literal.run().map(|()| ExitCode::Ok));
             Wrong::of(&literal.kept)
         });
         let _ = writeln!(table, "| {} |{cells}", algorithm.name());

@@ -1,0 +1,30 @@
+//! Readers in a simulation: providers of every protocol under adversity, read without sockets.
+//!
+//! Each seed is a provider with a history, and a copy that is killed and runs again at any time. What
+//! the runs plan is carried out by a model of the transfer, which has failures and kills too. Dumps
+//! are not in it: their packages are tested over HTTP.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `world.rs` | the provider of a thread, and its documents as those of a network |
+//! | `copy.rs` | a copy: a run of a reader, and the model of the transfer |
+//! | `oracle.rs` | the life of a copy, and what may be said of it at the end |
+//! | `activities.rs` | EMM 0.1 and 1.0, IIIF |
+//! | `lists.rs` | ResourceSync 1.1 |
+//! | `sitemaps.rs` | ResourceSync 0.1 |
+//! | `atom.rs` | SDShare |
+//! | `literal.rs` | the algorithms that specifications of activities state, for comparison |
+
+mod activities;
+mod atom;
+mod copy;
+mod lists;
+mod literal;
+mod oracle;
+mod sitemaps;
+mod world;
+
+/// Where providers are.
+const BASE: &str = "http://feeds.example";
+/// Seeds of each reader.
+const SEEDS: u64 = 1_000;

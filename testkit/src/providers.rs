@@ -1,0 +1,555 @@
+//! Providers of a collection, simulated: a random history of entities, rendered by one protocol, under
+//! the adversity that a seed has chosen. No sockets: a consumer asks [`Provider::answer`].
+//!
+//! | file | subject |
+//! |---|---|
+//! | `history.rs` | what happens to the entities, and when |
+//! | `adversity.rs` | what goes wrong |
+//! | `activities.rs`, `shapes.rs` | change feeds in Activity Streams: EMM 0.1 and 1.0, IIIF |
+//! | `lists.rs` | ResourceSync 1.1: Resource Lists and Change Lists |
+//! | `sitemaps.rs` | ResourceSync 0.1: Sitemaps and change sets |
+//! | `atom.rs` | SDShare: snapshots and fragments |
+
+mod activities;
+mod adversity;
+mod atom;
+mod history;
+mod lists;
+mod shapes;
+mod sitemaps;
+
+use crate::Random;
+pub use adversity::{Fault, Faults};
+pub use atom::Atom;
+use history::{Data, ENTITIES};
+pub use lists::{Changes, Lists};
+pub use shapes::{Paging, Precision, SHAPES, Shape};
+pub use sitemaps::Sitemaps;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// Microseconds of a second, and of a day.
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+/// Changes that happen at most while a run reads.
+const SHIFTS_MAX: usize = 10;
+/// 2026-01-01.
+const EPOCH: i64 = 1_767_225_600 * SECOND;
+
+/// A protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Change feeds in Activity Streams.
+    Activities,
+    /// ResourceSync 1.1, without dumps.
+    Lists,
+    /// ResourceSync 0.1, without dumps.
+    Sitemaps,
+    /// SDShare.
+    Atom,
+}
+
+/// How a provider renders its collection.
+#[derive(Clone, Debug)]
+pub enum Rendering {
+    /// As a change feed of that shape.
+    Activities(&'static Shape),
+    /// As lists of ResourceSync 1.1.
+    Lists(Lists),
+    /// As documents of ResourceSync 0.1.
+    Sitemaps(Sitemaps),
+    /// As feeds of SDShare.
+    Atom(Atom),
+}
+
+/// What a consumer knows of a document that it asks for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known<'k> {
+    /// `If-None-Match`.
+    pub etag: Option<&'k str>,
+    /// `If-Modified-Since`.
+    pub last_modified: Option<&'k str>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default)]
+pub struct Reply {
+    /// The status; 0 when the connection ends without an answer.
+    pub status: u16,
+    /// `Date`, microseconds since 1970, if it has that.
+    pub date: Option<i64>,
+    /// `ETag`.
+    pub etag: Option<String>,
+    /// `Last-Modified`.
+    pub last_modified: Option<String>,
+    /// The body.
+    pub body: String,
+    /// The transfer breaks off after so many bytes.
+    pub cut: Option<usize>,
+}
+
+/// How documents are validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Validators {
+    None,
+    Etag,
+    LastModified,
+    Both,
+}
+
+/// A provider of a collection.
+pub struct Provider {
+    /// How it renders the collection.
+    pub rendering: Rendering,
+    /// What goes wrong.
+    pub faults: Faults,
+    base: String,
+    random: Random,
+    data: Data,
+    backup: Option<Data>,
+    /// Changes that the documents have already.
+    published: usize,
+    now: i64,
+    /// How much the clock of the changes is ahead of that of the answers.
+    ahead: i64,
+    /// The number of entries of a page has changed since the last run.
+    is_resized: bool,
+    /// Changes that may still happen between the requests of a run.
+    shifts: usize,
+    /// The status of documents that are not there.
+    gone: u16,
+    /// Entries of a page.
+    page: usize,
+    versions: u64,
+    validators: Validators,
+    /// Since when each version of a document is there, by path and fingerprint.
+    changed: BTreeMap<(String, u64), i64>,
+    unreachable: BTreeSet<u64>,
+    /// Chooses the documents that cannot be read for a time.
+    lost: Option<u64>,
+    /// The entry document as caches have it.
+    cached_entry: Option<String>,
+    /// Other documents as caches have them.
+    cached: BTreeMap<String, String>,
+    /// Nothing goes wrong, and nothing changes any more.
+    is_quiet: bool,
+    /// Entities that were ever deleted.
+    deleted: BTreeSet<u64>,
+    /// Changes that were on any page.
+    served: usize,
+    /// Entities that were lost when the server was restored, of which no document says anything.
+    forgotten: BTreeSet<u64>,
+}
+
+impl Provider {
+    /// The provider of a seed, whose URLs begin with `base`; without any fault if `is_calm`.
+    pub fn new(protocol: Protocol, seed: u64, base: &str, is_calm: bool) -> Self {
+        let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let rendering = match protocol {
+            Protocol::Activities => {
+                Rendering::Activities(&SHAPES[(seed % SHAPES.len() as u64) as usize])
+            }
+            Protocol::Lists => Rendering::Lists(Lists::draw(&mut random)),
+            Protocol::Sitemaps => Rendering::Sitemaps(Sitemaps::draw(&mut random)),
+            Protocol::Atom => Rendering::Atom(Atom::draw(&mut random)),
+        };
+        let faults = if is_calm { Faults::default() } else { Faults::draw(&mut random) };
+        let faults = rendering.withheld().iter().fold(faults, |all, fault| all.without(*fault));
+        // An entry with a time in the future shows nothing of what became of its entity before then.
+        let is_blind = matches!(rendering, Rendering::Atom(_)) && faults.has(Fault::Restored);
+        let faults = if is_blind { faults.without(Fault::Future) } else { faults };
+        let page = 1 + random.below(5) as usize;
+        let ahead = if faults.has(Fault::Skew) { random.below(3) as i64 * DAY / 2 } else { 0 };
+        let validators =
+            [Validators::None, Validators::Etag, Validators::LastModified, Validators::Both];
+        let mut drawn = *random.of(&validators);
+        if faults.has(Fault::Skew) && drawn == Validators::LastModified {
+            // Of clocks that differ, none shows which of two versions is the later one.
+            drawn = Validators::Etag;
+        }
+        let validators = if rendering.needs_modified() { Validators::Both } else { drawn };
+        let gone = *random.of(&[404, 404, 410, 403]);
+        let mut provider = Self {
+            rendering,
+            faults,
+            base: base.to_owned(),
+            random,
+            data: Data::default(),
+            backup: None,
+            published: 0,
+            now: EPOCH,
+            ahead,
+            is_resized: false,
+            shifts: SHIFTS_MAX,
+            gone,
+            page,
+            versions: 0,
+            validators,
+            changed: BTreeMap::new(),
+            unreachable: BTreeSet::new(),
+            lost: None,
+            cached_entry: None,
+            cached: BTreeMap::new(),
+            is_quiet: false,
+            deleted: BTreeSet::new(),
+            served: 0,
+            forgotten: BTreeSet::new(),
+        };
+        for _ in 0..=provider.random.below(12) {
+            provider.change();
+        }
+        provider.published = provider.data.log.len();
+        provider.make_listing();
+        provider
+    }
+
+    /// The shape of a change feed.
+    ///
+    /// # Panics
+    /// It renders its collection otherwise.
+    pub fn shape(&self) -> &'static Shape {
+        match &self.rendering {
+            Rendering::Activities(shape) => shape,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The address that a consumer is given.
+    pub fn url(&self) -> String {
+        format!("{}{}", self.base, self.rendering.entry_path())
+    }
+
+    /// The IRI of an entity.
+    pub fn iri(&self, entity: u64) -> String {
+        format!("{}/id/{entity}", self.base)
+    }
+
+    /// The IRI of each entity that is there, with its version.
+    pub fn entities(&self) -> BTreeMap<String, String> {
+        let of = |(entity, version): (&u64, &history::Version)| {
+            (self.iri(*entity), version.number.to_string())
+        };
+        self.data.entities.iter().map(of).collect()
+    }
+
+    /// Whether an entity was ever deleted.
+    pub fn has_deleted(&self, iri: &str) -> bool {
+        self.deleted.iter().any(|entity| self.iri(*entity) == iri)
+    }
+
+    /// Whether no document says what became of an entity: the server had another version of it before
+    /// it was restored.
+    pub fn has_forgotten(&self, iri: &str) -> bool {
+        self.forgotten.iter().any(|entity| self.iri(*entity) == iri)
+    }
+
+    /// Whether a list of all resources shows nothing of the last change of an entity: it has the time of the one before,
+    /// and there is no digest.
+    pub fn is_hidden(&self, iri: &str) -> bool {
+        let has_fixity = match &self.rendering {
+            Rendering::Lists(lists) => lists.has_fixity,
+            Rendering::Sitemaps(sitemaps) => sitemaps.has_fixity,
+            Rendering::Activities(_) | Rendering::Atom(_) => return false,
+        };
+        let is_of = |entity: u64| self.iri(entity) == iri;
+        let own = self.data.log.iter().rev().filter(|it| is_of(it.entity) || is_of(it.target));
+        let mut times = own.map(|it| it.time);
+        !has_fixity && times.next().is_some_and(|last| times.next() == Some(last))
+    }
+
+    /// The server's clock, microseconds since 1970.
+    pub const fn clock(&self) -> i64 {
+        self.now
+    }
+
+    /// One in so many.
+    fn chance(&mut self, of: u64) -> bool {
+        self.random.below(of) == 0
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        !self.is_quiet && self.faults.has(fault)
+    }
+
+    /// Time passes, and entities change.
+    pub fn live(&mut self) {
+        (self.is_resized, self.shifts) = (false, SHIFTS_MAX);
+        let has_more = self.random.below(6);
+        for _ in 0..has_more {
+            self.change();
+        }
+        if self.faults.has(Fault::Late) && self.chance(2) {
+            // The rest is published later.
+            let lag = self.data.log.len() - self.published;
+            self.published += self.random.below(lag as u64 + 1) as usize;
+        } else {
+            self.published = self.data.log.len();
+        }
+        if self.chance(3) {
+            self.make_listing();
+        }
+        if self.chance(4) {
+            self.prune();
+        }
+        if self.faults.has(Fault::Unreachable) {
+            self.unreachable = (0..ENTITIES).filter(|_| self.random.below(4) == 0).collect();
+        }
+        if self.faults.has(Fault::Lost) {
+            self.lost = (self.random.below(3) == 0).then(|| self.random.below(1 << 20));
+        }
+        if self.faults.has(Fault::Restored) {
+            match self.random.below(6) {
+                0 | 1 => self.backup = Some(self.data.clone()),
+                2 => self.restore(),
+                _ => {}
+            }
+        }
+        if self.faults.has(Fault::OldEntry) && self.chance(2) {
+            self.cached_entry = self.document(self.rendering.entry_path());
+        }
+        if self.chance(2) {
+            self.cached.clear();
+        }
+        if self.faults.has(Fault::PageSize) && self.chance(3) {
+            self.page = 1 + self.random.below(5) as usize;
+        }
+        if self.chance(3) {
+            self.now += self.random.below(3) as i64 * DAY;
+        }
+    }
+
+    /// Nothing goes wrong from now on: all is published, and two days pass.
+    pub fn quieten(&mut self) {
+        self.published = self.data.log.len();
+        self.unreachable.clear();
+        (self.cached_entry, self.lost) = (None, None);
+        self.is_quiet = true;
+        let is_only = matches!(&self.rendering, Rendering::Lists(lists) if !lists.has_changes());
+        if is_only || self.chance(2) {
+            self.make_listing();
+        }
+        self.wait();
+    }
+
+    /// The days of changes are over.
+    pub fn wait(&mut self) {
+        self.now += 2 * DAY;
+    }
+
+    /// The answer to a request of a URL.
+    pub fn answer(&mut self, url: &str, known: Known<'_>) -> Reply {
+        let path = url.strip_prefix(self.base.as_str()).unwrap_or(url).to_owned();
+        let is_entity = path.starts_with("/id/");
+        if self.has(Fault::Shifting) && self.chance(4) {
+            self.shift();
+        }
+        if self.has(Fault::PageSize) && !self.is_resized && self.chance(12) {
+            self.is_resized = true;
+            self.page = 1 + self.random.below(5) as usize;
+        }
+        if self.has(Fault::Errors) && self.chance(12) {
+            let status = [429, 500, 503, 0][self.random.below(4) as usize];
+            return Reply { status, ..Reply::default() };
+        }
+        let skew = if self.has(Fault::Skew) { self.random.below(5) as i64 - 2 } else { 0 };
+        let date =
+            (!self.faults.has(Fault::NoDate)).then(|| self.now / SECOND * SECOND + skew * DAY);
+        let lost = self.lost.filter(|_| !is_entity);
+        if let Some(status) = lost.and_then(|lost| lost_status(&path, lost)) {
+            return Reply { status, date, ..Reply::default() };
+        }
+        let Some(body) = self.document_of_caches(&path) else {
+            let of_entity = [404, 410, 500, 403][self.random.below(4) as usize];
+            let status = if is_entity { of_entity } else { self.gone };
+            return Reply { status, date, ..Reply::default() };
+        };
+        let mut reply = Reply { status: 200, date, body, ..Reply::default() };
+        if !is_entity {
+            self.validate(&path, &mut reply);
+            if is_known(known, &reply) {
+                return Reply { status: 304, body: String::new(), ..reply };
+            }
+            self.spoil(&mut reply);
+        }
+        reply
+    }
+
+    /// Something changes while a run reads.
+    fn shift(&mut self) {
+        if let Some(left) = self.shifts.checked_sub(1) {
+            self.shifts = left;
+            self.change();
+            self.published = self.data.log.len();
+        }
+    }
+
+    /// Lets a transfer end in the middle.
+    fn spoil(&mut self, reply: &mut Reply) {
+        let length = reply.body.len() as u64;
+        if length < 2 {
+            return;
+        }
+        if self.has(Fault::Truncated) && self.chance(12) {
+            // Before the last brace.
+            reply.body.truncate(self.random.below(length - 1) as usize);
+        } else if self.has(Fault::Cut) && self.chance(8) {
+            reply.cut = Some(self.random.below(length) as usize);
+            // The next transfer has another version.
+            self.shift();
+            if self.chance(2) {
+                self.make_listing();
+            }
+        }
+    }
+
+    fn document_of_caches(&mut self, path: &str) -> Option<String> {
+        if path == self.rendering.entry_path()
+            && self.has(Fault::OldEntry)
+            && let Some(cached) = &self.cached_entry
+        {
+            return Some(cached.clone());
+        }
+        if path.starts_with("/id/") || !self.has(Fault::Caches) {
+            return self.document(path);
+        }
+        if let Some(cached) = self.cached.get(path)
+            && self.random.below(2) == 0
+        {
+            return Some(cached.clone());
+        }
+        let body = self.document(path)?;
+        if self.chance(2) {
+            self.cached.insert(path.to_owned(), body.clone());
+        }
+        Some(body)
+    }
+
+    fn document(&mut self, path: &str) -> Option<String> {
+        if let Some(entity) = path.strip_prefix("/id/") {
+            let entity = entity.strip_suffix(".nt").unwrap_or(entity).parse().ok()?;
+            return self.entity(entity);
+        }
+        match self.rendering.clone() {
+            Rendering::Activities(_) if path == "/feed" => Some(self.entry()),
+            Rendering::Activities(_) => self.change_set(path.strip_prefix("/feed/")?),
+            Rendering::Lists(lists) => self.list_document(&lists, path),
+            Rendering::Sitemaps(sitemaps) => self.sitemap_document(&sitemaps, path),
+            Rendering::Atom(atom) => self.atom_document(&atom, path),
+        }
+    }
+
+    /// What is answered for an entity.
+    fn entity(&self, entity: u64) -> Option<String> {
+        let is_away = !self.is_quiet && self.unreachable.contains(&entity);
+        match self.data.entities.get(&entity) {
+            _ if is_away => None,
+            Some(version) => Some(self.body(entity, version.number)),
+            // Nothing is stated about it any more.
+            None => matches!(self.rendering, Rendering::Atom(_)).then(String::new),
+        }
+    }
+
+    /// The bytes of a version of an entity: one statement.
+    fn body(&self, entity: u64, version: u64) -> String {
+        format!("<{}> <http://ns.example/version> \"{version}\" .\n", self.iri(entity))
+    }
+
+    /// Adds the validators of a document.
+    fn validate(&mut self, path: &str, reply: &mut Reply) {
+        let hash = hash_of(&reply.body);
+        let now = self.now;
+        let changed = *self.changed.entry((path.to_owned(), hash)).or_insert(now);
+        let is_listing = path.starts_with("/list") || path.starts_with("/s");
+        let time = if is_listing { self.data.listing.made } else { changed };
+        if matches!(self.validators, Validators::Etag | Validators::Both) {
+            reply.etag = Some(format!("\"{hash:x}\""));
+        }
+        if matches!(self.validators, Validators::LastModified | Validators::Both) {
+            reply.last_modified = Some(history::http_date(time));
+        }
+    }
+}
+
+fn is_known(known: Known<'_>, reply: &Reply) -> bool {
+    match (known.etag, reply.etag.as_deref()) {
+        (Some(known), Some(etag)) => known == etag,
+        _ => known.last_modified.is_some() && known.last_modified == reply.last_modified.as_deref(),
+    }
+}
+
+/// The status of a document that cannot be read for a time, if it is one.
+fn lost_status(path: &str, lost: u64) -> Option<u16> {
+    let hash = hash_of(&format!("{lost} {path}"));
+    hash.is_multiple_of(4).then(|| [404, 500, 403, 503][(hash / 4 % 4) as usize])
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Rendering {
+    /// Faults that it does not have.
+    fn withheld(&self) -> &[Fault] {
+        match self {
+            Self::Activities(shape) => shape.withheld,
+            Self::Lists(lists) => lists.withheld(),
+            Self::Sitemaps(sitemaps) => sitemaps.withheld(),
+            Self::Atom(atom) => atom.withheld(),
+        }
+    }
+
+    fn entry_path(&self) -> &'static str {
+        match self {
+            Self::Activities(_) => "/feed",
+            Self::Lists(lists) => lists.entry_path(),
+            Self::Sitemaps(_) => "/s.xml",
+            Self::Atom(_) => "/collection",
+        }
+    }
+
+    /// How exact its times are.
+    fn precision(&self) -> Precision {
+        match self {
+            Self::Activities(shape) => shape.precision,
+            Self::Lists(Lists { precision, .. })
+            | Self::Sitemaps(Sitemaps { precision, .. })
+            | Self::Atom(Atom { precision, .. }) => *precision,
+        }
+    }
+
+    /// Whether nothing but `Last-Modified` shows when its list of all entities was made.
+    fn needs_modified(&self) -> bool {
+        match self {
+            Self::Lists(lists) => !lists.has_at && !lists.is_live,
+            Self::Sitemaps(sitemaps) => !sitemaps.has_modified && !sitemaps.is_live,
+            Self::Activities(_) | Self::Atom(_) => false,
+        }
+    }
+
+    /// Whether entities are deleted.
+    fn has_deletions(&self) -> bool {
+        !matches!(self, Self::Activities(shape) if !shape.has_deletions)
+    }
+
+    /// Whether entities move, as one change.
+    fn has_moves(&self) -> bool {
+        !matches!(self, Self::Activities(shape) if !shape.is_iiif_2)
+    }
+
+    /// Whether everything is listed again at times.
+    fn has_refreshes(&self) -> bool {
+        matches!(self, Self::Activities(shape) if shape.is_iiif_2)
+    }
+
+    /// A name for messages.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Activities(shape) => shape.name.to_owned(),
+            Self::Lists(lists) => format!("{lists:?}"),
+            Self::Sitemaps(sitemaps) => format!("{sitemaps:?}"),
+            Self::Atom(atom) => format!("{atom:?}"),
+        }
+    }
+}

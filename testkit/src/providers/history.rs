@@ -1,0 +1,303 @@
+//! What happens to the entities of a provider, and when.
+
+use super::{DAY, Fault, Precision, Provider, Rendering, SECOND};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Entities that are ever there.
+pub(super) const ENTITIES: u64 = 9;
+/// How far ahead a time is that is wrong.
+const FUTURE: i64 = 40 * DAY;
+
+/// A change in the log of a provider.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) entity: u64,
+    pub(super) kind: &'static str,
+    /// As documents state it.
+    pub(super) time: i64,
+    /// By the clock of the publisher, which some times are ahead of.
+    pub(super) noted: i64,
+    /// The entity that it is now, of a `Move`.
+    pub(super) target: u64,
+    /// The version that is there after it.
+    pub(super) version: u64,
+}
+
+impl Change {
+    /// Whether an entity is gone after it.
+    pub(super) fn is_deletion(&self) -> bool {
+        matches!(self.kind, "Delete" | "Remove")
+    }
+}
+
+/// A version of an entity, with the time of the change that made it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Version {
+    pub(super) number: u64,
+    pub(super) time: i64,
+}
+
+/// All entities, as a list has them that was made once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listing {
+    /// The time of the last change that it includes, and the place behind that.
+    pub(super) at: i64,
+    pub(super) end: usize,
+    /// When it was made.
+    pub(super) made: i64,
+    pub(super) entities: BTreeMap<u64, Version>,
+    /// Entities that were deleted by then, with the times.
+    pub(super) deleted: BTreeMap<u64, i64>,
+}
+
+/// The state of a provider that a backup has.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Data {
+    /// The version of each entity that is there.
+    pub(super) entities: BTreeMap<u64, Version>,
+    pub(super) log: Vec<Change>,
+    pub(super) listing: Listing,
+    /// Changes before this one are in no document any more.
+    pub(super) first: usize,
+    /// The place of a change whose document is missing.
+    pub(super) hole: Option<usize>,
+}
+
+impl Provider {
+    /// Goes on to the time of the next change.
+    fn tick(&mut self) -> i64 {
+        let is_same = self.faults.has(Fault::EqualTimes) && self.chance(2);
+        self.now += match self.random.below(5) {
+            _ if is_same => 0,
+            0 => 1 + self.random.below(900) as i64,
+            1 | 2 => self.random.below(3 * SECOND as u64) as i64 + 1,
+            3 => self.random.below(3_600) as i64 * SECOND + 1,
+            _ => self.random.below(2 * DAY as u64) as i64,
+        };
+        self.rendering.precision().round(self.now + self.ahead)
+    }
+
+    fn record(&mut self, entity: u64, kind: &'static str, target: u64) {
+        let mut noted = self.tick();
+        let is_expiry = matches!(self.rendering, Rendering::Sitemaps(_))
+            && matches!(kind, "Delete" | "Remove" | "Move");
+        let is_wrong = self.has(Fault::Future) && !is_expiry && self.chance(12);
+        let mut time = if is_wrong { noted + FUTURE } else { noted };
+        if let Some(last) = self.last_change(entity) {
+            // Of one entity the changes have times in their order.
+            let last = last.time;
+            if time < last {
+                time = last + self.rendering.precision().step();
+            }
+            if last == time && time % SECOND != 0 {
+                // A clock this fine shows two changes of one entity at two times.
+                self.now += 1;
+                (time, noted) = (time + 1, noted + 1);
+            }
+        }
+        self.forgotten.remove(&entity);
+        self.forgotten.remove(&target);
+        let version = self.versions;
+        self.data.log.push(Change { entity, kind, time, noted, target, version });
+        for entity in [entity, target] {
+            if let Some(there) = self.data.entities.get_mut(&entity) {
+                there.time = time;
+            }
+        }
+    }
+
+    fn last_change(&self, entity: u64) -> Option<&Change> {
+        self.data.log.iter().rev().find(|it| it.entity == entity || it.target == entity)
+    }
+
+    fn put(&mut self, entity: u64) {
+        self.versions += 1;
+        self.data.entities.insert(entity, Version { number: self.versions, time: 0 });
+    }
+
+    /// One entity changes.
+    pub(super) fn change(&mut self) {
+        let entity = self.random.below(ENTITIES);
+        let is_there = self.data.entities.contains_key(&entity);
+        let mut choice = self.random.below(12);
+        let is_ahead = self.last_change(entity).is_some_and(|last| last.time > last.noted);
+        if matches!(self.rendering, Rendering::Sitemaps(_)) && is_ahead {
+            // What expires in the future is there until then.
+            choice = 11;
+        }
+        match choice {
+            _ if !is_there => {
+                self.put(entity);
+                let kind = if choice < 6 { "Create" } else { "Add" };
+                self.record(entity, kind, entity);
+            }
+            0 | 1 if self.rendering.has_deletions() => {
+                self.data.entities.remove(&entity);
+                self.deleted.insert(entity);
+                self.record(entity, if choice == 0 { "Delete" } else { "Remove" }, entity);
+            }
+            2 if self.rendering.has_moves() => {
+                let target = (entity + 1 + self.random.below(ENTITIES - 1)) % ENTITIES;
+                if !self.data.entities.contains_key(&target) {
+                    self.data.entities.remove(&entity);
+                    self.deleted.insert(entity);
+                    self.put(target);
+                    self.record(entity, "Move", target);
+                }
+            }
+            3 if self.rendering.has_refreshes() && self.chance(3) => self.refresh(),
+            4 if self.rendering.has_deletions() && !self.rendering.has_moves() => {
+                self.put(entity);
+                self.record(entity, "Deprecate", entity);
+            }
+            _ => {
+                self.put(entity);
+                self.record(entity, "Update", entity);
+            }
+        }
+    }
+
+    /// Lists everything again, at once.
+    fn refresh(&mut self) {
+        let time = self.tick();
+        let (entity, target) = (ENTITIES, ENTITIES);
+        let (kind, version) = ("Refresh", 0);
+        self.data.log.push(Change { entity, kind, time, noted: time, target, version });
+        for entity in self.data.entities.keys().copied().collect::<Vec<_>>() {
+            self.record(entity, "Update", entity);
+        }
+    }
+
+    /// All entities as the changes have them that documents have already.
+    fn listing(&self) -> Listing {
+        let (at, end, made) = (super::EPOCH, self.published, self.now);
+        let mut listing = Listing { at, end, made, ..Listing::default() };
+        for change in &self.data.log[..self.published] {
+            let Change { entity, kind, time, noted, target, version } = *change;
+            listing.at = noted;
+            if change.is_deletion() || kind == "Move" {
+                listing.entities.remove(&entity);
+                listing.deleted.insert(entity, time);
+            }
+            if !change.is_deletion() {
+                listing.entities.insert(target, Version { number: version, time });
+                listing.deleted.remove(&target);
+            }
+        }
+        listing
+    }
+
+    /// Makes the list of all entities again.
+    pub(super) fn make_listing(&mut self) {
+        self.data.listing = self.listing();
+    }
+
+    /// Whether all that there is follows from the documents.
+    pub fn is_knowable(&self) -> bool {
+        let (end, hole) = (self.data.listing.end, self.data.hole);
+        let hole = hole.filter(|hole| self.faults.has(Fault::Holes) && *hole < self.data.log.len());
+        match &self.rendering {
+            Rendering::Activities(_) => hole.is_none(),
+            Rendering::Atom(_) => true,
+            Rendering::Lists(lists) if !lists.has_changes() => end == self.data.log.len(),
+            _ => {
+                self.is_listed(self.data.first) && hole.is_none_or(|hole| self.is_listed(hole + 1))
+            }
+        }
+    }
+
+    /// Whether the list of all entities shows that it includes the changes before that place: of a coarse time there may be
+    /// others.
+    fn is_listed(&self, end: usize) -> bool {
+        let Some(last) = end.checked_sub(1).and_then(|last| self.data.log.get(last)) else {
+            return true;
+        };
+        let is_coarse = self.rendering.precision() != Precision::Micro;
+        let next = self.data.log.get(end).map(|next| next.noted);
+        let at = self.data.listing.at;
+        end <= self.data.listing.end && !(is_coarse && (last.noted == at || next == Some(at)))
+    }
+
+    /// Drops the older changes from all documents, or loses some of them.
+    pub(super) fn prune(&mut self) {
+        let (first, published) = (self.data.first, self.published);
+        if self.faults.has(Fault::Holes) && self.chance(2) {
+            self.data.hole =
+                Some(first + self.random.below((published - first) as u64 + 1) as usize);
+        } else if self.chance(2) {
+            self.data.first += self.random.below((published - first) as u64 + 1) as usize;
+        }
+    }
+
+    /// The server has the state of its backup again.
+    pub(super) fn restore(&mut self) {
+        let Some(backup) = self.backup.take() else { return };
+        // Restored servers are further behind than what happens in their first second.
+        self.now += 2 * DAY;
+        // No activity says that those are gone which the backup does not have.
+        for change in &self.data.log[backup.log.len()..] {
+            for entity in [change.entity, change.target] {
+                if !backup.entities.contains_key(&entity) {
+                    self.deleted.insert(entity);
+                    self.forgotten.insert(entity);
+                }
+            }
+        }
+        // Nothing shows that a version was there which no page had.
+        let is_feed = matches!(self.rendering, Rendering::Activities(_));
+        let shown = if is_feed { self.served } else { backup.log.len() };
+        for change in self.data.log.iter().skip(shown) {
+            self.forgotten.extend([change.entity, change.target]);
+        }
+        // What was deleted is there again.
+        self.data = backup;
+        self.published = self.data.log.len();
+        (self.cached_entry, self.served) = (None, self.published);
+    }
+}
+
+/// Year, month and day.
+fn date_of(time: i64) -> (i64, i64, i64) {
+    // Days since 0000-03-01, in eras of 400 years.
+    let days = time.div_euclid(DAY) + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day)
+}
+
+fn clock_of(time: i64) -> (i64, i64, i64) {
+    let seconds = time.rem_euclid(DAY) / SECOND;
+    (seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
+/// A time as ISO 8601 has it.
+pub(super) fn text(time: i64, precision: Precision) -> String {
+    let (year, month, day) = date_of(time);
+    let mut text = format!("{year:04}-{month:02}-{day:02}");
+    if precision != Precision::Day {
+        let (hour, minute, second) = clock_of(time);
+        let _ = write!(text, "T{hour:02}:{minute:02}:{second:02}");
+        if precision == Precision::Micro {
+            let _ = write!(text, ".{:06}", time.rem_euclid(SECOND));
+        }
+        text.push('Z');
+    }
+    text
+}
+
+/// A time as HTTP has it.
+pub(super) fn http_date(time: i64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (year, month, day) = date_of(time);
+    let (hour, minute, second) = clock_of(time);
+    let (name, month) =
+        (DAYS[time.div_euclid(DAY).rem_euclid(7) as usize], MONTHS[month as usize - 1]);
+    format!("{name}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+}

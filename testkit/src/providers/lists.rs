@@ -1,0 +1,306 @@
+//! ResourceSync 1.1: Resource Lists and Change Lists, without dumps.
+
+use super::history::{Change, Listing, text};
+use super::{EPOCH, Fault, Precision, Provider};
+use crate::Random;
+use crate::digest::md5_hex;
+use crate::documents::document;
+use std::fmt::Write as _;
+
+/// How changes are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// Not at all.
+    None,
+    /// In one list, which loses its older changes at times.
+    One,
+    /// In lists of so many changes that an index names; whether the open one has a name that stays the same.
+    Index(usize, bool),
+}
+
+/// What a provider of lists is like.
+#[derive(Clone, Debug)]
+pub struct Lists {
+    /// The consumer is given a Capability List, else the Resource List.
+    has_capabilities: bool,
+    /// Parts of the Resource List; without any, there is no index.
+    parts: u64,
+    /// The Resource List is made for each request.
+    pub(super) is_live: bool,
+    /// It states `at`.
+    pub(super) has_at: bool,
+    /// Entries have digest and length.
+    pub(super) has_fixity: bool,
+    /// Changes have their times.
+    has_times: bool,
+    /// An index states the spans of its lists.
+    has_spans: bool,
+    changes: Changes,
+    pub(super) precision: Precision,
+}
+
+impl Lists {
+    pub(super) fn draw(random: &mut Random) -> Self {
+        let mut one_in = |of| random.below(of) == 0;
+        let (has_capabilities, is_live, has_at) = (!one_in(4), one_in(2), !one_in(4));
+        let (has_fixity, has_times, has_spans) = (!one_in(3), !one_in(6), !one_in(3));
+        let precision = if one_in(2) { Precision::Second } else { Precision::Micro };
+        let parts = [0, 0, 1, 3][random.below(4) as usize];
+        let changes = match random.below(6) {
+            0 => Changes::None,
+            1 | 2 => Changes::One,
+            kind => Changes::Index(1 + random.below(6) as usize, kind == 3),
+        };
+        // Nothing shows a second change within a second then.
+        let is_blind = changes == Changes::None && !has_fixity;
+        let precision = if is_blind { Precision::Micro } else { precision };
+        Self {
+            has_capabilities,
+            parts,
+            is_live,
+            has_at,
+            has_fixity,
+            has_times,
+            has_spans,
+            changes,
+            precision,
+        }
+    }
+
+    pub(super) fn has_changes(&self) -> bool {
+        self.changes != Changes::None
+    }
+
+    pub(super) const fn withheld(&self) -> &[Fault] {
+        if self.has_at {
+            &[Fault::PageSize, Fault::EmptyPage]
+        } else {
+            // Without `at` a consumer has nothing but the clocks of the answers, less an hour.
+            &[
+                Fault::PageSize,
+                Fault::EmptyPage,
+                Fault::Late,
+                Fault::Skew,
+                Fault::NoDate,
+                Fault::Caches,
+            ]
+        }
+    }
+
+    pub(super) const fn entry_path(&self) -> &'static str {
+        if self.has_capabilities { "/caps.xml" } else { "/list.xml" }
+    }
+}
+
+/// A Change List: its name, its changes by their places in the log, and whether it is closed.
+struct ChangeList {
+    path: String,
+    begin: usize,
+    end: usize,
+    is_closed: bool,
+}
+
+impl Provider {
+    pub(super) fn list_document(&mut self, lists: &Lists, path: &str) -> Option<String> {
+        if lists.is_live && path.starts_with("/list") {
+            self.make_listing();
+        }
+        match path {
+            "/caps.xml" => Some(self.capabilities(lists)),
+            "/list.xml" if lists.parts > 0 => Some(self.list_index(lists)),
+            "/list.xml" => Some(self.resource_list(lists, None)),
+            "/changes.xml" => match lists.changes {
+                Changes::None => None,
+                Changes::One => {
+                    let (begin, end) = (self.data.first, self.published);
+                    let list = ChangeList { path: path.to_owned(), begin, end, is_closed: false };
+                    Some(self.change_list(lists, &list))
+                }
+                Changes::Index(..) => Some(self.change_index(lists)),
+            },
+            _ => {
+                let part = path.strip_prefix("/list/").and_then(|part| part.strip_suffix(".xml"));
+                let part = part.and_then(|part| part.parse::<u64>().ok());
+                if let Some(part) = part.filter(|part| *part < lists.parts) {
+                    return Some(self.resource_list(lists, Some(part)));
+                }
+                let list = self.change_lists(lists).into_iter().find(|list| list.path == path)?;
+                Some(self.change_list(lists, &list))
+            }
+        }
+    }
+
+    fn capabilities(&self, lists: &Lists) -> String {
+        let mut offered = vec![("resourcelist", "/list.xml")];
+        if lists.has_changes() {
+            offered.push(("changelist", "/changes.xml"));
+        }
+        let offered = offered.iter().map(|(kind, path)| (kind, format!("{}{path}", self.base)));
+        crate::documents::capability_list(offered)
+    }
+
+    /// The link to the document above.
+    fn up(&self, path: &str) -> String {
+        format!("<rs:ln rel=\"up\" href=\"{}{path}\"/>\n", self.base)
+    }
+
+    fn list_index(&mut self, lists: &Lists) -> String {
+        let at = at(lists, &self.data.listing);
+        let mut entries = self.up("/caps.xml");
+        for part in 0..lists.parts {
+            let base = &self.base;
+            let _ = writeln!(
+                entries,
+                "<sitemap><loc>{base}/list/{part}.xml</loc><rs:md{at}/></sitemap>"
+            );
+        }
+        if self.has(Fault::Loops) && self.chance(4) {
+            let again = ["/list.xml", "/list/0.xml"][self.random.index(2)];
+            let _ = writeln!(entries, "<sitemap><loc>{}{again}</loc></sitemap>", self.base);
+        }
+        document("sitemapindex", &format!("capability=\"resourcelist\"{at}"), &entries)
+    }
+
+    fn resource_list(&mut self, lists: &Lists, part: Option<u64>) -> String {
+        let listing = self.data.listing.clone();
+        let mut entries = match part {
+            None => self.up("/caps.xml"),
+            Some(_) => format!("<rs:ln rel=\"index\" href=\"{}/list.xml\"/>\n", self.base),
+        };
+        for (entity, version) in &listing.entities {
+            if part.is_some_and(|part| entity % lists.parts != part) {
+                continue;
+            }
+            for _ in 0..self.copies() {
+                let time = text(version.time, lists.precision);
+                let md = self.fixity(lists, *entity, version.number);
+                let iri = self.iri(*entity);
+                let _ = writeln!(
+                    entries,
+                    "<url><loc>{iri}</loc><lastmod>{time}</lastmod><rs:md{md}/></url>"
+                );
+            }
+        }
+        let at = at(lists, &listing);
+        document("urlset", &format!("capability=\"resourcelist\"{at}"), &entries)
+    }
+
+    /// How often an entry is there.
+    pub(super) fn copies(&mut self) -> usize {
+        1 + usize::from(self.has(Fault::Duplicates) && self.chance(4))
+    }
+
+    fn fixity(&self, lists: &Lists, entity: u64, version: u64) -> String {
+        if !lists.has_fixity {
+            return String::new();
+        }
+        let body = self.body(entity, version);
+        format!(" hash=\"md5:{}\" length=\"{}\"", md5_hex(body.as_bytes()), body.len())
+    }
+
+    /// The time up to which everything is in the lists before that place in the log.
+    fn time_before(&self, place: usize) -> i64 {
+        let last = place.checked_sub(1).and_then(|last| self.data.log.get(last));
+        last.map_or(EPOCH, |change| change.noted)
+    }
+
+    fn change_lists(&self, lists: &Lists) -> Vec<ChangeList> {
+        let Changes::Index(length, is_renamed) = lists.changes else { return Vec::new() };
+        let (first, open) = (self.data.first / length, self.published / length);
+        let has_hole = self.faults.has(Fault::Holes);
+        let of = |number: usize| {
+            let (begin, is_closed) = (number * length, number < open);
+            let end = if is_closed { begin + length } else { self.published };
+            let path = match is_renamed && !is_closed {
+                true => "/changes/open.xml".to_owned(),
+                false => format!("/changes/{number}.xml"),
+            };
+            ChangeList { path, begin, end, is_closed }
+        };
+        let is_there = |list: &ChangeList| {
+            let hole = self.data.hole.filter(|_| has_hole);
+            !(list.is_closed && hole.is_some_and(|hole| (list.begin..list.end).contains(&hole)))
+        };
+        (first..=open).map(of).filter(is_there).collect()
+    }
+
+    fn span(&self, lists: &Lists, list: &ChangeList) -> String {
+        let mut span = format!(" from=\"{}\"", text(self.time_before(list.begin), lists.precision));
+        if list.is_closed {
+            let until = text(self.time_before(list.end), lists.precision);
+            let _ = write!(span, " until=\"{until}\"");
+        }
+        span
+    }
+
+    fn change_index(&mut self, lists: &Lists) -> String {
+        let named = self.change_lists(lists);
+        let mut entries = self.up("/caps.xml");
+        for list in &named {
+            let span = if lists.has_spans { self.span(lists, list) } else { String::new() };
+            let _ = writeln!(
+                entries,
+                "<sitemap><loc>{}{}</loc><rs:md{span}/></sitemap>",
+                self.base, list.path
+            );
+        }
+        if self.has(Fault::Loops) && self.chance(4) {
+            let again = if self.chance(2) { "/changes.xml" } else { &*self.random.of(&named).path };
+            let _ = writeln!(entries, "<sitemap><loc>{}{again}</loc></sitemap>", self.base);
+        }
+        let from = self.time_before(named.first().map_or(0, |list| list.begin));
+        let from = text(from, lists.precision);
+        document("sitemapindex", &format!("capability=\"changelist\" from=\"{from}\""), &entries)
+    }
+
+    fn change_list(&mut self, lists: &Lists, list: &ChangeList) -> String {
+        let mut entries = match lists.changes {
+            Changes::Index(..) => {
+                format!("<rs:ln rel=\"index\" href=\"{}/changes.xml\"/>\n", self.base)
+            }
+            _ => self.up("/caps.xml"),
+        };
+        for place in list.begin..list.end {
+            for _ in 0..self.copies() {
+                let change = self.data.log[place].clone();
+                self.list_change(lists, &change, &mut entries);
+            }
+        }
+        let span = self.span(lists, list);
+        document("urlset", &format!("capability=\"changelist\"{span}"), &entries)
+    }
+
+    fn list_change(&self, lists: &Lists, change: &Change, out: &mut String) {
+        let datetime = match lists.has_times {
+            true => format!(" datetime=\"{}\"", text(change.time, lists.precision)),
+            false => String::new(),
+        };
+        let mut list = |entity: u64, kind: &str| {
+            let md = match kind {
+                "deleted" => String::new(),
+                _ => self.fixity(lists, entity, change.version),
+            };
+            let iri = self.iri(entity);
+            let _ = writeln!(
+                out,
+                "<url><loc>{iri}</loc><rs:md change=\"{kind}\"{datetime}{md}/></url>"
+            );
+        };
+        match change.kind {
+            "Delete" | "Remove" => list(change.entity, "deleted"),
+            "Move" => {
+                list(change.entity, "deleted");
+                list(change.target, "created");
+            }
+            "Create" | "Add" => list(change.entity, "created"),
+            _ => list(change.entity, "updated"),
+        }
+    }
+}
+
+fn at(lists: &Lists, listing: &Listing) -> String {
+    match lists.has_at {
+        true => format!(" at=\"{}\"", text(listing.at, lists.precision)),
+        false => String::new(),
+    }
+}

@@ -1,0 +1,239 @@
+//! ResourceSync 0.1: Sitemaps and change sets, without dumps.
+
+use super::history::{Change, text};
+use super::{EPOCH, Fault, Precision, Provider};
+use crate::Random;
+use crate::digest::md5_hex;
+use base64::Engine as _;
+use std::fmt::Write as _;
+
+/// Relation type of change sets.
+const CHANGE_SET: &str = "http://www.openarchives.org/rs/changeset";
+
+/// What a provider of Sitemaps is like.
+#[derive(Clone, Debug)]
+pub struct Sitemaps {
+    /// Parts of the Sitemap; without any, there is no index.
+    parts: u64,
+    /// The Sitemap is made for each request.
+    pub(super) is_live: bool,
+    /// Documents state when they were modified.
+    pub(super) has_modified: bool,
+    /// Entries have digest and length.
+    pub(super) has_fixity: bool,
+    /// Changes of a change set; without any, there is one with all of them.
+    length: usize,
+    /// The root of change sets states that it is one.
+    is_typed: bool,
+    /// Change sets list their changes in any order.
+    is_unordered: bool,
+    /// Deleted resources stay in the Sitemap, as such.
+    has_tombstones: bool,
+    pub(super) precision: Precision,
+}
+
+impl Sitemaps {
+    pub(super) fn draw(random: &mut Random) -> Self {
+        let mut one_in = |of| random.below(of) == 0;
+        let (is_live, has_modified, has_fixity) = (one_in(2), !one_in(3), !one_in(3));
+        let (is_typed, is_unordered, has_tombstones) = (!one_in(3), one_in(4), one_in(4));
+        // Without an order of any kind nothing shows which of two changes in a second is the last.
+        let is_coarse = one_in(2) && !is_unordered;
+        let precision = if is_coarse { Precision::Second } else { Precision::Micro };
+        let parts = [0, 0, 1, 3][random.below(4) as usize];
+        let length = [0, 1, 2, 3, 5, 8][random.below(6) as usize];
+        Self {
+            parts,
+            is_live,
+            has_modified,
+            has_fixity,
+            length,
+            is_typed,
+            is_unordered,
+            has_tombstones,
+            precision,
+        }
+    }
+
+    pub(super) const fn withheld(&self) -> &[Fault] {
+        if self.has_modified {
+            &[Fault::PageSize, Fault::EmptyPage]
+        } else {
+            // Without a time of the Sitemap a consumer has nothing but the clocks of the answers.
+            &[
+                Fault::PageSize,
+                Fault::EmptyPage,
+                Fault::Late,
+                Fault::Skew,
+                Fault::NoDate,
+                Fault::Caches,
+            ]
+        }
+    }
+
+    fn modified(&self, time: i64) -> String {
+        if !self.has_modified {
+            return String::new();
+        }
+        let time = text(time, self.precision);
+        format!("<xhtml:meta name=\"DCTERMS.modified\" content=\"{time}\"/>\n")
+    }
+}
+
+fn document(root: &str, attributes: &str, inside: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{root} xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+         xmlns:rs=\"http://www.openarchives.org/rs/terms/\" xmlns:xhtml=\"http://www.w3.org/1999/xhtml\" {attributes}>\n\
+         {inside}</{root}>\n"
+    )
+}
+
+fn link(rel: &str, href: &str) -> String {
+    format!("<xhtml:link rel=\"{rel} {CHANGE_SET}\" href=\"{href}\"/>\n")
+}
+
+impl Provider {
+    pub(super) fn sitemap_document(&mut self, sitemaps: &Sitemaps, path: &str) -> Option<String> {
+        if sitemaps.is_live && path.starts_with("/s") {
+            self.make_listing();
+        }
+        let length = if sitemaps.length == 0 { usize::MAX } else { sitemaps.length };
+        let open = self.published / length;
+        let number =
+            |begin: &str| path.strip_prefix(begin)?.strip_suffix(".xml")?.parse::<u64>().ok();
+        match path {
+            "/s.xml" if sitemaps.parts > 0 => Some(self.sitemap_index(sitemaps)),
+            "/s.xml" => Some(self.sitemap(sitemaps, None)),
+            "/c.xml" => self.changes_of_set(sitemaps, open, length),
+            _ => match number("/s/").filter(|part| *part < sitemaps.parts) {
+                Some(part) => Some(self.sitemap(sitemaps, Some(part))),
+                None => {
+                    let set = number("/c/").filter(|set| (*set as usize) < open)?;
+                    self.changes_of_set(sitemaps, set as usize, length)
+                }
+            },
+        }
+    }
+
+    fn sitemap_head(&self, sitemaps: &Sitemaps) -> String {
+        sitemaps.modified(self.data.listing.at) + &link("current", &format!("{}/c.xml", self.base))
+    }
+
+    fn sitemap_index(&mut self, sitemaps: &Sitemaps) -> String {
+        let mut inside = self.sitemap_head(sitemaps);
+        let time = match sitemaps.has_modified {
+            true => {
+                format!("<lastmod>{}</lastmod>", text(self.data.listing.at, sitemaps.precision))
+            }
+            false => String::new(),
+        };
+        for part in 0..sitemaps.parts {
+            let base = &self.base;
+            let _ = writeln!(inside, "<sitemap><loc>{base}/s/{part}.xml</loc>{time}</sitemap>");
+        }
+        if self.has(Fault::Loops) && self.chance(4) {
+            let again = ["/s.xml", "/s/0.xml"][self.random.index(2)];
+            let _ = writeln!(inside, "<sitemap><loc>{}{again}</loc></sitemap>", self.base);
+        }
+        document("sitemapindex", "", &inside)
+    }
+
+    fn sitemap(&mut self, sitemaps: &Sitemaps, part: Option<u64>) -> String {
+        let listing = self.data.listing.clone();
+        let mut inside = self.sitemap_head(sitemaps);
+        let is_here = |entity: &u64| part.is_none_or(|part| entity % sitemaps.parts == part);
+        for (entity, version) in listing.entities.iter().filter(|it| is_here(it.0)) {
+            for _ in 0..self.copies() {
+                let time = text(version.time, sitemaps.precision);
+                let fixity = self.fixity_of(sitemaps, *entity, version.number);
+                let iri = self.iri(*entity);
+                let _ = writeln!(
+                    inside,
+                    "<url><loc>{iri}</loc><lastmod>{time}</lastmod>{fixity}</url>"
+                );
+            }
+        }
+        let deleted = listing.deleted.iter().filter(|it| sitemaps.has_tombstones && is_here(it.0));
+        for (entity, time) in deleted {
+            let (iri, time) = (self.iri(*entity), text(*time, sitemaps.precision));
+            let _ = writeln!(inside, "<url><loc>{iri}</loc><expires>{time}</expires></url>");
+        }
+        document("urlset", "", &inside)
+    }
+
+    fn fixity_of(&self, sitemaps: &Sitemaps, entity: u64, version: u64) -> String {
+        if !sitemaps.has_fixity {
+            return String::new();
+        }
+        let body = self.body(entity, version);
+        let digits = md5_hex(body.as_bytes());
+        let bytes: Vec<u8> = (0..digits.len() / 2)
+            .filter_map(|at| u8::from_str_radix(&digits[at * 2..at * 2 + 2], 16).ok())
+            .collect();
+        let digest = base64::engine::general_purpose::STANDARD.encode(bytes);
+        format!("<rs:fixity type=\"md5\">{digest}</rs:fixity><rs:size>{}</rs:size>", body.len())
+    }
+
+    /// A change set, if it is there.
+    fn changes_of_set(&mut self, sitemaps: &Sitemaps, set: usize, length: usize) -> Option<String> {
+        let open = self.published / length;
+        let begin = if sitemaps.length == 0 { self.data.first } else { set * length };
+        let end = set.saturating_add(1).saturating_mul(length).min(self.published);
+        let hole = self.data.hole.filter(|_| self.faults.has(Fault::Holes));
+        let is_gone =
+            end <= self.data.first || hole.is_some_and(|hole| (begin..end).contains(&hole));
+        if set < open && is_gone {
+            return None;
+        }
+        let last = end.checked_sub(1).map_or(EPOCH, |last| self.data.log[last].noted);
+        let mut inside =
+            sitemaps.modified(last) + &link("current", &format!("{}/c.xml", self.base));
+        let mut before = set.checked_sub(1);
+        if self.has(Fault::Loops) && self.chance(6) {
+            before = Some(self.random.index(open + 1));
+        }
+        if let Some(before) = before {
+            let name =
+                if before == open { "/c.xml".to_owned() } else { format!("/c/{before}.xml") };
+            inside.push_str(&link("prev", &format!("{}{name}", self.base)));
+        }
+        let mut places: Vec<usize> = (begin..end).collect();
+        if sitemaps.is_unordered {
+            places.reverse();
+            let middle = places.len() / 2;
+            places.rotate_left(middle);
+        }
+        for place in places {
+            for _ in 0..self.copies() {
+                let change = self.data.log[place].clone();
+                self.change_of_set(sitemaps, &change, &mut inside);
+            }
+        }
+        let attributes = if sitemaps.is_typed { "rs:type=\"changeset\"" } else { "" };
+        Some(document("urlset", attributes, &inside))
+    }
+
+    fn change_of_set(&self, sitemaps: &Sitemaps, change: &Change, out: &mut String) {
+        let time = text(change.time, sitemaps.precision);
+        let mut list = |entity: u64, kind: &str| {
+            let iri = self.iri(entity);
+            let what = match kind {
+                "deleted" => format!("<expires>{time}</expires>"),
+                _ => {
+                    let fixity = self.fixity_of(sitemaps, entity, change.version);
+                    format!("<lastmod rs:type=\"{kind}\">{time}</lastmod>{fixity}")
+                }
+            };
+            let _ = writeln!(out, "<url><loc>{iri}</loc>{what}</url>");
+        };
+        match change.kind {
+            "Delete" | "Remove" => list(change.entity, "deleted"),
+            "Move" => {
+                list(change.entity, "deleted");
+                list(change.target, "created");
+            }
+            "Create" | "Add" => list(change.entity, "created"),
+            _ => list(change.entity, "updated"),
+        }
+    }
+}
