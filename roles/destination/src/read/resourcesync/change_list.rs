@@ -112,8 +112,7 @@ impl Reach {
 
     /// Whether other changes of the second of the position were in a list that is not there any more.
     fn may_miss(&self, walk: &Walk<'_, '_>) -> bool {
-        let is_coarse =
-            self.earliest.is_some_and(|from| from.first().as_micros() % 1_000_000 == 0);
+        let is_coarse = self.earliest.is_some_and(|from| from.first().as_micros() % 1_000_000 == 0);
         is_coarse
             && self.is_unsure(walk.since())
             && walk.marks().are_any()
@@ -304,7 +303,9 @@ impl ChangeLists<'_> {
         walk.walked.hole = reach.hole(since);
         if walk.walked.hole.is_none() && reach.may_miss(walk) {
             let at = since.map(|since| since.first().to_string()).unwrap_or_default();
-            let message = format!("the changes that are listed begin within the second of {at}, and lack those that were read");
+            let message = format!(
+                "the changes that are listed begin within the second of {at}, and lack those that were read"
+            );
             walk.walked.hole = Some(message);
         }
         if let Some(earliest) = reach.earliest {
