@@ -10,6 +10,7 @@ mod deprecations;
 mod described;
 mod excluded;
 mod expected;
+mod gone;
 mod packed;
 mod patches;
 mod plan;
@@ -33,7 +34,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-pub(crate) const STEPS: [&str; 9] = [
+pub(crate) const STEPS: [&str; 10] = [
     include_str!("migrations/mirror_0001.sql"),
     include_str!("migrations/mirror_0002.sql"),
     include_str!("migrations/mirror_0003.sql"),
@@ -43,6 +44,7 @@ pub(crate) const STEPS: [&str; 9] = [
     include_str!("migrations/mirror_0007.sql"),
     include_str!("migrations/mirror_0008.sql"),
     include_str!("migrations/mirror_0009.sql"),
+    include_str!("migrations/mirror_0010.sql"),
 ];
 /// Tables of one run; SQLite keeps what does not fit its cache in a file.
 const SCRATCH: &str = "

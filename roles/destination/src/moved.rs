@@ -119,6 +119,7 @@ pub(crate) fn prepare(
     }
     if let Some((old, new)) = base {
         mirror.rebase(old, new)?;
+        mirror.forget_gone(None)?;
         mirror.set_meta(key::BASE, Some(new))?;
         mirror.set_meta(key::COMMON, None)?;
     }

@@ -158,7 +158,9 @@ impl PlanContext<'_, '_> {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
         let settled = self.planner.settled.filter(|_| !is_uncertain);
-        let as_of = AsOf { at, is_uncertain, now: Some(now()), settled };
+        let gone = if row.is_none() { mirror.gone(&pending.uri)? } else { None };
+        let gone = gone.map(Timestamp::from_micros);
+        let as_of = AsOf { at, is_uncertain, now: Some(now()), settled, gone };
         let mut digests = Digests::default();
         digests.set_from_bytes(&pending.digests);
         let stated = if pending.action.is_deletion() {
@@ -182,6 +184,11 @@ impl PlanContext<'_, '_> {
             Verdict::Keep => None,
             Verdict::Unknown => return Ok(()),
         };
+        match changed.map(|(_, last)| last).or(pending.changed) {
+            Some(time) if pending.action.is_deletion() => mirror.note_gone(&pending.uri, time)?,
+            _ if gone.is_some() => mirror.is_back(&pending.uri)?,
+            _ => {}
+        }
         if let Some(action) = action {
             pending.action = action;
             self.planner.plan_chain(pending)?;

@@ -59,6 +59,11 @@ impl PlanContext<'_, '_> {
             self.planner.selection.spare_unseen(self.planner.mirror)?;
             self.planner.mirror.plan_unseen()?;
             self.planner.mirror.forget_stale()?;
+            let is_uncertain = self.planner.uncertain_from.is_some();
+            let before = as_of.filter(|_| !is_uncertain).map(|at| at.first().as_micros());
+            if is_uncertain || before.is_some() {
+                self.planner.mirror.forget_gone(before)?;
+            }
         }
         if self.planner.mirror.meta(key::BASE)?.is_none()
             && let Some(base) = base
@@ -77,7 +82,7 @@ impl PlanContext<'_, '_> {
     /// Takes resources that are not listed, and that the copy has of a later change, out of those that are deleted.
     fn spare_newer(&self, at: Option<Moment>) -> Result<(), Error> {
         let (mirror, is_uncertain) = (self.planner.mirror, self.planner.uncertain_from.is_some());
-        let as_of = AsOf { at, is_uncertain, now: Some(now()), settled: None };
+        let as_of = AsOf { at, is_uncertain, now: Some(now()), ..AsOf::default() };
         let (mut key, mut rows) = (String::new(), Vec::new());
         loop {
             rows.clear();
@@ -133,6 +138,8 @@ pub(crate) struct Comparison {
     /// Whether any document names anything that is wanted.
     has_wanted: bool,
     listed: Pending,
+    /// Changes have deleted resources.
+    has_gone: bool,
     now: Timestamp,
     /// The file system of a copy in a folder, which may round times.
     system: Option<FileSystem>,
@@ -162,6 +169,7 @@ impl Comparison {
             admitted: false,
             has_wanted: false,
             listed: Pending::default(),
+            has_gone: planner.mirror.has_gone()?,
             now: now(),
             system: system.as_deref().and_then(FileSystem::from_text),
             left: Left::new(planner.mirror)?,
@@ -210,7 +218,9 @@ impl Comparison {
         listed.pending_into(&mut self.listed);
         let stated = Stated::of(&self.listed, listed.digests, false);
         let is_uncertain = planner.uncertain_from.is_some();
-        let as_of = AsOf { at: as_of, is_uncertain, now: Some(self.now), settled: None };
+        let gone = if row.is_none() && self.has_gone { mirror.gone(uri)? } else { None };
+        let gone = gone.map(Timestamp::from_micros);
+        let as_of = AsOf { at: as_of, is_uncertain, now: Some(self.now), gone, ..AsOf::default() };
         let due = match judge(stated, as_of, row.as_ref()) {
             Verdict::Fetch => Some(PendingAction::Fetch),
             Verdict::Touch => Some(PendingAction::Touch),

@@ -60,6 +60,8 @@ pub(crate) struct AsOf {
     pub(crate) now: Option<Timestamp>,
     /// Earlier runs planned all changes up to here: a version of a coarse time before is the last one of that time.
     pub(crate) settled: Option<Timestamp>,
+    /// The time of the change that deleted the resource in the copy.
+    pub(crate) gone: Option<Timestamp>,
 }
 
 impl AsOf {
@@ -74,6 +76,14 @@ impl AsOf {
     /// Whether the copy has a later version than the statement is of.
     fn is_older_than(self, row: &Row) -> bool {
         self.beside(row).is_some_and(|(changed, at)| at.last() < changed)
+    }
+
+    /// Whether the copy has deleted the resource by a change that is later than the statement.
+    fn is_older_than_deletion(self, is_change: bool) -> bool {
+        let known = self.gone.zip(self.at).filter(|_| !self.is_uncertain);
+        known.is_some_and(|(gone, at)| {
+            at.last() < gone || !is_change && !at.is_exact() && at.first() <= gone
+        })
     }
 
     /// Whether the copy may have a later version than a list of such a coarse time.
@@ -95,12 +105,16 @@ impl AsOf {
 
 /// Decides about a resource; `row` is what the copy has of it.
 ///
-/// - A document never wins over a version that the copy has of a later change, nor a list over one of its own second.
+/// - A document never wins over a version that the copy has of a later change, or over a later deletion, nor a list over
+///   one of its own second.
 /// - An announced change that is later than the version in the copy, without a digest to compare, is never the same.
 /// - What cannot be known is [`Verdict::Unknown`], and is neither fetched nor deleted.
 pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdict {
     let Some(row) = row else {
         return match stated {
+            Stated::Present { is_change, .. } if as_of.is_older_than_deletion(is_change) => {
+                Verdict::Unknown
+            }
             Stated::Present { .. } => Verdict::Fetch,
             Stated::Deleted | Stated::Absent => Verdict::Keep,
         };
@@ -233,6 +247,16 @@ mod tests {
             let row = row(version, Some(time + later), 1);
             let verdict = judge(stated(kind, &none, is_change), as_of, Some(&row));
             prop_assert!(matches!(verdict, Verdict::Keep | Verdict::Unknown), "{verdict:?}");
+        }
+
+        #[test]
+        fn an_older_document_brings_nothing_back(is_change: bool, time in 0_i64..50, later in 1_i64..50) {
+            let none = Digests::default();
+            let gone = Some(Timestamp::from_micros(time + later));
+            let as_of = AsOf { at: Some(at(time)), gone, ..AsOf::default() };
+            prop_assert_eq!(judge(stated(2, &none, is_change), as_of, None), Verdict::Unknown);
+            let lost = AsOf { is_uncertain: true, ..as_of };
+            prop_assert_eq!(judge(stated(2, &none, is_change), lost, None), Verdict::Fetch);
         }
 
         #[test]

@@ -339,6 +339,17 @@ impl Driver {
             return Err(Error::new("list.none", ExitCode::Usage, message).with_help(help));
         }
         let Some(url) = offers.changes else { return Ok(expectation) };
+        // What the copy could not learn, this list does not show either.
+        if let Some(unknown) = known.unknown.as_ref().filter(|unknown| unknown.is_fault)
+            && position.snapshot() <= known.snapshot()
+        {
+            expectation.is_lacking = true;
+            to.notice(
+                "gap",
+                &url,
+                &format!("{}; changes in between are not compared", unknown.why),
+            );
+        }
         if known.due.is_none() {
             position.remember(&known);
         }

@@ -90,6 +90,10 @@ impl Expectation {
     pub(crate) fn missing(&self, mirror: &Mirror, listed: &ExpectedRow) -> Result<OneSide, Error> {
         let first = listed.at.map(|at| Timestamp::from_micros(at.0));
         let first = first.or(self.list.at.map(Moment::first));
+        let gone = mirror.gone(&listed.uri)?.map(Timestamp::from_micros);
+        if !self.list.is_uncertain && gone.zip(first).is_some_and(|(gone, first)| first < gone) {
+            return Ok(OneSide::Unknown);
+        }
         let is_known = first.zip(self.known).is_some_and(|(at, known)| at <= known.first());
         // Deleted by a change that is not listed any more, or by a description that was empty.
         let may_be_gone =

@@ -1,0 +1,97 @@
+//! Resources that changes deleted: a list that is older than the deletion does not bring them back.
+
+use super::{Mirror, READ, WRITE, failed};
+use abreast_core::LogError;
+use rusqlite::{OptionalExtension as _, params};
+
+/// Deletions that are kept; beyond, the oldest are forgotten.
+const GONE_MAX: i64 = 100_000;
+
+impl Mirror {
+    /// Notes that a change of this time, in microseconds, deleted a resource.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn note_gone(&self, uri: &str, changed: i64) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO gone VALUES (?1, ?2) ON CONFLICT DO UPDATE SET changed = max(changed, ?2)",
+            )
+            .and_then(|mut statement| statement.execute(params![uri, changed]))
+            .map(drop)
+            .map_err(failed(WRITE))
+    }
+
+    /// The time of the change that deleted a resource, microseconds, if that is known.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn gone(&self, uri: &str) -> Result<Option<i64>, LogError> {
+        self.connection
+            .prepare_cached("SELECT changed FROM gone WHERE uri = ?1")
+            .and_then(|mut statement| statement.query_row([uri], |row| row.get(0)).optional())
+            .map_err(failed(READ))
+    }
+
+    /// Whether any deletion is known.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn has_gone(&self) -> Result<bool, LogError> {
+        self.connection
+            .query_row("SELECT EXISTS (SELECT 1 FROM gone)", [], |row| row.get(0))
+            .map_err(failed(READ))
+    }
+
+    /// Forgets deletions before a time, in microseconds, or all of them; and the oldest of too many.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn forget_gone(&self, before: Option<i64>) -> Result<(), LogError> {
+        self.connection
+            .execute("DELETE FROM gone WHERE changed < ?1", [before.unwrap_or(i64::MAX)])
+            .and_then(|_| {
+                self.connection.execute(
+                    "DELETE FROM gone WHERE changed <=
+                        (SELECT changed FROM gone ORDER BY changed DESC LIMIT 1 OFFSET ?1)",
+                    [GONE_MAX],
+                )
+            })
+            .map(drop)
+            .map_err(failed(WRITE))
+    }
+
+    /// Forgets that a resource was deleted: it is there again.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn is_back(&self, uri: &str) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("DELETE FROM gone WHERE uri = ?1")
+            .and_then(|mut statement| statement.execute([uri]))
+            .map(drop)
+            .map_err(failed(WRITE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deletions_are_kept_until_a_later_list() {
+        let mirror = Mirror::scratch().unwrap();
+        assert!(!mirror.has_gone().unwrap());
+        mirror.note_gone("a", 5).unwrap();
+        mirror.note_gone("a", 3).unwrap();
+        mirror.note_gone("b", 9).unwrap();
+        assert_eq!((mirror.gone("a").unwrap(), mirror.gone("c").unwrap()), (Some(5), None));
+        mirror.forget_gone(Some(6)).unwrap();
+        assert_eq!((mirror.gone("a").unwrap(), mirror.gone("b").unwrap()), (None, Some(9)));
+        mirror.is_back("b").unwrap();
+        assert!(!mirror.has_gone().unwrap());
+        mirror.note_gone("a", 5).unwrap();
+        mirror.forget_gone(None).unwrap();
+        assert!(!mirror.has_gone().unwrap());
+    }
+}
