@@ -535,7 +535,8 @@ impl<'w, 'a> Walk<'w, 'a> {
             if is_known && !is_added && !is_coarse {
                 return self.to.known_change(listed);
             }
-            order.is_new = self.marks.are_any() && time.first() <= since.last();
+            let is_known_time = self.marks.are_any() && time.first() <= since.last();
+            order.is_new = is_known_time || is_new_among_known;
         }
         self.hand_over(listed, order)
     }

@@ -81,7 +81,9 @@ pub(super) fn change_sets(
     let known = walk.known(change_set)?;
     let since = walk.since();
     let goal = walk.marks().newest_known().or(walk.position().snapshot());
-    let goal = goal.or(since.map(Moment::last)).unwrap_or(Timestamp::MIN);
+    // The walk may be of an earlier position than the changes that are known.
+    let until = since.map(Moment::last);
+    let goal = goal.into_iter().chain(until).min().unwrap_or(Timestamp::MIN);
     let (mut reach, mut trail, mut deletions) =
         (Reach::to(goal), Trail::new(false), Coming::default());
     let Some(mut one) = read_one(walk, change_set, known.as_ref(), &mut deletions)? else {
