@@ -176,9 +176,12 @@ impl PlanContext<'_, '_> {
         if verdict == Verdict::Keep && row.is_some() && is_in_doubt && is_unsigned {
             verdict = Verdict::Fetch;
         }
-        // The change that brought the version in the copy, read again.
+        // The change that brought the version in the copy, read again. Of a coarse time others may have followed.
+        let is_final = |last: i64| settled.is_some_and(|settled| last < settled.as_micros());
         let is_its_own = |row: &Row| {
-            row.changed.is_some() && *changed == row.changed.zip(row.changed) && !is_distrusted(row)
+            changed.zip(row.changed).is_some_and(|((first, last), own)| {
+                first == own && (first == last || is_final(last))
+            }) && !is_distrusted(row)
         };
         if verdict == Verdict::Fetch
             && is_unsigned
