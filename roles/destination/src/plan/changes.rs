@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::moved::Left;
 use crate::plan::judge::{AsOf, Stated, Verdict, judge};
 use crate::plan::planner::PlanContext;
+use crate::sink::kept::is_distrusted;
 use crate::state::key;
 use abreast_store::mirror::{Coming, Deprecated, Pending, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Moment, Timestamp};
@@ -173,9 +174,23 @@ impl PlanContext<'_, '_> {
             |row: &Row| self.planner.uncertain_from.is_some_and(|from| row.epoch >= from);
         let is_in_doubt = *is_new || row.as_ref().is_some_and(may_be_lost);
         let mut verdict = judge(stated, as_of, row.as_ref());
-        if verdict == Verdict::Keep && row.is_some() && is_in_doubt && digests.strongest().is_none()
-        {
+        let is_unsigned = digests.strongest().is_none();
+        if verdict == Verdict::Keep && row.is_some() && is_in_doubt && is_unsigned {
             verdict = Verdict::Fetch;
+        }
+        // The change that brought the version in the copy, read again. Of a coarse time others may have followed.
+        let is_final = |last: i64| settled.is_some_and(|settled| last < settled.as_micros());
+        let is_its_own = |row: &Row| {
+            changed.zip(row.changed).is_some_and(|((first, last), own)| {
+                first == own && (first == last || is_final(last))
+            }) && !is_distrusted(row)
+        };
+        if verdict == Verdict::Fetch
+            && is_unsigned
+            && !is_in_doubt
+            && row.as_ref().is_some_and(is_its_own)
+        {
+            verdict = Verdict::Keep;
         }
         let action = match verdict {
             Verdict::Fetch => Some(PendingAction::Fetch),

@@ -95,7 +95,11 @@ fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
     let lost = marks
         .newest_lost(walked.end.or(walked.from.map(Moment::first)))
         .filter(|_| !is_newer_cut && (walked.dated > 0 || walked.entries == 0));
-    let is_removed = lost.is_some_and(|lost| walked.oldest.is_some_and(|oldest| lost < oldest));
+    // Documents that cover its time and do not list it are of another history.
+    let is_removed = lost.is_some_and(|lost| {
+        walked.oldest.is_some_and(|oldest| lost < oldest)
+            && walked.from.is_none_or(|from| lost < from.first())
+    });
     let went_back = |time: Timestamp| {
         format!(
             "the changes of {time}, which were applied, are not listed any more: the Source went back"

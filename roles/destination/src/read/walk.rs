@@ -5,7 +5,7 @@
 
 use super::marks::{Marks, Recent};
 use super::pieces::Answered;
-use super::position::{Bookmark, Position};
+use super::position::{Bookmark, Of, Position};
 use crate::admit::Admission;
 use crate::clock::now;
 use crate::error::{Error, ExitCode};
@@ -517,7 +517,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         if let Some(since) = since {
             if time.is_before(since) {
                 self.prefix.has_old = true;
-                let is_in_snapshot = self.position.snapshot().is_none_or(|at| time.first() <= at);
+                let is_in_snapshot = self.position.snapshot().is_some_and(|at| time.first() <= at);
                 // Where a document is known up to an entry, that decides.
                 let is_late = match self.prefix.known {
                     Some(_) => is_after_prefix,
@@ -530,12 +530,16 @@ impl<'w, 'a> Walk<'w, 'a> {
             }
             // An entry behind those that were read is new, also if it equals one of them. Within a second of a coarse clock
             // there may be several changes that nothing distinguishes: all of them are handed over, for the last one counts.
-            let is_added = is_after_prefix && self.prefix.is_same == Some(true);
+            // What was pushed since then is known although it is behind them.
+            let is_added = is_after_prefix
+                && self.prefix.is_same == Some(true)
+                && self.position.of() != Of::Pushed;
             let is_coarse = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
             if is_known && !is_added && !is_coarse {
                 return self.to.known_change(listed);
             }
-            order.is_new = self.marks.are_any() && time.first() <= since.last();
+            let is_known_time = self.marks.are_any() && time.first() <= since.last();
+            order.is_new = is_known_time || is_new_among_known;
         }
         self.hand_over(listed, order)
     }

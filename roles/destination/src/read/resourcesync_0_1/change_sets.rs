@@ -27,13 +27,18 @@ const MORE_SETS_MAX: usize = 3;
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     oldest: Option<Timestamp>,
+    /// The last instants that the oldest and the newest time can mean.
+    oldest_end: Option<Timestamp>,
     newest: Option<Timestamp>,
 }
 
 impl Times {
-    fn add(&mut self, time: Timestamp) {
-        self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
-        self.newest = self.newest.max(Some(time));
+    /// A second is told from others by its begin.
+    fn add(&mut self, at: Timestamp, time: Moment) {
+        let end = if time.last() < at.plus_micros(1_000_000) { at } else { time.last() };
+        self.oldest = self.oldest.into_iter().chain([at]).min();
+        self.oldest_end = self.oldest_end.into_iter().chain([end]).min();
+        self.newest = self.newest.max(Some(end));
     }
 }
 
@@ -63,7 +68,7 @@ impl Reach {
     /// within one second of a coarse clock some may be in the one before.
     fn is_enough(&mut self, times: Times, from: Option<Timestamp>, is_found: Option<bool>) -> bool {
         self.more += usize::from(self.reached);
-        let end = if is_found == Some(true) { times.oldest } else { times.newest };
+        let end = if is_found == Some(true) { times.oldest_end } else { times.newest };
         self.reached |= from.is_some_and(|from| from <= self.goal)
             || end.is_some_and(|end| self.is_before_goal(end))
             // Those of that second in the one before were published before an older one.
@@ -81,7 +86,9 @@ pub(super) fn change_sets(
     let known = walk.known(change_set)?;
     let since = walk.since();
     let goal = walk.marks().newest_known().or(walk.position().snapshot());
-    let goal = goal.or(since.map(Moment::last)).unwrap_or(Timestamp::MIN);
+    // The walk may be of an earlier position than the changes that are known.
+    let until = since.map(Moment::last);
+    let goal = goal.into_iter().chain(until).min().unwrap_or(Timestamp::MIN);
     let (mut reach, mut trail, mut deletions) =
         (Reach::to(goal), Trail::new(false), Coming::default());
     let Some(mut one) = read_one(walk, change_set, known.as_ref(), &mut deletions)? else {
@@ -217,7 +224,8 @@ impl One {
         if self.entries == 0
             && let Some(modified) = self.read.head.modified
         {
-            times.add(self.read.at_latest(modified.instant));
+            let modified = self.read.at_latest(modified.instant);
+            times.add(modified, Moment::exact(modified));
         }
         times
     }
@@ -250,7 +258,7 @@ fn read_one(
                 if !hand_over(walk, url, entry, now)? {
                     coming.count += 1;
                 } else if let Some(time) = entry.time {
-                    times.add(time.instant);
+                    times.add(time.instant, time.moment());
                 }
             }
         }
@@ -347,7 +355,7 @@ mod tests {
 
     fn times(oldest: i64, newest: i64) -> Times {
         let at = |micros| Some(Timestamp::from_micros(micros));
-        Times { oldest: at(oldest), newest: at(newest) }
+        Times { oldest: at(oldest), oldest_end: at(oldest), newest: at(newest) }
     }
 
     #[test]

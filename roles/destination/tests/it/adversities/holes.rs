@@ -111,10 +111,9 @@ fn pruned(world: &mut World) -> Checked {
     world.rest()
 }
 
-/// Pages are removed that the copy has not read.
+/// Pages are removed that the copy has not read; the old list is of before what the copy knows.
 fn lost(world: &mut World, is_fresh: bool) -> Checked {
     world.begin(4)?;
-    world.history.make_snapshot();
     world.history.close();
     world.history.create([5]);
     world.history.set(1);

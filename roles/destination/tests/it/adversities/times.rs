@@ -140,9 +140,11 @@ fn corrected(world: &mut World, has_date: bool) -> Checked {
     world.is_audit_blind = true;
     world.may_go_back = true;
     world.history.close();
-    world.history.now = BEGIN + DAY;
-    world.history.newest_mut().from = BEGIN + DAY;
-    world.history.pushed_until = BEGIN + DAY;
+    // Without `Date` it is right if it is as ours.
+    let now = if has_date { BEGIN + DAY } else { own_clock() - 10 * MINUTE };
+    world.history.now = now;
+    world.history.newest_mut().from = now;
+    world.history.pushed_until = now;
     world.history.set(2);
     world.history.delete(3);
     world.history.create([7]);
@@ -159,11 +161,15 @@ fn corrected(world: &mut World, has_date: bool) -> Checked {
     world.run().map(drop)
 }
 
+fn own_clock() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_micros()).unwrap()
+}
+
 /// Only the list of all resources is of 2099. Without a `Date` our own clock counts, so that the times are of now.
 fn list_in_future(world: &mut World) -> Checked {
     world.history.clock = Clock::None;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    world.history.now = i64::try_from(now.as_micros()).unwrap() - 10 * MINUTE;
+    world.history.now = own_clock() - 10 * MINUTE;
     world.history.create(0..4);
     world.history.make_snapshot();
     world.history.snapshot.at = FUTURE;

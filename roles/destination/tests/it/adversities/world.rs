@@ -352,7 +352,13 @@ impl World {
             Ok(report) if report.exit_code == 0 && !is_right => {
                 Err(format!("the audit finds no difference: {}", outcome.describe()))
             }
-            Ok(report) if report.exit_code != 0 && is_right && !self.is_audit_blind => {
+            // It may name what the run named, without a difference.
+            Ok(report)
+                if report.exit_code != 0
+                    && is_right
+                    && !self.is_audit_blind
+                    && (outcome.exit == 0 || !ran.items.is_empty()) =>
+            {
                 let items: Vec<_> = ran.items.iter().map(|it| (it.action, &it.path)).collect();
                 Err(format!("the audit of a right copy finds {items:?}: {}", outcome.describe()))
             }
