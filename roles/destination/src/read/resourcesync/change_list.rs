@@ -110,7 +110,8 @@ impl Reach {
     fn is_unsure(&self, walk: &Walk<'_, '_>) -> bool {
         let known = walk.position().bookmark.as_ref();
         let begin = self.earliest.map(|earliest| earliest.first().as_micros());
-        let is_sure = known.is_some_and(|known| known.is_past || begin == known.from);
+        let is_sure =
+            known.is_some_and(|known| known.is_past || begin == known.from && is_fine(begin));
         self.is_late(walk.since())
             || !is_sure
                 && self.earliest.zip(walk.since()).is_some_and(|(earliest, since)| !earliest.is_before(since))
