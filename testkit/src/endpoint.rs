@@ -2,7 +2,7 @@
 
 use crate::http::{Request, Server, send};
 use oxigraph::io::{RdfFormat, RdfParser};
-use oxigraph::model::{NamedNode, Term, Triple};
+use oxigraph::model::{GraphName, NamedNode, Term, Triple};
 use oxigraph::sparql::{QueryResults, SparqlEvaluator};
 use oxigraph::store::Store;
 use percent_encoding::percent_decode_str;
@@ -41,7 +41,20 @@ pub struct Endpoint {
     /// The last body that was pushed of each resource; none after an empty one.
     pub pushed: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     faults: Arc<Mutex<Faults>>,
+    default: Arc<Mutex<DefaultGraph>>,
     http: Arc<Server>,
+}
+
+/// Which statements queries see in the default graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefaultGraph {
+    /// Its own.
+    #[default]
+    Own,
+    /// Its own and those of all named graphs, as in RDF4J.
+    Union,
+    /// Those of all named graphs, as in Jena with `unionDefaultGraph`.
+    NamedOnly,
 }
 
 impl Endpoint {
@@ -51,12 +64,19 @@ impl Endpoint {
         let (own, own_faults) = (store.clone(), Arc::clone(&faults));
         let pushed = Arc::<Mutex<BTreeMap<_, _>>>::default();
         let own_pushed = Arc::clone(&pushed);
+        let default = Arc::<Mutex<DefaultGraph>>::default();
+        let own_default = Arc::clone(&default);
         let http = Server::new(move |request, stream| match request.path() {
             "/data" => answer_graph(&own, &own_faults, request, stream),
             "/push" => answer_push(&own_pushed, &own_faults, request, stream),
-            _ => answer(&own, &own_faults, request, stream),
+            _ => answer(&own, (&own_faults, *own_default.lock().unwrap()), request, stream),
         });
-        Self { store, pushed, faults, http: Arc::new(http) }
+        Self { store, pushed, faults, default, http: Arc::new(http) }
+    }
+
+    /// Queries see these statements in the default graph from now on.
+    pub fn show_as_default(&self, default: DefaultGraph) {
+        *self.default.lock().unwrap() = default;
     }
 
     /// The address for updates.
@@ -175,7 +195,7 @@ fn answer_push(
 
 fn answer(
     store: &Store,
-    faults: &Mutex<Faults>,
+    (faults, default): (&Mutex<Faults>, DefaultGraph),
     request: &Request,
     stream: &mut TcpStream,
 ) -> bool {
@@ -196,7 +216,7 @@ fn answer(
         return send(stream, &format!("{status} X"), "", b"no\x1bt now");
     }
     if is_query {
-        return answer_query(store, &text, fault, stream);
+        return answer_query((store, default), &text, fault, stream);
     }
     match SparqlEvaluator::new().parse_update(&text) {
         Err(error) => send(stream, "400 Bad Request", "", error.to_string().as_bytes()),
@@ -207,13 +227,26 @@ fn answer(
     }
 }
 
-fn answer_query(store: &Store, text: &str, fault: Option<Fault>, stream: &mut TcpStream) -> bool {
-    let query = match SparqlEvaluator::new().parse_query(text) {
+fn answer_query(
+    (store, default): (&Store, DefaultGraph),
+    text: &str,
+    fault: Option<Fault>,
+    stream: &mut TcpStream,
+) -> bool {
+    let mut query = match SparqlEvaluator::new().parse_query(text) {
         Ok(query) => query,
         Err(error) => {
             return send(stream, "400 Bad Request", "", error.to_string().as_bytes());
         }
     };
+    match default {
+        DefaultGraph::Own => {}
+        DefaultGraph::Union => query.dataset_mut().set_default_graph_as_union(),
+        DefaultGraph::NamedOnly => {
+            let graphs = store.named_graphs().map(|graph| GraphName::from(graph.unwrap()));
+            query.dataset_mut().set_default_graph(graphs.collect());
+        }
+    }
     let most = if let Some(Fault::Rows(most)) = fault { most } else { usize::MAX };
     let json = "application/sparql-results+json";
     let (kind, body) = match query.on_store(store).execute().unwrap() {

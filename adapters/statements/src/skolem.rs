@@ -30,8 +30,8 @@ pub fn skolemized(
     sorted: SortedStatements,
     base: &str,
 ) -> Result<SortedStatements, Error> {
-    abreast_rdf::skolemize(b"", base, None).map_err(|error| Error::Skolem(error.to_string()))?;
-    let prefix = format!("<{}/.well-known/genid/", base.strip_suffix('/').unwrap_or(base));
+    let prefix =
+        abreast_rdf::skolem_prefix(base).map_err(|error| Error::Skolem(error.to_string()))?;
     let found = found(options, &sorted)?;
     if found.is_empty() {
         return Ok(sorted);
@@ -61,7 +61,7 @@ pub fn skolemized(
     }
     let iri = |(content, copy): &([u8; 16], u32)| {
         let number = if *copy > 0 { format!("-{copy}") } else { String::new() };
-        format!("{prefix}{:032x}{number}>", u128::from_be_bytes(*content)).into_bytes()
+        format!("<{prefix}{:032x}{number}>", u128::from_be_bytes(*content)).into_bytes()
     };
     let mut sorter = LineSorter::new(&options.temporary, options.memory);
     let mut renamed = Vec::new();
@@ -181,15 +181,15 @@ fn content(label: &[u8], lines: &[u8]) -> Result<[u8; 16], Error> {
 }
 
 /// A line without its newline.
-struct Line<'l> {
-    subject: &'l [u8],
+pub(crate) struct Line<'l> {
+    pub(crate) subject: &'l [u8],
     /// With the spaces around it.
-    predicate: &'l [u8],
-    object: &'l [u8],
+    pub(crate) predicate: &'l [u8],
+    pub(crate) object: &'l [u8],
 }
 
 impl<'l> Line<'l> {
-    fn split(line: &'l [u8]) -> Result<Self, Error> {
+    pub(crate) fn split(line: &'l [u8]) -> Result<Self, Error> {
         let wrong = || Error::NotSorted { line: 0 };
         let first = memchr(b' ', line).ok_or_else(wrong)?;
         let second = first + 2 + memchr(b' ', &line[first + 1..]).ok_or_else(wrong)?;
@@ -202,7 +202,7 @@ impl<'l> Line<'l> {
     }
 }
 
-fn each_line(
+pub(crate) fn each_line(
     sorted: &SortedStatements,
     options: &SortOptions,
     mut visit: impl FnMut(&[u8]) -> Result<(), Error>,

@@ -400,7 +400,7 @@ fn blank_label(line: &[u8]) -> Option<&[u8]> {
 
 /// Makes `buffer[*used..]` begin with a whole line; its length without the newline, `None` at the
 /// end.
-fn read_line(
+pub(crate) fn read_line(
     file: &File,
     buffer: &mut Vec<u8>,
     used: &mut usize,

@@ -38,6 +38,11 @@ pub(crate) fn migrate(
     let found = apply().map_err(|cause| {
         sqlite_error(&format!("cannot bring the store {} up to date", path.display()), cause)
     })?;
+    check_schema(found, newest, path)
+}
+
+/// Refuses a database that a newer program wrote.
+pub(crate) fn check_schema(found: i64, newest: i64, path: &Path) -> Result<(), LogError> {
     if found > newest {
         return Err(LogError::new(
             ErrorKind::Corrupt,

@@ -26,7 +26,7 @@ pub use plan::{
 pub use rows::{Document, Row};
 
 use crate::connection::{Durability, beside, open_own_connection, sqlite_error};
-use crate::migration::migrate;
+use crate::migration::{check_schema, migrate};
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::cell::Cell;
@@ -67,7 +67,7 @@ pub struct Mirror {
     connection: Connection,
     /// The write-ahead log's file; none for a scratch database.
     log_file: Option<PathBuf>,
-    /// Whether another connection of this process has the state, which takes care of the log.
+    /// It is only read: another connection takes care of the log.
     is_reader: bool,
     /// Whether the names of its files are known to be durable.
     has_durable_names: Cell<bool>,
@@ -118,6 +118,51 @@ impl Mirror {
             counted: Cell::default(),
             may_have_access,
         })
+    }
+
+    /// Opens an existing state only to read it, also while another process works with it; `None` if
+    /// it has an older schema, which [`Mirror::open`] brings up to date.
+    ///
+    /// # Errors
+    /// It is not there, cannot be read, or was written by a newer program.
+    pub fn open_as_it_is(path: &Path) -> Result<Option<Self>, LogError> {
+        let open = |connection: Connection| -> Result<(Connection, i64, bool), LogError> {
+            let version = "SELECT ifnull(max(version), 0) FROM schema_version";
+            let read = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+            let version = read(version).map_err(failed(READ))?;
+            let any = if version < STEPS.len() as i64 {
+                0
+            } else {
+                read("SELECT EXISTS (SELECT 1 FROM access)").map_err(failed(READ))?
+            };
+            Ok((connection, version, any > 0))
+        };
+        // A log that is there stays there; one that is made is removed again.
+        let opened = if beside(path, "-wal").exists() {
+            crate::connection::open_read_only(path)
+        } else {
+            crate::connection::open_reader(path)
+        };
+        let (connection, version, any) = match opened.and_then(open) {
+            // Where nothing can be written, not even what SQLite needs to share it.
+            Err(_) => open(crate::integrity::open_for_check(path)?)?,
+            opened => opened?,
+        };
+        check_schema(version, STEPS.len() as i64, path)?;
+        let is_current = version == STEPS.len() as i64;
+        Ok(is_current.then(|| Self {
+            connection,
+            log_file: None,
+            is_reader: true,
+            has_durable_names: Cell::new(false),
+            counted: Cell::default(),
+            may_have_access: Cell::new(any),
+        }))
+    }
+
+    /// Whether it was opened only to be read.
+    pub const fn is_read_only(&self) -> bool {
+        self.is_reader
     }
 
     /// Opens an existing state read-only, also during a run.
@@ -397,6 +442,45 @@ mod tests {
         }
         let most = i64::MAX as u64;
         assert_eq!(bytes, [3, 3, most, most, most]);
+    }
+
+    #[test]
+    fn a_state_of_a_former_schema_is_not_changed_by_reading_it() {
+        let (folder, mirror) = mirror();
+        let path = folder.path().join("mirror.db");
+        mirror.put_row(&row("http://h/a")).unwrap();
+        let read = Mirror::open_as_it_is(&path).unwrap().unwrap();
+        assert_eq!(read.row("http://h/a").unwrap(), Some(row("http://h/a")));
+        assert!(read.is_read_only() && read.put_row(&row("http://h/b")).is_err());
+        drop((mirror, read));
+        let set = |version: usize| {
+            let connection = Connection::open(&path).unwrap();
+            connection.execute("UPDATE schema_version SET version = ?1", [version as i64]).unwrap();
+        };
+        set(STEPS.len() - 1);
+        let before = std::fs::read(&path).unwrap();
+        assert!(Mirror::open_as_it_is(&path).unwrap().is_none());
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        set(STEPS.len() + 1);
+        let error = Mirror::open_as_it_is(&path).unwrap_err();
+        assert!(error.to_string().contains("help: use the newer program"), "{error}");
+    }
+
+    #[test]
+    fn rows_and_plan_get_uris_of_another_base() {
+        let (_folder, mirror) = mirror();
+        // A new URI may be the old one of another row.
+        for uri in ["http://h/a", "http://h/d/a", "http://h/d/d/a", "http://other/a"] {
+            mirror.put_row(&row(uri)).unwrap();
+        }
+        mirror.put_pending(&fetch("http://h/b")).unwrap();
+        mirror.rebase("http://h/", "http://h/d/").unwrap();
+        let mut rows = Vec::new();
+        mirror.rows_after("", 9, &mut rows).unwrap();
+        let uris: Vec<_> = rows.into_iter().map(|row| row.uri).collect();
+        let expected = ["http://h/d/a", "http://h/d/d/a", "http://h/d/d/d/a", "http://other/a"];
+        assert_eq!(uris, expected);
+        assert!(mirror.task("http://h/d/b").unwrap().is_some());
     }
 
     #[test]

@@ -201,6 +201,8 @@ pub(crate) fn audit(
                 total.missing += report.missing;
                 total.extra += report.extra;
                 total.unverified += report.unverified;
+                total.unknown += report.unknown;
+                total.partial |= report.partial;
                 total.conflicts += report.conflicts;
                 total.requests += report.requests;
                 total.held += report.held;

@@ -154,6 +154,7 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>) -> Result<SyncOptions> {
     options.max_delete = args.max_delete.unwrap_or_default();
     options.delete_excluded = args.delete_excluded;
     options.immutable = args.immutable;
+    options.moved = args.moved;
     options.republish |= args.republish;
     options.backup_dir.clone_from(&args.backup_dir);
     options.interval = args.interval;
@@ -299,7 +300,7 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
         };
         let code = match result {
             Ok((code, report)) => {
-                if code <= 1 && !args.mirror.json && !args.mirror.quiet {
+                if matches!(code, 0 | 1 | 3) && !args.mirror.json && !args.mirror.quiet {
                     whole.print_line(&in_words(&report));
                     let places = given_as(name.as_deref(), config, &args.mirror);
                     for help in repair_of(&report, &places) {
@@ -324,6 +325,7 @@ fn in_words(report: &AuditReport) -> String {
     let held_since = report.held_since.iter().map(|since| format!(" since {since}"));
     let held = format!("deletions waiting{}", held_since.collect::<String>());
     for (count, what) in [
+        (report.unknown, "not shown by the documents"),
         (report.conflicts, "under another name"),
         (report.missing_sets, "sets without a copy"),
         (report.held, &held),
@@ -334,7 +336,11 @@ fn in_words(report: &AuditReport) -> String {
     }
     format!(
         "{}: {} same, {} updated, {} missing, {} extra, {} unverified{more}",
-        if report.exit_code == 0 { "equal" } else { "DIFFERENT" },
+        match report.exit_code {
+            0 => "equal",
+            3 => "no difference found, but not all could be compared",
+            _ => "DIFFERENT",
+        },
         report.same,
         report.updated,
         report.missing,

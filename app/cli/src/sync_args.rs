@@ -131,6 +131,9 @@ pub(crate) struct SyncArgs {
     /// Delete files of the copy that the filters now exclude
     #[arg(long)]
     pub(crate) delete_excluded: bool,
+    /// Keep the copy of a Source that has moved to this URL, if the same set is there
+    #[arg(long, conflicts_with = "all_sets")]
+    pub(crate) moved: bool,
     /// Never replace or delete a file that was changed locally
     #[arg(long)]
     pub(crate) immutable: bool,
@@ -165,7 +168,8 @@ Examples:
   abreast audit https://authorities.example.org/sdshare nquads:./graph
   abreast audit https://authorities.example.org/authorities/emm/1.0 nquads:./graph
 
-URL and TARGET are those of `abreast sync`. Read-only. Exit code 0: the copy equals the Source; 1: it differs; `abreast sync URL FOLDER --baseline` repairs it.";
+URL and TARGET are those of `abreast sync`. Read-only. Exit code 0: the copy equals the Source; 1: it differs; `abreast sync URL FOLDER --baseline` repairs it; 3: no
+difference was found, but not all could be compared.";
 
 /// Options of `audit`.
 #[derive(Clone, Debug, Args)]

@@ -43,7 +43,10 @@ pub use patch_chain::{AppliedChain, ChainError, apply_entity_patches};
 pub use plain::are_canonical;
 pub use read::{ReadLimits, ReadOptions, Visit, read};
 pub use read_error::ReadError;
-pub use skolem::{SkolemError, skolemize, unskolemize};
+pub use skolem::{
+    SkolemError, blank_skolems, is_own_skolem_iri, is_skolem_iri, loose_skolem, skolem_label,
+    skolem_prefix, skolem_root, skolemize, split_skolem, unskolemize,
+};
 pub use statement::{Statement, StatementError, TermText, is_iri, statements, write_statement};
 pub use summary::{MAX_CLASSES, MAX_LABEL_LENGTH, Summary, labels, summary};
 pub use syntax::{FileSyntax, Syntax, is_rdf_xml};

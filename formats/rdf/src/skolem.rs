@@ -2,8 +2,11 @@
 //!
 //! The IRI is made of the content, so that equal descriptions have equal IRIs in each copy and no
 //! table of names is needed.
+//!
+//! Other programs make such IRIs of their own. One that something is stated of, and that an entity
+//! leads to, is a blank node of this entity: a name that the next version may not have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use oxrdf::NamedNode;
 
@@ -12,6 +15,10 @@ use crate::entity_patch::ANY_LABEL;
 use crate::statement::{Statement, StatementError, is_blank, statements};
 
 pub(crate) const PATH: &str = "/.well-known/genid/";
+/// Begins the labels that stand for IRIs of other programs.
+const LABEL: &[u8] = b"_:genid";
+/// Hexadecimal digits of a name that [`skolemize`] makes.
+const NAME_DIGITS: usize = 32;
 
 /// Why blank nodes and IRIs cannot be exchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +33,93 @@ pub enum SkolemError {
     /// A line is not a statement as this crate writes it.
     #[error(transparent)]
     Statement(#[from] StatementError),
+}
+
+/// Whether an IRI stands for a blank node: a well-known one of HTTP with the name `genid`.
+pub fn is_skolem_iri(iri: &str) -> bool {
+    split_skolem(iri).is_some()
+}
+
+/// Whether an IRI for a blank node has the form of names that this program makes.
+pub fn is_own_skolem_iri(iri: &str) -> bool {
+    split_skolem(iri).is_some_and(|(_, name)| {
+        let (hash, number) = name.split_at_checked(NAME_DIGITS).unwrap_or_default();
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        !hash.is_empty()
+            && hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+            && (number.is_empty() || number.strip_prefix('-').is_some_and(is_number))
+    })
+}
+
+/// An IRI for a blank node as what all such IRIs of its server begin with, and its name.
+pub fn split_skolem(iri: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = iri.split_once("://")?;
+    let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let authority = rest.find(['/', '?', '#']).filter(|end| is_http && *end > 0)?;
+    let name = rest[authority..].strip_prefix(PATH).filter(|name| !name.is_empty())?;
+    Some(iri.split_at(iri.len() - name.len()))
+}
+
+/// The blank node that a term `<IRI>` stands for, with a label made of the IRI.
+pub fn skolem_label(term: &[u8]) -> Vec<u8> {
+    [LABEL, &blake3::hash(term).to_hex().as_bytes()[..NAME_DIGITS]].concat()
+}
+
+/// Whether a term stands for a blank node.
+fn is_skolem_term(term: &[u8]) -> bool {
+    let iri = term.strip_prefix(b"<").and_then(|term| term.strip_suffix(b">"));
+    iri.and_then(|iri| std::str::from_utf8(iri).ok()).is_some_and(is_skolem_iri)
+}
+
+/// Blank nodes in place of the IRIs for blank nodes of which a document states something, except
+/// the entity that it describes. Others are kept.
+///
+/// # Errors
+/// A line is not a statement as this crate writes it.
+pub fn blank_skolems(lines: &[u8], entity: &str) -> Result<Vec<u8>, StatementError> {
+    let all: Result<Vec<Statement<'_>>, StatementError> = statements(lines).collect();
+    let (all, entity) = (all?, format!("<{entity}>"));
+    let subjects = all.iter().map(|statement| statement.subject);
+    let described: BTreeSet<&[u8]> =
+        subjects.filter(|term| is_skolem_term(term) && *term != entity.as_bytes()).collect();
+    let labels: BTreeMap<&[u8], Vec<u8>> =
+        described.into_iter().map(|term| (term, skolem_label(term))).collect();
+    let mut renamed = Vec::with_capacity(lines.len());
+    for statement in all {
+        let label = |term| labels.get(term).map_or(term, Vec::as_slice);
+        let (subject, object) = (label(statement.subject), label(statement.object));
+        Statement { subject, object, ..statement }.write(&mut renamed);
+    }
+    Ok(renamed)
+}
+
+/// The first IRI for a blank node that is an object of lines and of which they state nothing.
+pub fn loose_skolem(lines: &[u8]) -> Option<&str> {
+    let all = || statements(lines).filter_map(Result::ok);
+    let is_described = |term: &[u8]| all().any(|statement| statement.subject == term);
+    let mut objects = all().map(|statement| statement.object);
+    let object = objects.find(|object| is_skolem_term(object) && !is_described(object))?;
+    std::str::from_utf8(&object[1..object.len() - 1]).ok()
+}
+
+/// The only IRI for a blank node of which lines state something, apart from those that another one
+/// leads to.
+pub fn skolem_root(lines: &[u8]) -> Option<&str> {
+    let all = || statements(lines).filter_map(Result::ok);
+    let led_to = all().filter(|statement| statement.subject != statement.object);
+    let led_to: BTreeSet<&[u8]> = led_to.map(|statement| statement.object).collect();
+    let subjects = all().map(|statement| statement.subject);
+    let mut roots = subjects.filter(|term| is_skolem_term(term) && !led_to.contains(term));
+    let root = roots.next().filter(|root| roots.all(|other| other == *root))?;
+    std::str::from_utf8(&root[1..root.len() - 1]).ok()
+}
+
+/// What the IRIs of a base begin with: `BASE/.well-known/genid/`.
+///
+/// # Errors
+/// `base` is not the beginning of an IRI.
+pub fn skolem_prefix(base: &str) -> Result<String, SkolemError> {
+    prefix(base).map(|prefix| prefix[1..].to_owned())
 }
 
 /// Replaces each blank node of canonical lines by `BASE/.well-known/genid/HASH`. The result is
@@ -129,7 +223,7 @@ fn salted(salt: &str, label: &[u8]) -> [u8; 32] {
 
 fn skolem_iri(prefix: &str, hash: [u8; 32]) -> Vec<u8> {
     let hash = blake3::Hash::from_bytes(hash).to_hex();
-    [prefix.as_bytes(), &hash.as_bytes()[..32], b">"].concat()
+    [prefix.as_bytes(), &hash.as_bytes()[..NAME_DIGITS], b">"].concat()
 }
 
 #[cfg(test)]
@@ -182,6 +276,45 @@ mod tests {
         let cycle = "_:y <http://e/p> _:x .\n";
         let (a, b) = (format!("{a}{cycle}"), format!("{b}{cycle}"));
         assert!(iris(&a, None).is_disjoint(&iris(&b, None)));
+    }
+
+    #[test]
+    fn skolem_iris_are_well_known_iris_of_http() {
+        let name = "0123456789abcdef0123456789abcdef";
+        for (iri, is_skolem, is_own) in [
+            ("https://h/.well-known/genid/x", true, false),
+            ("HTTP://h:81/.well-known/genid/rdflib/x", true, false),
+            (&format!("http://h/.well-known/genid/{name}"), true, true),
+            (&format!("http://h/.well-known/genid/{name}-12"), true, true),
+            (&format!("http://h/.well-known/genid/{name}-"), true, false),
+            (&format!("http://h/.well-known/genid/{name}-a"), true, false),
+            ("http://h/.well-known/genid/", false, false),
+            ("http://h/a/.well-known/genid/x", false, false),
+            ("http://h?/.well-known/genid/x", false, false),
+            ("http:///.well-known/genid/x", false, false),
+            ("urn://h/.well-known/genid/x", false, false),
+            ("http://h/.well-known/genidx", false, false),
+        ] {
+            assert_eq!((is_skolem_iri(iri), is_own_skolem_iri(iri)), (is_skolem, is_own), "{iri}");
+        }
+    }
+
+    #[test]
+    fn described_skolem_iris_become_blank_nodes() {
+        let iri = |name: &str| format!("<https://d/.well-known/genid/{name}>");
+        let (x, y, z) = (iri("x"), iri("y"), iri("z"));
+        let lines = format!(
+            "<http://e/a> <http://e/p> {x} .\n<http://e/a> <http://e/p> {z} .\n{x} <http://e/p> {y} .\n\
+             {y} <http://e/p> \"y\" .\n"
+        );
+        let text =
+            String::from_utf8(blank_skolems(lines.as_bytes(), "http://e/a").unwrap()).unwrap();
+        let labels = [&x, &y].map(|iri| String::from_utf8(skolem_label(iri.as_bytes())).unwrap());
+        assert_eq!(text, lines.replace(&x, &labels[0]).replace(&y, &labels[1]));
+        assert_eq!(loose_skolem(text.as_bytes()), Some("https://d/.well-known/genid/z"));
+        // The entity itself is one.
+        let text = blank_skolems(lines.as_bytes(), "https://d/.well-known/genid/x").unwrap();
+        assert_eq!(text, lines.replace(&y, &labels[1]).as_bytes());
     }
 
     #[test]

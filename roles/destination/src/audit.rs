@@ -1,5 +1,8 @@
 //! The audit: a comparison of the copy with what the Source lists. It changes nothing.
 
+mod listing;
+
+use self::listing::Listing;
 use crate::common_base::CommonBase;
 use crate::damage::reserved_message;
 use crate::error::{Error, ExitCode};
@@ -9,29 +12,28 @@ use crate::lasting::Lasting;
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::{Place, shown};
-use crate::plan::judge::is_version_of;
-use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
 use crate::read::choice::Choice;
 use crate::read::driver::Driver;
-use crate::read::walk::{Category, Visitor};
+use crate::read::expectation::{Expectation, OneSide};
 use crate::read::{Start, check_url};
 use crate::requests::Requests;
 use crate::run::base_map;
-use crate::select::{NOTHING_WANTED, OtherCategories, Selection, common_base};
+use crate::select::{NOTHING_WANTED, Selection, common_base};
 use crate::sink::folder::FolderKept;
-use crate::sink::kept::{Kept, ReadBack as _};
+use crate::sink::kept::{Kept, ReadBack as _, is_distrusted};
 use crate::sink::options::SinkOptions;
 use crate::sink::rdf::label_table::LabelsKept;
 use crate::sink::rdf::nquads::NQuadsKept;
 use crate::sink::rdf::remote::{Remote, RemoteKept};
 use crate::sink::warc::WarcKept;
+use crate::skolem;
 use crate::state::{check_one_set, open_known, state_of};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
-use abreast_store::mirror::{ChangeOrder, Expected, ExpectedRow, Mirror, Pending, Row};
-use abreast_webtypes::{Digests, Moment};
+use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
+use abreast_webtypes::Digests;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,6 +59,11 @@ pub struct AuditReport {
     pub extra: u64,
     /// Listed without anything to compare by.
     pub unverified: u64,
+    /// The documents are too old, or list too little, to show whether the copy has them rightly.
+    pub unknown: u64,
+    /// Documents could not be read or used in whole, or do not list some changes: a difference may
+    /// not have been found.
+    pub partial: bool,
     /// Listed and here, under the reserved name because a folder that no resource needs has their
     /// own.
     pub conflicts: u64,
@@ -72,7 +79,7 @@ pub struct AuditReport {
     pub requests: u64,
     /// Seconds taken.
     pub seconds: f64,
-    /// The exit code: 0 equal, 1 different.
+    /// The exit code: 0 equal, 1 different, 3 if no difference was found and there may be some.
     pub exit_code: u8,
 }
 
@@ -112,9 +119,15 @@ pub(crate) fn audit_with(
         common: CommonBase::default(),
         item: Pending::default(),
         observer,
+        requests: &requests,
         cancel,
     };
-    reader.expect(&requests, sync, &mut listing)?;
+    let mirror = open_known(&sync.folder, sync.state.as_deref())?;
+    let expectation = reader.expect(&requests, sync, mirror.as_ref(), &mut listing)?;
+    let expectation = &expectation;
+    requests.diagnostics.each(&mut |code, uri, message| {
+        observer.event(&Event::Notice(Problem { code, uri, message }));
+    });
     let common = listing.common.of_most(&start.first);
     report_nothing(&start.first, &expected, &excluded, &selection, observer)?;
     let mut report = match &sync.sink {
@@ -124,25 +137,46 @@ pub(crate) fn audit_with(
             (&expected, &excluded, selection),
             observer,
             cancel,
-            (&start, common),
+            (&start, common, expectation),
         )?,
         SinkOptions::Warc(_) => {
             let mirror = known_state(options)?;
             let kept = WarcKept::open(&sync.folder, &mirror)?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
-                .compare(&expected)?
+            Kept {
+                mirror,
+                reader: Box::new(kept),
+                full: options.full,
+                observer,
+                cancel,
+                expectation,
+            }
+            .compare(&expected)?
         }
         SinkOptions::NQuads(_) => {
             let mirror = known_state(options)?;
             let kept = NQuadsKept::open(&sync.folder, &mirror)?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
-                .compare(&expected)?
+            Kept {
+                mirror,
+                reader: Box::new(kept),
+                full: options.full,
+                observer,
+                cancel,
+                expectation,
+            }
+            .compare(&expected)?
         }
         SinkOptions::Labels(labels) => {
             let mirror = known_state(options)?;
             let kept = LabelsKept::open(labels, &state_of(sync))?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
-                .compare(&expected)?
+            Kept {
+                mirror,
+                reader: Box::new(kept),
+                full: options.full,
+                observer,
+                cancel,
+                expectation,
+            }
+            .compare(&expected)?
         }
         SinkOptions::Push(_) if options.full => {
             let message = "what a receiver has cannot be read";
@@ -156,16 +190,30 @@ pub(crate) fn audit_with(
             let mirror = known_state(options)?;
             let remote = Remote::of(sink, &sync.folder).ok_or_else(|| no_copy(options))?;
             let kept = RemoteKept::open(&remote, sync.net_options(), &mirror)?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
-                .compare(&expected)?
+            Kept {
+                mirror,
+                reader: Box::new(kept),
+                full: options.full,
+                observer,
+                cancel,
+                expectation,
+            }
+            .compare(&expected)?
         }
         #[cfg(feature = "s3")]
         SinkOptions::Objects(objects) => {
             let mirror = known_state(options)?;
             let kept = crate::sink::objects::ObjectsKept::of_copy(objects, &mirror)?
                 .ok_or_else(|| no_copy(options))?;
-            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }
-                .compare(&expected)?
+            Kept {
+                mirror,
+                reader: Box::new(kept),
+                full: options.full,
+                observer,
+                cancel,
+                expectation,
+            }
+            .compare(&expected)?
         }
         SinkOptions::Lines(_) => {
             return Err(Error::new(
@@ -176,7 +224,7 @@ pub(crate) fn audit_with(
             .with_help("audit what was made of it, where that is"));
         }
     };
-    if let Some(mirror) = open_known(&sync.folder, sync.state.as_deref())? {
+    if let Some(mirror) = mirror {
         let lasting = Lasting::read(&mirror)?;
         report.held = mirror.count_deletes()?;
         report.held_since = lasting.held.map(|held| held.since);
@@ -184,7 +232,11 @@ pub(crate) fn audit_with(
     }
     report.requests = shared.counters().requests;
     report.seconds = began.elapsed().as_secs_f64();
-    report.exit_code = u8::from(report.updated + report.missing + report.extra > 0);
+    report.partial = expectation.is_lacking;
+    report.exit_code = match report.updated + report.missing + report.extra {
+        0 if report.partial => ExitCode::Partial.number(),
+        different => u8::from(different > 0),
+    };
     observer.event(&Event::Audit(&report));
     Ok(report)
 }
@@ -214,6 +266,9 @@ fn find_source<'c>(
     observer: &dyn Observer,
 ) -> Result<(&'c mut Driver, Start), Error> {
     let mirror = open_known(&options.sync.folder, options.sync.state.as_deref())?;
+    if let Some(mirror) = &mirror {
+        requests.skolems_are_resources.set(skolem::are_resources(mirror)?);
+    }
     let reader = choice.reader(requests, &options.sync, mirror.as_ref())?;
     let start = reader.find_read_only(requests, &options.sync, mirror.as_ref(), observer)?;
     Ok((reader, start))
@@ -266,10 +321,10 @@ fn compare_folder(
     (expected, excluded, selection): (&Expected, &Expected, Selection),
     observer: &dyn Observer,
     cancel: &AtomicBool,
-    (start, common): (&Start, Option<String>),
+    (start, common, expectation): (&Start, Option<String>, &Expectation),
 ) -> Result<AuditReport, Error> {
     let (base, system) = known_base(options)?;
-    let system = system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
+    let system = system.unwrap_or(FileSystem::with_rules(crate::NameRules::default()));
     let map = base_map(options.sync.base.clone().or(base), start, common, system.rules)?;
     let mirror = open_known(&options.sync.folder, options.sync.state.as_deref())?;
     let kept = mirror.as_ref().map(|mirror| FolderKept::open(&options.sync.folder, mirror));
@@ -280,6 +335,7 @@ fn compare_folder(
         map: &map,
         excluded,
         selection,
+        expectation,
         system,
         full: options.full,
         observer,
@@ -310,97 +366,6 @@ fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSyst
     Ok((mirror.meta(crate::state::key::BASE)?, system))
 }
 
-/// Notes what a Source lists.
-struct Listing<'a> {
-    expected: &'a Expected,
-    selection: &'a mut Selection,
-    /// Resources that the filters exclude, kept or not.
-    excluded: &'a Expected,
-    /// Of all URIs.
-    common: CommonBase,
-    item: Pending,
-    observer: &'a dyn Observer,
-    cancel: &'a AtomicBool,
-}
-
-impl Visitor for Listing<'_> {
-    fn resource(
-        &mut self,
-        listed: &Listed<'_>,
-        _: Option<Moment>,
-        _: Option<&[u8]>,
-    ) -> Result<(), Error> {
-        stop(self.cancel)?;
-        listed.pending_into(&mut self.item);
-        self.common.note(&self.item.uri);
-        let is_excluded = matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
-        let to = if is_excluded { self.excluded } else { self.expected };
-        Ok(to.put(&expected_row(&self.item), (i64::MIN, i64::MIN), false)?)
-    }
-
-    /// Without one of the lists, a resource that is not listed may be in it.
-    fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
-        Err(error)
-    }
-
-    fn change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
-        stop(self.cancel)?;
-        listed.pending_into(&mut self.item);
-        let row = expected_row(&self.item);
-        // In the set, with the state that is given elsewhere, if any is.
-        let time = if listed.is_only_deprecated() { i64::MIN } else { order.time };
-        let order = (time, order.list);
-        if time == i64::MIN && self.expected.contains(&row.uri)? {
-            return Ok(());
-        }
-        let is_gone = listed.is_deletion();
-        let is_excluded =
-            !is_gone && matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
-        self.expected.put(&row, order, is_gone || is_excluded)?;
-        if is_excluded || !is_gone && !self.selection.is_empty() {
-            self.excluded.put(&row, order, !is_excluded)?;
-        }
-        Ok(())
-    }
-
-    fn category(&mut self, listed: &Listed<'_>) -> Result<Category, Error> {
-        let is_kept = listed.categories.is_empty() && self.expected.contains(listed.uri)?;
-        Ok(if is_kept { Category::AsKept } else { Category::Own })
-    }
-
-    fn left_out(&mut self, categories: &OtherCategories) {
-        self.selection.note_others(categories);
-    }
-
-    fn notice(&mut self, code: &str, uri: &str, message: &str) {
-        self.observer.event(&Event::Notice(Problem { code, uri, message }));
-    }
-
-    fn fault(&mut self, code: &str, url: &str, message: &str) -> Result<(), Error> {
-        self.notice(code, url, message);
-        Ok(())
-    }
-}
-
-fn expected_row(item: &Pending) -> ExpectedRow {
-    let href = item.access.as_ref().and_then(|access| access.href.clone());
-    ExpectedRow {
-        uri: item.uri.clone(),
-        href,
-        modified: item.modified,
-        length: item.length,
-        digests: item.digests.clone(),
-        changed: None,
-    }
-}
-
-/// Whether the Source states a change that is later than the one kept. Only where nothing else shows
-/// which version is here.
-pub(crate) fn is_stale(listed: &ExpectedRow, row: &Row) -> bool {
-    !is_version_of(listed.modified, row)
-        && row.changed.zip(listed.changed).is_some_and(|(kept, now)| kept < now)
-}
-
 fn stop(cancel: &AtomicBool) -> Result<(), Error> {
     if cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
 }
@@ -412,6 +377,7 @@ struct Comparison<'a> {
     written: Option<(Mirror, FolderKept)>,
     excluded: &'a Expected,
     selection: Selection,
+    expectation: &'a Expectation,
     map: &'a PathMap,
     system: FileSystem,
     full: bool,
@@ -445,6 +411,12 @@ impl Comparison<'_> {
 
     fn compare(&mut self, row: &ExpectedRow, expected: &Expected) -> Result<(), Error> {
         let Some((place, found)) = find(self.folder, self.map, &row.uri) else {
+            if let Some((mirror, _)) = &self.written
+                && self.expectation.missing(mirror, row)? == OneSide::Unknown
+            {
+                self.report.unknown += 1;
+                return Ok(());
+            }
             self.report.missing += 1;
             // What has no path is named by its URI.
             let mut path = Vec::new();
@@ -454,47 +426,27 @@ impl Comparison<'_> {
             self.report_item((&row.uri, row.href.as_deref()), &path, ItemAction::Missing);
             return Ok(());
         };
-        let mut listed = Digests::default();
-        listed.set_from_bytes(&row.digests);
-        let (mut same, mut is_unverified) =
-            (row.length.is_none_or(|length| length == found.size), false);
-        if same && self.full {
-            let (mut file, _) = place.dir.open_read(place.name())?;
-            let (digests, length) = hash_file(&mut file, &listed).map_err(|cause| {
-                Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}"))
-                    .with_cause(cause)
-            })?;
-            match judge(&listed, row.length, &digests, length) {
-                Verdict::Verified => {}
-                Verdict::Mismatch => same = false,
-                Verdict::Unverified => is_unverified = true,
-            }
-        } else if same {
-            let time = row
-                .modified
-                .map(|micros| self.system.same_time(micros.saturating_mul(1_000), found.mtime_ns));
-            same = time.unwrap_or(true);
-            if !same && listed.strongest().is_some() {
-                // Only touched, perhaps: the bytes decide.
-                let (mut file, _) = place.dir.open_read(place.name())?;
-                let (digests, _) = hash_file(&mut file, &listed).map_err(|cause| {
-                    Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}"))
-                        .with_cause(cause)
-                })?;
-                same = digests.agree(&listed) == Some(true);
-            } else if !same {
-                same = self.is_kept_version(row)?;
-            }
-            is_unverified = same && row.length.is_none() && time.is_none();
-        }
-        if is_unverified {
-            same = self.is_as_written(row)?;
-            self.report.unverified += u64::from(same);
-        }
+        let verdict = match self.written(row, false)? {
+            Some(verdict) if verdict == Verdict::Mismatch || !self.full => verdict,
+            Some(Verdict::Unknown) => self.written(row, true)?.unwrap_or(Verdict::Unknown),
+            known => match self.judge_file(row, &place, &found)? {
+                // Without a listed digest, the bytes that were written count.
+                Verdict::Unverified if known.is_some() => {
+                    self.written(row, true)?.unwrap_or(Verdict::Unverified)
+                }
+                verdict => verdict,
+            },
+        };
+        let same = verdict != Verdict::Mismatch;
+        // A length or a time that agrees is worth something, unless the bytes were to be read.
+        let has_facts = !self.full && (row.length.is_some() || row.modified.is_some());
+        self.report.unverified += u64::from(verdict == Verdict::Unverified && !has_facts);
         if place.form == Form::Leaf {
             self.report_reserved(expected, &row.uri, &place.path)?;
         }
-        if same {
+        if verdict == Verdict::Unknown {
+            self.report.unknown += 1;
+        } else if same {
             self.report.same += 1;
         } else {
             self.report.updated += 1;
@@ -503,22 +455,38 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Whether a resource, of which the Source states nothing to compare by, is as the copy wrote it, and
-    /// no later change is known.
-    fn is_as_written(&mut self, listed: &ExpectedRow) -> Result<bool, Error> {
-        let Some((mirror, kept)) = &mut self.written else { return Ok(true) };
-        let Some(row) = mirror.row(&listed.uri)? else { return Ok(true) };
-        let damage = kept.damage(mirror, &row, self.full)?;
+    /// What follows from the bytes being, or not being, those that the copy wrote; `None` if it wrote
+    /// none, or knows that they are lost.
+    fn written(&mut self, listed: &ExpectedRow, read: bool) -> Result<Option<Verdict>, Error> {
+        let Some((mirror, kept)) = &mut self.written else { return Ok(None) };
+        let row = mirror.row(&listed.uri)?.filter(|row| !is_distrusted(row));
+        let Some(row) = row else { return Ok(None) };
+        let damage = kept.damage(mirror, &row, read)?;
         let is_damaged = damage.is_some_and(|damage| !damage.kind.keeps_bytes());
-        Ok(!is_damaged && !is_stale(listed, &row))
+        Ok(Some(if is_damaged {
+            Verdict::Mismatch
+        } else {
+            self.expectation.judge_row(listed, &row)
+        }))
     }
 
-    /// Whether a resource without a digest, whose file has another time than listed, is the listed
-    /// version as the copy wrote it: its server may state another time than the Source's documents.
-    fn is_kept_version(&mut self, listed: &ExpectedRow) -> Result<bool, Error> {
-        let Some((mirror, kept)) = &mut self.written else { return Ok(false) };
-        let Some(row) = mirror.row(&listed.uri)? else { return Ok(false) };
-        Ok(is_version_of(listed.modified, &row) && kept.damage(mirror, &row, false)?.is_none())
+    /// What a file shows of which nothing else is known.
+    fn judge_file(&self, row: &ExpectedRow, place: &Place, found: &Stat) -> Result<Verdict, Error> {
+        let mut listed = Digests::default();
+        listed.set_from_bytes(&row.digests);
+        let is_touched =
+            row.modified.is_some_and(|time| !self.system.has_time(time, found.mtime_ns));
+        if row.length.is_some_and(|length| length != found.size) {
+            return Ok(Verdict::Mismatch);
+        }
+        if !self.full && (!is_touched || listed.strongest().is_none()) {
+            return Ok(if is_touched { Verdict::Mismatch } else { Verdict::Unverified });
+        }
+        let (mut file, _) = place.dir.open_read(place.name())?;
+        let (digests, length) = hash_file(&mut file, &listed).map_err(|cause| {
+            Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}")).with_cause(cause)
+        })?;
+        Ok(judge(&listed, row.length, &digests, length))
     }
 
     /// Reports a resource under its reserved name, if a folder that no resource needs has its own.
@@ -588,13 +556,15 @@ impl Comparison<'_> {
                     of.truncate(full.len() - entry.name.len());
                     of.extend_from_slice(owner);
                 }
-                let known = match self.map.uri(&of) {
-                    Some((uri, _)) if entry.kind == Kind::File => {
-                        expected.contains(&uri)? || self.is_excluded(&uri)?
-                    }
-                    _ => false,
+                let uri = self.map.uri(&of).filter(|_| entry.kind == Kind::File);
+                let is_known = match &uri {
+                    Some((uri, _)) => expected.contains(uri)? || self.is_excluded(uri)?,
+                    None => false,
                 };
-                if !known {
+                let uri = uri.filter(|_| of == full).map(|(uri, _)| uri);
+                let is_unknown = !is_known && self.is_unknown(expected, uri.as_deref())?;
+                self.report.unknown += u64::from(is_unknown);
+                if !is_known && !is_unknown {
                     extra.push(full);
                 }
                 if extra.len() >= SORTED_MAX {
@@ -605,6 +575,13 @@ impl Comparison<'_> {
             waiting[below..].sort_unstable_by(|one, two| two.cmp(one));
         }
         Ok(())
+    }
+
+    /// Whether a file is of a resource of the copy about which documents show nothing.
+    fn is_unknown(&self, expected: &Expected, uri: Option<&str>) -> Result<bool, Error> {
+        let Some((uri, (mirror, _))) = uri.zip(self.written.as_ref()) else { return Ok(false) };
+        let Some(row) = mirror.row(uri)? else { return Ok(false) };
+        Ok(self.expectation.extra(expected, &row)? == OneSide::Unknown)
     }
 
     /// Reports files of one folder that nothing listed stands for, by name.

@@ -83,7 +83,8 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
     let Some(mut kept) = whole_copy(mirror, options, baseline, full)? else { return Ok(()) };
     run.report.begin_phase("comparing");
     let is_begun = mirror.count_rows_up_to(1)? > 0;
-    if let Some((file, damage)) = kept.file_damage()?.filter(|_| is_begun) {
+    let is_damaged = |damage: &Damage| is_begun && damage.kind.is_loss();
+    if let Some((file, damage)) = kept.file_damage()?.filter(|(_, damage)| is_damaged(damage)) {
         run.report.summary.damaged += 1;
         run.report.notice(
             damage.kind.code(),
@@ -124,6 +125,9 @@ pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         }
         checked += rows.len() as u64;
         run.report.status(checked, 0, 0);
+    }
+    if let Some((code, message)) = kept.remark() {
+        run.report.notice(code, &options.url, &message);
     }
     let damaged = run.report.summary.damaged;
     if damaged > REPORTED_MAX {
@@ -252,7 +256,7 @@ fn plan_damaged(run: &mut PlanContext<'_, '_>, row: &Row, damage: &Damage) -> Re
     let mirror = run.planner.mirror;
     match damage.kind {
         // Reported when it is planned for some other reason.
-        DamageKind::NoPlace => return Ok(()),
+        DamageKind::NoPlace | DamageKind::Unknown => return Ok(()),
         DamageKind::Name => {
             let misnamed = &mut run.planner.copy.misnamed;
             if misnamed.len() < MISNAMED_MAX {

@@ -68,6 +68,11 @@ impl Diagnostics {
 
     /// Reports what was noticed since the last call.
     pub(crate) fn report(&self, report: &mut Reporter<'_>) {
+        self.each(&mut |code, url, message| report.notice(code, url, message));
+    }
+
+    /// Hands over code, document and message of what was noticed since the last call.
+    pub(crate) fn each(&self, to: &mut dyn FnMut(&'static str, &str, &str)) {
         for (url, remark) in std::mem::take(&mut self.noticed.borrow_mut().waiting) {
             let more = match remark.count {
                 0 | 1 => String::new(),
@@ -77,7 +82,7 @@ impl Diagnostics {
                 0 => String::new(),
                 line => format!("line {line}: "),
             };
-            report.notice(remark.code, &url, &format!("{place}{}{more}", remark.message));
+            to(remark.code, &url, &format!("{place}{}{more}", remark.message));
         }
     }
 

@@ -42,6 +42,8 @@ pub fn follow(
     let mut choice = Choice::default();
     let mut ran =
         sync_with(options, observer, cancel, &shared, &robots, Wake::default(), &mut choice)?;
+    // The copy has the new address now.
+    let options = &SyncOptions { moved: false, ..options.clone() };
     // The copy stays taken between the runs.
     let _lock = ran.lock.take();
     let inbox = Arc::<Inbox>::default();

@@ -189,6 +189,8 @@ pub struct SyncOptions {
     pub allow_downgrade: bool,
     /// How many deletions one run may make.
     pub max_delete: MaxDelete,
+    /// The Source of the copy has moved to this URL: keep the copy.
+    pub moved: bool,
     /// Never replace or delete a file that was changed here.
     pub immutable: bool,
     /// Where files that were changed here go before they are replaced; default: `backup` in the
@@ -252,6 +254,7 @@ impl SyncOptions {
             allow_downgrade: false,
             max_delete: MaxDelete::Default,
             replaced_by: crate::deprecation::REPLACED_BY.map(str::to_owned).into(),
+            moved: false,
             immutable: false,
             backup_dir: None,
             interval: Duration::from_secs(30),

@@ -43,6 +43,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) diagnostics: Diagnostics,
     /// The rules of hosts, for requests of resources; `None` where they are ignored.
     pub(crate) robots: Option<Arc<Robots>>,
+    /// Whether IRIs in place of blank nodes are resources of their own in this Source.
+    pub(crate) skolems_are_resources: Cell<bool>,
     /// Where documents are read from.
     pub(crate) documents: Rc<dyn Documents>,
     /// An answer that is not read to its end yet.
@@ -87,6 +89,7 @@ impl<'a> Requests<'a> {
             retries: options.net.retries,
             diagnostics: Diagnostics::new(options.tolerance),
             robots: (!options.ignore_robots).then(Arc::default),
+            skolems_are_resources: Cell::default(),
             documents: Rc::new(Network),
             opened: Rc::default(),
             patience: Rc::new(Cell::new(MAKING_PATIENCE)),

@@ -8,6 +8,7 @@ use crate::events::{Event, Observer, Summary};
 use crate::history::fetch_versions;
 use crate::lasting::Continued;
 use crate::marker::Marker;
+use crate::moved;
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::path_map::{NameRules, PathMap};
@@ -26,6 +27,7 @@ use crate::sink::newest;
 use crate::sink::open::Opening;
 use crate::sink::options::SinkOptions;
 use crate::sink::outcome::Notice;
+use crate::skolem;
 use crate::state::{State, key};
 use crate::state_folder::StateFolder;
 use crate::transfer::fetch::Rules;
@@ -142,6 +144,9 @@ pub(crate) fn sync_with(
         settle(&mut run.context(), &folder)?;
     }
     let reader = choice.reader_of_run(&requests, options, &mirror)?;
+    if let Some(message) = moved::prepare(reader, &requests, options, (&mirror, observer))? {
+        run.report.notice("source.moved", &options.url, &message);
+    }
     let result = run.run(reader);
     let Run { planner: Planner { polling, .. }, report, .. } = run;
     let Reporter { mut summary, lasting, .. } = report;
@@ -261,6 +266,7 @@ impl<'a> Run<'a> {
             bodies: Arc::clone(&self.planner.bodies),
             patches: PatchCounts::default(),
             deprecations: Arc::clone(&self.planner.deprecations),
+            skolems: skolem::Evidence::new(mirror)?,
             epoch: self.planner.epoch,
         });
         let is_known = mirror.meta(key::BASE)?.is_some() || self.planner.sink.is_some();
@@ -294,6 +300,7 @@ impl<'a> Run<'a> {
             // Nothing is wanted, so nothing is that was begun.
             sweep_partials(mirror, sink)?;
         }
+        rules.skolems.conclude(&mut self.context())?;
         // Of a run that ends early too: the next one does not read these changes again.
         self.report_deprecated()?;
         carried_out?;
@@ -412,10 +419,12 @@ impl<'a> Run<'a> {
                 ExitCode::Usage,
                 format!("this folder was begun with the base {stored}, not {asked}"),
             )
-            .with_help("leave `--base` away, or use another folder"));
+            .with_help(
+                "leave `--base` away; or, if the Source has moved, add `--moved`; or use another folder",
+            ));
         }
         let system = match key_rules {
-            Some(rules) => FileSystem { rules, time_step: 1 },
+            Some(rules) => FileSystem::with_rules(rules),
             None => State::file_system(mirror, folder, options.dry_run)?,
         };
         let fixed = stored.or_else(|| options.base.clone());

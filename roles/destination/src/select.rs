@@ -17,6 +17,7 @@ use crate::read::Start;
 use crate::read::driver::Driver;
 use crate::reporter::Reporter;
 use crate::requests::Requests;
+use crate::skolem;
 use crate::state::key;
 use crate::uri_list::UriList;
 use abreast_store::mirror::{Mirror, Row};
@@ -162,7 +163,7 @@ impl Selection {
     ) -> Result<(), Error> {
         self.any_kept = mirror.has_excluded()?;
         let before = mirror.meta(FILTER)?.unwrap_or_default();
-        self.changed = before != self.text();
+        self.changed = before != self.text() || skolem::wants_comparison(mirror)?;
         if !self.filter.needs_paths() {
             return Ok(());
         }
@@ -403,7 +404,8 @@ impl Selection {
             *(if taken { &mut summary.selected } else { &mut summary.excluded }) += 1;
             let (uri, path) = (listed.uri, self.path());
             observer.event(&Event::Filter(Filtered { uri, path: &path, taken, rule: &rule }));
-        })
+        })?;
+        Ok(())
     }
 }
 

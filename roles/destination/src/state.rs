@@ -172,13 +172,17 @@ impl State {
         folder: &Folder,
         dry_run: bool,
     ) -> Result<FileSystem, Error> {
-        if let Some(known) =
-            mirror.meta(key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text)
-        {
-            return Ok(known);
+        let text = mirror.meta(key::FILE_SYSTEM)?.unwrap_or_default();
+        if let Some(known) = FileSystem::from_text(&text) {
+            let more =
+                if dry_run { None } else { known.with_times(&text, &folder.root()).ok().flatten() };
+            if let Some(more) = more {
+                mirror.set_meta(key::FILE_SYSTEM, Some(&more.to_text()))?;
+            }
+            return Ok(more.unwrap_or(known));
         }
         if dry_run {
-            return Ok(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
+            return Ok(FileSystem::with_rules(crate::NameRules::default()));
         }
         let found = FileSystem::probe(&folder.root())?;
         mirror.set_meta(key::FILE_SYSTEM, Some(&found.to_text()))?;
@@ -373,18 +377,22 @@ fn is_of(state: &Path, folder: &Path) -> bool {
     folder_of(state).is_some_and(|named| folder.canonicalize().is_ok_and(|real| real == named))
 }
 
-/// Opens the state of a copy that is there, to read or to repair it; `None` when there is none.
+/// Opens the state of a copy that is there, only to read it; `None` when there is none. One of an
+/// earlier version is brought up to date first, with the lock of the copy.
 pub(crate) fn open_known(folder: &Path, state: Option<&Path>) -> Result<Option<Mirror>, Error> {
+    let own = folder.join(STATE_FOLDER);
     let known = match state {
-        Some(path) => path.join(DATABASE).exists().then(|| StateFolder::at(path)),
-        None if folder.join(STATE_FOLDER).join(DATABASE).exists() => Some(
-            Folder::open(folder)
-                .map_err(Error::from)
-                .and_then(|folder| StateFolder::in_copy(&folder)),
-        ),
-        None => state_elsewhere(folder)
-            .filter(|state| is_of(state, folder))
-            .map(|state| StateFolder::at(&state)),
+        Some(path) => Some(path.to_owned()),
+        None if own.join(DATABASE).exists() => Some(own),
+        None => state_elsewhere(folder).filter(|state| is_of(state, folder)),
     };
-    known.transpose()?.map(|state| Ok(Mirror::open(&state.path().join(DATABASE))?)).transpose()
+    let database = known.map(|state| state.join(DATABASE)).filter(|database| database.exists());
+    let Some(database) = database else { return Ok(None) };
+    if let Some(mirror) = Mirror::open_as_it_is(&database)? {
+        return Ok(Some(mirror));
+    }
+    let marker = make_folder(&Folder::open(folder)?.root(), STATE_FOLDER.as_bytes())?;
+    let _locked = lock(&marker, LOCK, folder)?;
+    drop(Mirror::open(&database)?);
+    Ok(Mirror::open_as_it_is(&database)?)
 }

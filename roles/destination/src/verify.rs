@@ -116,6 +116,8 @@ pub(crate) enum Verdict {
     Unverified,
     /// The length or a digest differs.
     Mismatch,
+    /// What is listed is older than the bytes: it does not show anything about them.
+    Unknown,
 }
 
 pub(crate) fn judge(

@@ -17,8 +17,13 @@ pub struct ExpectedRow {
     pub length: Option<u64>,
     /// Digests in the compact form.
     pub digests: Vec<u8>,
-    /// When it changed last, microseconds, where that is stated: the time that it was noted with.
-    pub changed: Option<i64>,
+    /// The time of the statement, microseconds: of the change, or of the list. Of instants between
+    /// the two it is not known.
+    pub at: Option<(i64, i64)>,
+    /// A change of it is stated; else a list has it.
+    pub is_change: bool,
+    /// It is a description, which may be empty.
+    pub describes: bool,
 }
 
 /// The expected resources; gone when dropped.
@@ -39,7 +44,8 @@ impl Expected {
             connection.execute_batch(
                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;
                  CREATE TABLE expected (uri TEXT PRIMARY KEY, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
-                    time INTEGER NOT NULL, list INTEGER NOT NULL, gone INTEGER NOT NULL, href TEXT) STRICT, WITHOUT ROWID;
+                    time INTEGER NOT NULL, list INTEGER NOT NULL, gone INTEGER NOT NULL, href TEXT,
+                    first INTEGER, last INTEGER, is_change INTEGER NOT NULL, describes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                  BEGIN",
             )?;
             Ok(connection)
@@ -60,15 +66,26 @@ impl Expected {
     ) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
                  ON CONFLICT DO UPDATE SET modified = ?2, length = ?3, digests = ?4, time = ?5, list = ?6, gone = ?7,
-                    href = ?8
+                    href = ?8, first = ?9, last = ?10, is_change = ?11, describes = ?12
                  WHERE (?5, ?6) >= (time, list)",
             )
             .and_then(|mut statement| {
                 let length = row.length.map(|length| length as i64);
                 statement.execute(params![
-                    row.uri, row.modified, length, row.digests, time, list, gone, row.href
+                    row.uri,
+                    row.modified,
+                    length,
+                    row.digests,
+                    time,
+                    list,
+                    gone,
+                    row.href,
+                    row.at.map(|at| at.0),
+                    row.at.map(|at| at.1),
+                    row.is_change,
+                    row.describes
                 ])
             })
             .map(|_| ())
@@ -84,6 +101,32 @@ impl Expected {
             .prepare_cached("SELECT 1 FROM expected WHERE uri = ?1 AND NOT gone")
             .and_then(|mut statement| statement.query_row([uri], |_| Ok(())).optional())
             .map(|found| found.is_some())
+            .map_err(failed(READ))
+    }
+
+    /// Whether it is noted that this resource is gone.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn is_gone(&self, uri: &str) -> Result<bool, LogError> {
+        self.connection
+            .prepare_cached("SELECT 1 FROM expected WHERE uri = ?1 AND gone")
+            .and_then(|mut statement| statement.query_row([uri], |_| Ok(())).optional())
+            .map(|found| found.is_some())
+            .map_err(failed(READ))
+    }
+
+    /// A resource as it was noted.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn row(&self, uri: &str) -> Result<Option<ExpectedRow>, LogError> {
+        self.connection
+            .prepare_cached(
+                "SELECT uri, modified, length, digests, href, first, last, is_change, describes FROM expected
+                 WHERE uri = ?1 AND NOT gone",
+            )
+            .and_then(|mut statement| statement.query_row([uri], read_row).optional())
             .map_err(failed(READ))
     }
 
@@ -113,26 +156,31 @@ impl Expected {
     ) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(
-                "SELECT uri, modified, length, digests, href, time FROM expected
+                "SELECT uri, modified, length, digests, href, first, last, is_change, describes FROM expected
                  WHERE uri > ?1 AND NOT gone ORDER BY uri LIMIT ?2",
             )?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
-                let length: Option<i64> = row.get(2)?;
-                let time: i64 = row.get(5)?;
-                out.push(ExpectedRow {
-                    uri: row.get(0)?,
-                    modified: row.get(1)?,
-                    length: length.map(|length| length as u64),
-                    digests: row.get(3)?,
-                    href: row.get(4)?,
-                    changed: (time != i64::MIN).then_some(time),
-                });
+                out.push(read_row(row)?);
             }
             Ok(())
         };
         read().map_err(failed(READ))
     }
+}
+
+fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<ExpectedRow> {
+    let length: Option<i64> = row.get(2)?;
+    Ok(ExpectedRow {
+        uri: row.get(0)?,
+        modified: row.get(1)?,
+        length: length.map(|length| length as u64),
+        digests: row.get(3)?,
+        href: row.get(4)?,
+        at: row.get::<_, Option<i64>>(5)?.zip(row.get(6)?),
+        is_change: row.get(7)?,
+        describes: row.get(8)?,
+    })
 }
 
 #[cfg(test)]
@@ -148,7 +196,9 @@ mod tests {
             ..ExpectedRow::default()
         };
         expected.put(&row("http://h/a", 1), (10, 0), false).unwrap();
-        expected.put(&row("http://h/a", 2), (12, 0), false).unwrap();
+        let (at, is_change, describes) = (Some((12, 13)), true, true);
+        let stated = ExpectedRow { at, is_change, describes, ..row("http://h/a", 2) };
+        expected.put(&stated, (12, 0), false).unwrap();
         expected.put(&row("http://h/a", 3), (11, 0), false).unwrap();
         expected.put(&row("http://h/b", 1), (10, 0), false).unwrap();
         expected.put(&row("http://h/b", 1), (11, 0), true).unwrap();
@@ -157,13 +207,16 @@ mod tests {
         expected.put(&row("http://h/c", 1), (10, -1), false).unwrap();
         let mut rows = Vec::new();
         expected.after("", 10, &mut rows).unwrap();
-        assert_eq!(rows, [ExpectedRow { changed: Some(12), ..row("http://h/a", 2) }]);
+        assert_eq!(rows, [stated]);
         assert!(expected.contains("http://h/a").unwrap());
         assert_eq!(
             (expected.length("http://h/a").unwrap(), expected.length("http://h/b").unwrap()),
             (Some(2), None)
         );
         assert!(!expected.contains("http://h/b").unwrap());
+        assert_eq!(expected.row("http://h/a").unwrap().as_ref(), rows.first());
+        let is_gone = |uri| expected.is_gone(uri).unwrap();
+        assert!(is_gone("http://h/b") && !is_gone("http://h/a") && !is_gone("http://h/x"));
         assert!(!expected.contains("http://h/c").unwrap());
     }
 }

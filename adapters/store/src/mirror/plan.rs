@@ -290,6 +290,20 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
+    /// The item of a resource that the plan has which is being made.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn new_task(&self, uri: &str) -> Result<Option<Task>, LogError> {
+        use rusqlite::OptionalExtension as _;
+        let is_new = self
+            .connection
+            .prepare_cached("SELECT 1 FROM pending WHERE uri = ?1 AND state <> 2")
+            .and_then(|mut statement| statement.query_row([uri], |_| Ok(())).optional())
+            .map_err(failed(READ))?;
+        is_new.map_or(Ok(None), |()| self.task(uri))
+    }
+
     /// Whether the bytes of any item are in the file of planned bytes.
     ///
     /// # Errors

@@ -59,6 +59,17 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<R
 }
 
 impl Mirror {
+    /// Whether a resource has this text in its URI; every row is read if none has.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn has_uri_with(&self, text: &str) -> Result<bool, LogError> {
+        self.connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM resource WHERE instr(uri, ?1) > 0)")
+            .and_then(|mut statement| statement.query_row([text], |row| row.get(0)))
+            .map_err(failed(READ))
+    }
+
     /// Metadata of a document.
     ///
     /// # Errors
@@ -103,6 +114,43 @@ impl Mirror {
     /// The system's own.
     pub fn forget_documents(&self) -> Result<(), LogError> {
         self.connection.execute("DELETE FROM document", []).map(|_| ()).map_err(failed(WRITE))
+    }
+
+    /// Changes what URIs begin with, in rows and in the plan, within a transaction.
+    ///
+    /// # Errors
+    /// Something that is kept has such a new URI already, or the system's own.
+    pub fn rebase(&self, old: &str, new: &str) -> Result<(), LogError> {
+        let tables =
+            ["resource", "pending", "excluded", "access", "packed", "description", "deprecation"];
+        for table in tables {
+            // Through names that no URI has: a new one may be the old one of another row.
+            self.replace_begin((table, "uri"), old, "\u{1}")?;
+            self.replace_begin((table, "uri"), "\u{1}", new)?;
+        }
+        self.rebase_addresses(old, new)
+    }
+
+    /// Changes what the addresses begin with at which resources are requested, where these are not
+    /// their URIs.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn rebase_addresses(&self, old: &str, new: &str) -> Result<(), LogError> {
+        self.replace_begin(("access", "href"), old, new)
+    }
+
+    fn replace_begin(
+        &self,
+        (table, column): (&str, &str),
+        old: &str,
+        new: &str,
+    ) -> Result<(), LogError> {
+        let sql = format!(
+            "UPDATE {table} SET {column} = ?2 || substr({column}, length(?1) + 1)
+             WHERE substr({column}, 1, length(?1)) = ?1"
+        );
+        self.connection.execute(&sql, [old, new]).map(drop).map_err(failed(WRITE))
     }
 
     /// One resource.

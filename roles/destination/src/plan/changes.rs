@@ -9,6 +9,7 @@ use crate::alternates::Changed;
 use crate::common_base::CommonBase;
 use crate::deprecation::message;
 use crate::error::Error;
+use crate::moved::Left;
 use crate::plan::judge::{AsOf, Stated, Verdict, judge};
 use crate::plan::planner::PlanContext;
 use crate::state::key;
@@ -55,12 +56,23 @@ impl PlanContext<'_, '_> {
     /// Turns the newest change of each resource into what is to be done about it.
     pub(crate) fn plan_coming(&mut self) -> Result<(), Error> {
         let (mut key, mut changes) = (String::new(), Vec::new());
+        let (mut left, mut is_admitted) = (Left::new(self.planner.mirror)?, false);
+        let mut admission = self.planner.admission.clone();
         loop {
             changes.clear();
             self.planner.mirror.coming_after(&key, ITEMS, &mut changes)?;
-            let Some(last) = changes.last() else { return self.plan_deprecated() };
+            let Some(last) = changes.last() else {
+                if !is_admitted {
+                    left.check(self.planner.options, &self.planner.options.url)?;
+                }
+                return self.plan_deprecated();
+            };
             key.clone_from(&last.task.pending.uri);
             for change in &mut changes {
+                let Task { pending, row } = &change.task;
+                left.note(self.planner.mirror, &pending.uri, row.is_some())?;
+                is_admitted |= !left.is_of_other_scheme(&pending.uri)
+                    && admission.as_mut().is_none_or(|rule| rule.check(&pending.uri).is_ok());
                 self.plan_change(change)?;
             }
         }

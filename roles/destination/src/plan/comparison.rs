@@ -7,15 +7,18 @@
 use crate::admit::Admission;
 use crate::clock::now;
 use crate::common_base::CommonBase;
+use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
+use crate::moved::Left;
 use crate::options::MaxDelete;
 use crate::plan::judge::{AsOf, Stated, Verdict, judge};
 use crate::plan::listed::Listed;
 use crate::plan::planner::{PlanContext, Planner};
 use crate::probe::FileSystem;
+use crate::requests::Requests;
 use crate::state::key;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
-use abreast_webtypes::{Moment, Timestamp};
+use abreast_webtypes::{Digests, Moment, Timestamp, excerpt};
 use std::collections::VecDeque;
 
 /// Rows of the state read at a time.
@@ -51,6 +54,7 @@ impl PlanContext<'_, '_> {
             return Err(Error::new("list.empty", ExitCode::SourceInvalid, message)
                 .with_help("nothing was deleted; if the Source really is empty, run once with `--max-delete 100%`"));
         }
+        comparison.left.check(self.planner.options, list)?;
         if whole {
             self.planner.selection.spare_unseen(self.planner.mirror)?;
             self.planner.mirror.plan_unseen()?;
@@ -94,6 +98,7 @@ impl PlanContext<'_, '_> {
         if !comparison.wanted || comparison.admitted || self.planner.mirror.count_rows()? == 0 {
             return Ok(());
         }
+        comparison.left.check(self.planner.options, url)?;
         let message = format!("{url} names only resources of other hosts or schemes");
         Err(Error::new("list.elsewhere", ExitCode::SourceInvalid, message).with_help(
             "nothing was deleted; if they are meant, see `--allow-host` and `--allow-downgrade`",
@@ -131,6 +136,7 @@ pub(crate) struct Comparison {
     now: Timestamp,
     /// The file system of a copy in a folder, which may round times.
     system: Option<FileSystem>,
+    left: Left,
 }
 
 impl Comparison {
@@ -158,6 +164,7 @@ impl Comparison {
             listed: Pending::default(),
             now: now(),
             system: system.as_deref().and_then(FileSystem::from_text),
+            left: Left::new(planner.mirror)?,
         })
     }
 
@@ -185,7 +192,12 @@ impl Comparison {
         if self.wants_base && self.admits(listed) {
             self.base.note(uri);
         }
-        let row = self.matching(mirror, uri)?;
+        let (row, is_again) = self.matching(mirror, uri)?;
+        self.left.note(mirror, uri, row.is_some())?;
+        if is_again {
+            note_again(run, listed, row.as_ref())?;
+            return Ok(false);
+        }
         if !planner.selection.wants(mirror, run.report, listed, row.is_some())? {
             if self.stale {
                 mirror.forget_pending(uri)?;
@@ -205,7 +217,7 @@ impl Comparison {
             // A file that was only touched here gets its time back.
             Verdict::Keep => self.system.zip(row).zip(self.listed.modified).and_then(
                 |((system, row), modified)| {
-                    let has_time = system.same_time(modified.saturating_mul(1_000), row.file_mtime);
+                    let has_time = system.has_time(modified, row.file_mtime);
                     (!has_time).then_some(PendingAction::Touch)
                 },
             ),
@@ -231,27 +243,28 @@ impl Comparison {
         Ok(due == Some(PendingAction::Fetch))
     }
 
-    /// The row of a URI, passing those before it.
-    fn matching(&mut self, mirror: &Mirror, uri: &str) -> Result<Option<Row>, Error> {
+    /// The row of a URI, passing those before it, and whether the URI was listed before.
+    fn matching(&mut self, mirror: &Mirror, uri: &str) -> Result<(Option<Row>, bool), Error> {
         if self.is_finished || uri <= self.last.as_str() {
             let row = mirror.row(uri)?;
-            if row.is_some() {
-                mirror.take_unseen(uri)?;
-            }
-            return Ok(row);
+            let is_again = match &row {
+                Some(_) => !mirror.take_unseen(uri)?,
+                None => mirror.new_task(uri)?.is_some(),
+            };
+            return Ok((row, is_again));
         }
         uri.clone_into(&mut self.last);
         while let Some(front) = self.front(mirror)? {
             if front.uri.as_str() > uri {
-                return Ok(None);
+                return Ok((None, false));
             }
             let Some(row) = self.rows.pop_front() else { break };
             if row.uri == uri {
-                return Ok(Some(row));
+                return Ok((Some(row), false));
             }
             mirror.add_unseen(&row.uri)?;
         }
-        Ok(None)
+        Ok((None, false))
     }
 
     fn front(&mut self, mirror: &Mirror) -> Result<Option<&Row>, Error> {
@@ -281,5 +294,38 @@ impl Comparison {
             }
         }
         Ok(())
+    }
+}
+
+/// Of a resource that is listed more than once, the first entry counts.
+fn note_again(
+    run: &PlanContext<'_, '_>,
+    listed: &Listed<'_>,
+    row: Option<&Row>,
+) -> Result<(), Error> {
+    let planned = run.planner.mirror.new_task(listed.uri)?.map(|task| task.pending);
+    let first = planned.map(|first| (first.length, first.digests));
+    let first = first.or_else(|| row.map(|row| (Some(row.length), row.digests.clone())));
+    if let Some((length, digests)) = first {
+        note_twice(run.requests, listed, length, &digests);
+    }
+    Ok(())
+}
+
+/// Notes that a list contradicts what it, or one before it, states of the same resource.
+pub(crate) fn note_twice(
+    requests: &Requests<'_>,
+    listed: &Listed<'_>,
+    length: Option<u64>,
+    digests: &[u8],
+) {
+    let mut first = Digests::default();
+    first.set_from_bytes(digests);
+    let has_other_length = length.zip(listed.length).is_some_and(|(first, now)| first != now);
+    if has_other_length || listed.digests.agree(&first) == Some(false) {
+        let (code, uri) = ("list.twice", excerpt(listed.uri));
+        let message =
+            format!("{uri} is listed again with another length or digest; the first entry counts");
+        requests.diagnostics.note(listed.document, Remark { code, line: 0, message, count: 1 });
     }
 }

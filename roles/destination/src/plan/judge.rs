@@ -63,11 +63,22 @@ pub(crate) struct AsOf {
 }
 
 impl AsOf {
+    /// The time of the version in the copy, where it shows something beside that of the statement: of a Source whose clock
+    /// is ahead of ours, both are in the future.
+    fn beside(self, row: &Row) -> Option<(Timestamp, Moment)> {
+        let (changed, at) = (Timestamp::from_micros(row.changed?), self.at?);
+        let is_odd = self.now.is_some_and(|now| at.first() <= now && now < changed);
+        (!self.is_uncertain && !is_odd).then_some((changed, at))
+    }
+
     /// Whether the copy has a later version than the statement is of.
-    pub(crate) fn is_older_than(self, row: &Row) -> bool {
-        let changed = row.changed.map(Timestamp::from_micros);
-        let changed = changed.filter(|changed| self.now.is_none_or(|now| *changed <= now));
-        !self.is_uncertain && changed.zip(self.at).is_some_and(|(changed, at)| at.last() < changed)
+    fn is_older_than(self, row: &Row) -> bool {
+        self.beside(row).is_some_and(|(changed, at)| at.last() < changed)
+    }
+
+    /// Whether the copy may have a later version than a list of such a coarse time.
+    fn may_be_older_than(self, row: &Row) -> bool {
+        self.beside(row).is_some_and(|(changed, at)| !at.is_exact() && at.first() <= changed)
     }
 
     /// Whether the statement may be of a later time than the version in the copy. Within a second of a coarse clock there
@@ -84,7 +95,7 @@ impl AsOf {
 
 /// Decides about a resource; `row` is what the copy has of it.
 ///
-/// - A document never wins over a version that the copy has of a later change.
+/// - A document never wins over a version that the copy has of a later change, nor a list over one of its own second.
 /// - An announced change that is later than the version in the copy, without a digest to compare, is never the same.
 /// - What cannot be known is [`Verdict::Unknown`], and is neither fetched nor deleted.
 pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdict {
@@ -94,7 +105,8 @@ pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdi
             Stated::Deleted | Stated::Absent => Verdict::Keep,
         };
     };
-    let is_old = as_of.is_older_than(row);
+    let is_change = matches!(stated, Stated::Deleted | Stated::Present { is_change: true, .. });
+    let is_old = as_of.is_older_than(row) || !is_change && as_of.may_be_older_than(row);
     let Stated::Present { length, modified, digests, is_change } = stated else {
         return if is_old { Verdict::Unknown } else { Verdict::Delete };
     };
@@ -128,7 +140,7 @@ fn compare(length: Option<u64>, modified: Option<i64>, digests: &Digests, row: &
 
 /// Whether the version in the copy is the one of a listed time: by its own time, or by that of the change that brought
 /// it, whatever its server states as `Last-Modified`.
-pub(crate) fn is_version_of(modified: Option<i64>, row: &Row) -> bool {
+fn is_version_of(modified: Option<i64>, row: &Row) -> bool {
     modified.is_some() && (modified == row.modified || modified == row.changed)
 }
 

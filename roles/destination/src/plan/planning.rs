@@ -189,6 +189,10 @@ impl Visitor for Planning<'_, '_, '_> {
         planner.changes.note(listed);
         let item = &mut self.item;
         listed.pending_into(item);
+        if item.changed.is_none() && order.time > i64::MIN {
+            // It is not older than what its document gives.
+            item.changed = Some(order.time);
+        }
         if let Some(patch) = listed.patch {
             item.body = planner.keep_patch(patch.as_bytes())?;
         }

@@ -189,7 +189,7 @@ fn choose_any(
                 begun.name, options.url, chosen.protocol
             );
             Err(Error::new("folder.source", ExitCode::Usage, message)
-                .with_help("give an address of the same protocol, or use another place"))
+                .with_help("give an address of the same protocol, with `--moved` if it is new, or use another place"))
         }
         _ => Ok(chosen),
     }

@@ -10,7 +10,7 @@ use crate::plan::listed::Listed;
 use crate::read::walk::Walk;
 use crate::requests::Requests;
 use abreast_rdf::Syntax;
-use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements};
+use abreast_statements::{Bytes, Describer, Input, SortOptions, SortedStatements, with_parts};
 use abreast_webtypes::{Digests, Moment, md5_lanes};
 use std::fs::File;
 use std::sync::atomic::Ordering;
@@ -35,6 +35,13 @@ pub(crate) struct DescriptionFile {
     pub(crate) syntax: Syntax,
 }
 
+/// The statements of a whole copy.
+pub(crate) struct SortedDescriptions {
+    statements: SortedStatements,
+    /// IRIs in place of blank nodes that are parts of descriptions.
+    parts: u64,
+}
+
 /// Fetches the files of a whole copy and sorts their statements: what is here already while the rest
 /// is fetched.
 pub(crate) fn fetch_sorted(
@@ -42,13 +49,13 @@ pub(crate) fn fetch_sorted(
     name: &str,
     files: &[DescriptionFile],
     downloads: &Downloads,
-) -> Result<SortedStatements, Error> {
+) -> Result<SortedDescriptions, Error> {
     let package = |file: &DescriptionFile| ListedPackage {
         url: file.url.clone(),
         ..ListedPackage::default()
     };
     let sort = SortOptions { memory: SORT_BYTES, ..SortOptions::new(downloads.path()) };
-    let stop = sort.stop.clone();
+    let (stop, are_resources) = (sort.stop.clone(), requests.skolems_are_resources.get());
     let (fetched, waiting) = sync_channel::<(&DescriptionFile, File)>(AHEAD);
     let (ended, end) = sync_channel::<()>(0);
     let (done, sorted) = std::thread::scope(|scope| {
@@ -61,7 +68,8 @@ pub(crate) fn fetch_sorted(
                 base: Some(file.url.clone()),
                 bytes: Bytes::of_file(bytes),
             });
-            abreast_statements::sorted(sort, inputs)
+            let sorted = abreast_statements::sorted(sort, inputs)?;
+            if are_resources { Ok((sorted, 0)) } else { with_parts(sort, sorted) }
         });
         let fetch = || {
             for file in files {
@@ -91,14 +99,15 @@ pub(crate) fn fetch_sorted(
     for file in files {
         downloads.discard(&package(file));
     }
-    sorted.map_err(|error| unreadable(name, error))
+    let (statements, parts) = sorted.map_err(|error| unreadable(name, error))?;
+    Ok(SortedDescriptions { statements, parts })
 }
 
 /// Hands over the descriptions of a whole copy; how many there are.
 pub(crate) fn hand_over(
     walk: &mut Walk<'_, '_>,
     name: &str,
-    sorted: &SortedStatements,
+    sorted: &SortedDescriptions,
     as_of: Option<Moment>,
 ) -> Result<u64, Error> {
     let (requests, mut count) = (walk.requests, 0);
@@ -108,6 +117,7 @@ pub(crate) fn hand_over(
         count += 1;
         walk.resource(&described.listed(name), as_of, Some(described.lines))
     })?;
+    walk.parts(sorted.parts);
     blanks.report(walk, name);
     Ok(count)
 }
@@ -213,7 +223,7 @@ impl Blanks {
 /// Hands over each description.
 fn each_description(
     name: &str,
-    sorted: &SortedStatements,
+    SortedDescriptions { statements: sorted, .. }: &SortedDescriptions,
     each: &mut dyn FnMut(&Described<'_>) -> Result<(), Error>,
 ) -> Result<Blanks, Error> {
     let odd = |error| unreadable(name, error);

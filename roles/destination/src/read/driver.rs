@@ -7,6 +7,7 @@
 //!
 //! A position moves in the transaction of the plan that it belongs to.
 
+use super::expectation::Expectation;
 use super::marks::Marks;
 use super::position::{Due, Of, Position, Span, Unknown};
 use super::walk::{Visitor, Walk, Walked};
@@ -15,6 +16,7 @@ use crate::alternates::Changed;
 use crate::clock::{now, now_seconds};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Problem};
+use crate::moved;
 use crate::options::SyncOptions;
 use crate::package::archive::Package;
 use crate::package::listing::{Offered, Packaged};
@@ -23,6 +25,7 @@ use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::plan::planning::Planning;
 use crate::requests::Requests;
+use crate::skolem;
 use crate::state::key;
 use abreast_store::mirror::{ChangeOrder, Mirror};
 use abreast_webtypes::{Moment, Timestamp};
@@ -183,14 +186,21 @@ impl Driver {
         let (looks_again, report) = (run.planner.polling.looks_again, &mut *run.report);
         let mut notice = |code: &str, url: &str, message: &str| report.notice(code, url, message);
         let known = Some(mirror);
-        let start = self.reader.find(&mut Finding {
+        let found = self.reader.find(&mut Finding {
             requests,
             options,
             known,
             is_read_only: false,
             looks_again,
+            is_moved: moved::is_under_way(mirror)?,
             notice: &mut notice,
-        })?;
+        });
+        let start = match found {
+            Err(error) if error.code() == "folder.source" => {
+                return Err(moved::with_redirect(error, (requests, options), mirror)?);
+            }
+            found => found?,
+        };
         requests.diagnostics.report(run.report);
         (self.has_rest, self.has_reported, self.known_before) = (false, false, None);
         if start.is_found_anew {
@@ -198,6 +208,7 @@ impl Driver {
             mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
             mirror.set_meta(key::SET, options.set.as_deref())?;
             self.reader.keep(mirror)?;
+            moved::finish(mirror)?;
             run.planner.commit()?;
         }
         Ok(start)
@@ -217,7 +228,9 @@ impl Driver {
         };
         let notice = &mut notice;
         let (is_read_only, looks_again) = (true, false);
-        let mut finding = Finding { requests, options, known, is_read_only, looks_again, notice };
+        let is_moved = known.map(moved::is_under_way).transpose()?.unwrap_or(false);
+        let mut finding =
+            Finding { requests, options, known, is_read_only, looks_again, is_moved, notice };
         self.reader.find(&mut finding)
     }
 
@@ -287,7 +300,8 @@ impl Driver {
 
     // Reading without a plan
 
-    /// Hands over all that the Source has now: what it lists, and the changes since.
+    /// Hands over all that the Source has now: what it lists, and the changes since. `known` is the state of the copy that
+    /// is compared with it.
     ///
     /// # Errors
     /// Something cannot be read, so that what is missing is not known.
@@ -295,24 +309,32 @@ impl Driver {
         &mut self,
         requests: &Requests<'_>,
         options: &SyncOptions,
+        known: Option<&Mirror>,
         to: &mut dyn Visitor,
-    ) -> Result<(), Error> {
+    ) -> Result<Expectation, Error> {
         let offers = self.reader.offers(None, options)?;
+        let known = known.map(Position::load).transpose()?.unwrap_or_default();
+        let mut expectation = Expectation::new(&known, self.reader.is_gone_if_empty());
         let mut position = Position::default();
         if offers.whole == Whole::Snapshot {
             let mut walk = Walk::new((requests, options), &position, false, to);
             let snapshot = self.reader.snapshot(&mut walk)?;
+            let is_whole = walk.is_whole();
             position.reset(snapshot.changes_from);
             position.bookmark = snapshot.bookmark;
+            expectation.list.at = snapshot.as_of;
+            expectation.lists_all = snapshot.lists_all && is_whole;
+            expectation.is_lacking = !is_whole;
             if snapshot.lists_all && position.until().is_none() && position.bookmark.is_none() {
-                return Ok(());
+                return Ok(expectation);
             }
         } else if let Whole::Nothing(help) = offers.whole {
             let message = "the Source lists only changes, so nothing can be compared with them";
             return Err(Error::new("list.none", ExitCode::Usage, message).with_help(help));
         }
-        if offers.changes.is_none() {
-            return Ok(());
+        let Some(url) = offers.changes else { return Ok(expectation) };
+        if known.due.is_none() {
+            position.remember(&known);
         }
         let admission = Some(crate::admit::Admission::new(
             &options.url,
@@ -320,39 +342,57 @@ impl Driver {
             options.allow_downgrade,
         ));
         let mut walk =
-            Walk::new((requests, options), &position, false, to).with_admission(admission);
+            Walk::new((requests, options), &position, false, &mut *to).with_admission(admission);
         self.reader.changes(&mut walk)?;
-        let walked = walk.finish().0;
-        let (code, why) = if let Some(cut) = walked.cut {
-            (cut.code, format!("{}: {}", cut.url, cut.why))
-        } else if walked.unusable > 0 {
-            let first = walked.first_unusable.unwrap_or_default();
-            ("list.unusable", format!("entries that cannot be used: {}; {first}", walked.unusable))
-        } else if let Some(why) = walked.hole {
-            ("gap", why)
-        } else if let Some((from, until)) = walked.from.zip(position.until())
-            && until.is_before(from)
-        {
-            let why = format!("the changes that are listed begin at {}", from.first());
-            (
-                "gap",
-                format!("{why}, after {}, the time of the list of all resources", until.first()),
-            )
-        } else {
-            return Ok(());
-        };
-        let message = format!("{why}; a copy cannot be compared with what is not known");
-        Err(Error::new(code, ExitCode::Partial, message)
-            .with_help("report it to the server's operator"))
+        let (walked, marks) = walk.finish();
+        if let Some(cut) = walked.cut {
+            let message = format!(
+                "{}: {}; a copy cannot be compared with what was not reached",
+                cut.url, cut.why
+            );
+            return Err(Error::new(cut.code, ExitCode::Partial, message)
+                .with_help("report it to the server's operator"));
+        }
+        expectation.is_lacking |= walked.left_out;
+        for (is_lacking, code, url, message) in remarks(&url, &walked) {
+            expectation.is_lacking |= is_lacking;
+            to.notice(code, url, &message);
+        }
+        let is_pushed = known.of() == Of::Pushed;
+        match judge_walk(&position, &walked, &marks) {
+            Judged::Gap(due) if due.is_uncertain && !is_pushed => {
+                expectation.list.is_uncertain = true;
+            }
+            Judged::Gap(Due { why, .. }) | Judged::Late(why) => {
+                expectation.has_gap = true;
+                // A copy that followed the changes in between has them.
+                let is_followed = known.due.is_none()
+                    && known.unknown.as_ref().is_none_or(|unknown| !unknown.is_fault)
+                    && walked.from.is_none_or(|from| known.is_touched_by(from));
+                if !is_followed {
+                    expectation.is_lacking = true;
+                    let message = format!("{why}; changes in between are not compared");
+                    to.notice("gap", &url, &message);
+                }
+            }
+            // Feeds that do not state since when they list all changes show it by an older one.
+            Judged::Continued => {
+                let is_reached = walked.from.is_some() || walked.new < walked.entries;
+                expectation.has_gap =
+                    !is_reached || walked.end == Some(Timestamp::MAX) || walked.recheck.is_some();
+            }
+        }
+        Ok(expectation)
     }
 
-    /// Hands over each listed resource. Lists that cannot be read are left out, but for the first.
+    /// Hands over each listed resource; whether a list of all has them. Lists that cannot be read are left out, but for
+    /// the first.
     pub(crate) fn each_resource(
         &mut self,
         requests: &Requests<'_>,
         options: &SyncOptions,
         each: &mut dyn FnMut(&Listed<'_>),
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let position = Position::default();
         let mut listing = Listing(each);
         let mut walk = Walk::new((requests, options), &position, false, &mut listing);
@@ -360,7 +400,10 @@ impl Driver {
             Whole::Snapshot => self.reader.snapshot(&mut walk)?.lists_all,
             Whole::Changes | Whole::Nothing(_) => false,
         };
-        if has_list { Ok(()) } else { self.reader.changes(&mut walk) }
+        if !has_list {
+            self.reader.changes(&mut walk)?;
+        }
+        Ok(has_list)
     }
 
     // The order of a run
@@ -595,14 +638,15 @@ impl Driver {
             && !run.planner.selection.has_changed()
             && !offers.is_comparison_due
             && position.due.is_none();
+        run.requests.skolems_are_resources.set(skolem::are_resources(run.planner.mirror)?);
         run.report.begin_phase("reading");
         let has_changes = offers.changes.is_some();
         for _ in 0..READS_MAX {
             let (requests, mut planning) = (run.requests, Planning::new(run)?);
             let mut walk = Walk::new((requests, options), position, is_conditional, &mut planning);
             let read = self.reader.snapshot(&mut walk);
-            let (is_whole, documents) =
-                (walk.is_whole(), std::mem::take(&mut walk.walked.documents));
+            let (is_whole, parts) = (walk.is_whole(), walk.walked.parts);
+            let documents = std::mem::take(&mut walk.walked.documents);
             drop(walk);
             let Planning { comparison, bodies, has_wanted, .. } = &mut planning;
             let (comparison, bodies, has_wanted) = (comparison.take(), bodies.take(), *has_wanted);
@@ -632,6 +676,9 @@ impl Driver {
                 }
                 if let Some(bodies) = bodies {
                     run.planner.bodies.keep(mirror, bodies)?;
+                }
+                if let Some(parts) = parts.filter(|_| is_whole) {
+                    skolem::keep(mirror, parts)?;
                 }
                 let mut after = position.clone();
                 after.reset(snapshot.changes_from.filter(|_| is_whole));
@@ -1012,35 +1059,12 @@ fn report(
         return;
     }
     let report = &mut *run.report;
-    if let Some(cut) = &walked.cut {
-        let which = if cut.is_newer { "newer" } else { "older" };
-        let message = format!(
-            "{}; {which} changes behind it are not known\n  help: `--baseline` compares with all that the Source lists",
-            cut.why
-        );
-        report.lacking(cut.code, &cut.url, &message);
-    }
-    if walked.is_unstable {
-        let message = "its pages changed each time they were read: changes may be missing\n  \
-                       help: they are read again by the next run";
-        report.lacking("list.unstable", url, message);
-    }
-    if walked.unusable > 0 {
-        let first = walked.first_unusable.as_deref().unwrap_or_default();
-        let message = format!(
-            "entries that cannot be used: {}; {first}\n  help: they are read again by every run; \
-             `--baseline` compares with a snapshot",
-            walked.unusable
-        );
-        report.lacking("list.unusable", url, &message);
-    }
-    if let Some(future) = walked.first_future {
-        let date = walked.date.map_or_else(
-            || format!("this machine's clock shows {}", now()),
-            |date| format!("the server's clock shows {date}"),
-        );
-        let message = format!("a change is of {future}, but {date}");
-        report.notice("time.future", url, &message);
+    for (is_lacking, code, url, message) in remarks(url, walked) {
+        if is_lacking {
+            report.lacking(code, url, &message);
+        } else {
+            report.notice(code, url, &message);
+        }
     }
     if uncategorised > 0 {
         let message = format!(
@@ -1048,6 +1072,43 @@ fn report(
         );
         report.notice("filter.category", url, &message);
     }
+}
+
+/// What a walk could not read or use: whether a copy may lack something, code, document and message.
+fn remarks<'w>(
+    url: &'w str,
+    walked: &'w Walked,
+) -> impl Iterator<Item = (bool, &'static str, &'w str, String)> {
+    let cut = walked.cut.as_ref().map(|cut| {
+        let which = if cut.is_newer { "newer" } else { "older" };
+        let message = format!(
+            "{}; {which} changes behind it are not known\n  help: `--baseline` compares with all that the Source lists",
+            cut.why
+        );
+        (true, cut.code, cut.url.as_str(), message)
+    });
+    let unstable = walked.is_unstable.then(|| {
+        let message = "its pages changed each time they were read: changes may be missing\n  \
+                       help: they are read again by the next run";
+        (true, "list.unstable", url, message.to_owned())
+    });
+    let unusable = (walked.unusable > 0).then(|| {
+        let first = walked.first_unusable.as_deref().unwrap_or_default();
+        let message = format!(
+            "entries that cannot be used: {}; {first}\n  help: they are read again by every run; \
+             `--baseline` compares with a snapshot",
+            walked.unusable
+        );
+        (true, "list.unusable", url, message)
+    });
+    let future = walked.first_future.map(|future| {
+        let date = walked.date.map_or_else(
+            || format!("this machine's clock shows {}", now()),
+            |date| format!("the server's clock shows {date}"),
+        );
+        (false, "time.future", url, format!("a change is of {future}, but {date}"))
+    });
+    [cut, unstable, unusable, future].into_iter().flatten()
 }
 
 /// Hands over resources only.

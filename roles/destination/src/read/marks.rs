@@ -128,6 +128,16 @@ impl Marks {
         self.newest_lost(end).is_some()
     }
 
+    /// The known changes as this walk lists them: of the same resource at the same time, under another name perhaps.
+    pub(crate) fn renamed(self) -> Vec<Mark> {
+        let Self { known, mut newest, .. } = self;
+        let is_known = |mark: &Mark| {
+            known.iter().any(|it| (it.0.first, it.0.resource) == (mark.first, mark.resource))
+        };
+        newest.retain(is_known);
+        newest
+    }
+
     /// The changes to recognise the next walk by; the known ones too if changes between them were not read.
     pub(crate) fn into_newest(self, is_cut: bool) -> Vec<Mark> {
         if !is_cut {

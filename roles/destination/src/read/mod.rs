@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `driver.rs` | the order of a run, and what follows from what was read |
 //! | `walk.rs` | a walk through documents: order, limits, known changes |
+//! | `expectation.rs` | what documents show about a copy that is compared with them |
 //! | `position.rs`, `marks.rs` | how far the copy knows its Source |
 //! | `choice.rs`, `at_site.rs` | which protocol an address is of |
 //! | `pieces.rs`, `descriptions.rs`, `sets.rs` | documents, RDF in files, sets of a Source |
@@ -19,7 +20,10 @@ pub(crate) mod choice;
 pub(crate) mod descriptions;
 pub(crate) mod driver;
 mod emm;
-mod marks;
+pub(crate) mod expectation;
+#[cfg(test)]
+mod json_lines;
+pub(crate) mod marks;
 pub(crate) mod pieces;
 pub(crate) mod position;
 pub(crate) mod resourcesync;
@@ -85,6 +89,8 @@ pub(crate) struct Finding<'f, 'a> {
     pub(crate) is_read_only: bool,
     /// Where changes are announced is looked up again.
     pub(crate) looks_again: bool,
+    /// The copy has moved to this address: what an earlier run found was at another one.
+    pub(crate) is_moved: bool,
     /// Takes a code, a URL and a message for the user.
     pub(crate) notice: &'f mut dyn FnMut(&str, &str, &str),
 }

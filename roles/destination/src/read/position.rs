@@ -284,6 +284,22 @@ impl Position {
         };
     }
 
+    /// The Source has another address, where documents have other names. The copy is compared once for that reason, if there
+    /// is one; `marks` are the changes that were read last, as they are named there.
+    pub(crate) fn move_to(&mut self, why: Option<String>, marks: Vec<Mark>) {
+        let moved = why.map(|why| Due { why, is_uncertain: false });
+        let known = std::mem::take(self);
+        *self = Self {
+            due: known.due.or(moved),
+            unknown: known.unknown,
+            until: known.until,
+            snapshot: known.snapshot,
+            run: known.run,
+            marks,
+            ..Self::default()
+        };
+    }
+
     /// Before anything is known, after the run that planned last.
     pub(crate) fn nowhere(&self) -> Self {
         Self { run: self.run, settled: self.settled, ..Self::default() }

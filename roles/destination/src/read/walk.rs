@@ -196,6 +196,8 @@ pub(crate) struct Walked {
     pub(crate) documents: Vec<(String, Document)>,
     /// The packages that the changes were read of.
     pub(crate) made_from: Option<Dump>,
+    /// IRIs in place of blank nodes that are parts of the descriptions of a snapshot, if that has descriptions.
+    pub(crate) parts: Option<u64>,
 }
 
 /// A walk under way.
@@ -380,6 +382,11 @@ impl<'w, 'a> Walk<'w, 'a> {
         lines: Option<&[u8]>,
     ) -> Result<(), Error> {
         self.to.resource(listed, as_of, lines)
+    }
+
+    /// Descriptions of a snapshot were handed over that have so many parts.
+    pub(crate) fn parts(&mut self, parts: u64) {
+        self.walked.parts = Some(self.walked.parts.unwrap_or(0) + parts);
     }
 
     pub(crate) fn gone(&mut self) {

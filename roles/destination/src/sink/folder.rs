@@ -438,11 +438,8 @@ impl FolderWriter {
         {
             return Ok(Found::Other(Row { file_mtime: found.mtime_ns, ..row.clone() }));
         }
-        let of_listed_time = || {
-            item.modified.is_some_and(|micros| {
-                copy.system.same_time(micros.saturating_mul(1_000), found.mtime_ns)
-            })
-        };
+        let of_listed_time =
+            || item.modified.is_some_and(|micros| copy.system.has_time(micros, found.mtime_ns));
         let is_planned = if item.digests.is_empty() {
             item.length == Some(found.size) && of_listed_time()
         } else {
@@ -502,7 +499,7 @@ impl FolderWriter {
         row.changed = item.changed.or(row.changed);
         row.leaf = place.form == Form::Leaf;
         if let Some(modified) = item.modified {
-            let mtime = modified.saturating_mul(1_000);
+            let mtime = self.sink.copy.system.time_of(modified);
             if place
                 .found
                 .is_some_and(|found| !self.sink.copy.system.same_time(mtime, found.mtime_ns))
@@ -568,7 +565,9 @@ impl FolderWriter {
             row.file_mtime = place.found.map_or(0, |found| found.mtime_ns);
             return Ok(Outcome::Right { row: self.with_time(task, row, &place)? });
         }
-        let mtime = item.modified.map(|micros| micros.saturating_mul(1_000)).or(body.last_modified);
+        let system = self.sink.copy.system;
+        let mtime = item.modified.map(|micros| system.time_of(micros)).or(body.last_modified);
+        let mtime = mtime.map(|time| system.nearest_time(time));
         let created = task.row.is_none() && place.found.is_none();
         // Before the file: programs that publish the folder see both at once.
         let noticed = if self.sink.republish {

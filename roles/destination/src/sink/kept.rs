@@ -3,9 +3,10 @@
 use super::folder::FolderKept;
 use super::rdf::nquads::NQuadsKept;
 use super::warc::WarcKept;
-use crate::audit::{AuditReport, is_stale};
+use crate::audit::AuditReport;
 use crate::error::Error;
-use crate::events::{Event, Item, ItemAction, Observer, Status};
+use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
+use crate::read::expectation::{Expectation, OneSide};
 use crate::verify::{Verdict, judge};
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending, Row};
 use abreast_webtypes::Digests;
@@ -38,6 +39,8 @@ pub(crate) enum DamageKind {
     Touched(i64),
     /// It has other bytes.
     Digest,
+    /// What is there cannot be compared.
+    Unknown,
     /// It is as written, under the reserved name although its own name is free, or the other way
     /// round.
     Name,
@@ -50,7 +53,7 @@ impl DamageKind {
             Self::NoPlace => "copy.path",
             Self::Missing => "copy.missing",
             Self::Length | Self::Time | Self::Touched(_) => "copy.changed",
-            Self::Digest => "copy.digest",
+            Self::Digest | Self::Unknown => "copy.digest",
             Self::Name => "copy.name",
         }
     }
@@ -63,7 +66,7 @@ impl DamageKind {
     /// Whether the bytes are those that were written: a comparison gives the file its name or time
     /// back.
     pub(crate) const fn keeps_bytes(self) -> bool {
-        matches!(self, Self::Name | Self::Touched(_))
+        matches!(self, Self::Name | Self::Touched(_) | Self::Unknown)
     }
 
     /// Whether the bytes that were written are lost for certain.
@@ -155,6 +158,11 @@ pub(crate) trait ReadBack {
         Ok(None)
     }
 
+    /// Code and message about what could not be compared.
+    fn remark(&self) -> Option<(&'static str, String)> {
+        None
+    }
+
     /// Reads what the next calls will need of these resources.
     fn read_ahead(&mut self, _mirror: &Mirror, _uris: &[&str]) -> Result<(), Error> {
         Ok(())
@@ -185,6 +193,7 @@ pub(crate) struct Kept<'a> {
     pub(crate) full: bool,
     pub(crate) observer: &'a dyn Observer,
     pub(crate) cancel: &'a AtomicBool,
+    pub(crate) expectation: &'a Expectation,
 }
 
 impl Kept<'_> {
@@ -223,6 +232,9 @@ impl Kept<'_> {
             *count += 1;
             observer.event(&Event::Item(Item { path: &file, ..Item::new("", action) }));
         }
+        if let Some((code, message)) = self.reader.remark() {
+            observer.event(&Event::Notice(Problem { code, uri: "", message: &message }));
+        }
         self.reader.extras(mirror, &mut |path| {
             report.extra += 1;
             observer.event(&Event::Item(Item { path, ..Item::new("", ItemAction::Extra) }));
@@ -239,7 +251,12 @@ impl Kept<'_> {
             key.clone_from(&last.uri);
             for row in &rows {
                 // What is kept although filters exclude it does not matter.
-                if !expected.contains(&row.uri)? && !self.mirror.is_excluded(&row.uri)? {
+                if expected.contains(&row.uri)? || self.mirror.is_excluded(&row.uri)? {
+                    continue;
+                }
+                if self.expectation.extra(expected, row)? == OneSide::Unknown {
+                    report.unknown += 1;
+                } else {
                     report.extra += 1;
                     self.report_item(&row.uri, None, ItemAction::Extra);
                 }
@@ -251,30 +268,40 @@ impl Kept<'_> {
     fn compare_one(&mut self, listed: &ExpectedRow, report: &mut AuditReport) -> Result<(), Error> {
         let mut expected = Digests::default();
         expected.set_from_bytes(&listed.digests);
-        let reads = self.full && !self.reader.keeps_bytes();
         let row = self.mirror.row(&listed.uri)?;
+        let by_row = row.as_ref().map(|row| self.expectation.judge_row(listed, row));
+        let is_unknown = by_row == Some(Verdict::Unknown);
+        let reads = self.full && (is_unknown || !self.reader.keeps_bytes());
         let found = match &row {
             None => None,
             Some(row) => match self.reader.damage(&self.mirror, row, reads)? {
                 Some(damage) if damage.kind == DamageKind::Missing => None,
+                Some(damage) if damage.kind == DamageKind::Unknown => Some(Verdict::Unverified),
                 Some(_) => Some(Verdict::Mismatch),
+                None if is_unknown => Some(Verdict::Unknown),
                 None if self.full => {
                     let found = self.reader.digests(&self.mirror, row, &expected)?;
                     found.map(|(digests, length)| judge(&expected, listed.length, &digests, length))
                 }
-                None => {
-                    let mut digests = Digests::default();
-                    digests.set_from_bytes(&row.digests);
-                    Some(judge(&expected, listed.length, &digests, row.length))
-                }
+                None => Some(Verdict::Verified),
             },
         };
-        let is_stale = row.as_ref().is_some_and(|row| is_stale(listed, row));
-        let found = found.map(|verdict| match verdict {
-            Verdict::Unverified if is_stale => Verdict::Mismatch,
-            verdict => verdict,
+        let found = found.map(|verdict| match (verdict, by_row) {
+            // The bytes were read, or are those of the row.
+            (Verdict::Verified, _) | (Verdict::Unverified, Some(Verdict::Verified))
+                if self.full =>
+            {
+                verdict
+            }
+            (Verdict::Verified | Verdict::Unverified, Some(by_row)) => by_row,
+            (verdict, _) => verdict,
         });
         match found {
+            None if row.is_none()
+                && self.expectation.missing(&self.mirror, listed)? == OneSide::Unknown =>
+            {
+                report.unknown += 1;
+            }
             None => {
                 report.missing += 1;
                 self.report_item(&listed.uri, listed.href.as_deref(), ItemAction::Missing);
@@ -283,6 +310,7 @@ impl Kept<'_> {
                 report.updated += 1;
                 self.report_item(&listed.uri, listed.href.as_deref(), ItemAction::Different);
             }
+            Some(Verdict::Unknown) => report.unknown += 1,
             Some(verdict) => {
                 report.same += 1;
                 report.unverified += u64::from(verdict == Verdict::Unverified);

@@ -239,6 +239,7 @@ impl Pair {
             bodies: Arc::clone(&planner.bodies),
             patches: PatchCounts::default(),
             deprecations: Arc::clone(&planner.deprecations),
+            skolems: crate::skolem::Evidence::default(),
             epoch: 1,
             is_gone_if_empty: true,
         });

@@ -2,9 +2,11 @@
 
 use crate::copy::{Copy, Ran};
 use crate::source::Source;
+use abreast_destination::check::CopyPlace;
 use abreast_destination::{ItemAction, SinkOptions, SyncOptions, sync};
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::document;
+use abreast_testkit::folder;
 use abreast_testkit::pages::Server;
 use std::sync::atomic::AtomicBool;
 
@@ -196,6 +198,102 @@ fn a_touched_file_is_unchanged_for_an_audit() {
     file.set_modified(std::time::SystemTime::now()).unwrap();
     let report = copy.audit(false);
     assert_eq!((report.same, report.exit_code), (1, 0));
+}
+
+/// Every file of a copy and its state, with its digest.
+fn everything(copy: &Copy) -> Vec<(std::path::PathBuf, String)> {
+    let state = copy.folder().join(".abreast");
+    let mut found: Vec<_> = [copy.folder(), &state]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| (path.clone(), md5_hex(std::fs::read(path).unwrap())))
+        .collect();
+    // What processes share is in memory.
+    found.retain(|(path, _)| !path.to_string_lossy().ends_with("-shm"));
+    found.sort();
+    found
+}
+
+#[test]
+fn an_audit_changes_a_state_only_with_the_lock_of_the_copy() {
+    let mut source = Source::new();
+    source.set("/a", "one");
+    source.snapshot();
+    let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+    copy.run();
+    let place = CopyPlace::find(copy.folder()).unwrap();
+    let database = copy.folder().join(".abreast/mirror.db");
+    let held = place.take().unwrap().unwrap();
+    let before = everything(&copy);
+    assert_eq!(copy.audit(true).exit_code, 0, "while another run works");
+    assert_eq!(everything(&copy), before);
+    // Of the version before.
+    let former = "DROP TABLE deprecation; UPDATE schema_version SET version = version - 1";
+    rusqlite::Connection::open(&database).unwrap().execute_batch(former).unwrap();
+    let before = everything(&copy);
+    let ran = Ran::audit(&copy.options, true);
+    assert_eq!(ran.code(), "locked");
+    assert!(ran.result.unwrap_err().to_string().contains("another run"));
+    assert_eq!(everything(&copy), before);
+    drop(held);
+    assert_eq!(copy.audit(true).exit_code, 0);
+    assert_eq!(copy.run().exit_code, 0);
+}
+
+#[test]
+fn audits_and_comparisons_agree_about_times_that_no_file_has() {
+    // Many file systems have no times before 1901, and none has all of these.
+    let times = [
+        "1850-03-01T00:00:00Z",
+        "1600-01-01T12:00:00Z",
+        "1969-12-31T23:59:59.5Z",
+        "9998-01-01T00:00:00Z",
+    ];
+    for (place, with_digests) in [false, true].into_iter().flat_map(|is_in_memory| {
+        let place = if is_in_memory { folder::in_memory } else { || tempfile::tempdir().unwrap() };
+        [true, false].map(|with_digests| (place, with_digests))
+    }) {
+        let mut source = Source::new();
+        for (number, _) in times.iter().enumerate() {
+            source.set(&format!("/f{number}"), &format!("file {number}"));
+        }
+        source.snapshot();
+        let list = String::from_utf8(source.server.page("/resourcelist.xml")).unwrap();
+        let mut entries = list.split_inclusive("</url>").map(str::to_owned).collect::<Vec<_>>();
+        for (entry, time) in entries.iter_mut().zip(times) {
+            *entry = entry.replace("2025-06-01T00:00:00Z", time);
+            if !with_digests {
+                let (before, rest) = entry.split_once("<rs:md hash").unwrap();
+                *entry = format!("{before}{}", rest.split_once("/>").unwrap().1);
+            }
+        }
+        source.server.body("/resourcelist.xml", entries.concat());
+        let mut copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+        copy.place = place();
+        copy.options.folder = copy.place.path().join("copy");
+        assert_eq!((copy.run().created, copy.run().updated), (times.len() as u64, 0));
+        for full in [false, true] {
+            let ran = Ran::audit(&copy.options, full);
+            assert_eq!((ran.items, ran.codes), (Vec::new(), Vec::new()), "full: {full}");
+        }
+        copy.options.baseline = true;
+        for full in [false, true] {
+            copy.options.full = full;
+            let ran = copy.try_run();
+            assert_eq!((ran.codes.len(), ran.items), (0, Vec::new()), "{full}: {:?}", ran.reported);
+        }
+        // A file that was touched gets its time back.
+        let path = copy.folder().join("f0");
+        let time = || std::fs::metadata(&path).unwrap().modified().unwrap();
+        let before = time();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        copy.options.full = false;
+        assert_eq!((copy.run().damaged, copy.audit(false).exit_code), (0, 0));
+        assert_eq!(time(), before, "with digests: {with_digests}");
+    }
 }
 
 #[test]

@@ -144,6 +144,8 @@ pub(crate) struct Data {
     pub(crate) habits: Habits,
     /// The full download, and its time.
     pub(crate) download: Option<(String, i64)>,
+    /// What the IRIs of entities begin with, if that is not the server's own address.
+    names: Option<String>,
 }
 
 #[derive(Clone)]
@@ -156,6 +158,14 @@ impl EmmSource {
     pub(crate) fn start(habits: Habits) -> Self {
         let data = Arc::new(Mutex::new(Data { habits, now: EPOCH, ..Data::default() }));
         let source = Self { server: Server::start(), data };
+        source.answer_first(|_, _| None);
+        source
+    }
+
+    /// The same feed, of the same entities, on another server.
+    pub(crate) fn at_another_address(&self) -> Self {
+        self.data().names = Some(self.server.base.clone());
+        let source = Self { server: Server::start(), data: Arc::clone(&self.data) };
         source.answer_first(|_, _| None);
         source
     }
@@ -181,7 +191,8 @@ impl EmmSource {
 
     /// The IRI of an entity, which is on this server.
     pub(crate) fn iri(&self, number: usize) -> String {
-        self.server.url(&format!("/id/{number}"))
+        let names = self.data().names.clone();
+        format!("{}/id/{number}", names.as_ref().unwrap_or(&self.server.base))
     }
 
     pub(crate) fn put(&self, number: usize, value: &str) {
@@ -320,8 +331,9 @@ impl Data {
         let habits = &self.habits;
         let Change { number, kind, time, more } = change;
         let kind = if habits.only_updates && *kind != "Delete" { "Update" } else { kind };
+        let names = self.names.as_deref().unwrap_or(base);
         let mut object =
-            json!({"id": format!("{base}/id/{number}"), "type": "http://ns.example/Term"});
+            json!({"id": format!("{names}/id/{number}"), "type": "http://ns.example/Term"});
         if habits.has_links {
             object["url"] = json!([
                 {"type": "Link", "href": format!("{base}/id/{number}.html"), "mediaType": "text/html"},

@@ -8,8 +8,10 @@
 )]
 
 mod again;
+mod agreement;
 mod alternates;
 mod audit;
+mod audit_ages;
 mod bad_lists;
 mod change_dumps;
 mod changes_since;
@@ -35,6 +37,7 @@ mod held;
 mod interrupted;
 mod labels;
 mod lasting_faults;
+mod moved;
 mod names;
 #[cfg(feature = "s3")]
 mod objects;
@@ -43,6 +46,7 @@ mod own_files;
 mod oxigraph;
 mod packages;
 mod planted;
+mod power_loss;
 mod push;
 mod rdf;
 mod rdf_failures;
@@ -60,6 +64,13 @@ mod sdshare;
 mod sdshare_source;
 mod shape;
 mod sinks;
+mod skolem;
 mod source;
 mod sync;
 mod uri_list;
+
+/// The process that loses its power: `strace` notes what it does.
+#[test]
+fn child() {
+    power_loss::child();
+}

@@ -8,7 +8,7 @@ use abreast_destination::{
     Graph, GraphStoreOptions, NQuadsOptions, OpenStore, OxigraphOptions, PushOptions, SinkOptions,
     SparqlOptions,
 };
-use abreast_testkit::endpoint::{Endpoint, Fault};
+use abreast_testkit::endpoint::{DefaultGraph, Endpoint, Fault};
 use abreast_testkit::http::unused_address;
 use oxigraph::io::{RdfFormat, RdfParser};
 use oxigraph::model::dataset::CanonicalizationAlgorithm;
@@ -749,4 +749,53 @@ fn a_copy_stays_in_its_graph() {
     assert_eq!(copy.try_run().code(), "sink.kind");
     copy.options.sink = nquads_in(Graph::Named("no graph".to_owned()), 1_000);
     assert_eq!(copy.try_run().code(), "rdf.graph");
+}
+
+#[test]
+fn default_graphs_that_show_named_ones_are_compared_by_their_own() {
+    for default in [DefaultGraph::Own, DefaultGraph::Union, DefaultGraph::NamedOnly] {
+        let endpoint = Endpoint::start();
+        let mut source = Source::of_statements();
+        for path in ["/a", "/b", "/c"] {
+            source.set(path, path);
+        }
+        source.snapshot();
+        let mut copy = Copy::kept_in(&source, |_| sparql_in(&endpoint, Graph::Default));
+        assert_eq!(copy.run().created, 3);
+        let uri = |path: &str| source.server.url(path);
+        let other = format!(
+            "INSERT DATA {{ GRAPH <http://h/g> {{ <{}> <http://h/p> 1 . <http://h/x> <http://h/p> 2 }} }}",
+            uri("/a")
+        );
+        endpoint.update(&other);
+        endpoint.show_as_default(default);
+        let audit = |copy: &Copy| {
+            let ran = Ran::audit(&copy.options, true);
+            let report = ran.result.as_ref().unwrap();
+            (
+                report.same,
+                report.unverified,
+                report.updated + report.missing,
+                ran.has("sparql.union"),
+            )
+        };
+        let expected = match default {
+            DefaultGraph::Own => (3, 0, 0, false),
+            DefaultGraph::Union => (3, 1, 0, true),
+            DefaultGraph::NamedOnly => (3, 3, 0, true),
+        };
+        assert_eq!(audit(&copy), expected, "{default:?}");
+        copy.options.baseline = true;
+        copy.options.full = true;
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.summary().damaged), (0, 0), "{default:?}: {:?}", ran.reported);
+        assert_eq!(ran.has("sparql.union"), expected.3, "{default:?}");
+        // What is damaged in the default graph alone is found, and stored again.
+        endpoint.update(&format!("DELETE WHERE {{ <{}> ?p ?o }}", uri("/b")));
+        endpoint.update(&format!("INSERT DATA {{ <{}> <http://h/p> 1 }}", uri("/c")));
+        let damaged = if default == DefaultGraph::NamedOnly { 0 } else { 2 };
+        assert_eq!(audit(&copy).2, damaged, "{default:?}");
+        assert_eq!(copy.run().damaged, damaged, "{default:?}");
+        assert_eq!(audit(&copy), expected, "{default:?}");
+    }
 }

@@ -218,6 +218,11 @@ impl OldSource {
         self.kept.clear();
     }
 
+    /// How many changes there were.
+    pub(crate) fn len(&self) -> usize {
+        self.changes.len()
+    }
+
     /// Removes the change sets before the current one.
     pub(crate) fn prune(&mut self) {
         self.first_set = self.changes.len() / self.shape.per_set;

@@ -80,6 +80,8 @@ pub(crate) struct Data {
     now: i64,
     pub(crate) habits: Habits,
     snapshot: Option<(BTreeMap<String, Entity>, i64)>,
+    /// Changes before are not listed any more.
+    pruned: i64,
 }
 
 #[derive(Clone)]
@@ -95,6 +97,13 @@ impl SdSource {
         let source = Self { server, data };
         let own = (source.server.base.clone(), Arc::clone(&source.data));
         source.server.handler(move |target, _| own.1.lock().unwrap().answer(&own.0, target));
+        source
+    }
+
+    /// The same collection on another server.
+    pub(crate) fn at_another_address(&self) -> Self {
+        let source = Self { server: Server::start(), data: Arc::clone(&self.data) };
+        source.answer_first(|_, _| None);
         source
     }
 
@@ -164,6 +173,11 @@ impl Data {
     /// Forgets what was deleted: no feed has it any more.
     pub(crate) fn forget_deleted(&mut self) {
         self.entities.retain(|_, entity| !entity.lines.is_empty());
+    }
+
+    /// Lists no changes but those from now on, and the newest one.
+    pub(crate) fn prune(&mut self) {
+        self.pruned = self.entities.values().map(|entity| entity.updated).max().unwrap_or_default();
     }
 
     fn time(&self, micros: i64) -> String {
@@ -251,6 +265,7 @@ impl Data {
                 let mut changed: Vec<_> = self
                     .entities
                     .iter()
+                    .filter(|(_, entity)| entity.updated >= self.pruned)
                     .filter(|(_, entity)| {
                         since.is_none_or(|since| {
                             stamp(entity) > since

@@ -87,6 +87,12 @@ fn a_packed_copy_keeps_the_contract() {
 }
 
 #[test]
+fn records_left_by_a_killed_run_are_cut_off() {
+    contract::kills::killed(warc, archived);
+    contract::kills::killed_twice(warc, archived);
+}
+
+#[test]
 fn a_packed_copy_of_many_segments_keeps_the_contract() {
     contract(
         |_| {

@@ -12,6 +12,8 @@ pub(crate) struct Source {
     pub(crate) changes: String,
     pub(crate) clock: u32,
     pub(crate) at: String,
+    /// The begin of the Change List.
+    pub(crate) from: String,
     /// Makes the document of a resource out of the text that a test gives.
     pub(crate) form: fn(uri: &str, text: &str) -> String,
     pub(crate) media_type: Option<&'static str>,
@@ -29,6 +31,7 @@ impl Source {
             changes: String::new(),
             clock: 0,
             at: BEGIN.to_owned(),
+            from: BEGIN.to_owned(),
             form: |_, text| text.to_owned(),
             media_type: None,
         };
@@ -111,7 +114,7 @@ impl Source {
     pub(crate) fn publish(&self) {
         let changes = document(
             "urlset",
-            &format!("capability=\"changelist\" from=\"{BEGIN}\""),
+            &format!("capability=\"changelist\" from=\"{}\"", self.from),
             &self.changes,
         );
         self.server.body("/changelist.xml", changes);

@@ -4,7 +4,7 @@ use super::activity::{Item, is_activity};
 use super::document::{Judge, Object, id, text_of, types};
 use crate::node::is_url;
 use crate::rules as r;
-use abreast_rdf::apply_entity_patch;
+use abreast_rdf::{apply_entity_patch, is_skolem_iri};
 use abreast_webtypes::excerpt;
 use oxrdf::NamedOrBlankNode;
 use rdf_patch::{AFTER, BEFORE, Change, ENTITY_PREV, Patch, ReadError, ReadOptions, SKOLEM};
@@ -13,8 +13,6 @@ use rdf_patch::{AFTER, BEFORE, Change, ENTITY_PREV, Patch, ReadError, ReadOption
 const LENIENT_MAX: usize = 5;
 /// Bytes of an identifier or digest that is remembered.
 const TEXT_MAX: usize = 500;
-/// What IRIs in place of blank nodes have [rdf11-concepts §3.5].
-const GENID: &str = "/.well-known/genid/";
 
 /// What the header of a patch states.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +114,7 @@ fn stranger(patch: &Patch, entity: &str) -> Option<String> {
     let is_own = |iri: &str| {
         iri == entity
             || iri.starts_with("_:")
-            || iri.contains(GENID)
+            || is_skolem_iri(iri)
             || skolem.is_some_and(|skolem| iri.starts_with(skolem))
     };
     patch.transactions.iter().flatten().find_map(|change| match change {

@@ -7,7 +7,8 @@ use super::find::{check_host, find};
 use super::pages::{Since, way};
 use super::repeat::{self, Step};
 use super::wanted::{hand_over_wanted, short_list};
-use crate::error::{Error, ExitCode};
+use crate::error::Error;
+use crate::moved::other_source;
 use crate::options::SyncOptions;
 use crate::push::Topic;
 use crate::read::descriptions::{fetch_sorted, hand_over};
@@ -162,9 +163,7 @@ fn is_change(item: &Item) -> bool {
 fn check_same(entry: &Read, known: Option<&str>) -> Result<(), Error> {
     let Some(known) = known.filter(|known| *known != entry.url) else { return Ok(()) };
     let message = format!("this is a copy of {known}, not of {}", entry.url);
-    Err(Error::new("folder.source", ExitCode::Usage, message).with_help(
-        "use another folder; or, if the Source has moved, remove the state and run again",
-    ))
+    Err(other_source(message))
 }
 
 impl Reader for Emm {
@@ -172,7 +171,9 @@ impl Reader for Emm {
         let (requests, options) = (finding.requests, finding.options);
         let found = find(requests, options)?;
         let mut state = finding.known.map(State::known).transpose()?.unwrap_or_default();
-        check_same(&found, state.entry.as_deref())?;
+        if !finding.is_moved {
+            check_same(&found, state.entry.as_deref())?;
+        }
         if !finding.is_read_only {
             check_set(&found, options)?;
         }

@@ -10,6 +10,7 @@ use super::links;
 use super::sets::{Candidate, add};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
+use crate::moved::other_source;
 use crate::options::SyncOptions;
 use crate::read::pieces::Go;
 use crate::read::sitemap::document::Part;
@@ -88,8 +89,7 @@ impl EntryPoints {
             };
             let message =
                 format!("this folder is a copy of {}, not of {} ({url})", of(known), of(self));
-            return Err(Error::new("folder.source", ExitCode::Usage, message)
-                .with_help("use another folder; or, if the Source has moved, remove the state and run again: files that agree are kept"));
+            return Err(other_source(message));
         }
         Ok(())
     }

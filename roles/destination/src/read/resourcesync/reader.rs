@@ -105,7 +105,7 @@ impl Reader for ResourceSync {
                 None => finding.options.clone(),
             };
             let found = self.discover(finding.requests, options)?;
-            if let Some(mirror) = finding.known {
+            if let Some(mirror) = finding.known.filter(|_| !finding.is_moved) {
                 found.entry_points.check_same(&EntryPoints::known(mirror)?, &options.url)?;
             }
             if let Some(route) = &found.route {

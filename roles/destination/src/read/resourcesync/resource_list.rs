@@ -99,7 +99,7 @@ pub(in crate::read) fn resource_list(
     Ok(Snapshot {
         is_unstable,
         lists_all: true,
-        as_of: changes_from.filter(|_| lists.at.is_some() || has_changes),
+        as_of: lists.at.or(changes_from.filter(|_| has_changes)),
         changes_from,
         ..Snapshot::default()
     })

@@ -7,6 +7,7 @@ use super::recognise::is_dump_begin;
 use super::site;
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
+use crate::moved::other_source;
 use crate::options::SyncOptions;
 use crate::package::listing::ListedPackage;
 use crate::read::check_url;
@@ -157,9 +158,7 @@ impl EntryPoints {
         let of = |points: &Self| points.first().unwrap_or_default().to_owned();
         let message =
             format!("this folder is a copy of {}, not of {} ({url})", of(known), of(self));
-        Err(Error::new("folder.source", ExitCode::Usage, message).with_help(
-            "use another folder; or, if the Source has moved, remove the state and run again: files that agree are kept",
-        ))
+        Err(other_source(message))
     }
 
     /// As kept by an earlier run.

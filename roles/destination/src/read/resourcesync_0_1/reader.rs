@@ -158,7 +158,7 @@ impl Reader for ResourceSync01 {
             let found = self.found(requests, options, &mut |route| {
                 notice("discover.found", &options.url, route);
             })?;
-            if let Some(mirror) = finding.known {
+            if let Some(mirror) = finding.known.filter(|_| !finding.is_moved) {
                 found.check_same(&EntryPoints::known(mirror)?, &options.url)?;
             }
             found

@@ -14,7 +14,7 @@ use crate::read::sitemap::walk::{Found, Lists, Member};
 use crate::requests::Requests;
 use crate::select::{OtherCategories, is_any};
 use abreast_resourcesync::v0_1::{Change, Entry, Head, Root, V0_1};
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Moment, Timestamp};
 
 /// Sitemaps, and what those read so far state.
 pub(super) struct Sitemaps<'a> {
@@ -63,7 +63,7 @@ impl Lists for Sitemaps<'_> {
         url: &str,
         each: &mut dyn FnMut(Found<'_>) -> Result<(), Error>,
     ) -> Result<Read, Error> {
-        let (mut newest, mut now) = (NewestTime::default(), Timestamp::MIN);
+        let (mut newest, mut now, mut at) = (NewestTime::default(), Timestamp::MIN, None);
         let mut others = OtherEntries::default();
         let read = read::<V0_1>(requests, url, None, &mut |part| {
             match part {
@@ -71,6 +71,8 @@ impl Lists for Sitemaps<'_> {
                     check_is_sitemap(head, url)?;
                     newest = NewestTime::of(answered);
                     now = answered.latest_now();
+                    let modified = head.modified.map(|modified| modified.instant);
+                    at = modified.filter(|modified| *modified <= now);
                 }
                 Part::Entry(head, entry) if head.root == Root::SitemapIndex => {
                     self.is_sure = true;
@@ -92,7 +94,9 @@ impl Lists for Sitemaps<'_> {
                     } else {
                         let listed = listed(url, false, entry);
                         newest.add(listed.modified.map(Timestamp::from_micros));
-                        each(Found::Resource(&listed, None))?;
+                        // One that was modified later was added to it later.
+                        let own = listed.modified.map(Timestamp::from_micros).max(at);
+                        each(Found::Resource(&listed, at.and(own).map(Moment::exact)))?;
                     }
                 }
             }

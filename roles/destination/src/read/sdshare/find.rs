@@ -4,6 +4,7 @@ use super::feed::read_feed_of_feeds;
 use crate::admit::Admission;
 use crate::diagnostics::Remark;
 use crate::error::{Error, ExitCode};
+use crate::moved::other_source;
 use crate::options::SyncOptions;
 use crate::read::pieces::Go;
 use crate::read::sets::{choose, name_of};
@@ -86,9 +87,7 @@ impl Feeds {
         }
         let of = |feeds: &Self| feeds.first().unwrap_or_default().to_owned();
         let message = format!("this is a copy of {}, not of {}", of(known), of(self));
-        Err(Error::new("folder.source", ExitCode::Usage, message).with_help(
-            "use another folder; or, if the Source has moved, remove the state and run again",
-        ))
+        Err(other_source(message))
     }
 }
 

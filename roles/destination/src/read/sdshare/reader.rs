@@ -40,7 +40,7 @@ impl Reader for SdShare {
                 options.set = mirror.meta(key::SET)?;
             }
             let found = find::find(finding.requests, &options)?;
-            if let Some(mirror) = known {
+            if let Some(mirror) = known.filter(|_| !finding.is_moved) {
                 found.check_same(&Feeds::known(mirror)?)?;
             }
             found

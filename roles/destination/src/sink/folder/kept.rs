@@ -34,8 +34,7 @@ impl FolderKept {
     pub(crate) fn open(folder: &Path, mirror: &Mirror) -> Result<Option<Self>, Error> {
         let Some(base) = mirror.meta(key::BASE)? else { return Ok(None) };
         let system = mirror.meta(key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text);
-        let system =
-            system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
+        let system = system.unwrap_or(FileSystem::with_rules(crate::NameRules::default()));
         let map = PathMap::new(&base, system.rules)
             .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
         Ok(Some(Self { folder: Folder::open(folder)?, map, system, last: None }))

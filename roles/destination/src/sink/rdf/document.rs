@@ -4,7 +4,10 @@ use super::Graph;
 use crate::sink::Body;
 use crate::sink::outcome::{Failure, Notice};
 use abreast_rdf::sparql::Reach;
-use abreast_rdf::{ReadOptions, Syntax, canonical_lines, write_statement};
+use abreast_rdf::{
+    ReadOptions, StatementError, Syntax, blank_skolems, canonical_lines, is_skolem_iri,
+    skolem_root, write_statement,
+};
 use abreast_store::mirror::{Pending, Task};
 use abreast_webtypes::{count, excerpt};
 use memchr::memchr;
@@ -77,7 +80,7 @@ fn is_description(item: &Pending, body: &Body<'_>) -> bool {
 fn described(root: &NamedNode, lines: &[u8]) -> Result<Description, Failure> {
     let has_blank = memchr::memmem::find(lines, b" _:").is_some();
     let reach = if has_blank { Reach::of(lines, root.as_str()) } else { Ok(Reach::default()) };
-    let reach = reach.map_err(|error| Failure::new("rdf.syntax", error.to_string()))?;
+    let reach = reach.map_err(|error| not_lines(&error))?;
     let (digest, lines) = (digest_of(lines), lines.to_vec());
     Ok(Description { lines, digest, entity: None, reach, notices: Vec::new() })
 }
@@ -210,6 +213,8 @@ struct Statements<'a> {
     /// Whether something is stated of the resource.
     has_own: bool,
     has_blank: bool,
+    /// Whether something is stated of an IRI in place of a blank node.
+    has_skolem: bool,
     /// Statements that are not about the resource.
     others: u64,
     by_address: bool,
@@ -231,6 +236,7 @@ impl<'a> Statements<'a> {
             count: 0,
             has_own: false,
             has_blank: false,
+            has_skolem: false,
             others: 0,
             by_address: false,
             is_fragment: false,
@@ -271,7 +277,12 @@ impl<'a> Statements<'a> {
         let read = abreast_rdf::read(syntax, input, &options, &mut |quad| {
             let is_about = match quad.subject {
                 NamedOrBlankNodeRef::NamedNode(node) => {
-                    *self.graph == Graph::OfResource || node == self.root.as_ref()
+                    let is_own = *self.graph == Graph::OfResource || node == self.root.as_ref();
+                    self.has_own |= is_own && quad.graph_name == GraphNameRef::DefaultGraph;
+                    // A part, if the resource leads to it.
+                    let is_skolem = !is_own && is_skolem_iri(node.as_str());
+                    self.has_skolem |= is_skolem;
+                    is_own || is_skolem
                 }
                 NamedOrBlankNodeRef::BlankNode(_) => {
                     self.has_blank = true;
@@ -284,7 +295,6 @@ impl<'a> Statements<'a> {
                 is_over = self.of_other.len() > BYTES_MAX;
                 return if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
             }
-            self.has_own |= quad.subject.is_named_node();
             write_statement(quad.into(), &mut self.kept);
             self.count += 1;
             is_over = self.kept.len() > BYTES_MAX || self.count > STATEMENTS_MAX;
@@ -332,6 +342,14 @@ impl<'a> Statements<'a> {
             self.kept.extend(of_other);
             self.count += count;
             self.others -= count as u64;
+            if entity.is_none() {
+                entity = skolem_root(&self.kept).and_then(|iri| NamedNode::new(iri).ok());
+            }
+        }
+        if self.has_skolem {
+            let iri = entity.as_ref().unwrap_or(self.root).as_str();
+            self.kept = blank_skolems(&self.kept, iri).map_err(|error| not_lines(&error))?;
+            self.has_blank = true;
         }
         if *self.graph != Graph::OfResource && self.has_blank {
             let all = self.count;
@@ -359,17 +377,19 @@ impl<'a> Statements<'a> {
             );
             notices.push(Notice::new("rdf.others", message));
         }
-        let canonical = canonical_lines(&self.kept)
-            .map_err(|error| Failure::new("rdf.syntax", error.to_string()))?;
-        let lines = canonical.lines;
+        let lines = canonical_lines(&self.kept).map_err(|error| not_lines(&error))?.lines;
         let reach = if self.has_blank {
             Reach::of(&lines, entity.as_ref().unwrap_or(self.root).as_str())
         } else {
             Ok(Reach::default())
         };
-        let reach = reach.map_err(|error| Failure::new("rdf.syntax", error.to_string()))?;
+        let reach = reach.map_err(|error| not_lines(&error))?;
         Ok(Description { digest: digest_of(&lines), lines, entity, reach, notices })
     }
+}
+
+fn not_lines(error: &StatementError) -> Failure {
+    Failure::new("rdf.syntax", error.to_string())
 }
 
 /// The lines about an IRI, and about each blank node that they lead to; how many they are.

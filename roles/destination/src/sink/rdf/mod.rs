@@ -85,6 +85,7 @@ impl Graph {
                     .with_help("name the same graph as before, or use another place"))
             }
             Some(_) => Ok(()),
+            None if mirror.is_read_only() => Ok(()),
             None => Ok(mirror.set_meta(GRAPH, Some(&word))?),
         }
     }

@@ -79,6 +79,7 @@ impl Fetcher {
         let described = describe_answer(item, syntax, &self.storer.bytes, file)?;
         let Some((lines, notices)) = described else { return self.nothing_stated() };
         self.storer.rules.deprecations.described(&item.uri, &lines);
+        self.storer.rules.skolems.described(&item.uri, &lines);
         self.storer.bytes = lines;
         let lines = self.lines(listed, facts);
         // Those that are reported do not wait.

@@ -16,6 +16,7 @@ use crate::place::temporary_name;
 use crate::robots::Robots;
 use crate::sink::outcome::{Failure, Notice, Outcome};
 use crate::sink::{Prepared, Sink, TemporaryFile};
+use crate::skolem;
 use crate::state_folder::open_begun;
 use crate::transfer::fetch::entity_patch::PatchCounts;
 use crate::transfer::fetch::mirrors::{FailingHosts, Place};
@@ -49,6 +50,7 @@ pub(crate) struct Rules {
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) patches: PatchCounts,
     pub(crate) deprecations: Arc<Deprecations>,
+    pub(crate) skolems: skolem::Evidence,
     pub(crate) epoch: i64,
 }
 

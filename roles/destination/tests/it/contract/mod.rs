@@ -1,6 +1,7 @@
 //! The contract of every sink: one sequence of changes, run with each of them.
 
 pub(crate) mod kills;
+mod processes;
 
 use crate::copy::{self, Copy, Ran};
 use crate::source::Source;

@@ -3,7 +3,6 @@
 use super::super::Graph;
 use super::super::document::digest_of;
 use super::endpoint::{Endpoint, Refusal};
-use super::journal::Journal;
 use super::service::{Remote, Service};
 use super::singly::Singly;
 use super::store::Database;
@@ -33,6 +32,21 @@ pub(crate) struct RemoteKept {
     runtime: Runtime,
     /// What was read ahead: canonical lines by entity.
     ahead: HashMap<String, Vec<u8>>,
+    /// Which statements queries see in the default graph, once that was asked.
+    default: Option<DefaultGraph>,
+    /// Resources that cannot be compared.
+    unknown: u64,
+}
+
+/// Which statements queries see in the default graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DefaultGraph {
+    /// Its own.
+    Own,
+    /// Its own and those of all named graphs.
+    Union,
+    /// Those of all named graphs.
+    NamedOnly,
 }
 
 /// What an endpoint has of a resource.
@@ -40,6 +54,8 @@ enum Stored {
     AsWritten,
     Other,
     Nothing,
+    /// Other statements are seen, which may be those of other graphs.
+    Unknown,
 }
 
 impl RemoteKept {
@@ -70,6 +86,8 @@ impl RemoteKept {
             graph,
             runtime,
             ahead: HashMap::new(),
+            default: None,
+            unknown: 0,
         })
     }
 
@@ -114,30 +132,62 @@ impl RemoteKept {
             Some(lines) => lines,
             None => self.read(entity, reach_in(Some(row)).map_or(STEPS, |reach| reach.steps))?,
         };
-        Ok(if digest_of(&lines).as_slice() == expected.digest {
-            Stored::AsWritten
-        } else if lines.is_empty() {
-            Stored::Nothing
+        if digest_of(&lines).as_slice() == expected.digest {
+            return Ok(Stored::AsWritten);
+        }
+        let has_any = !lines.is_empty();
+        let stored = match self.default_graph()? {
+            DefaultGraph::Union if has_any && self.ask(text::in_named_graphs(entity))? => {
+                Stored::Unknown
+            }
+            DefaultGraph::NamedOnly => Stored::Unknown,
+            _ if has_any => Stored::Other,
+            _ => Stored::Nothing,
+        };
+        self.unknown += u64::from(matches!(stored, Stored::Unknown));
+        Ok(stored)
+    }
+
+    fn ask(&self, query: String) -> Result<bool, Error> {
+        self.runtime.block_on(self.endpoint.ask(query)).map_err(Refusal::into_error)
+    }
+
+    /// Which statements queries see where the copy is in the default graph.
+    fn default_graph(&mut self) -> Result<DefaultGraph, Error> {
+        if self.service != Service::Endpoint || self.graph != Graph::Default {
+            return Ok(DefaultGraph::Own);
+        }
+        if let Some(known) = self.default {
+            return Ok(known);
+        }
+        let shows_named = self.ask(text::NAMED_GRAPHS.to_owned())?
+            && !self.ask(text::HIDDEN_NAMED_GRAPHS.to_owned())?;
+        let found = if !shows_named {
+            DefaultGraph::Own
+        } else if self.ask(text::OWN_OF_DEFAULT_GRAPH.to_owned())? {
+            DefaultGraph::Union
         } else {
-            Stored::Other
-        })
+            DefaultGraph::NamedOnly
+        };
+        self.default = Some(found);
+        Ok(found)
     }
 }
 
-/// Whether a service lacks the newest change of the copy, in words. One that does not answer shows
-/// nothing.
+/// Whether a service lacks the newest change of the copy. One that does not answer shows nothing, nor
+/// does an entity that a killed run may have changed.
 pub(super) fn lacks_newest(
     remote: &Remote,
     net: &abreast_net::Options,
     mirror: &Mirror,
-    journal: &Journal,
-) -> Result<Option<String>, Error> {
+    is_unsure: &dyn Fn(&str) -> bool,
+) -> Result<bool, Error> {
     if !remote.is_readable() {
-        return Ok(None);
+        return Ok(false);
     }
     let mut kept = None;
     let is_there = newest::is_there(mirror, |change| {
-        if journal.may_have_changed(&change.name) {
+        if is_unsure(&change.name) {
             return Verdict::Unknown;
         }
         if kept.is_none() {
@@ -147,12 +197,7 @@ pub(super) fn lacks_newest(
         let lines = kept.as_ref().and_then(|kept| kept.read(&change.name, STEPS).ok());
         lines.map_or(Verdict::Unknown, |lines| change.judge(version(&digest_of(&lines)).as_deref()))
     })?;
-    Ok((!is_there).then(|| {
-        format!(
-            "the {} does not have what was stored in it last: it was emptied, replaced or restored from a backup",
-            remote.shown()
-        )
-    }))
+    Ok(!is_there)
 }
 
 /// An answer in N-Triples as lines.
@@ -178,6 +223,19 @@ fn odd(cause: &dyn std::fmt::Display) -> Error {
 impl ReadBack for RemoteKept {
     fn keeps_bytes(&self) -> bool {
         false
+    }
+
+    fn remark(&self) -> Option<(&'static str, String)> {
+        let (unknown, default) = (self.unknown, self.default.filter(|_| self.unknown > 0)?);
+        let seen = match default {
+            DefaultGraph::NamedOnly => "named graphs in place of the default graph",
+            _ => "the named graphs together with the default graph",
+        };
+        let message = format!(
+            "queries see {seen}: resources that cannot be compared: {unknown}\n  help: store the copy in a graph of its own \
+             (`--graph IRI`), in another state folder"
+        );
+        Some(("sparql.union", message))
     }
 
     fn read_ahead(&mut self, mirror: &Mirror, uris: &[&str]) -> Result<(), Error> {
@@ -210,6 +268,7 @@ impl ReadBack for RemoteKept {
             Stored::AsWritten => return Ok(None),
             Stored::Nothing => (DamageKind::Missing, "nothing of it is stored"),
             Stored::Other => (DamageKind::Digest, "other statements are stored than were sent"),
+            Stored::Unknown => (DamageKind::Unknown, "statements of other graphs are seen with it"),
         };
         Ok(Some(Damage { kind, message: message.to_owned() }))
     }

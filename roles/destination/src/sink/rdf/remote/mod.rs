@@ -49,6 +49,7 @@ use abreast_webtypes::Digests;
 use journal::Journal;
 use sender::Sending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::Database;
 
 /// What is to be stored of a resource.
@@ -119,10 +120,11 @@ pub(crate) struct RemoteSink {
     partials: Partials,
     spill: Dir,
     epoch: i64,
+    remote: Remote,
+    net: abreast_net::Options,
     /// Why the service does not have what the state has.
     restored: Option<String>,
-    /// Whether it can be asked for that.
-    is_readable: bool,
+    has_stored: AtomicBool,
 }
 
 impl RemoteSink {
@@ -134,13 +136,30 @@ impl RemoteSink {
         epoch: i64,
     ) -> Result<Self, Error> {
         remote.check(mirror)?;
+        let is_lost = remote.lacks_store(mirror)?;
         let store = remote.open_store(mirror, is_compared)?;
         let (partials, spill) = crate::sink::spill_folder(state)?;
         let journal = Journal::open(state, mirror, epoch)?;
-        let restored = kept::lacks_newest(remote, &net, mirror, &journal)?;
-        let sending = Sending::start(remote, net, store.clone(), journal)?;
-        let (graph, is_readable) = (remote.graph.clone(), remote.is_readable());
-        Ok(Self { sending, graph, store, partials, spill, epoch, restored, is_readable })
+        let is_unsure = |entity: &str| journal.may_have_changed(entity);
+        let is_lost = is_lost || kept::lacks_newest(remote, &net, mirror, &is_unsure)?;
+        let restored = is_lost.then(|| {
+            let shown = remote.shown();
+            format!("the {shown} does not have what was stored last: it was emptied, replaced or restored from a backup")
+        });
+        let sending = Sending::start(remote, net.clone(), store.clone(), journal)?;
+        let (graph, remote, has_stored) = (remote.graph.clone(), remote.clone(), false.into());
+        Ok(Self {
+            sending,
+            graph,
+            store,
+            partials,
+            spill,
+            epoch,
+            remote,
+            net,
+            restored,
+            has_stored,
+        })
     }
 }
 
@@ -178,13 +197,25 @@ impl Sink for RemoteSink {
         let others = settled.stored.len().saturating_sub(newest::CHANGES);
         let mut changes = Vec::new();
         for (number, (uri, stored)) in settled.stored.into_iter().enumerate() {
-            if self.is_readable && number >= others {
-                changes.push(change_of(&uri, mirror.description(&uri)?.as_ref(), stored.as_ref()));
+            if self.remote.is_readable() && number >= others {
+                let before = mirror.description(&uri)?;
+                changes.push(change_of(&uri, before.as_ref(), stored.as_ref()));
             }
             mirror.set_description(&uri, stored.as_ref())?;
         }
+        self.has_stored.fetch_or(!changes.is_empty(), Ordering::Relaxed);
         newest::note(mirror, changes)?;
         Ok(settled.failed)
+    }
+
+    /// A service that does not answer with what was just stored in it shows nothing by that later.
+    fn finish(&self, mirror: &Mirror) -> Result<(), Error> {
+        if self.has_stored.load(Ordering::Relaxed)
+            && kept::lacks_newest(&self.remote, &self.net, mirror, &|_| false)?
+        {
+            newest::forget(mirror)?;
+        }
+        Ok(())
     }
 
     fn restored(&self, _mirror: &Mirror) -> Result<Option<String>, Error> {

@@ -96,6 +96,12 @@ impl Remote {
         Client::new(Shared::new(abreast_net::Options { bandwidth, request_interval, ..net }))
     }
 
+    /// Whether the store of a copy that was begun is missing.
+    pub(super) fn lacks_store(&self, mirror: &Mirror) -> Result<bool, Error> {
+        let is_missing = self.store.as_ref().is_some_and(Place::is_missing);
+        Ok(is_missing && mirror.meta(STORE)?.is_some())
+    }
+
     /// Opens the store, if it is one. If `may_be_new`, one that is missing is made again.
     pub(super) fn open_store(
         &self,
@@ -105,7 +111,7 @@ impl Remote {
         let Some(place) = &self.store else { return Ok(None) };
         let is_known = mirror.meta(STORE)?.is_some();
         let store = place.open(is_known && !may_be_new)?;
-        if !is_known {
+        if !is_known && !mirror.is_read_only() {
             mirror.set_meta(STORE, Some(Service::Store.words().name))?;
         }
         Ok(Some(store))
@@ -146,6 +152,7 @@ impl Remote {
                     .with_help("give each copy a state of its own (`--state`)"))
             }
             Some(_) => Ok(()),
+            None if mirror.is_read_only() => Ok(()),
             None => Ok(mirror.set_meta(STORE, Some(&asked))?),
         }
     }

@@ -28,6 +28,9 @@ pub(super) use none::Database;
 #[cfg(not(feature = "oxigraph"))]
 pub use none::OpenStore;
 
+/// The file of RocksDB that names the current state of a store.
+const CURRENT: &str = "CURRENT";
+
 /// A store of Oxigraph, and where in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OxigraphOptions {
@@ -47,6 +50,11 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn new(folder: &Path, options: &OxigraphOptions) -> Self {
         Self { folder: folder.to_owned(), opened: options.store.clone() }
+    }
+
+    /// Whether there is no store in the folder.
+    pub(super) fn is_missing(&self) -> bool {
+        self.opened.is_none() && !self.folder.join(CURRENT).exists()
     }
 
     /// Opens the store; `is_known` when the copy was begun before.

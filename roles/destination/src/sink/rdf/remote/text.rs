@@ -10,6 +10,22 @@ use std::fmt::Write as _;
 
 const REST: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#rest";
 
+/// Asks whether there are named graphs.
+pub(super) const NAMED_GRAPHS: &str = "ASK { GRAPH ?g { ?s ?p ?o } }";
+
+/// Asks whether some statement of named graphs, of a few, is not in the default graph.
+pub(super) const HIDDEN_NAMED_GRAPHS: &str = "ASK { { SELECT ?s ?p ?o WHERE { GRAPH ?g { ?s ?p ?o } } LIMIT 100 } \
+     FILTER NOT EXISTS { ?s ?p ?o } }";
+
+/// Asks whether some statement of the default graph is in no named graph.
+pub(super) const OWN_OF_DEFAULT_GRAPH: &str =
+    "ASK { ?s ?p ?o FILTER NOT EXISTS { GRAPH ?g { ?s ?p ?o } } }";
+
+/// Asks whether named graphs state something of an entity.
+pub(super) fn in_named_graphs(entity: &str) -> String {
+    format!("ASK {{ GRAPH ?g {{ <{entity}> ?p ?o }} }}")
+}
+
 /// A pattern in a graph that does not depend on the resource.
 fn within(graph: &Graph, pattern: &str) -> String {
     match graph {

@@ -1,6 +1,6 @@
 //! Opening the store in a folder.
 
-use super::OpenStore;
+use super::{CURRENT, OpenStore};
 use crate::error::{Error, ExitCode};
 use crate::path_map::STATE_FOLDER;
 use oxigraph::store::{StorageError, Store, StoreOptions};
@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The file of RocksDB that names the current state of a store.
-const CURRENT: &str = "CURRENT";
 /// Files of a store that are open at a time.
 const OPEN_FILES: u32 = 256;
 
@@ -32,8 +30,7 @@ pub(super) fn open(folder: &Path, is_known: bool) -> Result<OpenStore, Error> {
     if !path.join(CURRENT).exists() {
         if is_known {
             let message = format!("the store in {} is missing", folder.display());
-            let help =
-                "restore it; or run once with `--baseline --full`, which fetches everything again";
+            let help = "restore it; or run once with `--baseline`, which fetches everything again";
             return Err(Error::new("oxigraph.damaged", ExitCode::Io, message).with_help(help));
         }
         let mut entries = std::fs::read_dir(&path).map_err(unusable)?.flatten();

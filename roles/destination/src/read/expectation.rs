@@ -1,0 +1,113 @@
+//! What documents show about a copy that is compared with them: how old they are, and what they leave open.
+//!
+//! A list of all resources shows nothing about later changes. Where the changes that are listed continue from it, the two
+//! together are what the Source has now; where changes in between are missing, the state of the copy has more than they.
+
+use super::position::Position;
+use crate::clock::now;
+use crate::error::Error;
+use crate::plan::judge::{AsOf, Stated, Verdict as Planned, judge};
+use crate::verify::Verdict;
+use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Row};
+use abreast_webtypes::{Digests, Moment, Timestamp};
+
+/// What was read of a Source, for a comparison that changes nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expectation {
+    /// The list of all resources.
+    pub(super) list: AsOf,
+    /// What neither the list nor a change names is not in the set.
+    pub(super) lists_all: bool,
+    /// Changes are missing between the list and those that are listed.
+    pub(super) has_gap: bool,
+    /// Something that a copy may lack could not be read or used.
+    pub(crate) is_lacking: bool,
+    /// A description of which nothing is stated is of a resource that was deleted.
+    pub(super) is_gone_if_empty: bool,
+    /// Up to when the copy knows all changes.
+    pub(super) known: Option<Moment>,
+}
+
+/// What becomes of a resource that only one side has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OneSide {
+    /// The two differ.
+    Differs,
+    /// Documents do not show it.
+    Unknown,
+}
+
+impl Expectation {
+    /// Before anything is read, for a copy with this position.
+    pub(super) fn new(position: &Position, is_gone_if_empty: bool) -> Self {
+        // A history that the Source may not have any more protects nothing.
+        let is_uncertain = position.due.as_ref().is_some_and(|due| due.is_uncertain);
+        Self {
+            list: AsOf { is_uncertain, now: Some(now()), ..AsOf::default() },
+            known: position.until(),
+            is_gone_if_empty,
+            ..Self::default()
+        }
+    }
+
+    /// What a comparison decides about a resource whose bytes are those of a row. Where only its server knows whether it
+    /// is the listed version, a later change decides.
+    pub(crate) fn judge_row(&self, listed: &ExpectedRow, row: &Row) -> Verdict {
+        let [digests, kept] = [&listed.digests, &row.digests].map(|bytes| {
+            let mut digests = Digests::default();
+            digests.set_from_bytes(bytes);
+            digests
+        });
+        let agree = digests.agree(&kept);
+        let ExpectedRow { length, modified, is_change, .. } = *listed;
+        let stated = Stated::Present { length, modified, digests: &digests, is_change };
+        let at = Timestamp::from_micros;
+        let as_of = match listed.at {
+            // A copy of something later than the last change differs from it too.
+            Some((first, _)) if is_change => {
+                AsOf { at: Some(Moment::exact(at(first))), is_uncertain: true, ..AsOf::default() }
+            }
+            Some((first, last)) => {
+                AsOf { at: Some(Moment::between(at(first), at(last))), ..self.list }
+            }
+            None => self.list,
+        };
+        match judge(stated, as_of, Some(row)) {
+            Planned::Unknown => Verdict::Unknown,
+            Planned::Fetch if agree.is_none() && listed.modified.is_none() => {
+                let is_other = listed.length.is_some_and(|length| length != row.length);
+                let changed = listed.at.filter(|_| is_change);
+                let is_later = row.changed.zip(changed).is_some_and(|(kept, now)| kept < now.0);
+                if is_other || is_later { Verdict::Mismatch } else { Verdict::Unverified }
+            }
+            Planned::Fetch => Verdict::Mismatch,
+            _ if agree == Some(true) => Verdict::Verified,
+            _ => Verdict::Unverified,
+        }
+    }
+
+    /// What follows from a listed resource that the copy does not have.
+    pub(crate) fn missing(&self, mirror: &Mirror, listed: &ExpectedRow) -> Result<OneSide, Error> {
+        let first = listed.at.map(|at| Timestamp::from_micros(at.0));
+        let first = first.or(self.list.at.map(Moment::first));
+        let is_known = first.zip(self.known).is_some_and(|(at, known)| at <= known.first());
+        // Deleted by a change that is not listed any more, or by a description that was empty.
+        let may_be_gone =
+            if listed.is_change { self.is_gone_if_empty && listed.describes } else { self.has_gap };
+        let is_unknown = is_known
+            && may_be_gone
+            && !self.list.is_uncertain
+            && mirror.row(&listed.uri)?.is_none()
+            && mirror.task(&listed.uri)?.is_none();
+        Ok(if is_unknown { OneSide::Unknown } else { OneSide::Differs })
+    }
+
+    /// What follows from a resource of the copy that is not listed.
+    pub(crate) fn extra(&self, expected: &Expected, row: &Row) -> Result<OneSide, Error> {
+        if expected.is_gone(&row.uri)? {
+            return Ok(OneSide::Differs);
+        }
+        let is_old = judge(Stated::Absent, self.list, Some(row)) == Planned::Unknown;
+        Ok(if is_old || !self.lists_all { OneSide::Unknown } else { OneSide::Differs })
+    }
+}

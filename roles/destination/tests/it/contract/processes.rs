@@ -1,0 +1,282 @@
+//! The contract of every sink for runs in a process of its own, which is killed at any of its calls
+//! to the system: while it plans, fetches, stores, settles, deletes or finishes, in a first run, when
+//! it follows changes and when it compares. Until the next run each visible file is a version that
+//! the Source had; after it the copy is what the Source has, and what the user has beside the copy is
+//! as it was.
+//!
+//! `strace` kills the process when one of its threads makes its N-th call of a kind.
+//! `ABREAST_TEST_KILLS` asks for more kills than 9 of each sink, `ABREAST_TEST_SEED` repeats a
+//! failing run.
+
+use super::{SinkCase, files, seen, sinks};
+use crate::copy::Copy;
+use crate::rdf::endpoint;
+use crate::source::Source;
+use abreast_destination::{
+    Graph, GraphStoreOptions, NQuadsOptions, PushOptions, Silent, SinkOptions, SparqlOptions,
+    SyncOptions, sync,
+};
+use abreast_testkit::power::strace;
+use abreast_testkit::{Random, kills, seed, skipped};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
+
+/// Tells the child which copy to bring up to date: the kind of the run, the name of the sink, the
+/// place of the copy, the address of the Source, and those of the service.
+const CHILD: &str = "ABREAST_KILLED_COPY";
+const KILLS: u64 = 9;
+/// The calls that a process is killed at: what it sends, what it writes, what it makes durable, and
+/// names that it gives and takes away.
+const CALLS: [&[&str]; 4] = [
+    &["sendto", "writev", "recvfrom"],
+    &["write", "pwrite64", "ftruncate"],
+    &["fsync", "fdatasync", "syncfs"],
+    &["rename", "renameat", "renameat2", "unlink", "unlinkat", "linkat"],
+];
+/// What is killed.
+const RUNS: [&str; 3] = ["following changes", "comparison", "first run"];
+/// What the user has beside the copy, and never lists.
+const OWN: &str = "copy/own.txt";
+
+/// A sink as another process opens it: what it keeps is not cleared.
+fn sink_of(name: &str, place: &Path, services: &[&str]) -> SinkOptions {
+    let (url, graph) = (|number: usize| services[number].to_owned(), Graph::Default);
+    match name {
+        "endpoint" => SinkOptions::Sparql(SparqlOptions { url: url(0), query_url: None, graph }),
+        "graph store" => SinkOptions::GraphStore(GraphStoreOptions { url: url(1) }),
+        "receiver" => SinkOptions::Push(PushOptions { url: url(2), graph: None }),
+        // Small files, so that they are compacted.
+        "nquads" => SinkOptions::NQuads(NQuadsOptions { graph, file_bytes: 3_000 }),
+        _ => (sinks().into_iter().find(|case| case.name == name).unwrap().sink)(place),
+    }
+}
+
+/// As every run of the copy, in this process or another. The state of a folder is elsewhere.
+fn with_options(name: &str, place: &Path, options: &mut SyncOptions) {
+    options.state = (name == "folder").then(|| place.join("state"));
+    (options.immutable, options.ignore_robots) = (true, true);
+    (options.connections, options.threads) = (2, Some(1));
+}
+
+#[test]
+fn child() {
+    let Ok(text) = std::env::var(CHILD) else { return };
+    let fields: Vec<&str> = text.split('\n').collect();
+    let [run, name, place, url, services @ ..] = fields.as_slice() else { unreachable!() };
+    let place = PathBuf::from(place);
+    let mut options = SyncOptions::new(*url, place.join("copy"));
+    with_options(name, &place, &mut options);
+    options.baseline = *run == "comparison";
+    options.sink = sink_of(name, &place, services);
+    sync(&options, &Silent, &AtomicBool::new(false)).unwrap();
+}
+
+/// A sink whose runs are killed, with its Source.
+struct Killed {
+    case: SinkCase,
+    source: Source,
+    copy: Copy,
+    /// Every version that the Source had, by path.
+    versions: BTreeMap<String, BTreeSet<Vec<u8>>>,
+}
+
+impl Killed {
+    fn new(name: &str) -> Self {
+        let case = sinks().into_iter().find(|case| case.name == name).unwrap();
+        let source = (case.source)();
+        let copy = Self::empty(&case, &source);
+        Self { case, source, copy, versions: BTreeMap::new() }
+    }
+
+    fn empty(case: &SinkCase, source: &Source) -> Copy {
+        let mut copy = Copy::kept_in(source, case.sink);
+        with_options(case.name, copy.place.path(), &mut copy.options);
+        if case.name == "nquads" {
+            copy.options.sink = sink_of(case.name, copy.place.path(), &[]);
+        }
+        let own = copy.place.path().join(OWN);
+        std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+        std::fs::write(own, "mine").unwrap();
+        copy
+    }
+
+    fn set(&mut self, path: &str, text: &str) {
+        self.source.set(path, text);
+        let versions = self.versions.entry(path.to_owned()).or_default();
+        versions.insert(self.source.kept[path].clone());
+    }
+
+    /// Changes the Source before a run that is killed.
+    fn change(&mut self, round: u64) {
+        self.set(&format!("/new/{round}"), "1");
+        self.set("/d/1", &format!("round {round} {}", "x".repeat(400)));
+        self.set("/d/2", "other");
+        self.set("/d/3", &format!("of round {round}"));
+        self.set(&format!("/more/{round}"), "2");
+        self.source.delete("/d/4");
+        for before in 0..round {
+            if self.source.kept.contains_key(&format!("/more/{before}")) {
+                self.source.delete(&format!("/more/{before}"));
+            }
+        }
+    }
+
+    /// Changes the Source again, so that what the killed run did has to be undone.
+    fn change_again(&mut self, round: u64) {
+        self.source.delete(&format!("/new/{round}"));
+        self.set("/d/1", "again");
+        self.set("/d/2", "1");
+        self.set("/d/4", "back");
+    }
+
+    /// Runs the child under strace, with these options of it.
+    fn traced(&self, run: &str, options: &[String]) -> Option<ExitStatus> {
+        let services = [endpoint().url(), endpoint().graph_store_url(), endpoint().push_url()];
+        let (name, place) = (self.case.name.to_owned(), self.copy.place.path());
+        let fields = [run.to_owned(), name, place.display().to_string(), self.source.url()];
+        let text: Vec<String> = fields.into_iter().chain(services).collect();
+        let mut command: Command = strace();
+        command.args(["-f", "-qq", "-e", "signal=none"]).args(options);
+        command.arg(std::env::current_exe().unwrap());
+        command.args(["--exact", "contract::processes::child", "--nocapture", "--test-threads=1"]);
+        command.env(CHILD, text.join("\n"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().ok()
+    }
+
+    /// How many calls of each group the thread makes that makes most of them; `None` when this
+    /// system cannot trace.
+    fn counted(&self, run: &str) -> Option<[u64; CALLS.len()]> {
+        let log = self.copy.place.path().join("strace.log");
+        let trace = format!("trace={}", CALLS.concat().join(","));
+        let options = ["-o", log.to_str().unwrap(), "-e", &trace].map(str::to_owned);
+        if !self.traced(run, &options)?.success() {
+            return None;
+        }
+        let text = std::fs::read_to_string(&log).unwrap();
+        std::fs::remove_file(log).unwrap();
+        Some(CALLS.map(|names| {
+            let mut by_thread: BTreeMap<&str, u64> = BTreeMap::new();
+            for line in text.lines() {
+                let Some((thread, call)) = line.split_once(' ') else { continue };
+                let name = call.trim_start().split('(').next().unwrap_or_default();
+                if names.contains(&name) {
+                    *by_thread.entry(thread).or_default() += 1;
+                }
+            }
+            by_thread.into_values().max().unwrap_or(0)
+        }))
+    }
+
+    /// Runs the child, and kills it at a call that `random` chooses; whether it was killed, and at
+    /// what.
+    fn kill(&self, run: &str, most: [u64; CALLS.len()], random: &mut Random) -> (bool, String) {
+        let groups: Vec<usize> = (0..CALLS.len()).filter(|group| most[*group] > 0).collect();
+        let group = groups[random.below(groups.len() as u64) as usize];
+        let (names, when) = (CALLS[group].join(","), 1 + random.below(most[group]));
+        let injected = format!("inject={names}:signal=SIGKILL:when={when}");
+        let trace = format!("trace={names}");
+        let options = ["-o", "/dev/null", "-e", &trace, "-e", &injected].map(str::to_owned);
+        let status = self.traced(run, &options).unwrap();
+        (status.signal().is_some() || !status.success(), injected)
+    }
+
+    /// Every file is a whole version of its resource, whatever was killed.
+    fn is_whole(&self, what: &str) {
+        if self.case.name == "folder" {
+            for (path, bytes) in files(&self.copy, &self.source) {
+                let is_ours = !path.ends_with("/own.txt") && !path.contains("/.%~");
+                let is_version =
+                    || self.versions.get(&path).is_some_and(|all| all.contains(&bytes));
+                assert!(!is_ours || is_version(), "{what}: {path} is torn");
+            }
+        }
+    }
+
+    /// The copy is what the Source has, and what the user has is there.
+    fn is_right(&self, what: &str) {
+        let mut kept = (self.case.read)(&self.copy, &self.source);
+        kept.remove("/own.txt");
+        // A store in a folder writes an object under such a name first, and never lists that.
+        kept.retain(|path, _| self.case.name != "objects" || !path.contains('#'));
+        assert_eq!(seen(&kept), seen(&self.source.kept), "{what}");
+        let audit = self.copy.audit(true);
+        let own = u64::from(self.case.name == "folder");
+        assert_eq!((audit.missing, audit.updated, audit.extra), (0, 0, own), "{what}");
+        let text = std::fs::read_to_string(self.copy.place.path().join(OWN));
+        assert_eq!(text.unwrap(), "mine", "{what}");
+    }
+}
+
+fn killed(name: &str) {
+    let mut killed = Killed::new(name);
+    for number in 0..6 {
+        killed.set(&format!("/d/{number}"), "1");
+    }
+    if ["folder", "warc", "objects", "nquads"].contains(&name) {
+        killed.set("/large", &"0123456789abcdef".repeat(80_000));
+    }
+    killed.source.snapshot();
+    killed.copy.run();
+    let seed = seed(1);
+    let mut random = Random::new(seed);
+    let (mut calls, mut count) = ([None; RUNS.len()], 0);
+    for round in 0..kills(KILLS) + RUNS.len() as u64 {
+        let kind = round as usize % RUNS.len();
+        let run = RUNS[kind];
+        killed.change(round);
+        killed.copy.options.baseline = run == "comparison";
+        if run != "following changes" {
+            killed.source.snapshot();
+        }
+        if run == "first run" {
+            killed.copy = Killed::empty(&killed.case, &killed.source);
+        }
+        let Some(most) = calls[kind] else {
+            calls[kind] = killed.counted(run);
+            if calls[kind].is_none() {
+                return skipped(name, "strace is not there, or may not trace");
+            }
+            killed.is_right(&format!("{name}, {run}"));
+            continue;
+        };
+        let mut what = format!("{name}, round {round}, ABREAST_TEST_SEED={seed}, {run}");
+        // Sometimes the run after a kill is killed too.
+        for _ in 0..=(random.below(4) / 3) {
+            let (is_killed, at) = killed.kill(run, most, &mut random);
+            count += u64::from(is_killed);
+            what += &format!(", {at}");
+            killed.is_whole(&what);
+        }
+        if random.below(4) > 0 {
+            killed.change_again(round);
+        }
+        let ran = killed.copy.try_run();
+        assert_eq!(ran.exit(), 0, "{what}: {} {:?}", ran.code(), ran.reported);
+        let is_expected = |code: &String| code == "state.recovered";
+        assert!(ran.codes.iter().all(is_expected), "{what}: {:?}", ran.reported);
+        killed.is_right(&what);
+    }
+    assert!(count > 0, "{name}: no run was killed");
+}
+
+#[test]
+fn copies_in_files_recover_from_processes_killed_anywhere() {
+    ["folder", "warc"].into_iter().for_each(killed);
+    #[cfg(feature = "s3")]
+    killed("objects");
+}
+
+#[test]
+fn copies_of_statements_recover_from_processes_killed_anywhere() {
+    ["nquads", "labels in SQLite", "labels in CSV"].into_iter().for_each(killed);
+}
+
+#[test]
+fn services_recover_from_processes_killed_anywhere() {
+    // An endpoint, a graph store and a receiver run on; a store of Oxigraph has its own test.
+    ["endpoint", "graph store", "receiver"].into_iter().for_each(killed);
+}

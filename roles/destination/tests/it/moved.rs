@@ -1,0 +1,348 @@
+//! Copies of Sources that have another address now.
+
+use crate::contract::kills::run_killed_at;
+use crate::copy::{Copy, Ran};
+use crate::emm_source::{self, EmmSource};
+use crate::rdf::quads;
+use crate::rs01_source::OldSource;
+use crate::sdshare_source::{self, SdSource};
+use crate::source::Source;
+use abreast_destination::{Event, NQuadsOptions, SinkOptions, WarcOptions};
+use abreast_testkit::pages::{Answer, Server};
+use std::collections::BTreeMap;
+
+const PATHS: [&str; 4] = ["/a", "/b", "/d/c", "/d/e"];
+
+/// A Source of 1.1 with resources below a path.
+fn source_below(top: &str) -> Source {
+    let mut source = Source::new();
+    for path in PATHS {
+        source.set(&format!("{top}{path}"), &format!("text of {path}"));
+    }
+    source.snapshot();
+    source
+}
+
+fn old_source() -> OldSource {
+    let mut source = OldSource::new();
+    for path in PATHS {
+        source.set(path, &format!("text of {path}"));
+    }
+    source.snapshot();
+    source
+}
+
+/// The copy with another address, to which the Source has moved.
+fn moved_to(mut copy: Copy, url: String) -> Copy {
+    copy.options.url = url;
+    copy.options.moved = true;
+    copy
+}
+
+fn is_resource(path: &str) -> bool {
+    PATHS.iter().any(|known| path.ends_with(known))
+        || path.contains("/id/")
+        || path.contains("/fragment/")
+}
+
+/// Refuses an address without `--moved`, moves with it, and does nothing more in later runs. The
+/// resource `newest` may be requested by each run: changes of one coarse time are not distinguished.
+#[track_caller]
+fn follows(copy: Copy, url: String, server: &Server, (what, newest): (&str, Option<&str>)) -> Copy {
+    let counted = |ran: &Ran<_>| {
+        let is_newest = |uri: &str| newest.is_some_and(|name| uri.ends_with(&format!("/{name}")));
+        ran.items.iter().filter(|item| !is_newest(&item.uri)).count()
+    };
+    let before = copy.texts();
+    let mut copy = moved_to(copy, url);
+    copy.options.moved = false;
+    let refused = copy.try_run();
+    assert_eq!(refused.code(), "folder.source", "{what}: {:?}", refused.result);
+    let text = format!("{}", refused.result.unwrap_err());
+    assert!(!text.contains("--allow-host"), "{text}");
+    copy.options.moved = true;
+    copy.options.dry_run = true;
+    server.take_log();
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.count("source.moved")), (0, 1), "{what}: {:?}", ran.reported);
+    assert_eq!((counted(&ran), copy.texts()), (0, before.clone()), "{what}: {:?}", ran.items);
+    copy.options.dry_run = false;
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.count("source.moved")), (0, 1), "{what}: {:?}", ran.reported);
+    assert_eq!((ran.items.len(), copy.texts()), (0, before.clone()), "{what}: {:?}", ran.items);
+    let is_newest = |path: &String| newest.is_some_and(|name| path.contains(&format!("/{name}.")));
+    let fetched =
+        server.take_log().into_iter().filter(|path| is_resource(path)).filter(|it| !is_newest(it));
+    let fetched: Vec<_> = fetched.collect();
+    assert_eq!(fetched, Vec::<String>::new(), "{what}: nothing is fetched again");
+    for is_moved in [true, false] {
+        copy.options.moved = is_moved;
+        let ran = copy.try_run();
+        assert_eq!(
+            (ran.exit(), ran.codes.len(), ran.items.len()),
+            (0, 0, 0),
+            "{what}: {:?}",
+            ran.reported
+        );
+        assert_eq!(copy.audit(true).exit_code, 0, "{what}");
+    }
+    assert_eq!(copy.texts(), before, "{what}");
+    copy
+}
+
+#[test]
+fn copies_follow_their_source_to_another_server_or_path() {
+    for top in ["", "/new"] {
+        let (source, mut new) = (source_below(""), source_below(top));
+        let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+        assert_eq!(copy.run().created, 4);
+        let copy = follows(copy, new.url(), &new.server, (top, None));
+        new.set(&format!("{top}/a"), "changed there");
+        new.delete(&format!("{top}/d/e"));
+        let ran = copy.run();
+        assert_eq!((ran.updated, ran.deleted, ran.created), (1, 1, 0));
+        assert_eq!(copy.read("a").unwrap(), "changed there");
+        assert_eq!(copy.paths(), ["a", "b", "d/c"]);
+    }
+}
+
+#[test]
+fn what_changed_during_a_move_is_brought_up_to_date() {
+    let (source, mut new) = (source_below(""), source_below(""));
+    let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+    copy.run();
+    new.set("/b", "changed meanwhile");
+    new.set("/f", "new");
+    new.delete("/a");
+    new.snapshot();
+    new.server.take_log();
+    let copy = moved_to(copy, new.url());
+    let ran = copy.run();
+    assert_eq!((ran.created, ran.updated, ran.deleted, ran.unchanged), (1, 1, 1, 2), "{ran:?}");
+    assert_eq!(copy.paths(), ["b", "d/c", "d/e", "f"]);
+    assert_eq!(copy.audit(true).exit_code, 0);
+}
+
+#[test]
+fn copies_of_0_1_follow_their_source() {
+    let (source, new) = (old_source(), old_source());
+    let mut copy = Copy::of(source.url());
+    copy.options.base = Some(source.server.url("/"));
+    assert_eq!(copy.run().created, 4);
+    copy.options.base = None;
+    let mut copy = follows(copy, new.url(), &new.server, ("0.1", None));
+    copy.options.base = Some(new.server.url("/"));
+    assert_eq!(copy.run().exit_code, 0);
+}
+
+#[test]
+fn copies_of_entities_follow_a_feed_to_another_address() {
+    for in_folder in [true, false] {
+        for (is_emm, is_dumped) in [(true, true), (true, false), (false, true)] {
+            let what = format!("folder: {in_folder}, EMM: {is_emm}, download: {is_dumped}");
+            let (old, new, url, server);
+            let emm = EmmSource::start(emm_source::Habits::default());
+            let sdshare = SdSource::start(sdshare_source::Habits::default());
+            if is_emm {
+                (0..5).for_each(|number| emm.put(number, "first"));
+                emm.wait_days(1);
+                if is_dumped {
+                    emm.make_download();
+                }
+                old = emm.url();
+                let moved = emm.at_another_address();
+                (url, server) = (moved.url(), moved.server.clone());
+                new = Some(moved);
+            } else {
+                (0..5).for_each(|number| sdshare.put_number(number, "first"));
+                sdshare.wait(5);
+                sdshare.make_snapshot();
+                old = sdshare.url();
+                let moved = sdshare.at_another_address();
+                (url, server) = (moved.url(), moved.server.clone());
+                new = None;
+            }
+            let mut copy = Copy::of(old);
+            copy.options.allow_hosts.push("127.0.0.1".to_owned());
+            if !in_folder {
+                copy.options.sink = SinkOptions::NQuads(NQuadsOptions::default());
+            }
+            assert_eq!(copy.run().created, 5, "{what}");
+            let newest = (!is_dumped).then_some("4");
+            let copy = follows(copy, url, &server, (&what, newest));
+            if let Some(moved) = &new {
+                moved.wait_days(1);
+                moved.put(1, "second");
+            } else {
+                sdshare.wait(5);
+                sdshare.put_number(1, "second");
+            }
+            let ran = copy.run();
+            assert_eq!((ran.updated, ran.created, ran.exit_code), (1, 0, 0), "{what}");
+            if !in_folder {
+                assert_eq!(quads(copy.folder()).len(), 15, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_set_is_refused_and_the_copy_left_as_it_is() {
+    let source = source_below("");
+    let mut others = Source::new();
+    for path in PATHS {
+        others.set(path, &format!("other text of {path}"));
+    }
+    others.snapshot();
+    let mut strangers = Source::new();
+    (0..5).for_each(|number| strangers.set(&format!("/{number}"), "text"));
+    strangers.snapshot();
+    let empty = Source::new();
+    for other in [&others, &strangers, &empty] {
+        let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+        copy.run();
+        let before = copy.texts();
+        let mut copy = moved_to(copy, other.url());
+        let refused = copy.try_run();
+        assert_eq!(refused.code(), "folder.source", "{:?}", refused.reported);
+        assert!(refused.result.unwrap_err().to_string().contains("nothing was changed"));
+        assert_eq!(copy.texts(), before);
+        copy.options.url = source.url();
+        copy.options.moved = false;
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{:?}", ran.reported);
+    }
+}
+
+#[test]
+fn a_move_that_is_killed_is_completed_by_the_next_run() {
+    let (source, new) = (source_below(""), source_below(""));
+    let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+    copy.run();
+    let before = copy.texts();
+    let mut copy = moved_to(copy, new.url());
+    let is_moved =
+        |event: &Event<'_>| matches!(event, Event::Notice(it) if it.code == "source.moved");
+    run_killed_at(&copy, &is_moved);
+    copy.options.moved = false;
+    copy.options.url = source.url();
+    let refused = copy.try_run();
+    assert_eq!(refused.code(), "folder.source");
+    let text = format!("{:?}", refused.result.unwrap_err());
+    assert!(text.contains("being moved") && text.contains(&new.url()), "{text}");
+    copy.options.url = new.url();
+    new.server.take_log();
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{:?}", ran.reported);
+    assert!(!new.server.take_log().iter().any(|path| is_resource(path)));
+    assert_eq!((copy.texts(), copy.audit(true).exit_code), (before, 0));
+}
+
+#[test]
+fn copies_with_uris_in_their_files_are_not_moved_to_other_uris() {
+    let source = Source { media_type: Some("text/plain"), ..source_below("") };
+    let new = source_below("");
+    let mut copy = Copy::kept_in(&source, |_| SinkOptions::Warc(WarcOptions::default()));
+    copy.run();
+    copy.options.url = new.url();
+    copy.options.moved = true;
+    let refused = copy.try_run();
+    assert_eq!(refused.code(), "folder.source", "{:?}", refused.reported);
+    assert!(format!("{:?}", refused.result).contains("another place"));
+    copy.options.url = source.url();
+    assert_eq!(copy.run().exit_code, 0);
+}
+
+/// The server of the old address redirects all requests to the new one.
+#[test]
+fn a_redirect_of_the_known_address_is_recognised() {
+    let (source, new) = (source_below(""), source_below(""));
+    let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+    copy.run();
+    let before = copy.texts();
+    let to = new.server.base.clone();
+    source.server.handler(move |target, _| {
+        let location = format!("{to}{target}");
+        Some(Answer::status(301).header("location", &location))
+    });
+    let mut copy = copy;
+    for baseline in [true, false] {
+        copy.options.baseline = baseline;
+        let refused = copy.try_run();
+        if baseline {
+            let error = refused.result.unwrap_err();
+            assert_eq!(error.code(), "list.elsewhere", "{error}");
+            let help = error.help().unwrap();
+            assert!(help.contains(&format!("abreast sync {}", new.url())), "{help}");
+            assert!(help.contains("--moved") && !help.contains("--allow-host"), "{help}");
+        }
+        assert_eq!(copy.texts(), before);
+    }
+    copy.options.url = new.url();
+    let refused = copy.try_run();
+    assert_eq!(refused.code(), "folder.source");
+    let text = refused.result.unwrap_err().to_string();
+    assert!(text.contains("redirects to") && text.contains("--moved"), "{text}");
+    copy.options.moved = true;
+    let ran = copy.try_run();
+    assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{:?}", ran.reported);
+    assert_eq!((copy.texts(), copy.audit(true).exit_code), (before, 0));
+}
+
+/// Documents remain at their address, and the resources have another server.
+#[test]
+fn resources_that_moved_without_their_documents_are_kept() {
+    let (source, new) = (source_below(""), source_below(""));
+    let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+    copy.run();
+    let before = copy.texts();
+    for path in ["/resourcelist.xml", "/changelist.xml"] {
+        let page = String::from_utf8(source.server.page(path)).unwrap();
+        source.server.body(path, page.replace(&source.server.base, &new.server.base));
+    }
+    let mut copy = moved_to(copy, source.url()).allowing(&new.server);
+    for is_first in [true, false] {
+        new.server.take_log();
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{:?}", ran.reported);
+        assert_eq!(ran.count("source.moved"), usize::from(is_first));
+        assert!(!new.server.take_log().iter().any(|path| is_resource(path)));
+        assert_eq!((copy.texts(), copy.audit(true).exit_code), (before.clone(), 0));
+    }
+    copy.options.moved = false;
+    assert_eq!(copy.run().exit_code, 0);
+}
+
+/// The old address leads to documents that name resources at the new one.
+#[test]
+fn no_other_host_is_suggested_where_all_resources_have_left() {
+    for by_changes in [true, false] {
+        for allows in [true, false] {
+            let what = format!("changes: {by_changes}, allows: {allows}");
+            let (mut source, new) = (source_below(""), source_below(""));
+            let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+            copy.run();
+            let before = copy.texts();
+            if by_changes {
+                source.set("/a", "changed");
+                source.set("/b", "changed");
+            }
+            let (from, to) = (source.server.base.clone(), new.server.base.clone());
+            let pages: BTreeMap<_, _> = ["/resourcelist.xml", "/changelist.xml"]
+                .into_iter()
+                .map(|path| (path, String::from_utf8(source.server.page(path)).unwrap()))
+                .collect();
+            source.server.handler(move |target, _| {
+                pages.get(target).map(|page| Answer::ok(page.replace(&from, &to)))
+            });
+            let mut copy = if allows { copy.allowing(&new.server) } else { copy };
+            copy.options.baseline = !by_changes;
+            let Ran { result, reported, .. } = copy.try_run();
+            let error = result.expect_err(&format!("{what}: {reported:?}"));
+            assert_eq!(error.code(), "list.elsewhere", "{what}: {error}");
+            let help = error.help().unwrap();
+            assert!(help.contains("--moved") && !help.contains("--allow-host"), "{what}: {help}");
+            assert_eq!(copy.texts(), before, "{what}");
+        }
+    }
+}

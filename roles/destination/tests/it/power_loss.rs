@@ -1,0 +1,143 @@
+//! Copies that are packed into files, and their states, after loss of power at any instant.
+//!
+//! A kill leaves the system's cache; loss of power does not, and commits of a copy's state are not
+//! made durable one by one. A child runs a copy again and again while its Source changes, and
+//! `strace` notes every write and every time something was made durable. From these notes the test
+//! makes the copy and its state as they may be after power was lost at some instant: of what was not
+//! made durable each write is there, missing or torn, and each name given or not. Whatever is left,
+//! the state names nothing that was destroyed, and the next run ends with what the Source has.
+//!
+//! `ABREAST_POWER_LOSSES` asks for more instants than 40 of each sink, `ABREAST_CRASH_SEED` repeats
+//! a failing run.
+
+use crate::contract::{SinkCase, seen, sinks};
+use crate::copy::Copy;
+use crate::source::Source;
+use abreast_destination::{Graph, NQuadsOptions, Silent, SinkOptions, SyncOptions, sync};
+use abreast_testkit::power::{self, Event};
+use abreast_testkit::{Random, folder};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+/// Tells the child where its copy is to be. The name of the sink and the address of the Source are
+/// in a file beside it.
+const CHILD: &str = "ABREAST_COPY_POWER_CHILD";
+const LOSSES: u64 = 40;
+const RUNS: u64 = 12;
+/// What the child requests to have the Source change.
+const STEP: &str = "/step";
+
+/// Small files, so that each is compacted.
+fn sink_of(case: &SinkCase, place: &Path) -> SinkOptions {
+    match case.name {
+        "nquads" => SinkOptions::NQuads(NQuadsOptions { graph: Graph::Default, file_bytes: 3_000 }),
+        _ => (case.sink)(place),
+    }
+}
+
+fn case_of(name: &str) -> SinkCase {
+    sinks().into_iter().find(|case| case.name == name).unwrap()
+}
+
+pub(crate) fn child() {
+    let Some(folder) = std::env::var_os(CHILD) else { return };
+    let folder = Path::new(&folder);
+    let place = folder.parent().unwrap();
+    let text = std::fs::read_to_string(place.join("child")).unwrap();
+    let (name, url) = text.split_once('\n').unwrap();
+    let mut options = SyncOptions::new(url, folder);
+    (options.ignore_robots, options.threads) = (true, Some(1));
+    options.sink = sink_of(&case_of(name), place);
+    for run in 1..=RUNS {
+        let step = url.replace("/caps.xml", STEP);
+        let mut answer = String::new();
+        let address = step.strip_prefix("http://").unwrap().split('/').next().unwrap();
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        write!(stream, "GET {STEP} HTTP/1.0\r\nConnection: close\r\n\r\n").unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(&stream), &mut answer).unwrap();
+        sync(&options, &Silent, &AtomicBool::new(false)).unwrap();
+        // As the system does by itself after a while: only the last run may be lost.
+        for path in [".abreast/mirror.db-wal", ".abreast", ""] {
+            std::fs::File::open(folder.join(path)).unwrap().sync_all().unwrap();
+        }
+        std::io::stderr().write_all(format!("ack {run}\n").as_bytes()).unwrap();
+    }
+}
+
+/// Changes most resources, so that files have little else than what is superseded.
+fn step(source: &mut Source, number: u64) {
+    for place in 0..9 {
+        source.set(&format!("/{place}"), &format!("{number} {}", "x".repeat(90 * place)));
+    }
+    source.set(&format!("/new/{number}"), "1");
+    if number > 2 {
+        source.delete(&format!("/new/{}", number - 2));
+    }
+}
+
+fn loses_power(name: &str) {
+    let case = case_of(name);
+    let mut source = (case.source)();
+    source.set("/stays", &"never changed ".repeat(20));
+    source.snapshot();
+    let (url, server) = (source.url(), source.server.clone());
+    let (source, steps) = (Arc::new(Mutex::new(source)), Mutex::new(0));
+    let changed = Arc::clone(&source);
+    server.handler(move |path, _| {
+        if path == STEP {
+            let mut steps = steps.lock().unwrap();
+            *steps += 1;
+            step(&mut changed.lock().unwrap(), *steps);
+        }
+        None
+    });
+    let place = tempfile::tempdir().unwrap();
+    let noted = place.path().join("copy");
+    std::fs::write(place.path().join("child"), format!("{name}\n{url}")).unwrap();
+    let Some(events) = power::folder_events(CHILD, &noted) else { return };
+    server.handler(|_, _| None);
+    let source = source.lock().unwrap();
+    let runs = events.iter().filter(|event| matches!(event, Event::Acknowledged(_))).count();
+    assert_eq!(runs as u64, RUNS, "{name}: every run was noted");
+    let first =
+        events.iter().position(|event| matches!(event, Event::Acknowledged(_))).unwrap() + 1;
+    let seed = power::seed();
+    let mut random = Random::new(seed);
+    for loss in 0..power::losses(LOSSES) {
+        let until = first + random.below((events.len() - first) as u64) as usize;
+        let files = power::folder_after_loss(&events[..until], &mut random);
+        let what = format!(
+            "{name}: loss {loss} after {until} of {} calls, ABREAST_CRASH_SEED={seed}",
+            events.len()
+        );
+        let place = folder::in_memory();
+        let mut copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+        copy.options.folder = place.path().join("copy");
+        copy.options.sink = sink_of(&case, place.path());
+        copy.options.ignore_robots = true;
+        let shared = |path: &String| path.ends_with("-shm");
+        let files = files.into_iter().filter(|(path, _)| !shared(path)).collect();
+        power::lay_down(&files, &noted, copy.folder());
+        let ran = copy.try_run();
+        assert_eq!(ran.exit(), 0, "{what}: {} {:?}", ran.code(), ran.reported);
+        let destroyed = ran.reported.iter().find(|reported| {
+            reported.code == "local.restored"
+                && !reported.message.contains("and are fetched again: 0;")
+        });
+        assert!(destroyed.is_none(), "{what}: {destroyed:?}");
+        assert_eq!(seen(&(case.read)(&copy, &source)), seen(&source.kept), "{what}");
+        assert_eq!(copy.audit(true).exit_code, 0, "{what}");
+    }
+}
+
+#[test]
+fn files_of_statements_that_lost_power_are_brought_up_to_date() {
+    loses_power("nquads");
+}
+
+#[test]
+fn a_packed_copy_that_lost_power_is_brought_up_to_date() {
+    loses_power("warc");
+}
