@@ -492,7 +492,9 @@ impl<'w, 'a> Walk<'w, 'a> {
                 self.walked.future.push(fingerprint);
             }
             let order = self.order.of(None);
-            let is_known = self.position.future.contains(&fingerprint);
+            let is_again =
+                since.zip(self.marks.newest_known()).is_some_and(|(since, known)| since.last() < known);
+            let is_known = self.position.future.contains(&fingerprint) && !is_again;
             return if is_known {
                 self.to.known_change(listed)
             } else {
@@ -526,7 +528,8 @@ impl<'w, 'a> Walk<'w, 'a> {
             // there may be several changes that nothing distinguishes: all of them are handed over, for the last one counts.
             let is_added = is_after_prefix && self.prefix.is_same == Some(true);
             let is_coarse = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
-            if is_known && !is_added && !is_coarse {
+            // Changes that are read again from an earlier time on count together.
+            if is_known && !is_added && !is_coarse && !since.is_before(time) {
                 return self.to.known_change(listed);
             }
             order.is_new = self.marks.are_any() && time.first() <= since.last();
