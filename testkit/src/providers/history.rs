@@ -201,14 +201,18 @@ impl Provider {
             Rendering::Activities(_) => hole.is_none(),
             Rendering::Atom(_) => true,
             Rendering::Lists(lists) if !lists.has_changes() => end == self.data.log.len(),
-            _ => self.is_listed(self.data.first) && hole.is_none_or(|hole| self.is_listed(hole + 1)),
+            _ => {
+                self.is_listed(self.data.first) && hole.is_none_or(|hole| self.is_listed(hole + 1))
+            }
         }
     }
 
     /// Whether the list of all entities shows that it includes the changes before that place: of a coarse time there may be
     /// others.
     fn is_listed(&self, end: usize) -> bool {
-        let Some(last) = end.checked_sub(1).and_then(|last| self.data.log.get(last)) else { return true };
+        let Some(last) = end.checked_sub(1).and_then(|last| self.data.log.get(last)) else {
+            return true;
+        };
         let is_coarse = self.rendering.precision() != Precision::Micro;
         let next = self.data.log.get(end).map(|next| next.noted);
         let at = self.data.listing.at;

@@ -492,8 +492,9 @@ impl<'w, 'a> Walk<'w, 'a> {
                 self.walked.future.push(fingerprint);
             }
             let order = self.order.of(None);
-            let is_again =
-                since.zip(self.marks.newest_known()).is_some_and(|(since, known)| since.last() < known);
+            let is_again = since
+                .zip(self.marks.newest_known())
+                .is_some_and(|(since, known)| since.last() < known);
             let is_known = self.position.future.contains(&fingerprint) && !is_again;
             return if is_known {
                 self.to.known_change(listed)

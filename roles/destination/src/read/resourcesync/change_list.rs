@@ -114,7 +114,10 @@ impl Reach {
             known.is_some_and(|known| known.is_past || begin == known.from && is_fine(begin));
         self.is_late(walk.since())
             || !is_sure
-                && self.earliest.zip(walk.since()).is_some_and(|(earliest, since)| !earliest.is_before(since))
+                && self
+                    .earliest
+                    .zip(walk.since())
+                    .is_some_and(|(earliest, since)| !earliest.is_before(since))
     }
 
     /// Whether other changes of the second of the position were in a list that is not there any more.
@@ -188,7 +191,8 @@ fn bookmark(walk: &Walk<'_, '_>, url: &str, read: &Read) -> (Bookmark, Document)
     let bookmark = Bookmark { from, is_past, ..walk.bookmark_of(url) };
     // An empty one may look the same after changes of the second in which it begins went to the list before.
     let may_repeat = bookmark.entries == 0 && !is_past && !is_fine(from);
-    let validators = if may_repeat { Document::default() } else { read.answered.validators.clone() };
+    let validators =
+        if may_repeat { Document::default() } else { read.answered.validators.clone() };
     (bookmark, validators)
 }
 
@@ -317,7 +321,9 @@ impl ChangeLists<'_> {
         walk.walked.hole = reach.hole(since);
         if walk.walked.hole.is_none() && reach.may_miss(walk) {
             let at = since.map(|since| since.first().to_string()).unwrap_or_default();
-            let message = format!("the changes that are listed begin within the second of {at}, and lack those that were read");
+            let message = format!(
+                "the changes that are listed begin within the second of {at}, and lack those that were read"
+            );
             walk.walked.hole = Some(message);
         }
         if let Some(earliest) = reach.earliest {

@@ -80,8 +80,11 @@ pub(super) fn change_sets(
 ) -> Result<Option<String>, Error> {
     let known = walk.known(change_set)?;
     let since = walk.since();
-    let goal = walk.marks().newest_known().or(walk.position().snapshot());
-    let goal = goal.or(since.map(Moment::last)).unwrap_or(Timestamp::MIN);
+    // Changes that were read before show nothing where those before them are read again.
+    let newest = walk.marks().newest_known();
+    let is_again = newest.zip(since).is_some_and(|(newest, since)| since.last() < newest);
+    let newest = newest.filter(|_| !is_again).or(walk.position().snapshot());
+    let goal = newest.or(since.map(Moment::last)).unwrap_or(Timestamp::MIN);
     let (mut reach, mut trail, mut deletions) =
         (Reach::to(goal), Trail::new(false), Coming::default());
     let Some(mut one) = read_one(walk, change_set, known.as_ref(), &mut deletions)? else {
@@ -95,7 +98,8 @@ pub(super) fn change_sets(
         (one.read.answered.validators.clone(), moved_to(walk.options, change_set, &one.read));
     let (mut oldest, mut url) = (None::<Timestamp>, change_set.to_owned());
     let is_joined = loop {
-        let is_found = walk.marks().are_any().then(|| walk.marks().are_found());
+        let has_marks = walk.marks().are_any() && !is_again;
+        let is_found = has_marks.then(|| walk.marks().are_found());
         let from = from_of(&one.read.head).map(|from| one.read.at_latest(from));
         let first = one.times.oldest.map(|first| one.read.at_latest(first));
         oldest = oldest.into_iter().chain(first).chain(from).min();
