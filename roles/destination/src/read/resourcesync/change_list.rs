@@ -185,7 +185,9 @@ fn too_many_lists(url: &str) -> Error {
 /// The open list, for the next run.
 fn bookmark(walk: &Walk<'_, '_>, url: &str, read: &Read) -> (Bookmark, Document) {
     let from = read.head.from.map(|from| read.moment(from).first().as_micros());
-    let newest = walk.walked.newest.into_iter().chain(walk.since()).map(Moment::last).max();
+    let begin = read.head.from.map(|from| read.moment(from));
+    let newest = walk.walked.newest.into_iter().chain(walk.since()).chain(begin);
+    let newest = newest.map(Moment::last).max();
     let clock = walk.walked.date.map_or_else(now, |date| date.min(now()));
     let is_past = newest.is_some_and(|newest| newest < clock);
     let bookmark = Bookmark { from, is_past, ..walk.bookmark_of(url) };
