@@ -57,6 +57,32 @@ fn filters_choose_what_is_copied_and_deleted() {
 }
 
 #[test]
+fn a_copy_follows_its_source_to_a_new_address() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
+    collection(&original);
+    let source = Source::start(&original, 0, &[]);
+    let old = source.url();
+    sync(&old, &copy, 0, &[]);
+    source.stop();
+    let source = Source::start(&original, 0, &[]);
+    let url = source.url();
+    assert_ne!(url, old);
+    let refused = run(abreast().args(["sync", &url]).arg(&copy));
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("--moved") && !text.contains("--allow-host"), "{text}");
+    for more in [&["--moved"][..], &[]] {
+        let summary = sync(&url, &copy, 0, more);
+        let counts = ["created", "updated", "deleted", "failed"].map(|name| &summary[name]);
+        assert!(counts.iter().all(|count| **count == 0), "{more:?}: {summary}");
+        assert_eq!(audit(&url, &copy), 0, "{more:?}");
+    }
+    fs::write(original.join("a.txt"), "changed at the new address").unwrap();
+    crate::world::catch_up(&url, &original, &copy, &[]);
+}
+
+#[test]
 fn jobs_of_a_configuration_file_run_by_name_or_all() {
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path();

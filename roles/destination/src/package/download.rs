@@ -145,7 +145,11 @@ impl Downloads {
                 Err(error) if package.made.is_some() && !is_worth_waiting(&error, attempt) => {
                     return Ok(Err(net_error(error)));
                 }
-                answered => answered?,
+                // As for documents, which it may stand for.
+                answered => answered.map_err(|error| match error.status() {
+                    Some(500..) if package.made.is_none() => error.passing(),
+                    _ => error,
+                })?,
             };
             if !resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag)) {
                 arriving = None;

@@ -6,6 +6,7 @@
 //! often keep the one from before, or have none.
 
 use crate::alternates::Changed;
+use crate::clock::now;
 use crate::common_base::CommonBase;
 use crate::deprecation::message;
 use crate::error::Error;
@@ -158,7 +159,7 @@ impl PlanContext<'_, '_> {
             Moment::between(Timestamp::from_micros(first), Timestamp::from_micros(last))
         });
         let settled = self.planner.settled.filter(|_| !is_uncertain);
-        let as_of = AsOf { at, is_uncertain, now: None, settled };
+        let as_of = AsOf { at, is_uncertain, now: Some(now()), settled };
         let mut digests = Digests::default();
         digests.set_from_bytes(&pending.digests);
         let stated = if pending.action.is_deletion() {

@@ -10,7 +10,7 @@
 use super::expectation::Expectation;
 use super::marks::Marks;
 use super::position::{Due, Of, Position, Span, Unknown};
-use super::walk::{Visitor, Walk, Walked};
+use super::walk::{AHEAD_MAX, Visitor, Walk, Walked};
 use super::{Announcement, Finding, Offers, Packages, Reader, Snapshot, SourceSet, Start, Whole};
 use crate::alternates::Changed;
 use crate::clock::{now, now_seconds};
@@ -108,7 +108,13 @@ fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
             None => Judged::Continued,
         };
     };
-    let (why, is_uncertain) = if let Some(why) = &walked.went_back {
+    let (why, is_uncertain) = if walked.is_ahead {
+        let why = format!(
+            "the copy is known up to {}, which the Source's clock has not reached: its clock was wrong then, or is now",
+            until.first()
+        );
+        (why, true)
+    } else if let Some(why) = &walked.went_back {
         (why.clone(), true)
     } else if let Some(why) = &walked.hole {
         // What is left ends before it.
@@ -185,14 +191,14 @@ impl Driver {
         let (options, mirror, requests) = (run.planner.options, run.planner.mirror, run.requests);
         let (looks_again, report) = (run.planner.polling.looks_again, &mut *run.report);
         let mut notice = |code: &str, url: &str, message: &str| report.notice(code, url, message);
-        let known = Some(mirror);
+        let (known, is_moved) = (Some(mirror), moved::is_under_way(mirror)?);
         let found = self.reader.find(&mut Finding {
             requests,
             options,
             known,
             is_read_only: false,
             looks_again,
-            is_moved: moved::is_under_way(mirror)?,
+            is_moved,
             notice: &mut notice,
         });
         let start = match found {
@@ -203,7 +209,7 @@ impl Driver {
         };
         requests.diagnostics.report(run.report);
         (self.has_rest, self.has_reported, self.known_before) = (false, false, None);
-        if start.is_found_anew {
+        if start.is_found_anew || is_moved {
             run.planner.begin(run.report)?;
             mirror.set_meta(key::SOURCE_URL, Some(&options.url))?;
             mirror.set_meta(key::SET, options.set.as_deref())?;
@@ -826,6 +832,10 @@ impl Driver {
                 let why = format!("changes before those read are not known: {}", cut.why);
                 unknown = Some(Unknown { is_cut: true, ..Unknown::fault(why) });
             }
+            if unknown.as_ref().is_some_and(|unknown| unknown.is_fault) && first.is_some() {
+                // What lies before the changes that are listed is noted; they are followed from where they begin.
+                walked.newest = walked.newest.or(walked.from);
+            }
             let recheck = walked.recheck.clone().or_else(|| {
                 (uncategorised > 0).then(|| "resources without categories are new".to_owned())
             });
@@ -983,6 +993,9 @@ enum Place {
 fn place(pushed: &dyn super::Pushed, position: &Position, walked: &Walked, marks: &Marks) -> Place {
     let Some(known) = position.until() else { return Place::Apart };
     let (from, until) = (pushed.from(), pushed.until());
+    if known.first() > now().plus_micros(AHEAD_MAX) {
+        return Place::Apart;
+    }
     // Of its span it lacks changes that the copy has, or has some that were published late.
     if walked.late.is_some() || from.is_some_and(|from| marks.are_lost(Some(from))) {
         return Place::Apart;

@@ -215,7 +215,7 @@ impl Reader for Feed {
             None => Document::read(walk.requests, &self.url)?,
         };
         walk.clock(&page.answered);
-        // The changes that are known are looked for, so that a Source that went back is noticed.
+        // Up to the oldest change that is known, so that a Source that went back is noticed.
         let oldest = walk.marks().oldest();
         let reach = walk
             .since()

@@ -29,6 +29,8 @@ const EMPTY_MAX: usize = 1_000;
 const FUTURE_MAX: usize = 1_024;
 /// A server's clock is given in whole seconds.
 const CLOCK_STEP: i64 = 1_000_000;
+/// A position that is later than the Source's clock by more than this was reached by a wrong clock, microseconds.
+pub(crate) const AHEAD_MAX: i64 = 3_600_000_000;
 
 /// A resource that documents leave open whether it is of a wanted category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +188,8 @@ pub(crate) struct Walked {
     /// Entries that no change could be made of, and what the first one is.
     pub(crate) unusable: u64,
     pub(crate) first_unusable: Option<String>,
+    /// The position is later than the Source's clock.
+    pub(crate) is_ahead: bool,
     /// The server's clock at the first answer.
     pub(crate) date: Option<Timestamp>,
     /// Times and fingerprints of the newest changes.
@@ -342,6 +346,8 @@ impl<'w, 'a> Walk<'w, 'a> {
             self.walked.date = answered.stated_date;
             self.latest =
                 Some(answered.stated_date.map_or_else(now, |date| date.plus_micros(CLOCK_STEP)));
+            let until = self.position.until().map(|until| until.first().plus_micros(-AHEAD_MAX));
+            self.walked.is_ahead = until.is_some_and(|until| self.is_future(until));
         }
     }
 

@@ -196,13 +196,14 @@ fn an_empty_change_list_without_validators_starts_no_baseline() {
     source.snapshot();
     let copy = Copy::of(source.url());
     copy.run();
-    let change = source.entry("/b", b"2", " change=\"created\" datetime=\"2026-01-01T00:30:00Z\"");
+    let change =
+        source.entry("/b", b"2", " change=\"created\" datetime=\"2026-01-01T00:30:00.5Z\"");
     source.server.body("/b", "2");
     let from = |from: &str| format!("capability=\"changelist\" from=\"{from}\"");
     source.server.body("/changelist.xml", document("urlset", &from(BEGIN), &change));
     copy.run();
     // The list was closed; the next one begins where it ended, and is empty.
-    let empty = document("urlset", &from("2026-01-01T00:30:00Z"), "");
+    let empty = document("urlset", &from("2026-01-01T00:30:00.5Z"), "");
     source.server.handler(move |path, _| {
         let raw = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{empty}", empty.len());
         (path == "/changelist.xml").then(|| Answer::raw(raw))

@@ -7,6 +7,7 @@
     reason = "tests may stop, and need not be fast"
 )]
 
+mod adversities;
 mod again;
 mod agreement;
 mod alternates;

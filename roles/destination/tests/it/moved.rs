@@ -9,6 +9,7 @@ use crate::sdshare_source::{self, SdSource};
 use crate::source::Source;
 use abreast_destination::{Event, NQuadsOptions, SinkOptions, WarcOptions};
 use abreast_testkit::pages::{Answer, Server};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 const PATHS: [&str; 4] = ["/a", "/b", "/d/c", "/d/e"];
@@ -42,11 +43,12 @@ fn moved_to(mut copy: Copy, url: String) -> Copy {
 fn is_resource(path: &str) -> bool {
     PATHS.iter().any(|known| path.ends_with(known))
         || path.contains("/id/")
+        || path.contains("/manifest/")
         || path.contains("/fragment/")
 }
 
 /// Refuses an address without `--moved`, moves with it, and does nothing more in later runs. The
-/// resource `newest` may be requested by each run: changes of one coarse time are not distinguished.
+/// resource `newest` may be requested: where its URI or the time of its change is not distinct.
 #[track_caller]
 fn follows(copy: Copy, url: String, server: &Server, (what, newest): (&str, Option<&str>)) -> Copy {
     let counted = |ran: &Ran<_>| {
@@ -70,7 +72,9 @@ fn follows(copy: Copy, url: String, server: &Server, (what, newest): (&str, Opti
     let ran = copy.try_run();
     assert_eq!((ran.exit(), ran.count("source.moved")), (0, 1), "{what}: {:?}", ran.reported);
     assert_eq!((ran.items.len(), copy.texts()), (0, before.clone()), "{what}: {:?}", ran.items);
-    let is_newest = |path: &String| newest.is_some_and(|name| path.contains(&format!("/{name}.")));
+    let is_newest = |path: &String| {
+        newest.is_some_and(|name| path.trim_end_matches(".nt").ends_with(&format!("/{name}")))
+    };
     let fetched =
         server.take_log().into_iter().filter(|path| is_resource(path)).filter(|it| !is_newest(it));
     let fetched: Vec<_> = fetched.collect();
@@ -184,6 +188,43 @@ fn copies_of_entities_follow_a_feed_to_another_address() {
             }
         }
     }
+}
+
+/// A feed of files on its own server, without a list of all.
+fn iiif() -> Server {
+    let server = Server::start();
+    let link = |path: &str, kind: &str| json!({"id": server.url(path), "type": kind});
+    let mut items = Vec::new();
+    for number in 0..4 {
+        let path = format!("/manifest/{number}");
+        server.body(&path, format!("{{\"label\": \"file {number}\"}}"));
+        let id = server.url(&format!("/activity/{number}"));
+        let time = format!("2026-01-01T00:00:0{number}.5Z");
+        items.push(
+            json!({"id": id, "type": "Update", "object": link(&path, "Manifest"), "endTime": time}),
+        );
+    }
+    let context = "http://iiif.io/api/discovery/1/context.json";
+    let page = link("/page", "OrderedCollectionPage");
+    let documents = [
+        ("/all", json!({"first": page, "last": page}), link("/all", "OrderedCollection")),
+        ("/page", json!({"orderedItems": items}), page.clone()),
+    ];
+    for (path, mut document, named) in documents {
+        document["@context"] = json!(context);
+        (document["id"], document["type"]) = (named["id"].clone(), named["type"].clone());
+        let answer = Answer::ok(document.to_string());
+        server.put(path, answer.header("content-type", "application/ld+json"));
+    }
+    server
+}
+
+#[test]
+fn files_of_a_feed_are_kept_where_their_server_has_another_name() {
+    let (old, new) = (iiif(), iiif());
+    let copy = Copy::of(old.url("/all"));
+    assert_eq!(copy.run().created, 4);
+    follows(copy, new.url("/all"), &new, ("IIIF", Some("3")));
 }
 
 #[test]
@@ -311,6 +352,10 @@ fn resources_that_moved_without_their_documents_are_kept() {
     }
     copy.options.moved = false;
     assert_eq!(copy.run().exit_code, 0);
+    // The move is done.
+    copy.options.url = new.url();
+    let refused = copy.try_run().result.unwrap_err();
+    assert!(refused.code() == "folder.source" && !refused.to_string().contains("being moved"));
 }
 
 /// The old address leads to documents that name resources at the new one.

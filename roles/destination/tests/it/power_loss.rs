@@ -1,4 +1,5 @@
-//! Copies that are packed into files, and their states, after loss of power at any instant.
+//! Copies that are packed into files or kept by a service, and their states, after loss of power at
+//! any instant.
 //!
 //! A kill leaves the system's cache; loss of power does not, and commits of a copy's state are not
 //! made durable one by one. A child runs a copy again and again while its Source changes, and
@@ -12,10 +13,14 @@
 
 use crate::contract::{SinkCase, seen, sinks};
 use crate::copy::Copy;
+use crate::rdf::endpoint;
 use crate::source::Source;
-use abreast_destination::{Graph, NQuadsOptions, Silent, SinkOptions, SyncOptions, sync};
+use abreast_destination::{
+    Graph, NQuadsOptions, Silent, SinkOptions, SparqlOptions, SyncOptions, sync,
+};
 use abreast_testkit::power::{self, Event};
 use abreast_testkit::{Random, folder};
+use oxigraph::model::Quad;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -37,6 +42,23 @@ fn sink_of(case: &SinkCase, place: &Path) -> SinkOptions {
     }
 }
 
+/// The journal of an endpoint: what is sent was durable in it before.
+const JOURNAL: &str = "/.abreast/sent";
+
+/// What an endpoint may have when power is lost: all of a run if every line of its journal was durable,
+/// else nothing of it.
+fn service_after_loss<'k>(events: &[Event], until: usize, kept: &'k [Vec<Quad>]) -> &'k [Quad] {
+    let is_end = |event: &Event| matches!(event, Event::Acknowledged(_));
+    let begin = events[..until].iter().rposition(is_end).map_or(0, |end| end + 1);
+    let end = events[until..].iter().position(is_end).map_or(events.len(), |end| until + end);
+    let is_journal =
+        |event: &Event| matches!(event, Event::Durable { file } if file.ends_with(JOURNAL));
+    let last = events[begin..end].iter().rposition(is_journal);
+    let runs = events[..until].iter().filter(|event| is_end(event)).count();
+    let is_sent = last.is_some_and(|last| begin + last < until);
+    &kept[runs + usize::from(is_sent)]
+}
+
 fn case_of(name: &str) -> SinkCase {
     sinks().into_iter().find(|case| case.name == name).unwrap()
 }
@@ -46,10 +68,17 @@ pub(crate) fn child() {
     let folder = Path::new(&folder);
     let place = folder.parent().unwrap();
     let text = std::fs::read_to_string(place.join("child")).unwrap();
-    let (name, url) = text.split_once('\n').unwrap();
+    let [name, url, service] = text.split('\n').collect::<Vec<_>>()[..] else { unreachable!() };
     let mut options = SyncOptions::new(url, folder);
     (options.ignore_robots, options.threads) = (true, Some(1));
-    options.sink = sink_of(&case_of(name), place);
+    options.sink = match name {
+        "endpoint" => SinkOptions::Sparql(SparqlOptions {
+            url: service.to_owned(),
+            query_url: None,
+            graph: Graph::Default,
+        }),
+        _ => sink_of(&case_of(name), place),
+    };
     for run in 1..=RUNS {
         let step = url.replace("/caps.xml", STEP);
         let mut answer = String::new();
@@ -85,8 +114,17 @@ fn loses_power(name: &str) {
     let (url, server) = (source.url(), source.server.clone());
     let (source, steps) = (Arc::new(Mutex::new(source)), Mutex::new(0));
     let changed = Arc::clone(&source);
+    // What the endpoint has before each run, and after the last one.
+    let (service, kept) = (endpoint(), Arc::new(Mutex::new(Vec::new())));
+    let (of_service, noted_kept) = (service.clone(), Arc::clone(&kept));
+    let keep = move || {
+        let quads: Vec<Quad> = of_service.store.iter().map(|quad| quad.unwrap()).collect();
+        noted_kept.lock().unwrap().push(quads);
+    };
+    let keep_before = keep.clone();
     server.handler(move |path, _| {
         if path == STEP {
+            keep_before();
             let mut steps = steps.lock().unwrap();
             *steps += 1;
             step(&mut changed.lock().unwrap(), *steps);
@@ -95,9 +133,12 @@ fn loses_power(name: &str) {
     });
     let place = tempfile::tempdir().unwrap();
     let noted = place.path().join("copy");
-    std::fs::write(place.path().join("child"), format!("{name}\n{url}")).unwrap();
+    std::fs::write(place.path().join("child"), format!("{name}\n{url}\n{}", service.url()))
+        .unwrap();
     let Some(events) = power::folder_events(CHILD, &noted) else { return };
     server.handler(|_, _| None);
+    keep();
+    let kept = kept.lock().unwrap();
     let source = source.lock().unwrap();
     let runs = events.iter().filter(|event| matches!(event, Event::Acknowledged(_))).count();
     assert_eq!(runs as u64, RUNS, "{name}: every run was noted");
@@ -120,6 +161,12 @@ fn loses_power(name: &str) {
         let shared = |path: &String| path.ends_with("-shm");
         let files = files.into_iter().filter(|(path, _)| !shared(path)).collect();
         power::lay_down(&files, &noted, copy.folder());
+        if name == "endpoint" {
+            service
+                .store
+                .extend(service_after_loss(&events, until, &kept).iter().cloned())
+                .unwrap();
+        }
         let ran = copy.try_run();
         assert_eq!(ran.exit(), 0, "{what}: {} {:?}", ran.code(), ran.reported);
         let destroyed = ran.reported.iter().find(|reported| {
@@ -135,6 +182,11 @@ fn loses_power(name: &str) {
 #[test]
 fn files_of_statements_that_lost_power_are_brought_up_to_date() {
     loses_power("nquads");
+}
+
+#[test]
+fn an_endpoint_whose_copy_lost_power_is_brought_up_to_date() {
+    loses_power("endpoint");
 }
 
 #[test]

@@ -392,7 +392,8 @@ fn lists_that_name_their_predecessor_are_read_backwards() {
         server.body(path, text.replacen("<rs:md", &link, 1));
     };
     let old = change(&server, "/d/a", "older", "2026-01-05T00:00:00Z");
-    chained("/old.xml", BEGIN, "/older.xml", &old);
+    // It begins before the second of the Resource List.
+    chained("/old.xml", "2025-12-31T23:59:59Z", "/older.xml", &old);
     let middle = change(&server, "/d/b", "middle", "2026-01-15T00:00:00Z");
     chained("/middle.xml", "2026-01-11T00:00:00Z", "old.xml", &middle);
     let new = change(&server, "/d/c", "newest", "2026-01-25T00:00:00Z");

@@ -84,6 +84,8 @@ pub(super) struct Seen {
     pub(super) pages: usize,
     /// Where the walk ended, if that is before all that it searched for was found.
     pub(super) end: Option<Timestamp>,
+    /// No page leads further.
+    pub(super) is_whole: bool,
     /// The pages changed each time they were read, and changes may be missing.
     pub(super) is_unstable: bool,
 }
@@ -113,20 +115,28 @@ pub(super) fn way(
     };
     let document = &entry.document;
     let is_page = document.kind == DocumentKind::Page;
-    let last = document.last.as_ref().map(|url| fetch(url)).transpose()?;
+    let is_itself = |url: &&String| **url == entry.url;
+    // One that names itself as its last page names none.
+    let last = document.last.as_ref().filter(|url| !is_itself(url));
+    let last = last.map(|url| fetch(url)).transpose()?;
     if let Some(last) = &last
         && order_of(&last.document) == Some(Ordering::Less)
         && (last.document.prev.is_some() || document.first == document.last)
     {
         return Ok((back(last.clone(), PageLink::Prev)?, true));
     }
-    let first = match &document.first {
+    let first = match document.first.as_ref() {
         _ if is_page => entry.clone(),
-        Some(url) => match &last {
+        Some(url) if is_itself(&url) && last.is_none() => {
+            let message = format!("{url} names itself as its first page, and no other page");
+            return Err(Error::new("list.cycle", ExitCode::SourceInvalid, message)
+                .with_help("report it to the server's operator"));
+        }
+        Some(url) if !is_itself(&url) => match &last {
             Some(last) if last.url == *url => last.clone(),
             _ => fetch(url)?,
         },
-        None => {
+        _ => {
             // Only the end is known.
             let newest = last.ok_or_else(|| {
                 let message = format!("{} has neither pages nor activities", entry.url);
@@ -137,6 +147,17 @@ pub(super) fn way(
         }
     };
     let (mut order, mut is_single) = (order_of(&first.document), false);
+    // The order of pages decides, whatever that within one is.
+    let other = match (&last, &first.document.next) {
+        (Some(last), _) if last.url != first.url => Some(last.clone()),
+        (None, Some(next)) if order == Some(Ordering::Less) && *next != first.url => {
+            Some(fetch(next)?)
+        }
+        _ => None,
+    };
+    if let Some(other) = other.as_ref().and_then(|other| order_of_pages(&first, other)) {
+        order = Some(other);
+    }
     if order.is_none_or(|order| order == Ordering::Equal) {
         // All times on it are the same: another page has others.
         let other = match (&last, &first.document.next) {
@@ -197,6 +218,34 @@ fn with_other_times(
         }
     }
     Ok(other)
+}
+
+/// How the times on a page compare with those on another one, if they do not overlap.
+fn order_of_pages(page: &Read, other: &Read) -> Option<Ordering> {
+    let (own, others) = (times_of(&page.document)?, times_of(&other.document)?);
+    match (own.0 < others.1, own.1 > others.0) {
+        (true, _) => Some(Ordering::Less),
+        (_, true) => Some(Ordering::Greater),
+        _ => None,
+    }
+}
+
+/// The way on, where the page that seemed to be the newest has nothing of a time that is known, and leads to newer ones.
+pub(super) fn turned(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    way: Way,
+    known: Option<Timestamp>,
+) -> Result<Way, Error> {
+    let Way::Back { newest: page, link: PageLink::Next } = &way else { return Ok(way) };
+    let newest = newest_of(&page.document);
+    let is_old = known.is_some_and(|known| newest.is_some_and(|newest| newest < known));
+    let Some(next) = page.document.next.as_ref().filter(|next| is_old && **next != page.url) else {
+        return Ok(way);
+    };
+    check_host(options, &page.url, next)?;
+    let is_wrong = order_of_pages(page, &read(requests, next)?) == Some(Ordering::Less);
+    Ok(if is_wrong { Way::On { oldest: page.clone() } } else { way })
 }
 
 /// The newest page. An Entry Point may be older than the pages: that which it names leads to newer
@@ -270,7 +319,7 @@ impl Way {
     pub(super) fn walk<'w, 'a>(
         &self,
         walk: &mut Walk<'w, 'a>,
-        entry: &Document,
+        entry: &Read,
         since: Option<Since>,
         each: &mut dyn FnMut(&mut Walk<'w, 'a>, &PageOfItems<'_>) -> Result<(), Error>,
     ) -> Result<Seen, Error> {
@@ -281,19 +330,22 @@ impl Way {
         };
         // The other end of the feed, where the Entry Point names it.
         let far_end = match link {
-            Some(PageLink::Prev) => entry.first.as_deref(),
-            Some(PageLink::Next) | None => entry.last.as_deref(),
+            Some(PageLink::Prev) => entry.document.first.as_deref(),
+            Some(PageLink::Next) | None => entry.document.last.as_deref(),
         };
+        let far_end = far_end.filter(|end| *end != entry.url);
         walk.clock(&begin.answered);
         let (is_back, mut seen) = (link.is_some(), Seen::default());
         let mut trail = Trail::new(!is_back);
+        // It is no page of its own pages.
+        trail.visit(&entry.url);
         let (mut page, mut only_deletions, mut more, mut is_reached) =
             (begin.clone(), false, 0, false);
         let mut largest = 0;
         loop {
             trail.visit(&page.url);
             seen.newest = seen.newest.max(newest_of(&page.document));
-            seen.pages = trail.len();
+            seen.pages += 1;
             let (items, refreshed) = counted(&page.document, link, &mut only_deletions);
             let (url, document) = (page.url.as_str(), &page.document);
             each(walk, &PageOfItems { url, document, items, is_back })?;
@@ -315,13 +367,21 @@ impl Way {
                 }
             }
             let next = link.unwrap_or(PageLink::Next).of(&page.document);
-            // Some last pages lead to themselves.
-            let Some(next) = next.filter(|next| **next != page.url).cloned() else { break };
+            let Some(next) = next.cloned() else {
+                seen.is_whole = true;
+                break;
+            };
+            let is_all = is_reached || far_end.is_some_and(|end| trail.has(end));
+            let may_have_more =
+                far_end.is_some() || since.is_some_and(|since| since.cursor > Timestamp::MIN);
+            // The oldest page of some feeds leads to itself.
+            if next == page.url && is_back && (is_all || !may_have_more) {
+                break;
+            }
             let size = activities(&page.document).len();
             if let Err(cut) = trail.check(&page.url, page.document.items.len(), &next) {
                 // Behind the other end of the feed there is nothing.
-                let is_all = far_end.is_some_and(|end| trail.has(end));
-                if is_all || is_reached {
+                if is_all {
                     walk.notice(cut.code, &cut.url, &cut.why);
                 } else {
                     seen.cut = Some(cut);

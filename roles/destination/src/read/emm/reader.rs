@@ -4,7 +4,7 @@ use super::document::{Read, read};
 use super::download::{Download, download};
 use super::entity::each_change;
 use super::find::{check_host, find};
-use super::pages::{Since, way};
+use super::pages::{Since, turned, way};
 use super::repeat::{self, Step};
 use super::wanted::{hand_over_wanted, short_list};
 use crate::error::Error;
@@ -113,7 +113,7 @@ impl Emm {
         } else {
             let (way, _) = way(walk.requests, walk.options, &self.entry)?;
             let newest = Some(Since::time(Timestamp::MAX));
-            let end = way.walk(walk, &self.entry.document, newest, &mut |_, _| Ok(()))?;
+            let end = way.walk(walk, &self.entry, newest, &mut |_, _| Ok(()))?;
             let newest = end.newest.filter(|_| end.cut.is_none());
             newest.map_or_else(everything, |newest| {
                 walk.not_after(&self.entry.url, "published", newest.into())
@@ -323,6 +323,8 @@ impl Reader for Emm {
             if walk.plans() { self.state.only_files } else { self.is_of_files(requests, options)? };
         let own = names_of(&self.entry);
         let found = way(requests, options, &self.entry)?;
+        let known = walk.marks().newest_known();
+        let found = (turned(requests, options, found.0, known)?, found.1);
         // A copy that has something needs the deletions before a refresh too.
         let is_new = walk.is_new_copy()?;
         let (since, known) = (walk.since().map(Moment::first), walk.marks().oldest());
@@ -372,7 +374,7 @@ impl Reader for Emm {
             repeat::walk(walk, &self.entry, found, reach, &mut visit)?
         } else {
             let reach = since.map(Since::time);
-            found.0.walk(walk, &self.entry.document, reach, &mut |walk, page| {
+            found.0.walk(walk, &self.entry, reach, &mut |walk, page| {
                 visit(walk, Step::Page(page, false))
             })?
         };
@@ -383,7 +385,7 @@ impl Reader for Emm {
             );
             walk.notice("emm.other", name, &message);
         }
-        if unknown > 0 && usable == 0 && since.is_none() {
+        if unknown > 0 && usable == 0 && !walk.marks().are_any() {
             walk.unusable(|| format!("all {unknown} activities are of types that are not known"));
         }
         if is_new && since.is_none() && seen.pages > 0 && seen.first.is_none() {
@@ -391,6 +393,16 @@ impl Reader for Emm {
                            help: if it should have some, check the address, for example the name of a type in it; \
                            feeds begin again when their server is restored from a backup";
             walk.notice("emm.nothing", name, message);
+        }
+        // Where all that is listed is later than what was read before, changes between may have been removed. A full download
+        // may be older than the feed.
+        let is_after = |oldest: &Timestamp| since.is_some_and(|since| since < *oldest);
+        if seen.is_whole
+            && walk.marks().are_any()
+            && !walk.marks().are_found()
+            && let Some(oldest) = walk.walked.oldest.filter(is_after)
+        {
+            walk.reaches_back_to(Moment::exact(oldest));
         }
         walk.walked.end = seen.end;
         walk.walked.is_unstable = seen.is_unstable;

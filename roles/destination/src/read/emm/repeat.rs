@@ -41,9 +41,8 @@ pub(super) fn walk<'w, 'a>(
     let mut number = 0;
     loop {
         number += 1;
-        let read = way.walk(walk, &entry.document, begin, &mut |walk, page| {
-            each(walk, Step::Page(page, is_sure))
-        })?;
+        let read =
+            way.walk(walk, entry, begin, &mut |walk, page| each(walk, Step::Page(page, is_sure)))?;
         let seen = match before.take() {
             Some(before) => with_newer(&way, before, read),
             None => read,

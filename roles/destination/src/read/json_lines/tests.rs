@@ -13,8 +13,8 @@ use abreast_net::Shared;
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::pages::{Answer, Server};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 const PROTOCOLS: &[Protocol] = &[PROTOCOL, resourcesync::PROTOCOL];
 /// Versions on a page.
@@ -90,17 +90,14 @@ impl Pair {
     fn publish(&self) {
         let pages: Vec<_> = self.log[self.pruned..].chunks(PAGE).collect();
         for (number, page) in pages.iter().enumerate() {
-            let mut head = r#"{"feed":1,"dump":"dump.jsonl""#.to_owned();
-            match number {
+            let more = match number {
                 // Right after the last version that is not there.
-                0 if self.pruned > 0 => {
-                    head += &format!(",\"from\":\"{}\"", at(self.log[self.pruned].0));
-                }
-                0 => {}
-                _ => head += &format!(",\"older\":\"page-{}.jsonl\"", number - 1),
-            }
+                0 if self.pruned > 0 => format!(",\"from\":\"{}\"", at(self.log[self.pruned].0)),
+                0 => String::new(),
+                _ => format!(",\"older\":\"page-{}.jsonl\"", number - 1),
+            };
             let lines: String = page.iter().rev().map(Self::line).collect();
-            let text = format!("{head}}}\n{lines}");
+            let text = format!("{{\"feed\":1,\"dump\":\"dump.jsonl\"{more}}}\n{lines}");
             self.server.body(&format!("/page-{number}.jsonl"), text.as_str());
             self.server.body("/feed.jsonl", text);
         }
@@ -141,7 +138,7 @@ impl Pair {
     fn try_sync(&self, notifications: &[String]) -> Result<Summary, Error> {
         let (cancel, shared) = (AtomicBool::new(false), Shared::new(self.options.net_options()));
         let notifications = notifications.iter().map(|text| text.clone().into()).collect();
-        let (robots, wake) = (Default::default(), Wake { notifications, ..Wake::default() });
+        let (robots, wake) = (Arc::default(), Wake { notifications, ..Wake::default() });
         let codes = Mutex::new(Vec::new());
         let observer = |event: &Event<'_>| {
             if let Event::Error(problem) | Event::Notice(problem) = event {
@@ -322,7 +319,7 @@ fn pushed_pages_of_lines_are_applied_where_they_continue() {
     pair.version("a", None);
     let first = pushed(&pair, from);
     pair.server.take_log();
-    let applied = pair.try_sync(&[first.clone()]).unwrap();
+    let applied = pair.try_sync(std::slice::from_ref(&first)).unwrap();
     assert_eq!((counts(&applied), pair.codes()), ([1, 0, 1, 0], vec![]));
     assert_eq!(pair.server.take_log(), ["/feed.jsonl", "/c"]);
     pair.is_right();

@@ -7,7 +7,7 @@ use crate::error::{Error, ExitCode};
 use crate::read::pieces::Go;
 use crate::read::position::Bookmark;
 use crate::read::sitemap::document::ZONE_MICROS;
-use crate::read::walk::Walk;
+use crate::read::walk::{Cut, Trail, Walk};
 use abreast_resourcesync::v1_1::Head;
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, Timestamp, W3cDatetime};
@@ -60,14 +60,15 @@ struct Reach {
 
 impl Reach {
     /// Takes a list, or an index, into account.
-    fn note(&mut self, url: &str, read: &Read) {
+    fn note(&mut self, url: &str, read: &Read, has_entries: bool) {
         self.archives.extend(links_of(read, "archives"));
         if read.is_index {
             return;
         }
         let Some(from) = read.head.from.map(|from| read.moment(from)) else { return };
-        // One that does not reach further back leads nowhere.
-        if self.earliest.is_none_or(|earliest| from.first() < earliest.first()) {
+        // One that does not reach further back leads nowhere. Several with changes may begin at one time.
+        let begin = |earliest: Moment| (from.first(), !has_entries) < (earliest.first(), true);
+        if self.earliest.is_none_or(begin) {
             self.before =
                 links_of(read, "prev").into_iter().chain(links_of(read, "previous")).next();
         }
@@ -264,7 +265,7 @@ impl ChangeLists<'_> {
         };
         let mut reach = Reach::default();
         reach.read_urls.insert(start.to_owned());
-        reach.note(start, &read);
+        reach.note(start, &read, true);
         let is_index = read.is_index;
         let is_open = !is_index && read.head.until.is_none();
         let mut may_lack = !is_index;
@@ -307,8 +308,9 @@ impl ChangeLists<'_> {
             }
         }
         read_named(walk, named, &mut reach)?;
-        if reach.is_late(since) || may_lack && reach.is_unsure(walk) {
-            self.walk_back(walk, &mut reach)?;
+        let may_have_more = since.is_none() && !is_index || may_lack && reach.is_unsure(walk);
+        if reach.is_late(since) || may_have_more {
+            self.walk_back(walk, start, &mut reach)?;
         }
         if reach.open.is_none()
             && !is_index
@@ -361,15 +363,20 @@ impl ChangeLists<'_> {
 
     /// Searches for older Change Lists, after a long absence: in the archives, then along the links to
     /// the ones before.
-    fn walk_back(&self, walk: &mut Walk<'_, '_>, reach: &mut Reach) -> Result<(), Error> {
-        let Some(since) = walk.since() else { return Ok(()) };
+    fn walk_back(
+        &self,
+        walk: &mut Walk<'_, '_>,
+        start: &str,
+        reach: &mut Reach,
+    ) -> Result<(), Error> {
+        let since = walk.since();
         // What is open stays so, however old the lists read from here on.
         let open = reach.open.take();
         walk.earlier_document();
         let named = reach.archives.drain(..).chain(self.archive.map(str::to_owned));
         let mut archives: VecDeque<(String, u8)> = named.map(|url| (url, 0)).collect();
         while let Some((archive, depth)) = archives.pop_front() {
-            if !reach.is_late(Some(since)) || reach.read_urls.len() > LISTS_MAX {
+            if !reach.is_late(since) || reach.read_urls.len() > LISTS_MAX {
                 break;
             }
             if !walk.is_admitted(&archive) || !reach.read_urls.insert(archive.clone()) {
@@ -385,8 +392,8 @@ impl ChangeLists<'_> {
                     lists.retain(|list| !reach.read_urls.contains(&list.url));
                     sort_by_span(&mut lists);
                     reach.name(&lists);
-                    let message =
-                        format!("changes since {} are read from the archive", since.first());
+                    let since = since.map(|since| since.first().to_string()).unwrap_or_default();
+                    let message = format!("changes since {since} are read from the archive");
                     walk.notice("changes.archive", &archive, &message);
                     read_named(walk, lists, reach)?;
                 }
@@ -395,24 +402,59 @@ impl ChangeLists<'_> {
                 Err(error) => walk.notice(error.code(), &archive, &error.to_string()),
             }
         }
-        while reach.is_unsure(walk)
-            && reach.read_urls.len() <= CHAIN_MAX
+        let (mut trail, mut url, mut entries) = (Trail::new(false), start.to_owned(), 1);
+        while (since.is_none() || reach.is_unsure(walk))
             && let Some(before) = reach.before.take()
         {
             walk.requests.check_cancelled()?;
-            walk.earlier_document();
-            if !walk.is_admitted(&before) || !reach.read_urls.insert(before.clone()) {
-                break;
-            }
-            match read_changes(walk, &before, None, &mut Vec::new()) {
-                Ok(Some(read)) if !read.is_index => reach.note(&before, &read),
-                Ok(_) => break,
-                Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-                Err(error) => {
-                    walk.notice(error.code(), &before, &error.to_string());
-                    break;
+            let next = trail.check(&url, entries, &before).and_then(|()| {
+                let cut = |code, why| Err(Cut { is_newer: false, code, url: url.clone(), why });
+                if !walk.is_admitted(&before) {
+                    return cut(
+                        "uri.authority",
+                        format!("{before} is on a host that is not allowed"),
+                    );
                 }
+                if !reach.read_urls.insert(before.clone()) {
+                    return cut(
+                        "list.cycle",
+                        format!("it leads back to {before}, which was read already"),
+                    );
+                }
+                if trail.len() >= CHAIN_MAX {
+                    return cut("limit.pages", format!("there are more than {CHAIN_MAX} lists"));
+                }
+                Ok(())
+            });
+            let entries_before = walk.walked.entries;
+            let cut = match next {
+                Err(cut) => cut,
+                Ok(()) => {
+                    walk.earlier_document();
+                    trail.visit(&before);
+                    match read_changes(walk, &before, None, &mut Vec::new()) {
+                        Ok(Some(read)) if !read.is_index => {
+                            entries = (walk.walked.entries - entries_before) as usize;
+                            reach.note(&before, &read, entries > 0);
+                            url = before;
+                            continue;
+                        }
+                        Ok(_) => break,
+                        Err(error) if !error.may_be_gone() => return Err(error),
+                        Err(error) => {
+                            let why = error.to_string();
+                            Cut { is_newer: false, code: "list.chain", url: url.clone(), why }
+                        }
+                    }
+                }
+            };
+            // A list that begins where the copy ends need not lead further.
+            if since.is_none() || reach.is_late(since) {
+                walk.cut(cut);
+            } else {
+                walk.notice(cut.code, &cut.url, &cut.why);
             }
+            break;
         }
         reach.open = open;
         Ok(())
@@ -480,7 +522,7 @@ fn read_named(walk: &mut Walk<'_, '_>, lists: Vec<Named>, reach: &mut Reach) -> 
             }
             continue;
         }
-        reach.note(&list.url, &read);
+        reach.note(&list.url, &read, true);
         reach.compare(&list, &read);
         if read.head.until.is_none() {
             reach.open = Some(bookmark(walk, &list.url, &read));

@@ -3,6 +3,7 @@
 
 use super::dump::read_dump;
 use super::manifest::read_manifest;
+use super::resource_list::MARGIN_MICROS;
 use crate::error::{Error, ExitCode};
 use crate::package::archive::Package;
 use crate::package::download::Downloads;
@@ -10,6 +11,7 @@ use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
 use crate::read::Snapshot;
 use crate::read::sitemap::document::ZONE_MICROS;
 use crate::read::walk::Walk;
+use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, W3cDatetime};
 use std::fs::File;
 
@@ -77,7 +79,11 @@ pub(super) fn resource_dump(
     }
     walk.keep_document(url, &dump.answered.validators);
     let changes_from = match at.or(dump.begins) {
-        Some(at) => Some(walk.not_after(url, "at", at)),
+        Some(at) => Some(match walk.not_after(url, "at", at) {
+            stated if stated == at => at,
+            // It counts as none.
+            now => Moment::between(now.first().plus_micros(-MARGIN_MICROS), now.last()),
+        }),
         None => dump.answered.stated_date.map(Moment::exact),
     };
     let (packaged, at) = (Packaged::Snapshot, changes_from.map(Moment::first));
@@ -120,7 +126,12 @@ fn read_resources(
 }
 
 /// Hands over the changes of a Change Dump since the position of the walk.
-pub(super) fn change_dump(walk: &mut Walk<'_, '_>, url: &str) -> Result<(), Error> {
+/// `now_named` reads the Capability List again: a Source that closes a dump may name the next one there only.
+pub(super) fn change_dump(
+    walk: &mut Walk<'_, '_>,
+    url: &str,
+    now_named: &mut dyn FnMut() -> Result<Option<String>, Error>,
+) -> Result<(), Error> {
     refuse_dry_run(walk, url)?;
     let (known, since) = (walk.known(url)?, walk.since());
     let (requests, options) = (walk.requests, walk.options);
@@ -132,11 +143,20 @@ pub(super) fn change_dump(walk: &mut Walk<'_, '_>, url: &str) -> Result<(), Erro
     };
     walk.clock(&dump.answered);
     let mut packages = dump.packages;
+    let (mut until, mut begins, is_closed) = (dump.until, dump.begins, dump.until.is_some());
+    if is_closed && let Some(next) = now_named()?.filter(|next| next != url) {
+        let mut notice = |code: &str, url: &str, message: &str| walk.notice(code, url, message);
+        if let Some(next) = read_dump(via, &next, Packaged::Changes, None, &mut notice)? {
+            packages.extend(next.packages);
+            until = next.until;
+            begins = begins.into_iter().chain(next.begins).min_by_key(|from| from.first());
+        }
+    }
     if packages.iter().all(|package| package.from.is_some()) {
         packages.sort_by_key(|package| package.from);
     }
-    let begins = packages.iter().filter_map(|package| package.from).map(Moment::exact);
-    let earliest = dump.begins.into_iter().chain(begins).min_by_key(|from| from.first());
+    let of_packages = packages.iter().filter_map(|package| package.from).map(Moment::exact);
+    let earliest = begins.take().into_iter().chain(of_packages).min_by_key(|from| from.first());
     if let Some(earliest) = earliest {
         walk.reaches_back_to(earliest);
         let is_late = since.is_some_and(|since| since.is_before(earliest));
@@ -152,10 +172,12 @@ pub(super) fn change_dump(walk: &mut Walk<'_, '_>, url: &str) -> Result<(), Erro
     });
     walk.walked.end = packages.iter().filter_map(|package| package.from).min();
     walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &packages))?;
-    if let Some(until) = dump.until.filter(|until| !walk.is_future(until.first())) {
+    if let Some(until) = until.filter(|until| !walk.is_future(until.first())) {
         walk.covers_until(until);
     }
-    walk.keep_document(url, &dump.answered.validators);
+    // One that is closed does not change: the next is searched for.
+    let validators = if is_closed { Document::default() } else { dump.answered.validators };
+    walk.keep_document(url, &validators);
     // The newest first: without a digest an older one could be taken for what changed last.
     packages.reverse();
     let packaged = Packaged::Changes;

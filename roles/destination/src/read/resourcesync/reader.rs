@@ -176,26 +176,33 @@ impl Reader for ResourceSync {
     }
 
     fn changes(&mut self, walk: &mut Walk<'_, '_>) -> Result<(), Error> {
-        let Some(list) = self.entry_points.change_list.clone() else {
-            return match &self.entry_points.change_dump {
-                Some(dump) => change_dump(walk, dump),
-                None => Ok(()),
-            };
-        };
         let (requests, options) = (walk.requests, walk.options);
-        let archive = self.entry_points.change_list_archive.clone();
-        let lists = ChangeLists { list: &list, archive: archive.as_deref() };
         let (mut points, mut is_read_again) = (self.entry_points.clone(), self.is_read_again);
-        let read = lists.read(walk, &mut || {
+        let mut read_again = |points: &mut EntryPoints| -> Result<(), Error> {
             // Once in a run: while no list is open the answer is the same.
             if !is_read_again && let Some(url) = points.capability_list.clone() {
                 is_read_again = true;
                 if let Some(found) = points.read_again(requests, options, &url)? {
-                    points = found;
+                    *points = found;
                 }
             }
-            Ok(points.change_list.clone())
-        });
+            Ok(())
+        };
+        let read = if let Some(list) = self.entry_points.change_list.clone() {
+            let archive = self.entry_points.change_list_archive.clone();
+            let lists = ChangeLists { list: &list, archive: archive.as_deref() };
+            lists.read(walk, &mut || {
+                read_again(&mut points)?;
+                Ok(points.change_list.clone())
+            })
+        } else if let Some(dump) = &self.entry_points.change_dump {
+            change_dump(walk, dump, &mut || {
+                read_again(&mut points)?;
+                Ok(points.change_dump.clone())
+            })
+        } else {
+            Ok(())
+        };
         (self.entry_points, self.is_read_again) = (points, is_read_again);
         read
     }

@@ -3,6 +3,7 @@
 use super::document::{Kind, Part, Read, read_first_parts, read_parts};
 use super::keys;
 use super::listed::listed;
+use crate::clock::now;
 use crate::error::{Error, ExitCode};
 use crate::read::Snapshot;
 use crate::read::pieces::Go;
@@ -17,7 +18,7 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::{Moment, Timestamp};
 
 /// How far before a list's own time changes are replayed when it does not give `at`, microseconds.
-const MARGIN_MICROS: i64 = 3_600_000_000;
+pub(super) const MARGIN_MICROS: i64 = 3_600_000_000;
 
 /// Resource Lists, and what those read so far give.
 #[derive(Debug, Default)]
@@ -143,7 +144,8 @@ pub(in crate::read) fn known_indexes(mirror: &Mirror) -> Result<Vec<String>, Err
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// The time from which changes are to be replayed, never later than the server's own clock.
+/// The time from which changes are to be replayed, never later than the server's own clock. An `at` that is later counts as
+/// none.
 fn replay_from(
     walk: &mut Walk<'_, '_>,
     list: &str,
@@ -152,12 +154,17 @@ fn replay_from(
     has_changes: bool,
 ) -> Option<Moment> {
     if let Some(at) = at {
-        return Some(walk.not_after(list, "at", at));
+        let stated = walk.not_after(list, "at", at);
+        if stated == at {
+            return Some(at);
+        }
     }
     let answered = &top.answered;
-    let at: Timestamp = answered.last_modified.or(answered.stated_date)?;
+    let is_wrong = at.is_some();
+    let own = is_wrong.then(now);
+    let at: Timestamp = answered.last_modified.or(answered.stated_date).or(own)?;
     let from = at.plus_micros(-MARGIN_MICROS);
-    if has_changes {
+    if has_changes && !is_wrong {
         let message =
             format!("the Resource List does not give `at`; changes are replayed from {from}");
         walk.notice("list.no-at", list, &message);

@@ -226,9 +226,13 @@ impl Reader for ResourceSync01 {
         let Some(current) = self.entry_points.change_set.clone() else { return Ok(()) };
         match change_sets(walk, &current) {
             Ok(None) => Ok(()),
-            Ok(moved) => {
-                self.entry_points.change_set = moved;
-                Ok(())
+            // Another one is the current one by now, and leads back to this one.
+            Ok(Some(moved)) => {
+                walk.restart()?;
+                (walk.walked.hole, walk.walked.cut, walk.walked.recheck) = (None, None, None);
+                let read = change_sets(walk, &moved);
+                self.entry_points.change_set = Some(moved);
+                read.map(drop)
             }
             Err(error) => {
                 walk.walked.hole = self.moved_away(walk, &error)?;

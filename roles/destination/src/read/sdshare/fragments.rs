@@ -5,6 +5,7 @@ use super::feed::read_feed;
 use crate::error::{Error, ExitCode};
 use crate::plan::listed::Listed;
 use crate::read::pieces::{Go, unasked};
+use crate::read::position::Of;
 use crate::read::walk::{Trail, Walk};
 use crate::requests::Requests;
 use abreast_core::Kind;
@@ -15,7 +16,8 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 
-/// Servers with whole seconds may list only what came after that second, microseconds.
+/// The time before the last change from which on entries are asked for, microseconds: servers may list only what came after
+/// a second.
 const SECOND: i64 = 1_000_000;
 
 static NO_DIGESTS: LazyLock<Digests> = LazyLock::new(Digests::default);
@@ -59,8 +61,8 @@ impl<'e> Fragment<'e> {
             digests: &NO_DIGESTS,
             change: Some(if entry.is_deleted { Kind::Delete } else { Kind::Update }),
             changed: entry.updated.map(moment),
-            // That of an entry may be the same for each change of its resource.
-            id: None,
+            // It may be the same for each change of its resource.
+            id: Some(entry.id.as_str()).filter(|id| !id.is_empty()),
             patch: None,
             replaced_by: &[],
             patches: Vec::new(),
@@ -182,11 +184,9 @@ impl Pages {
 /// Hands over what a feed lists since the position of the walk, or all of it.
 pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error> {
     let since = walk.since().map(Moment::first);
-    let asked = since.map(|since| match since.as_micros() % SECOND {
-        0 => since.plus_micros(-SECOND),
-        // They leave out others of the same instant.
-        _ => since.plus_micros(-1),
-    });
+    // The entries that were read last are listed again, by servers too that list only what came after a second.
+    let known = walk.marks().oldest().into_iter().chain(since).min();
+    let asked = known.filter(|_| since.is_some()).map(|known| known.plus_micros(-SECOND));
     let start = asked.map_or_else(|| feed.to_owned(), |since| with_since(feed, since));
     let mut found = Found::default();
     for reads in 1.. {
@@ -205,8 +205,14 @@ pub(super) fn fragments(walk: &mut Walk<'_, '_>, feed: &str) -> Result<(), Error
             and a run deletes it";
         walk.notice("sdshare.dry-run", feed, message);
     }
-    // Servers may list only what came after the time that was asked for: a change that is missing shows nothing.
-    walk.walked.end = Some(Timestamp::MAX);
+    walk.walked.end = asked;
+    if walk.marks().are_lost(asked) {
+        let earliest = walk.walked.oldest.or(found.updated);
+        // What is listed begins after what is known: entries were removed.
+        if let Some(earliest) = earliest.filter(|at| since.is_some_and(|since| since < *at)) {
+            walk.reaches_back_to(Moment::exact(earliest));
+        }
+    }
     walk.walked.went_back = went_back(walk, found.updated, since);
     Ok(())
 }
@@ -231,6 +237,8 @@ fn read_pages(
     let mut next = Some(start.to_owned());
     let (mut admission, mut trail) = (walk.admission(feed), Trail::new(true));
     let mut pages = None::<Pages>;
+    // Of changes of one time the first counts where the newest comes first, as is usual.
+    let (mut before, mut is_ascending) = (None::<Timestamp>, false);
     while let Some(url) = next.take() {
         if admission.check(&url).is_err() {
             let message =
@@ -247,6 +255,13 @@ fn read_pages(
                 walk.begin_changes(&url, None, None);
             }
             entries += 1;
+            is_ascending |= before.zip(entry.updated).is_some_and(|(before, now)| before < now);
+            before = entry.updated;
+            if is_ascending {
+                walk.later_document();
+            } else {
+                walk.earlier_document();
+            }
             one.add(entry);
             found.marks_deletions |= entry.is_deleted;
             found.may_delete |= !page.has_files && !entry.is_deleted;
@@ -284,7 +299,8 @@ fn went_back(
     since: Option<Timestamp>,
 ) -> Option<String> {
     let (seen, newest) = (walk.position().newest_seen(), walk.walked.newest.map(Moment::last));
-    let since = since.max(seen)?;
+    // A snapshot may be newer than the last change.
+    let since = since.filter(|_| walk.position().of() != Of::Snapshot).max(seen)?;
     let updated = updated.filter(|updated| *updated < since)?;
     // The entry that was seen last is listed again; without it, it never was.
     newest.is_none_or(|newest| newest < since).then(|| {

@@ -53,7 +53,11 @@ pub(super) fn snapshot(walk: &mut Walk<'_, '_>, feed: &str) -> Result<Option<Sna
     if walk.is_conditional() && snapshot.updated.is_some_and(|updated| known >= Some(updated)) {
         return Ok(Some(SnapshotRead { is_unchanged: true, ..SnapshotRead::default() }));
     }
-    let updated = snapshot.updated.map(|at| walk.not_after(snapshot.name(), "updated", at.into()));
+    // A time in the future counts as none.
+    let updated = snapshot
+        .updated
+        .map(Moment::from)
+        .filter(|stated| walk.not_after(snapshot.name(), "updated", *stated) == *stated);
     let (requests, options) = (walk.requests, walk.options);
     let parts = snapshot.parts(requests, options)?;
     walk.begin_snapshot(snapshot.name())?;

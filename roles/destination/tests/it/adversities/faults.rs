@@ -1,0 +1,307 @@
+//! Documents and entities that cannot be read, for some time or for long: the rest is applied, and
+//! deletions that are stated are carried out.
+
+use super::history::Kind;
+use super::table::{Row, check};
+use super::world::{Checked, Fault, World};
+
+const NOT_FOUND: Fault = Fault::Status(404);
+const BROKEN: Fault = Fault::Status(500);
+
+pub(super) const ENTITIES: &[Row] = &[
+    Row { name: "fault of an entity: 404", run: |it| entity(it, NOT_FOUND) },
+    Row { name: "fault of an entity: 500", run: |it| entity(it, BROKEN) },
+    Row { name: "fault of an entity: garbage", run: |it| entity(it, Fault::Garbage) },
+    Row { name: "fault of an entity: it leads to itself", run: |it| entity(it, Fault::Redirect) },
+    Row { name: "fault of an entity: another one in each run", run: others },
+    Row { name: "fault of an entry: it names nothing", run: nameless },
+];
+
+pub(super) const DOCUMENTS: &[Row] = &[
+    Row { name: "fault of a page: 404", run: |it| page(it, NOT_FOUND) },
+    Row { name: "fault of a page: 500", run: |it| page(it, BROKEN) },
+    Row { name: "fault of a page: garbage", run: |it| page(it, Fault::Garbage) },
+    Row { name: "fault of a page: it leads to itself", run: |it| page(it, Fault::Redirect) },
+    Row { name: "fault of the list of pages: 404", run: |it| list(it, NOT_FOUND) },
+    Row { name: "fault of the list of pages: 500", run: |it| list(it, BROKEN) },
+    Row { name: "fault of the list of pages: garbage", run: |it| list(it, Fault::Garbage) },
+    Row {
+        name: "fault of the list of pages: it leads to itself",
+        run: |it| list(it, Fault::Redirect),
+    },
+    Row { name: "fault of the list of all: 404", run: |it| snapshot(it, NOT_FOUND) },
+    Row { name: "fault of the list of all: 500", run: |it| snapshot(it, BROKEN) },
+    Row { name: "fault of the list of all: garbage", run: |it| snapshot(it, Fault::Garbage) },
+    Row {
+        name: "fault of the list of all: it leads to itself",
+        run: |it| snapshot(it, Fault::Redirect),
+    },
+    Row { name: "fault of the list of all: deletions are stated", run: stated },
+    Row { name: "fault of the list of all: a comparison", run: comparison },
+];
+
+pub(super) const PASSING: &[Row] = &[
+    Row { name: "passing fault: an entity, 500", run: |it| passing(it, BROKEN, Part::Entity) },
+    Row { name: "passing fault: a page, 500", run: |it| passing(it, BROKEN, Part::Page) },
+    Row {
+        name: "passing fault: the list of pages, 500",
+        run: |it| passing(it, BROKEN, Part::List),
+    },
+    Row {
+        name: "passing fault: a page, garbage",
+        run: |it| passing(it, Fault::Garbage, Part::Page),
+    },
+    Row { name: "passing fault: a page, 404", run: |it| passing(it, NOT_FOUND, Part::Page) },
+];
+
+pub(super) const ABORTED: &[Row] = &[
+    Row { name: "aborted: the list of all, then another", run: aborted_list_of_all },
+    Row { name: "aborted: the list of all in an audit", run: aborted_in_audit },
+    Row { name: "aborted: a page, then another", run: aborted_page },
+    Row { name: "aborted: the list of pages, then another", run: aborted_list },
+];
+
+#[test]
+fn entities_that_fail_hold_nothing_else() {
+    check(ENTITIES);
+}
+
+#[test]
+fn documents_that_fail_are_read_again() {
+    check(DOCUMENTS);
+}
+
+#[test]
+fn faults_that_pass_leave_no_trace() {
+    check(PASSING);
+}
+
+#[test]
+fn aborted_transfers_are_not_mixed_with_other_versions() {
+    check(ABORTED);
+}
+
+fn entity(world: &mut World, fault: Fault) -> Checked {
+    world.begin(6)?;
+    world.fault("/e/1", fault, None);
+    world.history.set(1);
+    world.history.set(2);
+    world.history.delete(3);
+    // Deletions wait once: the entity that fails may have been moved.
+    world.run()?.named()?.follows(2)?;
+    // Only that entity is requested again, and deletions are carried out.
+    world.history.delete(4);
+    world.run()?.named()?.lacks(3)?.lacks(4)?.costs(8, 14)?;
+    world.run()?.named()?.costs(8, 14)?;
+    world.repair();
+    world.run()?.right()?;
+    world.rest()
+}
+
+/// In each run another entity cannot be fetched for the first time: deletions wait for three runs.
+fn others(world: &mut World) -> Checked {
+    world.begin(6)?;
+    for round in 0..5 {
+        let entity = 10 + round;
+        world.fault(&format!("/e/{entity}"), NOT_FOUND, None);
+        world.history.create([entity]);
+        world.history.delete(round);
+        let ran = world.run()?.named()?;
+        if round > 2 {
+            (0..round - 2).try_fold(ran, |ran, entity| ran.lacks(entity))?;
+        }
+    }
+    world.repair();
+    world.run()?.right()?;
+    world.rest()
+}
+
+/// One of the changes does not state of which entity it is; later it does.
+fn nameless(world: &mut World) -> Checked {
+    world.begin(5)?;
+    world.history.set(2);
+    let change = world.history.apply(1, Kind::Nameless, world.history.now + 1);
+    let id = change.id;
+    world.history.wait(2);
+    world.history.record(change);
+    world.history.delete(3);
+    world.run()?.named()?;
+    world.run()?.named()?.costs(4, 20)?;
+    world.history.delete(4);
+    world.run()?.named()?;
+    let changes = world.history.pages.iter_mut().flat_map(|page| &mut page.changes);
+    changes.filter(|change| change.id == id).for_each(|change| change.kind = Kind::Updated);
+    world.history.set(0);
+    world.heal()?;
+    world.rest()
+}
+
+fn changed(world: &mut World) {
+    world.history.set(1);
+    world.history.delete(2);
+    world.history.create([7]);
+    world.history.set(0);
+    world.history.delete(3);
+    world.history.create([8, 9]);
+}
+
+fn page(world: &mut World, fault: Fault) -> Checked {
+    world.begin(5)?;
+    world.history.make_snapshot();
+    changed(world);
+    let middle = world.history.newest().number - 1;
+    world.fault(&world.page_path(middle), fault, None);
+    world.run()?;
+    world.run()?.costs(7, 20)?;
+    world.repair();
+    world.heal()?;
+    world.history.delete(9);
+    world.run()?.right()?;
+    world.rest()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Entity,
+    Page,
+    List,
+}
+
+/// One answer is a fault. A failure of the server at a document is retried; after any other one the next run is right.
+fn passing(world: &mut World, fault: Fault, part: Part) -> Checked {
+    world.begin(5)?;
+    world.history.make_snapshot();
+    for _ in 0..2 {
+        changed(world);
+        let path = match part {
+            Part::Entity => "/e/1".to_owned(),
+            Part::Page => world.page_path(world.history.newest().number - 1),
+            Part::List => world.column.rendered.list().to_owned(),
+        };
+        world.fault(&path, fault, Some(1));
+        let ran = world.run()?;
+        if fault == BROKEN && part != Part::Entity {
+            ran.right()?;
+        }
+        world.history.set(0);
+        world.run()?.right()?;
+    }
+    world.rest()
+}
+
+fn list(world: &mut World, fault: Fault) -> Checked {
+    world.begin(5)?;
+    world.history.make_snapshot();
+    changed(world);
+    world.fault(world.column.rendered.list(), fault, None);
+    world.run()?.named()?;
+    world.run()?.named()?.costs(4, 20)?;
+    world.repair();
+    world.run()?.right()?;
+    world.history.delete(9);
+    world.run()?.right()?;
+    world.rest()
+}
+
+/// The list of all, with which the copy begins, cannot be read at first.
+fn snapshot(world: &mut World, fault: Fault) -> Checked {
+    world.history.create(0..4);
+    world.history.make_snapshot();
+    world.history.close();
+    world.history.prune();
+    world.history.set(1);
+    world.fault(world.column.rendered.snapshot().unwrap(), fault, None);
+    world.run()?.named()?;
+    world.history.delete(2);
+    world.run()?.named()?.costs(4, 20)?;
+    world.repair();
+    // Where nothing states the begin of the pages, there may be changes between.
+    world.heal()?;
+    world.rest()
+}
+
+/// The pages have everything; deletions in them are facts, whatever the list of all is.
+fn stated(world: &mut World) -> Checked {
+    world.history.create(0..6);
+    world.fault(world.column.rendered.snapshot().unwrap(), NOT_FOUND, None);
+    world.run()?;
+    for entity in [2, 3] {
+        world.history.delete(entity);
+        world.history.set(entity + 2);
+        world.run()?.lacks(entity)?.costs(3, 20)?;
+    }
+    world.repair();
+    world.run()?.right()?;
+    world.rest()
+}
+
+/// The list of all cannot be read for a comparison.
+fn comparison(world: &mut World) -> Checked {
+    world.begin(5)?;
+    world.history.make_snapshot();
+    world.history.set(1);
+    world.fault(world.column.rendered.snapshot().unwrap(), NOT_FOUND, None);
+    world.copy.options.baseline = true;
+    world.run()?.named()?;
+    world.copy.options.baseline = false;
+    world.history.delete(2);
+    world.run()?;
+    world.repair();
+    world.run()?.right()?;
+    world.rest()
+}
+
+fn aborted_list_of_all(world: &mut World) -> Checked {
+    world.history.create(0..9);
+    world.history.make_snapshot();
+    let before = world.history.clone();
+    world.history.delete(0);
+    world.history.delete(2);
+    world.history.set(3);
+    world.history.create([10]);
+    world.history.make_snapshot();
+    world.abort(world.column.rendered.snapshot().unwrap(), before);
+    world.run()?.right()?;
+    world.rest()
+}
+
+fn aborted_in_audit(world: &mut World) -> Checked {
+    world.history.create(0..9);
+    world.history.make_snapshot();
+    world.run()?.right()?;
+    let before = world.history.clone();
+    world.history.delete(0);
+    world.history.delete(2);
+    world.history.set(3);
+    world.history.create([10]);
+    world.history.make_snapshot();
+    let ran = world.run()?.right()?;
+    world.abort(world.column.rendered.snapshot().unwrap(), before);
+    world.audit(&ran);
+    Ok(())
+}
+
+fn aborted_page(world: &mut World) -> Checked {
+    world.history.page_size = 20;
+    world.begin(3)?;
+    let mut before = world.history.clone();
+    before.create(20..25);
+    // The new version of the page has other changes in the place of those.
+    world.history.create(8..12);
+    world.history.delete(1);
+    let newest = world.page_path(world.history.newest().number);
+    world.abort(&newest, before);
+    world.run()?.right()?;
+    world.rest()
+}
+
+fn aborted_list(world: &mut World) -> Checked {
+    world.begin(6)?;
+    world.history.set(2);
+    let before = world.history.clone();
+    world.history.create(8..12);
+    world.history.delete(1);
+    world.abort(world.column.rendered.list(), before);
+    world.run()?.right()?;
+    world.rest()
+}

@@ -1,0 +1,47 @@
+//! The table of adversities and readers: each row is written once, in terms of one neutral history,
+//! and runs over all columns.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `history.rs` | the history of a Source, and how its documents deviate |
+//! | `rendering.rs` | what a column does |
+//! | `resourcesync.rs`, `resourcesync_0_1.rs`, `sdshare.rs`, `activities.rs` | columns |
+//! | `pushed.rs` | columns of pushed changes |
+//! | `world.rs` | a Source, a copy of it, and the rules that hold for each run |
+//! | `outcome.rs` | the outcome of a run, and what rows expect of it |
+//! | `circles.rs`, `faults.rs`, `holes.rs`, `others.rs`, `snapshots.rs`, `states.rs`, `times.rs` | rows |
+//! | `table.rs` | the columns, and what runs the cells |
+//! | `reasons.rs` | cells that cannot occur |
+//!
+//! `ABREAST_TEST_CELL="IIIF"` limits a run to cells with that text in their name,
+//! `ROW / COLUMN`.
+
+mod activities;
+mod circles;
+mod faults;
+mod history;
+mod holes;
+mod others;
+mod outcome;
+mod pushed;
+mod reasons;
+mod rendering;
+mod resourcesync;
+mod resourcesync_0_1;
+mod sdshare;
+mod snapshots;
+mod states;
+mod table;
+mod times;
+mod world;
+
+use self::pushed::Push;
+use self::rendering::Rendered;
+
+/// One protocol, or one of its shapes.
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) rendered: Box<dyn Rendered>,
+    /// How changes are pushed, if they are.
+    pub(crate) push: Option<Push>,
+}

@@ -1,0 +1,139 @@
+//! What a column does: it renders a history into the documents of its protocol.
+//!
+//! All columns have the same paths, so that a row can let documents fail without knowing the
+//! protocol: `/start` is the address of the Source, `/changes` the document that names pages of
+//! changes or is the newest one, `/p/N` a page, `/list` what leads to a snapshot, `/snapshot` its
+//! bytes, and `/e/N` an entity.
+
+use super::history::{Change, History, Kind, Versions};
+use crate::rdf::quads;
+use abreast_destination::{NQuadsOptions, SinkOptions, SyncOptions};
+use abreast_testkit::pages::Answer;
+use std::path::Path;
+
+/// The form of the entities of a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Files,
+    Statements,
+}
+
+/// A request for a document of a history.
+pub(crate) struct Asked<'h> {
+    pub(crate) history: &'h History,
+    /// `http://` and the address of the server.
+    pub(crate) base: &'h str,
+    /// The path, with its query.
+    pub(crate) target: &'h str,
+}
+
+impl Asked<'_> {
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    pub(crate) fn entity(&self, entity: usize) -> String {
+        format!("{}/e/{entity}", self.base)
+    }
+
+    /// The entity of a change, as its entry names it.
+    pub(crate) fn entity_of(&self, change: &Change) -> String {
+        if change.kind == Kind::Nameless { String::new() } else { self.entity(change.entity) }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.target.split('?').next().unwrap()
+    }
+
+    /// The number of the page that is requested.
+    pub(crate) fn page(&self) -> Option<i64> {
+        self.path().strip_prefix("/p/")?.parse().ok()
+    }
+}
+
+/// Renders a history into the documents of a protocol.
+pub(crate) trait Rendered: Send + Sync {
+    fn form(&self) -> Form;
+
+    /// The document at a path; entities are not documents.
+    fn document(&self, asked: &Asked<'_>) -> Option<Answer>;
+
+    /// The path of the document that leads to all pages.
+    fn list(&self) -> &'static str {
+        "/changes"
+    }
+
+    /// The path of the newest page, if it is not that of its number.
+    fn newest(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The path of the bytes or of the list of a snapshot.
+    fn snapshot(&self) -> Option<&'static str>;
+
+    /// What an entity answers that was deleted.
+    fn deleted(&self) -> Answer {
+        Answer::status(404)
+    }
+
+    fn media_type(&self) -> &'static str {
+        match self.form() {
+            Form::Files => "text/plain",
+            Form::Statements => "application/n-triples",
+        }
+    }
+}
+
+/// The bytes of a version of an entity; all versions have the same length.
+pub(crate) fn body(form: Form, iri: &str, version: u32) -> String {
+    match form {
+        Form::Files => format!("entity {iri}\nversion {version:04}\n"),
+        Form::Statements => format!("<{iri}> <http://ns.example/version> \"{version:04}\" .\n"),
+    }
+}
+
+/// The sink of a copy.
+pub(crate) fn prepare(form: Form, base: &str, options: &mut SyncOptions) {
+    match form {
+        Form::Files => options.base = Some(format!("{base}/")),
+        Form::Statements => options.sink = SinkOptions::NQuads(NQuadsOptions::default()),
+    }
+}
+
+/// The versions in a copy.
+///
+/// # Errors
+/// Something is there that is not one version of one entity.
+pub(crate) fn kept(form: Form, folder: &Path) -> Result<Versions, String> {
+    let mut kept = Versions::new();
+    let mut add = |entity: &str, version: &str| {
+        let wrong = || format!("the copy has version `{version}` of `{entity}`");
+        let entity = entity.rsplit('/').next().and_then(|number| number.parse().ok());
+        let version = version.trim().parse().map_err(|_| wrong())?;
+        match kept.insert(entity.ok_or_else(wrong)?, version) {
+            Some(other) => Err(format!("{}, and version {other} too", wrong())),
+            None => Ok(()),
+        }
+    };
+    if !folder.exists() {
+        return Ok(kept);
+    }
+    match form {
+        Form::Files => {
+            for (path, bytes) in crate::copy::files(folder) {
+                if let Some(entity) = path.strip_prefix("e/") {
+                    let text = String::from_utf8_lossy(&bytes);
+                    let version = text.split_once("\nversion ").map_or(&*text, |it| it.1);
+                    add(entity, version)?;
+                }
+            }
+        }
+        Form::Statements => {
+            for quad in quads(folder) {
+                let (subject, object) = (quad.subject.to_string(), quad.object.to_string());
+                add(subject.trim_matches(['<', '>']), object.trim_matches('"'))?;
+            }
+        }
+    }
+    Ok(kept)
+}

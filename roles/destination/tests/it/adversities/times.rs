@@ -1,0 +1,311 @@
+//! Times: in the future, coarse, equal, out of order, and of changes that are published late.
+
+use super::history::{
+    BEGIN, Change, Clock, DAY, FUTURE, HOUR, History, Kind, MINUTE, Precision, SECOND,
+};
+use super::table::{EMM_ON, Row, check};
+use super::world::{Checked, World};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(super) const FUTURES: &[Row] = &[
+    Row { name: "future: one change, with Date", run: |it| one_in_future(it, Clock::Right) },
+    Row { name: "future: one change, without Date", run: |it| one_in_future(it, Clock::None) },
+    Row {
+        name: "future: all times, with Date",
+        run: |it| all_in_future(it, Clock::Stopped(BEGIN + 30 * DAY)),
+    },
+    Row { name: "future: all times, without Date", run: |it| all_in_future(it, Clock::None) },
+    Row { name: "future: a clock that is corrected, with Date", run: |it| corrected(it, true) },
+    Row { name: "future: a clock that is corrected, without Date", run: |it| corrected(it, false) },
+    Row { name: "future: the list of all, without Date", run: list_in_future },
+];
+
+pub(super) const COARSE: &[Row] = &[
+    Row { name: "coarse: changes in days", run: |it| coarse(it, Precision::Day, Precision::Full) },
+    Row {
+        name: "coarse: changes in minutes",
+        run: |it| coarse(it, Precision::Minute, Precision::Full),
+    },
+    Row {
+        name: "coarse: changes in seconds",
+        run: |it| coarse(it, Precision::Second, Precision::Full),
+    },
+    Row { name: "coarse: spans in days", run: |it| coarse(it, Precision::Full, Precision::Day) },
+    Row {
+        name: "coarse: spans in half seconds",
+        run: |it| coarse(it, Precision::Full, Precision::Half),
+    },
+    Row { name: "coarse: all in days", run: |it| coarse(it, Precision::Day, Precision::Day) },
+    Row {
+        name: "coarse: all in minutes",
+        run: |it| coarse(it, Precision::Minute, Precision::Minute),
+    },
+];
+
+pub(super) const EQUAL: &[Row] = &[
+    Row { name: "equal: two on one page, fine", run: |it| equal(it, Place::Page, true) },
+    Row { name: "equal: two on one page, whole second", run: |it| equal(it, Place::Page, false) },
+    Row { name: "equal: over a border of pages, fine", run: |it| equal(it, Place::Border, true) },
+    Row {
+        name: "equal: over a border of pages, whole second",
+        run: |it| equal(it, Place::Border, false),
+    },
+    Row { name: "equal: over two runs, fine", run: |it| equal(it, Place::Runs, true) },
+    Row { name: "equal: over two runs, whole second", run: |it| equal(it, Place::Runs, false) },
+    Row {
+        name: "equal: over runs and pages, fine",
+        run: |it| equal(it, Place::RunsAndPages, true),
+    },
+    Row {
+        name: "equal: over runs and pages, whole second",
+        run: |it| equal(it, Place::RunsAndPages, false),
+    },
+    Row { name: "equal: other entities in the next run", run: others_at_one_time },
+];
+
+pub(super) const ORDER: &[Row] = &[
+    Row { name: "order: pages are reversed", run: |it| order(it, |changes| changes.reverse()) },
+    Row {
+        name: "order: pages are shuffled",
+        run: |it| order(it, |changes| changes.rotate_left(1)),
+    },
+    Row { name: "late: a change comes before others in time", run: |it| late(it, false) },
+    Row { name: "late: a deletion comes before others in time", run: |it| late(it, true) },
+];
+
+#[test]
+fn times_in_the_future_hide_nothing() {
+    check(FUTURES);
+}
+
+#[test]
+fn coarse_times_hide_nothing() {
+    check(COARSE);
+}
+
+#[test]
+fn changes_of_one_time_are_all_applied() {
+    check(EQUAL);
+}
+
+#[test]
+fn changes_out_of_order_are_applied() {
+    check(ORDER);
+}
+
+fn one_in_future(world: &mut World, clock: Clock) -> Checked {
+    world.history.clock = clock;
+    world.begin(4)?;
+    world.history.set_at(1, FUTURE + 5);
+    world.history.set(2);
+    world.run()?.right()?;
+    world.run()?.right()?.costs(2, 10)?;
+    world.history.set(3);
+    world.history.delete(2);
+    world.history.create([5]);
+    world.run()?.right()?;
+    world.history.delete(0);
+    world.history.set(5);
+    world.run()?.right()?;
+    world.run()?.right()?.costs(2, 10).map(drop)
+}
+
+fn all_in_future(world: &mut World, clock: Clock) -> Checked {
+    world.history.clock = clock;
+    world.history.now = FUTURE;
+    // That of the first entity too: a Source's clock that jumped is in `a clock that is corrected`.
+    world.history.pages[0].changes[0].time = FUTURE;
+    world.history.make_snapshot();
+    world.begin(4)?;
+    world.history.set(1);
+    world.history.delete(2);
+    world.run()?.right()?;
+    world.history.set(1);
+    world.history.create([2, 6]);
+    world.history.delete(0);
+    world.run()?.right()?;
+    // The clock of the copy never gets there: changes are read again, but not the entities.
+    world.run()?.right()?.costs(5, 12).map(drop)
+}
+
+/// All that the clock of the Source states is of 2099, and right again later. Nothing shows then
+/// whether changes were missed.
+fn corrected(world: &mut World, has_date: bool) -> Checked {
+    world.history.now = FUTURE;
+    world.history.clock = if has_date { Clock::Right } else { Clock::None };
+    world.history.make_snapshot();
+    world.begin(4)?;
+    world.history.set(1);
+    world.run()?.right()?;
+    world.is_audit_blind = true;
+    world.may_go_back = true;
+    world.history.close();
+    world.history.now = BEGIN + DAY;
+    world.history.newest_mut().from = BEGIN + DAY;
+    world.history.pushed_until = BEGIN + DAY;
+    world.history.set(2);
+    world.history.delete(3);
+    world.history.create([7]);
+    world.run()?;
+    world.history.make_snapshot();
+    world.run()?;
+    world.copy.options.baseline = true;
+    world.stop();
+    world.run()?.right()?;
+    world.copy.options.baseline = false;
+    world.stop();
+    // The time of its creation is later.
+    world.history.delete(0);
+    world.run().map(drop)
+}
+
+/// Only the list of all resources is of 2099. Without a `Date` our own clock counts, so that the times are of now.
+fn list_in_future(world: &mut World) -> Checked {
+    world.history.clock = Clock::None;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    world.history.now = i64::try_from(now.as_micros()).unwrap() - 10 * MINUTE;
+    world.history.create(0..4);
+    world.history.make_snapshot();
+    world.history.snapshot.at = FUTURE;
+    world.run()?.right()?;
+    world.history.set(1);
+    world.history.delete(2);
+    world.run()?.right()?;
+    world.history.create([5]);
+    world.run()?.right().map(drop)
+}
+
+fn coarse(world: &mut World, changes: Precision, spans: Precision) -> Checked {
+    (world.history.precision, world.history.spans) = (changes, spans);
+    // The first days show in which direction pages and feeds go.
+    for entity in [7, 8] {
+        world.history.wait(DAY);
+        world.history.set(entity);
+    }
+    world.history.wait(12 * HOUR);
+    world.history.close();
+    world.history.newest_mut().from = world.history.now;
+    world.history.make_snapshot();
+    world.history.create(0..4);
+    world.run()?.right()?;
+    world.history.set(1);
+    world.history.delete(2);
+    world.history.create([5]);
+    world.run()?.right()?;
+    world.history.set(1);
+    world.history.create([2]);
+    world.history.delete(5);
+    world.run()?.right()?;
+    world.history.wait(2 * DAY);
+    world.history.set(3);
+    world.history.set(1);
+    world.run()?.right()?;
+    world.run()?.right()?.costs(2, 10).map(drop)
+}
+
+/// Where the second change of an entity is that has the time of the first one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Page,
+    Border,
+    Runs,
+    RunsAndPages,
+}
+
+fn equal(world: &mut World, place: Place, is_fine: bool) -> Checked {
+    world.history.page_size = 4;
+    world.begin(4)?;
+    world.history.wait(HOUR);
+    let whole = world.history.now / SECOND * SECOND;
+    let time = if is_fine { whole + 123_456 } else { whole };
+    world.history.now = whole + SECOND;
+    let is_over_runs = matches!(place, Place::Runs | Place::RunsAndPages);
+    let second = |world: &mut World| {
+        if matches!(place, Place::Border | Place::RunsAndPages) {
+            world.history.close();
+        }
+        world.history.set_at(0, time);
+        world.history.delete_at(1, time);
+        world.history.set_at(2, time);
+    };
+    world.history.page_size = 9;
+    world.history.set_at(0, time);
+    world.history.set_at(1, time);
+    world.history.delete_at(2, time);
+    if is_over_runs {
+        world.run()?.right()?;
+        second(world);
+    } else {
+        second(world);
+    }
+    world.run()?.right()?;
+    world.history.wait(HOUR);
+    world.history.set(3);
+    world.run()?.right()?;
+    world.rest()
+}
+
+/// Many entities change at one time, and not all of them are listed at once.
+fn others_at_one_time(world: &mut World) -> Checked {
+    world.begin(3)?;
+    world.history.wait(HOUR);
+    let time = world.history.now + 5;
+    world.history.wait(SECOND);
+    for entities in [3..5, 5..9, 9..10] {
+        entities.for_each(|entity| world.history.set_at(entity, time));
+        world.run()?.right()?;
+    }
+    world.history.delete_at(3, time);
+    world.run()?.right()?;
+    world.history.wait(HOUR);
+    world.history.set(3);
+    world.run()?.right()?;
+    world.rest()
+}
+
+fn order(world: &mut World, change: fn(&mut Vec<Change>)) -> Checked {
+    world.history.create(0..4);
+    let mix = |world: &mut World| {
+        let mixed = world.history.clone();
+        for page in &mut world.history.pages {
+            change(&mut page.changes);
+        }
+        mixed
+    };
+    for entity in 0..3 {
+        let ordered = mix(world);
+        world.run()?.right()?;
+        world.history = History::with_pages_of(&world.history, &ordered);
+        world.history.set(entity);
+        world.history.set(entity);
+        world.history.delete(entity + 1);
+        world.history.set(entity + 1);
+        world.history.delete(3);
+        world.history.set(3);
+    }
+    mix(world);
+    world.run()?.right()?;
+    world.rest()
+}
+
+/// A change is listed after others although its time is before theirs.
+fn late(world: &mut World, is_deletion: bool) -> Checked {
+    world.history.page_size = 9;
+    world.begin(4)?;
+    world.history.set(1);
+    world.history.set(2);
+    world.run()?.right()?;
+    for entity in [3, 0] {
+        let time = world.history.now - 5 * SECOND;
+        let kind = if is_deletion { Kind::Deleted } else { Kind::Updated };
+        let change = world.history.apply(entity, kind, time);
+        world.history.unpushed.push(change.clone());
+        let place = world.history.newest().changes.len() - 1;
+        world.history.newest_mut().changes.insert(place, change);
+        world.run()?.right()?;
+    }
+    world.history.set(1);
+    world.run()?.right()?;
+    let entities = usize::from(world.column.name == EMM_ON);
+    world.run()?.right()?.costs(entities, 8).map(drop)
+}
