@@ -156,7 +156,12 @@ impl Provider {
         let faults = if is_calm { Faults::default() } else { Faults::draw(&mut random) };
         let faults = rendering.withheld().iter().fold(faults, |all, fault| all.without(*fault));
         // An entry with a time in the future shows nothing of what became of its entity before then.
-        let is_blind = matches!(rendering, Rendering::Atom(_)) && faults.has(Fault::Restored);
+        let is_blind = match &rendering {
+            Rendering::Atom(_) => faults.has(Fault::Restored),
+            // Nothing shows what came after it.
+            Rendering::Sitemaps(sitemaps) => sitemaps.is_unordered,
+            Rendering::Activities(_) | Rendering::Lists(_) => false,
+        };
         let faults = if is_blind { faults.without(Fault::Future) } else { faults };
         let page = 1 + random.below(5) as usize;
         let ahead = if faults.has(Fault::Skew) { random.below(3) as i64 * DAY / 2 } else { 0 };

@@ -26,7 +26,7 @@ pub struct Sitemaps {
     /// The root of change sets states that it is one.
     is_typed: bool,
     /// Change sets list their changes in any order.
-    is_unordered: bool,
+    pub(super) is_unordered: bool,
     /// Deleted resources stay in the Sitemap, as such.
     has_tombstones: bool,
     pub(super) precision: Precision,
@@ -190,7 +190,8 @@ impl Provider {
             sitemaps.modified(last) + &link("current", &format!("{}/c.xml", self.base));
         let mut before = set.checked_sub(1);
         if self.has(Fault::Loops) && self.chance(6) {
-            before = Some(self.random.index(open + 1));
+            // Back to a later one, or to itself: nothing shows that others were passed over.
+            before = Some(set + self.random.index(open + 1 - set));
         }
         if let Some(before) = before {
             let name =

@@ -150,8 +150,9 @@ impl PlanContext<'_, '_> {
         }
         let is_uncertain = self.planner.uncertain_from.is_some();
         let planned = mirror.task(&pending.uri)?.and_then(|task| task.pending.changed);
-        if planned.zip(pending.changed).is_some_and(|(planned, own)| planned > own) && !is_uncertain
-        {
+        let is_later =
+            planned.zip(*changed).is_some_and(|(planned, own)| planned > own.0.max(own.1));
+        if is_later && !is_uncertain {
             // A later change is planned and not carried out yet.
             return Ok(());
         }

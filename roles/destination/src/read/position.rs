@@ -97,6 +97,8 @@ pub(crate) struct Bookmark {
     pub(crate) fingerprint: u64,
     /// The time from which it had changes, microseconds, where it gives that.
     pub(crate) from: Option<i64>,
+    /// The time of the newest change had passed when it was read: others of that time will not come.
+    pub(crate) is_past: bool,
 }
 
 /// What documents state about a span of time.

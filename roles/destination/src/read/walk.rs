@@ -484,7 +484,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         let Some(time) = listed.changed else {
             let is_old =
                 self.order.until.zip(since).is_some_and(|(until, since)| until.is_before(since));
-            let order = self.order.of(None);
+            let order = self.order.undated(since, None);
             return if is_old {
                 self.to.known_change(listed)
             } else {
@@ -497,8 +497,11 @@ impl<'w, 'a> Walk<'w, 'a> {
             if self.walked.future.len() < FUTURE_MAX {
                 self.walked.future.push(fingerprint);
             }
-            let order = self.order.of(None);
-            let is_known = self.position.future.contains(&fingerprint);
+            let order = self.order.undated(since, Some(time));
+            let is_again = since
+                .zip(self.marks.newest_known())
+                .is_some_and(|(since, known)| since.last() < known);
+            let is_known = self.position.future.contains(&fingerprint) && !is_again;
             return if is_known {
                 self.to.known_change(listed)
             } else {
@@ -535,7 +538,8 @@ impl<'w, 'a> Walk<'w, 'a> {
                 && self.prefix.is_same == Some(true)
                 && self.position.of() != Of::Pushed;
             let is_coarse = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
-            if is_known && !is_added && !is_coarse {
+            // Changes that are read again from an earlier time on count together.
+            if is_known && !is_added && !is_coarse && !since.is_before(time) {
                 return self.to.known_change(listed);
             }
             let is_known_time = self.marks.are_any() && time.first() <= since.last();
@@ -635,6 +639,17 @@ impl Order {
     fn begin(&mut self, from: Option<Moment>, until: Option<Moment>) {
         self.last = self.last.max(from.map(Moment::first));
         (self.from, self.until) = (from, until);
+    }
+
+    /// The place of a change without a time that can be used. It happened after the begin of its document's span, and after
+    /// what is known.
+    fn undated(&mut self, since: Option<Moment>, stated: Option<Moment>) -> ChangeOrder {
+        let begin =
+            self.from.map(|from| from.first().max(since.map_or(Timestamp::MIN, Moment::first)));
+        let begin = begin.map(|begin| begin.plus_micros(1));
+        let begin = begin.map(|begin| stated.map_or(begin, |stated| begin.min(stated.first())));
+        let changed = begin.map(|begin| (begin.as_micros(), i64::MAX));
+        ChangeOrder { changed, ..self.of(None) }
     }
 
     /// The place of the next change.

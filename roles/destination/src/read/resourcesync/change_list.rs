@@ -2,6 +2,7 @@
 
 use super::document::{Kind, Member, Part, Read, read_parts};
 use super::listed::listed;
+use crate::clock::now;
 use crate::error::{Error, ExitCode};
 use crate::read::pieces::Go;
 use crate::read::position::Bookmark;
@@ -107,15 +108,24 @@ impl Reach {
     }
 
     /// Whether lists before them may have changes at or after the position: of one time some may be in the list before.
-    fn is_unsure(&self, since: Option<Moment>) -> bool {
-        self.earliest.zip(since).is_some_and(|(earliest, since)| !earliest.is_before(since))
+    fn is_unsure(&self, walk: &Walk<'_, '_>) -> bool {
+        let known = walk.position().bookmark.as_ref();
+        let begin = self.earliest.map(|earliest| earliest.first().as_micros());
+        let is_sure =
+            known.is_some_and(|known| known.is_past || begin == known.from && is_fine(begin));
+        self.is_late(walk.since())
+            || !is_sure
+                && self
+                    .earliest
+                    .zip(walk.since())
+                    .is_some_and(|(earliest, since)| !earliest.is_before(since))
     }
 
     /// Whether other changes of the second of the position were in a list that is not there any more.
     fn may_miss(&self, walk: &Walk<'_, '_>) -> bool {
-        let is_coarse = self.earliest.is_some_and(|from| from.first().as_micros() % 1_000_000 == 0);
-        is_coarse
-            && self.is_unsure(walk.since())
+        let begin = self.earliest.map(|from| from.first().as_micros());
+        !is_fine(begin)
+            && self.is_unsure(walk)
             && walk.marks().are_any()
             && !walk.marks().are_found()
     }
@@ -176,18 +186,28 @@ fn too_many_lists(url: &str) -> Error {
 /// The open list, for the next run.
 fn bookmark(walk: &Walk<'_, '_>, url: &str, read: &Read) -> (Bookmark, Document) {
     let from = read.head.from.map(|from| read.moment(from).first().as_micros());
-    let bookmark = Bookmark { from, ..walk.bookmark_of(url) };
+    let begin = read.head.from.map(|from| read.moment(from));
+    let newest = walk.walked.newest.into_iter().chain(walk.since()).chain(begin);
+    let newest = newest.map(Moment::last).max();
+    let clock = walk.walked.date.map_or_else(now, |date| date.min(now()));
+    let is_past = newest.is_some_and(|newest| newest < clock);
+    let bookmark = Bookmark { from, is_past, ..walk.bookmark_of(url) };
     // An empty one may look the same after changes of the second in which it begins went to the list before.
-    let is_clear = bookmark.entries > 0 || from.is_some_and(|from| from % 1_000_000 != 0);
-    let validators = if is_clear { read.answered.validators.clone() } else { Document::default() };
+    let may_repeat = bookmark.entries == 0 && !is_past && !is_fine(from);
+    let validators =
+        if may_repeat { Document::default() } else { read.answered.validators.clone() };
     (bookmark, validators)
+}
+
+fn is_fine(from: Option<i64>) -> bool {
+    from.is_some_and(|from| from % 1_000_000 != 0)
 }
 
 /// Whether an open list is the one that an earlier run read, and no other of the same name.
 fn is_known(walk: &Walk<'_, '_>, open: &Bookmark) -> bool {
     let known = walk.position().bookmark.as_ref().filter(|known| known.document == open.document);
     known.is_some_and(|known| {
-        let is_clear = known.entries > 0 || open.from.is_some_and(|from| from % 1_000_000 != 0);
+        let is_clear = known.entries > 0 || is_fine(open.from);
         open.from.is_some() && known.from == open.from && is_clear && walk.has_same_begin()
     })
 }
@@ -251,7 +271,7 @@ impl ChangeLists<'_> {
         let mut may_lack = !is_index;
         if is_open {
             let open = bookmark(walk, start, &read);
-            may_lack = reach.is_late(since) || reach.is_unsure(since) && !is_known(walk, &open.0);
+            may_lack = reach.is_late(since) || reach.is_unsure(walk) && !is_known(walk, &open.0);
             reach.open = Some(open);
         } else if !is_index {
             walk.requests.fresh.forget();
@@ -288,7 +308,7 @@ impl ChangeLists<'_> {
             }
         }
         read_named(walk, named, &mut reach)?;
-        let may_have_more = since.is_none() && !is_index || may_lack && reach.is_unsure(since);
+        let may_have_more = since.is_none() && !is_index || may_lack && reach.is_unsure(walk);
         if reach.is_late(since) || may_have_more {
             self.walk_back(walk, start, &mut reach)?;
         }
@@ -383,7 +403,7 @@ impl ChangeLists<'_> {
             }
         }
         let (mut trail, mut url, mut entries) = (Trail::new(false), start.to_owned(), 1);
-        while (since.is_none() || reach.is_unsure(since))
+        while (since.is_none() || reach.is_unsure(walk))
             && let Some(before) = reach.before.take()
         {
             walk.requests.check_cancelled()?;

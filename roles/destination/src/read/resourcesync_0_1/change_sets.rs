@@ -102,7 +102,8 @@ pub(super) fn change_sets(
         (one.read.answered.validators.clone(), moved_to(walk.options, change_set, &one.read));
     let (mut oldest, mut url) = (None::<Timestamp>, change_set.to_owned());
     let is_joined = loop {
-        let is_found = walk.marks().are_any().then(|| walk.marks().are_found());
+        let has_marks = walk.marks().are_any() && !is_again;
+        let is_found = has_marks.then(|| walk.marks().are_found());
         let from = from_of(&one.read.head).map(|from| one.read.at_latest(from));
         let first = one.times.oldest.map(|first| one.read.at_latest(first));
         oldest = oldest.into_iter().chain(first).chain(from).min();

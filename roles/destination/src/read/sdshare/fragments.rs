@@ -155,7 +155,8 @@ impl Pages {
         let is_newest_first = self.first.oldest > self.last_newest && self.last_newest.is_some();
         // Within a second of a coarse clock there may have been changes that its time does not show.
         let is_fresh = self.first.updated.is_some_and(|updated| {
-            updated.as_micros() % SECOND == 0 && self.began < updated.plus_micros(2 * SECOND)
+            let end = updated.plus_micros(2 * SECOND);
+            updated.as_micros() % SECOND == 0 && (updated..end).contains(&self.began)
         });
         if !is_newest_first && is_fresh {
             return Ok(true);
