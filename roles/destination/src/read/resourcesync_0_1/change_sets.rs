@@ -85,8 +85,10 @@ pub(super) fn change_sets(
 ) -> Result<Option<String>, Error> {
     let known = walk.known(change_set)?;
     let since = walk.since();
-    let goal = walk.marks().newest_known().or(walk.position().snapshot());
-    // The walk may be of an earlier position than the changes that are known.
+    // Changes that were read before show nothing where those before them are read again.
+    let newest = walk.marks().newest_known();
+    let is_again = newest.zip(since).is_some_and(|(newest, since)| since.last() < newest);
+    let goal = newest.filter(|_| !is_again).or(walk.position().snapshot());
     let until = since.map(Moment::last);
     let goal = goal.into_iter().chain(until).min().unwrap_or(Timestamp::MIN);
     let (mut reach, mut trail, mut deletions) =
