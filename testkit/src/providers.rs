@@ -501,7 +501,7 @@ impl Rendering {
             Self::Activities(shape) => shape.withheld,
             Self::Lists(lists) => lists.withheld(),
             Self::Sitemaps(sitemaps) => sitemaps.withheld(),
-            Self::Atom(atom) => atom.withheld(),
+            Self::Atom(_) => Atom::WITHHELD,
         }
     }
 

@@ -32,10 +32,8 @@ impl Atom {
         Self { has_snapshots, chunks, is_live, is_newest_first, is_exclusive, has_marks, precision }
     }
 
-    pub(super) const fn withheld(&self) -> &[Fault] {
-        // A feed has the last change of each entity: none is missing.
-        &[Fault::Holes]
-    }
+    /// A feed has the last change of each entity: none is missing.
+    pub(super) const WITHHELD: &[Fault] = &[Fault::Holes];
 }
 
 const ATOM: &str = "application/atom+xml";
@@ -126,9 +124,10 @@ impl Provider {
         let mut entries = String::new();
         for (entity, (time, is_there)) in changed.iter().skip(from).take(length) {
             let iri = self.iri(*entity);
-            let mark = match atom.has_marks && !is_there {
-                true => "<category scheme=\"urn:abreast:sdshare\" term=\"deleted\"/>",
-                false => "",
+            let mark = if atom.has_marks && !is_there {
+                "<category scheme=\"urn:abreast:sdshare\" term=\"deleted\"/>"
+            } else {
+                ""
             };
             let link = link("fragment", N_TRIPLES, &format!("{iri}.nt"));
             let inside = format!("{mark}{link}<s:resource>{iri}</s:resource>");

@@ -211,9 +211,10 @@ impl Provider {
         let of = |number: usize| {
             let (begin, is_closed) = (number * length, number < open);
             let end = if is_closed { begin + length } else { self.published };
-            let path = match is_renamed && !is_closed {
-                true => "/changes/open.xml".to_owned(),
-                false => format!("/changes/{number}.xml"),
+            let path = if is_renamed && !is_closed {
+                "/changes/open.xml".to_owned()
+            } else {
+                format!("/changes/{number}.xml")
             };
             ChangeList { path, begin, end, is_closed }
         };
@@ -271,15 +272,15 @@ impl Provider {
     }
 
     fn list_change(&self, lists: &Lists, change: &Change, out: &mut String) {
-        let datetime = match lists.has_times {
-            true => format!(" datetime=\"{}\"", text(change.time, lists.precision)),
-            false => String::new(),
+        let datetime = if lists.has_times {
+            format!(" datetime=\"{}\"", text(change.time, lists.precision))
+        } else {
+            String::new()
         };
         let mut list = |entity: u64, kind: &str| {
-            let md = match kind {
-                "deleted" => String::new(),
-                _ => self.fixity(lists, entity, change.version),
-            };
+            let is_deleted = kind == "deleted";
+            let md =
+                if is_deleted { String::new() } else { self.fixity(lists, entity, change.version) };
             let iri = self.iri(entity);
             let _ = writeln!(
                 out,
@@ -299,8 +300,9 @@ impl Provider {
 }
 
 fn at(lists: &Lists, listing: &Listing) -> String {
-    match lists.has_at {
-        true => format!(" at=\"{}\"", text(listing.at, lists.precision)),
-        false => String::new(),
+    if lists.has_at {
+        format!(" at=\"{}\"", text(listing.at, lists.precision))
+    } else {
+        String::new()
     }
 }

@@ -105,13 +105,13 @@ impl Provider {
             "/s.xml" if sitemaps.parts > 0 => Some(self.sitemap_index(sitemaps)),
             "/s.xml" => Some(self.sitemap(sitemaps, None)),
             "/c.xml" => self.changes_of_set(sitemaps, open, length),
-            _ => match number("/s/").filter(|part| *part < sitemaps.parts) {
-                Some(part) => Some(self.sitemap(sitemaps, Some(part))),
-                None => {
-                    let set = number("/c/").filter(|set| (*set as usize) < open)?;
-                    self.changes_of_set(sitemaps, set as usize, length)
+            _ => {
+                if let Some(part) = number("/s/").filter(|part| *part < sitemaps.parts) {
+                    return Some(self.sitemap(sitemaps, Some(part)));
                 }
-            },
+                let set = number("/c/").filter(|set| (*set as usize) < open)?;
+                self.changes_of_set(sitemaps, set as usize, length)
+            }
         }
     }
 
@@ -121,11 +121,10 @@ impl Provider {
 
     fn sitemap_index(&mut self, sitemaps: &Sitemaps) -> String {
         let mut inside = self.sitemap_head(sitemaps);
-        let time = match sitemaps.has_modified {
-            true => {
-                format!("<lastmod>{}</lastmod>", text(self.data.listing.at, sitemaps.precision))
-            }
-            false => String::new(),
+        let time = if sitemaps.has_modified {
+            format!("<lastmod>{}</lastmod>", text(self.data.listing.at, sitemaps.precision))
+        } else {
+            String::new()
         };
         for part in 0..sitemaps.parts {
             let base = &self.base;
@@ -218,12 +217,11 @@ impl Provider {
         let time = text(change.time, sitemaps.precision);
         let mut list = |entity: u64, kind: &str| {
             let iri = self.iri(entity);
-            let what = match kind {
-                "deleted" => format!("<expires>{time}</expires>"),
-                _ => {
-                    let fixity = self.fixity_of(sitemaps, entity, change.version);
-                    format!("<lastmod rs:type=\"{kind}\">{time}</lastmod>{fixity}")
-                }
+            let what = if kind == "deleted" {
+                format!("<expires>{time}</expires>")
+            } else {
+                let fixity = self.fixity_of(sitemaps, entity, change.version);
+                format!("<lastmod rs:type=\"{kind}\">{time}</lastmod>{fixity}")
             };
             let _ = writeln!(out, "<url><loc>{iri}</loc>{what}</url>");
         };

@@ -427,24 +427,23 @@ impl ChangeLists<'_> {
                 Ok(())
             });
             let entries_before = walk.walked.entries;
-            let cut = match next {
-                Err(cut) => cut,
-                Ok(()) => {
-                    walk.earlier_document();
-                    trail.visit(&before);
-                    match read_changes(walk, &before, None, &mut Vec::new()) {
-                        Ok(Some(read)) if !read.is_index => {
-                            entries = (walk.walked.entries - entries_before) as usize;
-                            reach.note(&before, &read, entries > 0);
-                            url = before;
-                            continue;
-                        }
-                        Ok(_) => break,
-                        Err(error) if !error.may_be_gone() => return Err(error),
-                        Err(error) => {
-                            let why = error.to_string();
-                            Cut { is_newer: false, code: "list.chain", url: url.clone(), why }
-                        }
+            let cut = if let Err(cut) = next {
+                cut
+            } else {
+                walk.earlier_document();
+                trail.visit(&before);
+                match read_changes(walk, &before, None, &mut Vec::new()) {
+                    Ok(Some(read)) if !read.is_index => {
+                        entries = (walk.walked.entries - entries_before) as usize;
+                        reach.note(&before, &read, entries > 0);
+                        url = before;
+                        continue;
+                    }
+                    Ok(_) => break,
+                    Err(error) if !error.may_be_gone() => return Err(error),
+                    Err(error) => {
+                        let why = error.to_string();
+                        Cut { is_newer: false, code: "list.chain", url: url.clone(), why }
                     }
                 }
             };
