@@ -78,12 +78,11 @@ impl AsOf {
         self.beside(row).is_some_and(|(changed, at)| at.last() < changed)
     }
 
-    /// Whether the copy has deleted the resource by a change that is later than the statement.
-    fn is_older_than_deletion(self, is_change: bool) -> bool {
+    /// Whether the copy has deleted the resource by a change that is later than the list. A change that brings it back may
+    /// have been published late.
+    fn is_older_than_deletion(self) -> bool {
         let known = self.gone.zip(self.at).filter(|_| !self.is_uncertain);
-        known.is_some_and(|(gone, at)| {
-            at.last() < gone || !is_change && !at.is_exact() && at.first() <= gone
-        })
+        known.is_some_and(|(gone, at)| at.last() < gone || !at.is_exact() && at.first() <= gone)
     }
 
     /// Whether the copy may have a later version than a list of such a coarse time.
@@ -105,14 +104,14 @@ impl AsOf {
 
 /// Decides about a resource; `row` is what the copy has of it.
 ///
-/// - A document never wins over a version that the copy has of a later change, or over a later deletion, nor a list over
-///   one of its own second.
+/// - A document never wins over a version that the copy has of a later change, nor a list over one of its own second, or over
+///   a later deletion.
 /// - An announced change that is later than the version in the copy, without a digest to compare, is never the same.
 /// - What cannot be known is [`Verdict::Unknown`], and is neither fetched nor deleted.
 pub(crate) fn judge(stated: Stated<'_>, as_of: AsOf, row: Option<&Row>) -> Verdict {
     let Some(row) = row else {
         return match stated {
-            Stated::Present { is_change, .. } if as_of.is_older_than_deletion(is_change) => {
+            Stated::Present { is_change: false, .. } if as_of.is_older_than_deletion() => {
                 Verdict::Unknown
             }
             Stated::Present { .. } => Verdict::Fetch,
@@ -250,13 +249,14 @@ mod tests {
         }
 
         #[test]
-        fn an_older_document_brings_nothing_back(is_change: bool, time in 0_i64..50, later in 1_i64..50) {
+        fn an_older_list_brings_nothing_back(time in 0_i64..50, later in 1_i64..50) {
             let none = Digests::default();
             let gone = Some(Timestamp::from_micros(time + later));
             let as_of = AsOf { at: Some(at(time)), gone, ..AsOf::default() };
-            prop_assert_eq!(judge(stated(2, &none, is_change), as_of, None), Verdict::Unknown);
+            prop_assert_eq!(judge(stated(2, &none, false), as_of, None), Verdict::Unknown);
+            prop_assert_eq!(judge(stated(2, &none, true), as_of, None), Verdict::Fetch);
             let lost = AsOf { is_uncertain: true, ..as_of };
-            prop_assert_eq!(judge(stated(2, &none, is_change), lost, None), Verdict::Fetch);
+            prop_assert_eq!(judge(stated(2, &none, false), lost, None), Verdict::Fetch);
         }
 
         #[test]

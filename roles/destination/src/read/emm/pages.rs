@@ -84,8 +84,6 @@ pub(super) struct Seen {
     pub(super) pages: usize,
     /// Where the walk ended, if that is before all that it searched for was found.
     pub(super) end: Option<Timestamp>,
-    /// No page leads further.
-    pub(super) is_whole: bool,
     /// The pages changed each time they were read, and changes may be missing.
     pub(super) is_unstable: bool,
 }
@@ -367,15 +365,15 @@ impl Way {
                 }
             }
             let next = link.unwrap_or(PageLink::Next).of(&page.document);
-            let Some(next) = next.cloned() else {
-                seen.is_whole = true;
-                break;
-            };
+            let Some(next) = next.cloned() else { break };
             let is_all = is_reached || far_end.is_some_and(|end| trail.has(end));
             let may_have_more =
                 far_end.is_some() || since.is_some_and(|since| since.cursor > Timestamp::MIN);
             // The oldest page of some feeds leads to itself.
-            if next == page.url && is_back && (is_all || !may_have_more) {
+            if next == page.url
+                && is_back
+                && (is_all || !may_have_more || page.document.items.is_empty())
+            {
                 break;
             }
             let size = activities(&page.document).len();

@@ -394,16 +394,6 @@ impl Reader for Emm {
                            feeds begin again when their server is restored from a backup";
             walk.notice("emm.nothing", name, message);
         }
-        // Where all that is listed is later than what was read before, changes between may have been removed. A full download
-        // may be older than the feed.
-        let is_after = |oldest: &Timestamp| since.is_some_and(|since| since < *oldest);
-        if seen.is_whole
-            && walk.marks().are_any()
-            && !walk.marks().are_found()
-            && let Some(oldest) = walk.walked.oldest.filter(is_after)
-        {
-            walk.reaches_back_to(Moment::exact(oldest));
-        }
         walk.walked.end = seen.end;
         walk.walked.is_unstable = seen.is_unstable;
         if let Some(cut) = seen.cut {
