@@ -444,6 +444,11 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.begin_document(url);
     }
 
+    /// Documents are read from the newest to older ones.
+    pub(crate) const fn reads_back(&mut self) {
+        self.order.end = self.latest;
+    }
+
     /// Documents read from here on are later than those before, where times are the same.
     pub(crate) const fn later_document(&mut self) {
         self.order.list += 1;
@@ -630,6 +635,8 @@ pub(crate) struct Order {
     last: Option<Timestamp>,
     /// The oldest time of all: no entry of an earlier document is later.
     least: Option<Timestamp>,
+    /// Of documents that are read from the newest back, the end of all: an entry of the first one is not earlier than others.
+    end: Option<Timestamp>,
     /// The document's span.
     from: Option<Moment>,
     until: Option<Moment>,
@@ -655,7 +662,7 @@ impl Order {
     /// The place of the next change.
     fn of(&mut self, time: Option<Moment>) -> ChangeOrder {
         let placed = match time {
-            None => self.last.or(self.least).unwrap_or(Timestamp::MIN),
+            None => self.last.or(self.least).or(self.end).unwrap_or(Timestamp::MIN),
             // Of a coarse time the order of the document decides, as far as the time leaves it open.
             Some(time) => self.last.filter(|last| time.contains(*last)).unwrap_or(time.first()),
         };

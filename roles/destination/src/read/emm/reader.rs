@@ -344,6 +344,7 @@ impl Reader for Emm {
                 }
             };
             if page.is_back {
+                walk.reads_back();
                 walk.earlier_document();
             } else {
                 walk.later_document();

@@ -249,6 +249,7 @@ fn read_one(
             Part::Begin(head, answered) => {
                 check_root(head, url)?;
                 walk.clock(answered);
+                walk.reads_back();
                 walk.begin_changes(url, None, None);
                 (times, others, entries) = (Times::default(), OtherEntries::default(), 0);
                 *coming = coming_before;
