@@ -1012,7 +1012,8 @@ fn place(pushed: &dyn super::Pushed, position: &Position, walked: &Walked, marks
         return Place::Apart;
     }
     // Of its span it lacks changes that the copy has, or has some that were published late.
-    if walked.late.is_some() || from.is_some_and(|from| marks.are_lost(Some(from))) {
+    let is_whole = walked.unusable == 0 && !walked.left_out && walked.late.is_none();
+    if !is_whole || from.is_some_and(|from| marks.are_lost(Some(from))) {
         return Place::Apart;
     }
     // Of changes of one time of a coarse clock some may have come before others.

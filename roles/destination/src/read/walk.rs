@@ -367,7 +367,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         };
         let message = format!("`{what}` is {}, but {whose} shows {date}", stated.first());
         self.notice("time.future", url, &message);
-        Moment::exact(date)
+        // The server's clock may be behind that of its documents.
+        Moment::between(date, stated.first().min(now()).max(date))
     }
 
     // Snapshots
@@ -439,7 +440,8 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// A document of changes begins; `from` and `until` are the span that it gives.
     pub(crate) fn begin_changes(&mut self, url: &str, from: Option<Moment>, until: Option<Moment>) {
-        self.order.begin(from, until);
+        // A time that the Source has not reached shows no order.
+        self.order.begin(from.filter(|from| !self.is_future(from.first())), until);
         self.prefix = Prefix::of(self.position.bookmark.as_ref().filter(|it| it.document == url));
         self.to.begin_document(url);
     }
