@@ -148,7 +148,8 @@ pub(crate) fn check(rows: &[Row]) {
         .collect();
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..8 {
+        // Most of the time they wait.
+        for _ in 0..24 {
             scope.spawn(|| {
                 while let Some((row, column)) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
                     wrong.lock().unwrap().extend(run(row, column));
