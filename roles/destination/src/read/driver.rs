@@ -446,6 +446,10 @@ impl Driver {
             || position.until().is_none() && position.bookmark.is_none()
             || offers.changes.is_none();
         if !is_compared && self.plan_pushed(run, &position)? {
+            // What is pushed does not show what was missing before.
+            if let Some(unknown) = position.unknown.as_ref().filter(|unknown| unknown.is_fault) {
+                run.report.lacking("gap", &options.url, &unknown.why);
+            }
             return Ok(());
         }
         if !run.planner.polling.may_poll() {
