@@ -752,7 +752,7 @@ fn a_copy_stays_in_its_graph() {
 }
 
 #[test]
-fn default_graphs_that_show_named_ones_are_compared_by_their_own() {
+fn default_graphs_that_show_named_ones_are_compared_alone() {
     for default in [DefaultGraph::Own, DefaultGraph::Union, DefaultGraph::NamedOnly] {
         let endpoint = Endpoint::start();
         let mut source = Source::of_statements();

@@ -52,7 +52,7 @@ struct Reach {
     gives_until: bool,
     /// A list does not, and the index does.
     lacks_until: bool,
-    /// One ends before the index says.
+    /// One ends before the index states.
     is_stale: bool,
     /// The spans that lists give, read or not.
     spans: Vec<(Moment, Option<Moment>, String)>,
@@ -80,7 +80,7 @@ impl Reach {
         self.spans.push((from, read.head.until.map(|until| read.moment(until)), url.to_owned()));
     }
 
-    /// Compares a list with what the index says of it: an older one comes from some cache.
+    /// Compares a list with what the index states of it: an older one comes from some cache.
     fn compare(&mut self, named: &Named, read: &Read) {
         let until = read.head.until.map(|until| read.moment(until));
         self.gives_until |= until.is_some();
@@ -193,7 +193,7 @@ fn bookmark(walk: &Walk<'_, '_>, url: &str, read: &Read) -> (Bookmark, Document)
     let clock = walk.walked.date.map_or_else(now, |date| date.min(now()));
     let is_past = newest.is_some_and(|newest| newest < clock);
     let bookmark = Bookmark { from, is_past, ..walk.bookmark_of(url) };
-    // An empty one may look the same after changes of the second in which it begins went to the list before.
+    // An empty one may be the same after changes of the second in which it begins went to the list before.
     let may_repeat = bookmark.entries == 0 && !is_past && !is_fine(from);
     let validators =
         if may_repeat { Document::default() } else { read.answered.validators.clone() };

@@ -33,7 +33,7 @@ struct Times {
 }
 
 impl Times {
-    /// A second is told from others by its begin.
+    /// A second is distinguished from others by its begin.
     fn add(&mut self, at: Timestamp, time: Moment) {
         let end = if time.last() < at.plus_micros(1_000_000) { at } else { time.last() };
         self.oldest = self.oldest.into_iter().chain([at]).min();

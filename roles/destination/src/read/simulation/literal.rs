@@ -320,7 +320,7 @@ fn stated_algorithms_lose_entities_and_ours_does_not() {
         |bench, seed, is_calm| {
             let made = Provider::new(Protocol::Activities, seed, BASE, is_calm);
             let mut copy = Copy::new(bench, made.url(), PROTOCOL.reader);
-            // What a copy lacks counts if its last run did not say so.
+            // What a copy lacks counts if its last run did not report it.
             let is_open = !is_calm && open::ACTIVITIES.contains(&seed);
             match live(made, seed, &mut || copy.run()).unwrap() {
                 ExitCode::Ok if !is_open => Wrong::of(&copy.kept),

@@ -1,4 +1,4 @@
-//! The life of a copy, and what may be said of it at the end.
+//! The life of a copy, and what it may lack at the end.
 
 use super::copy::{Bench, Copy, MakeReader};
 use super::world::{self, note, provider};
@@ -96,14 +96,14 @@ pub(super) fn simulate(
     let mut copy = Copy::new(bench, made.url(), make);
     let lived = live(made, seed, &mut || copy.run());
     let wrong = Wrong::of(&copy.kept);
-    // What nothing states any more is reported for good.
+    // What nothing states any more is reported permanently.
     let may_fail = provider(|provider| !provider.is_knowable());
     let what = match lived {
         Err(what) => what,
         Ok(_) if !copy.wrongly_deleted.is_empty() => {
             format!("{:?} were never deleted", copy.wrongly_deleted)
         }
-        Ok(ExitCode::Ok) if wrong != Wrong::default() => format!("{wrong:?}, and nothing says so"),
+        Ok(ExitCode::Ok) if wrong != Wrong::default() => format!("{wrong:?}, and it is not reported"),
         Ok(exit) if exit != ExitCode::Ok && !may_fail => {
             format!("a run that should be right ends with {exit:?}; {wrong:?}")
         }

