@@ -103,7 +103,9 @@ pub(super) fn simulate(
         Ok(_) if !copy.wrongly_deleted.is_empty() => {
             format!("{:?} were never deleted", copy.wrongly_deleted)
         }
-        Ok(ExitCode::Ok) if wrong != Wrong::default() => format!("{wrong:?}, and it is not reported"),
+        Ok(ExitCode::Ok) if wrong != Wrong::default() => {
+            format!("{wrong:?}, and it is not reported")
+        }
         Ok(exit) if exit != ExitCode::Ok && !may_fail => {
             format!("a run that should be right ends with {exit:?}; {wrong:?}")
         }
