@@ -108,7 +108,7 @@ fn others(world: &mut World) -> Checked {
         world.history.delete(round);
         let ran = world.run()?.named()?;
         if round > 2 {
-            (0..round - 2).try_fold(ran, |ran, entity| ran.lacks(entity))?;
+            (0..round - 2).try_fold(ran, super::outcome::Outcome::lacks)?;
         }
     }
     world.repair();

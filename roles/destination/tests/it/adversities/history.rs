@@ -252,7 +252,10 @@ impl History {
 
     /// The text of a document as it is served.
     pub(crate) fn written(&self, text: String) -> String {
-        self.altered.map_or_else(|| text.clone(), |altered| altered(text.clone()))
+        match self.altered {
+            Some(altered) => altered(text),
+            None => text,
+        }
     }
 
     /// Goes on by the time between two changes.

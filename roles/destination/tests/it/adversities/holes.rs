@@ -159,7 +159,9 @@ fn cut(history: &mut History, size: usize) {
     let first = Page { number: 0, changes: Vec::new(), from, until: None, is_named: true };
     history.pages.push(first);
     let unpushed = std::mem::take(&mut history.unpushed);
-    changes.into_iter().for_each(|change| history.record(change));
+    for change in changes {
+        history.record(change);
+    }
     history.unpushed = unpushed;
 }
 

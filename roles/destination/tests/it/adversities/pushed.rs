@@ -181,8 +181,8 @@ impl Following {
 
     /// The form of the subscription that was requested last, after what was posted before.
     fn form(&self, path: &str, before: usize) -> Option<String> {
-        let posted = self.server.posted().into_iter().skip(before);
-        posted.filter(|(to, _)| to == path).last().map(|it| it.1)
+        let mut posted = self.server.posted().into_iter().skip(before);
+        posted.rfind(|(to, _)| to == path).map(|it| it.1)
     }
 
     /// Subscribes, and waits for the run that follows from it.

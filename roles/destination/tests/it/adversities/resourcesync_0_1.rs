@@ -48,9 +48,10 @@ fn page_url(asked: &Asked<'_>, target: Target) -> String {
 /// The link to the change set that is the newest.
 fn current(asked: &Asked<'_>) -> String {
     let history = asked.history;
-    let path = match history.is_loose {
-        true => format!("/p/{}", history.newest().number),
-        false => "/changes".to_owned(),
+    let path = if history.is_loose {
+        format!("/p/{}", history.newest().number)
+    } else {
+        "/changes".to_owned()
     };
     link(&format!("current {CHANGE_SET}"), &asked.url(&path))
 }

@@ -115,9 +115,10 @@ impl Rendered for SdShare {
         let history = asked.history;
         Some(match asked.path() {
             "/start" => {
-                let path = match history.is_loose {
-                    true => format!("/p/{}", history.newest().number),
-                    false => "/changes".to_owned(),
+                let path = if history.is_loose {
+                    format!("/p/{}", history.newest().number)
+                } else {
+                    "/changes".to_owned()
                 };
                 let fragments = entry(asked, "f", history.now, &link("fragmentsfeed", &path, ATOM));
                 let mut entries = fragments;

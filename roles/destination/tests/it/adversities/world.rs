@@ -445,22 +445,19 @@ fn answer(
         return Some(Answer::events());
     }
     let asked = Asked { history, base, target };
-    let answer = match path.strip_prefix("/e/") {
-        Some(entity) => {
-            let entity = entity.parse().ok()?;
-            match published.versions.versions.get(&entity) {
-                Some(version) => Answer::ok(body(form, &asked.entity(entity), *version))
-                    .header("content-type", column.rendered.media_type()),
-                None => column.rendered.deleted(),
-            }
+    let answer = if let Some(entity) = path.strip_prefix("/e/") {
+        let entity = entity.parse().ok()?;
+        match published.versions.versions.get(&entity) {
+            Some(version) => Answer::ok(body(form, &asked.entity(entity), *version))
+                .header("content-type", column.rendered.media_type()),
+            None => column.rendered.deleted(),
         }
-        None => {
-            let mut answer = column.rendered.document(&asked)?;
-            if let Ok(text) = String::from_utf8(answer.body.clone()) {
-                answer.body = history.written(text).into_bytes();
-            }
-            answer
+    } else {
+        let mut answer = column.rendered.document(&asked)?;
+        if let Ok(text) = String::from_utf8(answer.body.clone()) {
+            answer.body = history.written(text).into_bytes();
         }
+        answer
     };
     let date = match history.clock {
         Clock::Right => Some(published.versions.now + SECOND),
