@@ -440,6 +440,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// A document of changes begins; `from` and `until` are the span that it gives.
     pub(crate) fn begin_changes(&mut self, url: &str, from: Option<Moment>, until: Option<Moment>) {
+        self.order.end = self.latest.filter(|_| self.order.is_back);
         // A time that the Source has not reached shows no order.
         self.order.begin(from.filter(|from| !self.is_future(from.first())), until);
         self.prefix = Prefix::of(self.position.bookmark.as_ref().filter(|it| it.document == url));
@@ -448,7 +449,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// Documents are read from the newest to older ones.
     pub(crate) const fn reads_back(&mut self) {
-        self.order.end = self.latest;
+        self.order.is_back = true;
     }
 
     /// Documents read from here on are later than those before, where times are the same.
@@ -466,7 +467,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     pub(crate) const fn again(&mut self) {
         // More documents than anybody reads.
         self.order.list = (self.order.list.div_euclid(1 << 32) + 2) << 32;
-        (self.order.last, self.order.least) = (None, None);
+        (self.order.last, self.order.least, self.order.is_back) = (None, None, false);
     }
 
     /// Whether a change without categories is of a wanted one.
@@ -637,7 +638,9 @@ pub(crate) struct Order {
     last: Option<Timestamp>,
     /// The oldest time of all: no entry of an earlier document is later.
     least: Option<Timestamp>,
-    /// Of documents that are read from the newest back, the end of all: an entry of the first one is not earlier than others.
+    /// Documents are read from the newest back.
+    is_back: bool,
+    /// Then the end of all: an entry of the first one is not earlier than others.
     end: Option<Timestamp>,
     /// The document's span.
     from: Option<Moment>,

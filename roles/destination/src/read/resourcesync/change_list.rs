@@ -122,6 +122,13 @@ impl Reach {
                     .is_some_and(|(earliest, since)| !earliest.is_before(since))
     }
 
+    /// Whether a list before them may have the changes that were read last.
+    fn lacks_known(&self, walk: &Walk<'_, '_>) -> bool {
+        let begins_there =
+            self.earliest.zip(walk.since()).is_some_and(|(from, since)| !from.is_before(since));
+        self.is_unsure(walk) || begins_there && walk.marks().are_lost(None)
+    }
+
     /// Whether other changes of the second of the position were in a list that is not there any more.
     fn may_miss(&self, walk: &Walk<'_, '_>) -> bool {
         let begin = self.earliest.map(|from| from.first().as_micros());
@@ -260,6 +267,7 @@ impl ChangeLists<'_> {
     ) -> Result<(), Error> {
         let since = walk.since();
         let mut named: Vec<Named> = Vec::new();
+        walk.reads_back();
         let Some(read) = read_changes(walk, start, known, &mut named)? else {
             walk.walked.is_unchanged = true;
             return Ok(());
@@ -272,7 +280,7 @@ impl ChangeLists<'_> {
         let mut may_lack = !is_index;
         if is_open {
             let open = bookmark(walk, start, &read);
-            may_lack = reach.is_late(since) || reach.is_unsure(walk) && !is_known(walk, &open.0);
+            may_lack = reach.is_late(since) || reach.lacks_known(walk) && !is_known(walk, &open.0);
             reach.open = Some(open);
         } else if !is_index {
             walk.requests.fresh.forget();
@@ -309,7 +317,7 @@ impl ChangeLists<'_> {
             }
         }
         read_named(walk, named, &mut reach)?;
-        let may_have_more = since.is_none() && !is_index || may_lack && reach.is_unsure(walk);
+        let may_have_more = since.is_none() && !is_index || may_lack && reach.lacks_known(walk);
         if reach.is_late(since) || may_have_more {
             self.walk_back(walk, start, &mut reach)?;
         }
@@ -404,7 +412,7 @@ impl ChangeLists<'_> {
             }
         }
         let (mut trail, mut url, mut entries) = (Trail::new(false), start.to_owned(), 1);
-        while (since.is_none() || reach.is_unsure(walk))
+        while (since.is_none() || reach.lacks_known(walk))
             && let Some(before) = reach.before.take()
         {
             walk.requests.check_cancelled()?;
