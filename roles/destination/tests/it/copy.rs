@@ -125,7 +125,11 @@ pub(crate) struct Copy {
 impl Copy {
     /// A copy that ignores robots.txt, which is one request less to count.
     pub(crate) fn of(url: impl Into<String>) -> Self {
-        let place = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap(), url)
+    }
+
+    /// As [`Copy::of`], in this place.
+    pub(crate) fn at(place: tempfile::TempDir, url: impl Into<String>) -> Self {
         let mut options = SyncOptions::new(url, place.path().join("copy"));
         options.net.backoff_base = Duration::from_millis(1);
         options.net.retries = 2;

@@ -99,7 +99,8 @@ impl World {
         let published = Arc::new(Mutex::new(published));
         let (state, base) = (Arc::clone(&published), server.base.clone());
         server.handler(move |target, _| answer(column, &state, &base, target));
-        let mut copy = Copy::of(server.url("/start"));
+        let place = abreast_testkit::folder::in_memory();
+        let mut copy = Copy::at(place, server.url("/start"));
         prepare(column.rendered.form(), &server.base, &mut copy.options);
         (copy.options.connections, copy.options.threads) = (2, Some(1));
         Self {
