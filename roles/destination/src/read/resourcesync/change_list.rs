@@ -111,9 +111,8 @@ impl Reach {
     fn is_unsure(&self, walk: &Walk<'_, '_>) -> bool {
         let known = walk.position().bookmark.as_ref();
         let begin = self.earliest.map(|earliest| earliest.first().as_micros());
-        let is_sure = known.is_some_and(|known| known.is_past || begin == known.from && is_fine(begin))
-                // Those that were read last are not in a list before.
-                && !walk.marks().are_lost(None);
+        let is_sure =
+            known.is_some_and(|known| known.is_past || begin == known.from && is_fine(begin));
         self.is_late(walk.since())
             || !is_sure
                 && self
