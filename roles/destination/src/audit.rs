@@ -130,6 +130,10 @@ pub(crate) fn audit_with(
     });
     let common = listing.common.of_most(&start.first);
     report_nothing(&start.first, &expected, &excluded, &selection, observer)?;
+    let compare = |mirror, reader| {
+        Kept { mirror, reader, full: options.full, observer, cancel, expectation }
+            .compare(&expected)
+    };
     let mut report = match &sync.sink {
         SinkOptions::Folder => compare_folder(
             &folder,
@@ -142,41 +146,17 @@ pub(crate) fn audit_with(
         SinkOptions::Warc(_) => {
             let mirror = known_state(options)?;
             let kept = WarcKept::open(&sync.folder, &mirror)?;
-            Kept {
-                mirror,
-                reader: Box::new(kept),
-                full: options.full,
-                observer,
-                cancel,
-                expectation,
-            }
-            .compare(&expected)?
+            compare(mirror, Box::new(kept))?
         }
         SinkOptions::NQuads(_) => {
             let mirror = known_state(options)?;
             let kept = NQuadsKept::open(&sync.folder, &mirror)?;
-            Kept {
-                mirror,
-                reader: Box::new(kept),
-                full: options.full,
-                observer,
-                cancel,
-                expectation,
-            }
-            .compare(&expected)?
+            compare(mirror, Box::new(kept))?
         }
         SinkOptions::Labels(labels) => {
             let mirror = known_state(options)?;
             let kept = LabelsKept::open(labels, &state_of(sync))?;
-            Kept {
-                mirror,
-                reader: Box::new(kept),
-                full: options.full,
-                observer,
-                cancel,
-                expectation,
-            }
-            .compare(&expected)?
+            compare(mirror, Box::new(kept))?
         }
         SinkOptions::Push(_) if options.full => {
             let message = "what a receiver has cannot be read";
@@ -190,30 +170,14 @@ pub(crate) fn audit_with(
             let mirror = known_state(options)?;
             let remote = Remote::of(sink, &sync.folder).ok_or_else(|| no_copy(options))?;
             let kept = RemoteKept::open(&remote, sync.net_options(), &mirror)?;
-            Kept {
-                mirror,
-                reader: Box::new(kept),
-                full: options.full,
-                observer,
-                cancel,
-                expectation,
-            }
-            .compare(&expected)?
+            compare(mirror, Box::new(kept))?
         }
         #[cfg(feature = "s3")]
         SinkOptions::Objects(objects) => {
             let mirror = known_state(options)?;
             let kept = crate::sink::objects::ObjectsKept::of_copy(objects, &mirror)?
                 .ok_or_else(|| no_copy(options))?;
-            Kept {
-                mirror,
-                reader: Box::new(kept),
-                full: options.full,
-                observer,
-                cancel,
-                expectation,
-            }
-            .compare(&expected)?
+            compare(mirror, Box::new(kept))?
         }
         SinkOptions::Lines(_) => {
             return Err(Error::new(
