@@ -172,7 +172,8 @@ pub(crate) fn check(rows: &[Row]) {
         for _ in 0..24 {
             scope.spawn(|| {
                 while let Some((row, column)) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    wrong.lock().unwrap().extend(run(row, column));
+                    let found = run(row, column);
+                    wrong.lock().unwrap().extend(found);
                 }
             });
         }
