@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// After so long a run is stopped, and has failed.
-const TIME_MAX: Duration = Duration::from_secs(10);
+const TIME_MAX: Duration = Duration::from_secs(60);
 /// Requests of a run, unless a row states another number.
 const REQUESTS_MAX: usize = 80;
 
