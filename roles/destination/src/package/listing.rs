@@ -39,8 +39,8 @@ pub(crate) struct Dump {
     pub(crate) packaged: Packaged,
     /// The instant of the snapshot that they are, if it is one.
     pub(crate) at: Option<Timestamp>,
-    /// The clock of its server when it was listed, if known.
-    pub(crate) date: Option<Timestamp>,
+    /// The latest instant that any clock had reached when it was listed, if known.
+    pub(crate) latest: Option<Timestamp>,
     /// The plan was made from them: their entries are what is listed.
     pub(crate) is_plan: bool,
 }

@@ -8,7 +8,6 @@ use super::manifest::Manifest;
 use super::since::supply_since;
 use crate::error::{Error, ExitCode};
 use crate::limits::is_over;
-use crate::plan::comparison::is_future;
 use crate::plan::planner::PlanContext;
 use crate::read::driver::Driver;
 use crate::reporter::Reporter;
@@ -131,8 +130,9 @@ pub(super) fn apply_package(
         report.notice("dump.stray", &listed.url, &message);
     }
     let at = dump.at.into_iter().chain(manifest.at).min();
-    // A time that its own server has not reached shows nothing.
-    let at = at.filter(|at| !is_future(*at, dump.date)).map(Timestamp::as_micros);
+    // A time in the future shows nothing.
+    let is_past = |at: &Timestamp| dump.latest.is_none_or(|latest| *at <= latest);
+    let at = at.filter(is_past).map(Timestamp::as_micros);
     let mut supply = Supply { package, manifest, url: &listed.url, at, is_plan: dump.is_plan };
     transfer.mirror.begin()?;
     report_faults(transfer, &mut supply, report)?;

@@ -186,9 +186,12 @@ impl Visitor for Planning<'_, '_, '_> {
     fn change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
         let planner = &mut *self.run.planner;
         let mirror = planner.mirror;
-        planner.changes.note(listed);
         let item = &mut self.item;
         listed.pending_into(item);
+        if order.is_known {
+            return Ok(mirror.put_coming(item, order)?);
+        }
+        planner.changes.note(listed);
         if item.changed.is_none() && order.time > i64::MIN {
             // It is not older than what its document gives.
             item.changed = Some(order.time);
