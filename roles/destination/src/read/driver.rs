@@ -162,14 +162,15 @@ fn judge_walk(position: &Position, walked: &Walked, marks: &Marks) -> Judged {
     }
 }
 
-/// Why changes between a snapshot and those listed are not known, if an earlier state of the copy had later ones.
+/// Why changes between a snapshot and those listed after a gap are not known: an earlier state of the copy had later ones, or
+/// the documents do not give since when they list all changes.
 fn unknown_between(
     position: &Position,
     walked: &Walked,
     known_before: Option<Timestamp>,
 ) -> Option<String> {
     let snapshot = position.snapshot()?;
-    if known_before.is_none_or(|known| known <= snapshot) {
+    if known_before.is_none_or(|known| known <= snapshot && !walked.is_apart) {
         return None;
     }
     let is_reached = walked.from.is_some_and(|from| from.first() <= snapshot)
@@ -511,7 +512,11 @@ impl Driver {
             position.unsettle();
         }
         let position = &position;
-        let until = position.until().filter(|_| position.due.is_some());
+        run.planner.listed = position.listed();
+        // A new list of all resources is no gap.
+        let is_gap = position.due.is_some()
+            && position.unknown.as_ref().is_none_or(|unknown| unknown.is_fault);
+        let until = position.until().filter(|_| is_gap);
         self.known_before = until.map(Moment::first);
         let everything = position.nowhere();
         let after = match offers.whole {
@@ -671,6 +676,8 @@ impl Driver {
             let mut walk = Walk::new((requests, options), position, is_conditional, &mut planning);
             let read = self.reader.snapshot(&mut walk);
             let (is_whole, parts) = (walk.is_whole(), walk.walked.parts);
+            // What such a list lacks may have come later.
+            let is_undated = walk.walked.is_undated && has_changes && position.until().is_some();
             let documents = std::mem::take(&mut walk.walked.documents);
             drop(walk);
             let Planning { comparison, bodies, has_wanted, .. } = &mut planning;
@@ -688,7 +695,8 @@ impl Driver {
                 }
                 let mirror = run.planner.mirror;
                 if snapshot.lists_all {
-                    run.conclude(&options.url, &mut comparison, is_whole, snapshot.as_of)?;
+                    let shows_all = is_whole && !is_undated;
+                    run.conclude(&options.url, &mut comparison, shows_all, snapshot.as_of)?;
                 } else if has_wanted {
                     run.planner.selection.leave_excluded(mirror)?;
                     run.planner.selection.keep(mirror)?;
@@ -707,11 +715,16 @@ impl Driver {
                 }
                 let mut after = position.clone();
                 after.reset(snapshot.changes_from.filter(|_| is_whole));
+                after.see_list(snapshot.as_of);
                 after.bookmark.clone_from(&snapshot.bookmark);
                 // After a gap, the changes that were seen may be older than those listed.
                 if run.planner.uncertain_from.is_none() && position.due.is_none() {
                     after.remember(position);
                 }
+                after.unknown = is_undated.then(|| {
+                    let why = "the list of all resources has a time in the future: nothing shows whether what it lacks was deleted";
+                    Unknown::fault(why)
+                });
                 // Until changes were followed: the copy may have what the Source has no longer.
                 after.due = position.due.clone().filter(|due| due.is_uncertain && has_changes);
                 after.store(mirror)?;
@@ -807,6 +820,8 @@ impl Driver {
                 return Ok(false);
             }
             let made_from = walked.made_from.take();
+            // Clocks of two answers of one run show nothing about the Source's history.
+            walked.is_ahead &= first.is_none();
             let judged = judge_walk(position, &walked, &marks);
             // What was not reached before is searched for from the snapshot on.
             let mut unknown = position.unknown.clone().filter(|unknown| !unknown.is_cut);
@@ -819,7 +834,9 @@ impl Driver {
                     return Ok(false);
                 }
                 (Judged::Gap(Due { why, .. }) | Judged::Late(why), Some(_)) => {
-                    unknown = Some(Unknown::fault(why));
+                    // A list between two others may be there by the next run.
+                    unknown =
+                        Some(Unknown { is_cut: walked.hole.is_some(), ..Unknown::fault(why) });
                 }
                 (Judged::Late(_), None) => {
                     followed = Followed::Late;
@@ -852,6 +869,10 @@ impl Driver {
                 unknown = Some(Unknown { is_cut: true, ..Unknown::fault(why) });
             }
             if unknown.as_ref().is_some_and(|unknown| unknown.is_fault) && first.is_some() {
+                if run.planner.uncertain_from.is_some() {
+                    // What the list lacks may have come between it and the changes.
+                    mirror.forget_absent()?;
+                }
                 // What lies before the changes that are listed is noted; they are followed from where they begin.
                 walked.newest = walked.newest.or(walked.from);
             }
@@ -1072,7 +1093,7 @@ fn moved(
     let advanced = after.advance(&span, Of::Change, marks.into_newest(is_cut));
     debug_assert!(advanced.is_ok(), "a joined span is never apart");
     after.confirm();
-    after.future = walked.future;
+    after.note_future(&walked.future);
     after.bookmark = walked.bookmark;
     for (url, document) in &walked.documents {
         mirror.set_document(url, document)?;

@@ -26,7 +26,9 @@ const PAGES_MAX: usize = 1_000_000;
 /// Most pages one after another without entries.
 const EMPTY_MAX: usize = 1_000;
 /// Entries with times in the future that are remembered.
-const FUTURE_MAX: usize = 1_024;
+pub(super) const FUTURE_MAX: usize = 1_024;
+/// A list of all resources with a time that is further ahead than this has no time, microseconds.
+const LIST_AHEAD_MAX: i64 = 7 * 24 * 3_600_000_000;
 /// A server's clock is given in whole seconds.
 const CLOCK_STEP: i64 = 1_000_000;
 /// A position that is later than the Source's clock by more than this was reached by a wrong clock, microseconds.
@@ -176,6 +178,8 @@ pub(crate) struct Walked {
     pub(crate) went_back: Option<String>,
     /// The copy is compared again with a newer snapshot, for this reason.
     pub(crate) recheck: Option<String>,
+    /// The changes begin after the snapshot, and no document gives since when all are listed.
+    pub(crate) is_apart: bool,
     /// Changes are missing between the span of two documents.
     pub(crate) hole: Option<String>,
     /// The position moves no further than this.
@@ -188,6 +192,8 @@ pub(crate) struct Walked {
     /// Entries that no change could be made of, and what the first one is.
     pub(crate) unusable: u64,
     pub(crate) first_unusable: Option<String>,
+    /// The list of all resources has a time that shows nothing.
+    pub(crate) is_undated: bool,
     /// The position is later than the Source's clock.
     pub(crate) is_ahead: bool,
     /// The server's clock at the first answer.
@@ -217,7 +223,7 @@ pub(crate) struct Walk<'w, 'a> {
     recent: Recent,
     order: Order,
     prefix: Prefix,
-    /// The latest instant that the Source's clock has reached.
+    /// The latest instant that the Source's clock or our own has reached.
     latest: Option<Timestamp>,
     admission: Option<Admission>,
     /// Documents of a snapshot that failed or were read in part.
@@ -340,23 +346,23 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.to.fault(code, url, message)
     }
 
-    /// Notes the clock of the server that answered first.
+    /// Notes the clock of a server that answered, and what the first answer shows about the position.
     pub(crate) fn clock(&mut self, answered: &Answered) {
-        if self.latest.is_none() {
+        let is_first = self.latest.is_none();
+        self.latest = self.latest.max(Some(answered.latest_now()));
+        if is_first {
             self.walked.date = answered.stated_date;
-            self.latest =
-                Some(answered.stated_date.map_or_else(now, |date| date.plus_micros(CLOCK_STEP)));
             let until = self.position.until().map(|until| until.first().plus_micros(-AHEAD_MAX));
             self.walked.is_ahead = until.is_some_and(|until| self.is_future(until));
         }
     }
 
-    /// Whether a time is one that the Source has not reached.
+    /// Whether a time is in the future, both by the server's clock and by our own.
     pub(crate) fn is_future(&self, time: Timestamp) -> bool {
         self.latest.is_some_and(|latest| time > latest)
     }
 
-    /// A time of a document that is not later than its own server's clock; else that clock, which is reported.
+    /// A time of a document that is not in the future; else now, by the server's clock and our own, and it is reported.
     pub(crate) fn not_after(&mut self, url: &str, what: &str, stated: Moment) -> Moment {
         if !self.is_future(stated.first()) {
             return stated;
@@ -367,8 +373,31 @@ impl<'w, 'a> Walk<'w, 'a> {
         };
         let message = format!("`{what}` is {}, but {whose} shows {date}", stated.first());
         self.notice("time.future", url, &message);
-        // The server's clock may be behind that of its documents.
-        Moment::between(date, stated.first().min(now()).max(date))
+        let latest = now().max(date);
+        self.walked.is_undated |= stated.first() > latest.plus_micros(LIST_AHEAD_MAX);
+        Moment::between(date, latest)
+    }
+
+    /// Puts documents into the order of their spans, if all of them state where these begin; an index may name the newest
+    /// first. A time in the future shows no order: then they are in the order in which they are named, or in that of the others.
+    pub(crate) fn sort_by_span<T>(
+        &self,
+        documents: &mut [T],
+        span: impl Fn(&T) -> (Option<Timestamp>, Option<Timestamp>),
+    ) {
+        let begins: Vec<_> = documents.iter().map(|one| span(one).0).collect();
+        if begins.iter().any(Option::is_none) {
+            return;
+        }
+        let usable = || begins.iter().flatten().filter(|begin| !self.is_future(**begin));
+        if usable().count() == begins.len() {
+            documents.sort_by_key(|one| {
+                let (begin, end) = span(one);
+                (begin, end.unwrap_or(Timestamp::MAX))
+            });
+        } else if usable().next() > usable().next_back() {
+            documents.reverse();
+        }
     }
 
     // Snapshots
@@ -440,7 +469,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     /// A document of changes begins; `from` and `until` are the span that it gives.
     pub(crate) fn begin_changes(&mut self, url: &str, from: Option<Moment>, until: Option<Moment>) {
-        self.order.end = self.latest.filter(|_| self.order.is_back);
+        self.order.end = self.order.end.or(self.latest).filter(|_| self.order.is_back);
         // A time that the Source has not reached shows no order.
         self.order.begin(from.filter(|from| !self.is_future(from.first())), until);
         self.prefix = Prefix::of(self.position.bookmark.as_ref().filter(|it| it.document == url));
@@ -464,10 +493,12 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// The documents are read again from here on, and count more than before.
-    pub(crate) const fn again(&mut self) {
+    pub(crate) fn again(&mut self) {
         // More documents than anybody reads.
         self.order.list = (self.order.list.div_euclid(1 << 32) + 2) << 32;
         (self.order.last, self.order.least, self.order.is_back) = (None, None, false);
+        // The next run places those again that are not among the documents now.
+        self.walked.future.clear();
     }
 
     /// Whether a change without categories is of a wanted one.
@@ -502,16 +533,13 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.walked.dated += 1;
         if self.is_future(time.first()) {
             self.walked.first_future.get_or_insert(time.first());
+            self.marks.supersede(listed);
             if self.walked.future.len() < FUTURE_MAX {
                 self.walked.future.push(fingerprint);
             }
             let order = self.order.undated(since, Some(time));
-            let is_again = since
-                .zip(self.marks.newest_known())
-                .is_some_and(|(since, known)| since.last() < known);
-            let is_known = self.position.future.contains(&fingerprint) && !is_again;
-            return if is_known {
-                self.to.known_change(listed)
+            return if self.was_future(fingerprint) {
+                self.to.change(listed, ChangeOrder { is_known: true, is_new: true, ..order })
             } else {
                 self.hand_over(listed, order)
             };
@@ -528,7 +556,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         if let Some(since) = since {
             if time.is_before(since) {
                 self.prefix.has_old = true;
-                let is_in_snapshot = self.position.snapshot().is_some_and(|at| time.first() <= at);
+                let is_in_snapshot = self.position.snapshot().is_some_and(|at| time.last() < at);
                 // Where a document is known up to an entry, that decides.
                 let is_late = match self.prefix.known {
                     Some(_) => is_after_prefix,
@@ -537,7 +565,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                 if is_late && !is_in_snapshot {
                     self.note_late(time.first());
                 }
-                return self.to.known_change(listed);
+                return self.known_change(listed, order);
             }
             // An entry behind those that were read is new, also if it equals one of them. Within a second of a coarse clock
             // there may be several changes that nothing distinguishes: all of them are handed over, for the last one counts.
@@ -545,15 +573,37 @@ impl<'w, 'a> Walk<'w, 'a> {
             let is_added = is_after_prefix
                 && self.prefix.is_same == Some(true)
                 && self.position.of() != Of::Pushed;
-            let is_coarse = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
+            let may_repeat = time.last() >= time.first().plus_micros(CLOCK_STEP - 1);
             // Changes that are read again from an earlier time on count together.
-            if is_known && !is_added && !is_coarse && !since.is_before(time) {
-                return self.to.known_change(listed);
+            if is_known && !is_added && !may_repeat && !since.is_before(time) {
+                return self.known_change(listed, order);
+            }
+            // One that was read before its time came is known.
+            if time.is_exact() && self.was_future(fingerprint) {
+                return self
+                    .to
+                    .change(listed, ChangeOrder { is_known: true, is_new: true, ..order });
             }
             let is_known_time = self.marks.are_any() && time.first() <= since.last();
             order.is_new = is_known_time || is_new_among_known;
         }
         self.hand_over(listed, order)
+    }
+
+    /// A change that is known. It may have followed one without a usable time.
+    fn known_change(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
+        self.to.known_change(listed)?;
+        if self.walked.first_future.is_none() {
+            return Ok(());
+        }
+        self.to.change(listed, ChangeOrder { is_known: true, is_new: false, ..order })
+    }
+
+    /// Whether a change was read when its time was in the future, and changes are not read again from an earlier time on.
+    fn was_future(&self, fingerprint: u64) -> bool {
+        let newest = self.since.zip(self.marks.newest_known());
+        let is_again = newest.is_some_and(|(since, known)| since.last() < known);
+        self.position.is_future(fingerprint) && !is_again
     }
 
     fn hand_over(&mut self, listed: &Listed<'_>, order: ChangeOrder) -> Result<(), Error> {
@@ -584,9 +634,13 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.prefix.bookmark(url)
     }
 
-    /// All changes so far are read again, in another order.
+    /// All changes so far are read again, in another order: what was read before shows nothing.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
         self.again();
+        let Walked { is_ahead, date, documents, .. } = std::mem::take(&mut self.walked);
+        self.walked = Walked { is_ahead, date, documents, ..Walked::default() };
+        self.marks = Marks::known(self.position.marks(), self.position.glimpsed());
+        self.recent = Recent::known(self.position.recent());
         self.to.forget()
     }
 
@@ -636,6 +690,8 @@ pub(crate) struct Order {
     list: i64,
     /// The newest time among the entries read before, or the begin of the document's span.
     last: Option<Timestamp>,
+    /// The place of the last entry of the document without a time.
+    undated: Option<Timestamp>,
     /// The oldest time of all: no entry of an earlier document is later.
     least: Option<Timestamp>,
     /// Documents are read from the newest back.
@@ -650,7 +706,7 @@ pub(crate) struct Order {
 impl Order {
     fn begin(&mut self, from: Option<Moment>, until: Option<Moment>) {
         self.last = self.last.max(from.map(Moment::first));
-        (self.from, self.until) = (from, until);
+        (self.from, self.until, self.undated) = (from, until, None);
     }
 
     /// The place of a change without a time that can be used. It happened after the begin of its document's span, and after
@@ -667,7 +723,11 @@ impl Order {
     /// The place of the next change.
     fn of(&mut self, time: Option<Moment>) -> ChangeOrder {
         let placed = match time {
-            None => self.last.or(self.least).or(self.end).unwrap_or(Timestamp::MIN),
+            None => {
+                let placed = self.last.or(self.least).or(self.end).max(self.undated);
+                self.undated = placed;
+                placed.unwrap_or(Timestamp::MIN)
+            }
             // Of a coarse time the order of the document decides, as far as the time leaves it open.
             Some(time) => self.last.filter(|last| time.contains(*last)).unwrap_or(time.first()),
         };
@@ -676,7 +736,7 @@ impl Order {
             self.least = self.least.into_iter().chain([placed]).min();
         }
         let changed = time.map(|time| (time.first().as_micros(), time.last().as_micros()));
-        ChangeOrder { time: placed.as_micros(), list: self.list, changed, is_new: false }
+        ChangeOrder { time: placed.as_micros(), list: self.list, changed, ..ChangeOrder::default() }
     }
 }
 

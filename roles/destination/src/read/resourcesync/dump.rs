@@ -32,8 +32,8 @@ impl DumpDocument {
     /// As a dump that resources may be taken out of.
     pub(super) fn offered(self, packaged: Packaged) -> Dump {
         let at = self.begins.filter(|_| packaged == Packaged::Snapshot).map(Moment::first);
-        let date = self.answered.stated_date;
-        Dump { packages: self.packages, packaged, at, date, is_plan: false }
+        let latest = Some(self.answered.latest_now());
+        Dump { packages: self.packages, packaged, at, latest, is_plan: false }
     }
 }
 

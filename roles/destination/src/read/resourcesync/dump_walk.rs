@@ -91,7 +91,7 @@ pub(super) fn resource_dump(
         lists_all: true,
         as_of: changes_from,
         changes_from,
-        made_from: Some(Dump { packages: read, packaged, at, date: None, is_plan: true }),
+        made_from: Some(Dump { packages: read, packaged, at, latest: None, is_plan: true }),
         ..Snapshot::default()
     })
 }
@@ -152,9 +152,7 @@ pub(super) fn change_dump(
             begins = begins.into_iter().chain(next.begins).min_by_key(|from| from.first());
         }
     }
-    if packages.iter().all(|package| package.from.is_some()) {
-        packages.sort_by_key(|package| package.from);
-    }
+    walk.sort_by_span(&mut packages, |package| (package.from, package.until));
     let of_packages = packages.iter().filter_map(|package| package.from).map(Moment::exact);
     let earliest = begins.take().into_iter().chain(of_packages).min_by_key(|from| from.first());
     if let Some(earliest) = earliest {
@@ -166,11 +164,15 @@ pub(super) fn change_dump(
         }
     }
     walk.walked.hole = hole(&packages, since);
+    let mut passed = None;
     packages.retain(|package| {
         let until = package.until.map(Moment::exact);
-        until.zip(since).is_none_or(|(until, since)| !until.is_before(since))
+        let is_known = until.zip(since).is_some_and(|(until, since)| until.is_before(since));
+        passed = passed.max(package.until.filter(|_| is_known));
+        !is_known
     });
-    walk.walked.end = packages.iter().filter_map(|package| package.from).min();
+    // What is known of those that are passed over is not searched for.
+    walk.walked.end = packages.iter().filter_map(|package| package.from).min().max(passed);
     walk.with_downloads(|walk, downloads| read_changes(walk, downloads, &packages))?;
     if let Some(until) = until.filter(|until| !walk.is_future(until.first())) {
         walk.covers_until(until);
@@ -181,7 +183,8 @@ pub(super) fn change_dump(
     // The newest first: without a digest an older one could be taken for what changed last.
     packages.reverse();
     let packaged = Packaged::Changes;
-    walk.walked.made_from = Some(Dump { packages, packaged, at: None, date: None, is_plan: true });
+    walk.walked.made_from =
+        Some(Dump { packages, packaged, at: None, latest: None, is_plan: true });
     Ok(())
 }
 

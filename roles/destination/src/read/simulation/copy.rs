@@ -19,7 +19,7 @@ use crate::transfer::guard::WAITS_MAX;
 use crate::verify::{Hasher, Verdict, judge};
 use crate::{PushOptions, SinkOptions};
 use abreast_net::Shared;
-use abreast_store::mirror::{Mirror, Pending, PendingAction, PendingState, Task};
+use abreast_store::mirror::{Mirror, Pending, PendingAction, PendingState, Row, Task};
 use abreast_testkit::providers::Known;
 use abreast_webtypes::Digests;
 use std::collections::BTreeMap;
@@ -186,6 +186,11 @@ fn fetch(
     mirror.begin()?;
     for task in tasks {
         let item = &task.pending;
+        if let (PendingAction::Touch, Some(row)) = (item.action, &task.row) {
+            mirror.put_row(&Row { modified: item.modified, ..row.clone() })?;
+            mirror.forget_pending(&item.uri)?;
+            continue;
+        }
         match bytes_of(planner, &task)? {
             Some(bytes) if bytes.is_empty() && item.describes() => {
                 // Nothing is stated about it any more.

@@ -140,19 +140,6 @@ fn every_cell_is_run_or_has_a_reason() {
 /// What is added to the name of a row for the audits of its runs.
 pub(super) const AUDITED: &str = ", audited";
 
-/// Cells whose faults are known and not repaired yet: a row, and columns. One that is right fails, so that its repair takes it
-/// out; none is added for a new fault.
-///
-/// A Source whose clock was decades ahead and is right again: lists of that time are placed after later ones.
-const OPEN: &[(&str, &[&str])] = &[
-    ("future: a clock that is corrected, with Date", &[CHAIN, DUMPS, LISTS, EVENTS, HUB]),
-    ("future: a clock that is corrected, without Date", &[DUMPS, LISTS, EVENTS, HUB]),
-];
-
-fn is_open(row: &str, column: &str) -> bool {
-    OPEN.iter().any(|(name, columns)| *name == row && columns.contains(&column))
-}
-
 /// Runs the cells of some rows.
 pub(crate) fn check(rows: &[Row]) {
     let only = std::env::var("ABREAST_TEST_CELL").unwrap_or_default();
@@ -168,18 +155,11 @@ pub(crate) fn check(rows: &[Row]) {
         for (threads, cells) in [(40, pushed), (3, read)] {
             let cells = Arc::new(Mutex::new(cells.into_iter()));
             for _ in 0..threads {
-                let (cells, wrong, only) = (Arc::clone(&cells), &wrong, &only);
+                let (cells, wrong) = (Arc::clone(&cells), &wrong);
                 scope.spawn(move || {
                     loop {
                         let Some((row, column)) = cells.lock().unwrap().next() else { break };
-                        let mut found = run(row, column);
-                        // What is wrong about an open cell is shown to those who ask for it.
-                        if only.is_empty() && is_open(row.name, column.name) {
-                            let is_right = found.is_empty();
-                            let repaired =
-                                || format!("{} / {}: it is right", row.name, column.name);
-                            found = is_right.then(repaired).into_iter().collect();
-                        }
+                        let found = run(row, column);
                         wrong.lock().unwrap().extend(found);
                     }
                 });
