@@ -271,7 +271,7 @@ pub fn send(stream: &mut impl Write, status: &str, headers: &str, body: &[u8]) -
     stream.write_all(&[head.as_bytes(), body].concat()).is_ok()
 }
 
-/// Reads a request up to its body, and not a byte more. Bytes of TLS are no request.
+/// Reads a request up to its body, and not a byte more. Bytes of TLS are not a request.
 pub fn read_head(stream: &mut impl Read) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];
