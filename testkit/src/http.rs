@@ -271,13 +271,13 @@ pub fn send(stream: &mut impl Write, status: &str, headers: &str, body: &[u8]) -
     stream.write_all(&[head.as_bytes(), body].concat()).is_ok()
 }
 
-/// Reads a request up to its body, and not a byte more.
+/// Reads a request up to its body, and not a byte more. Bytes of TLS are not a request.
 pub fn read_head(stream: &mut impl Read) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read(&mut byte) {
-            Ok(1) => head.push(byte[0]),
+            Ok(1) if !head.is_empty() || byte[0] != 0x16 => head.push(byte[0]),
             _ => return None,
         }
     }

@@ -116,6 +116,7 @@ impl Following {
         // What is missing is tried again after growing pauses, which end there; without need, the documents are read ten times
         // less often.
         options.interval = Duration::from_secs(2);
+        options.poll_pause = Duration::from_millis(20);
         let mut service = None;
         match push {
             Push::Hub | Push::Callback => listening(&mut options),
