@@ -8,9 +8,11 @@ mod left;
 
 pub(crate) use left::Left;
 
+use crate::admit::{Admission, Refusal};
 use crate::error::{Error, ExitCode};
 use crate::events::Observer;
 use crate::options::SyncOptions;
+use crate::package::download::Downloads;
 use crate::path_map::{NameRules, PathMap};
 use crate::plan::listed::Listed;
 use crate::read::driver::Driver;
@@ -26,8 +28,6 @@ use std::collections::BTreeMap;
 
 /// The new address, until the documents there were found.
 const MOVED: &str = "moved";
-/// Rows and listed resources read at a time.
-const ROWS: usize = 512;
 /// Rows whose paths are searched for in the list, to find the new base.
 const SAMPLE: usize = 16;
 /// Bases that are tried.
@@ -73,8 +73,8 @@ pub(crate) fn with_redirect(
 /// Moves the copy to the address of the options if the user wants that and it has another one; what happened, for people.
 pub(crate) fn prepare(
     driver: &mut Driver,
-    requests: &Requests<'_>,
-    options: &SyncOptions,
+    (requests, options): (&Requests<'_>, &SyncOptions),
+    downloads: &Downloads,
     (mirror, observer): (&Mirror, &dyn Observer),
 ) -> Result<Option<String>, Error> {
     if let Some(url) = mirror.meta(MOVED)? {
@@ -91,9 +91,14 @@ pub(crate) fn prepare(
     let start = driver.find_read_only(requests, options, None, observer)?;
     let (listed, mut position) = (Expected::new()?, Position::load(mirror)?);
     let (mut failed, mut marks) = (None, Marks::known(position.marks(), &[]));
-    let has_list = driver.each_resource(requests, options, &mut |resource| {
-        if failed.is_none() {
-            failed = note(&listed, resource).err();
+    let mut admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
+    let mut refused = Refused::default();
+    let downloads = Some(downloads).filter(|_| !options.dry_run);
+    let has_list = driver.each_resource(requests, options, downloads, &mut |resource| {
+        match admission.check(resource.href()) {
+            Err(refusal) if resource.body.is_none() => refused.note(resource.uri, refusal),
+            _ if failed.is_none() => failed = note(&listed, resource).err(),
+            _ => {}
         }
         if let Some(time) = resource.changed {
             marks.note(time, resource);
@@ -101,6 +106,7 @@ pub(crate) fn prepare(
     })?;
     failed.map_or(Ok(()), Err)?;
     let change = Change::find(mirror, &listed, options)?;
+    refused.check(&change)?;
     let base = change.prefixes.as_ref();
     if old == options.url && base.is_none() {
         // It is where it was.
@@ -168,6 +174,29 @@ fn note(listed: &Expected, resource: &Listed<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// What is listed and may not be requested.
+#[derive(Debug, Default)]
+struct Refused {
+    count: u64,
+    first: Option<(String, Refusal)>,
+}
+
+impl Refused {
+    fn note(&mut self, uri: &str, refusal: Refusal) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| (uri.to_owned(), refusal));
+    }
+
+    /// # Errors
+    /// Little of the copy is listed, and more is refused.
+    fn check(self, change: &Change) -> Result<(), Error> {
+        let is_most = self.count > change.listed && change.listed * 2 < change.kept;
+        let Some((uri, refusal)) = self.first.filter(|_| is_most) else { return Ok(()) };
+        let message = format!("nothing was changed; {uri}: {}", refusal.message());
+        Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message))
+    }
+}
+
 /// How the URIs of a copy change, and what the new address lists of them then.
 #[derive(Debug, Default)]
 struct Change {
@@ -206,7 +235,7 @@ impl Change {
         prefixes: Option<(String, String)>,
     ) -> Result<Self, Error> {
         let mut change = Self { prefixes, ..Self::default() };
-        each_row(mirror, &mut |row| {
+        let mut compare = |row: &Row| -> Result<(), Error> {
             change.kept += 1;
             let uri = match &change.prefixes {
                 Some((old, new)) => {
@@ -230,7 +259,8 @@ impl Change {
                 None => {}
             }
             Ok(())
-        })?;
+        };
+        mirror.each_batch(|rows| rows.iter().try_for_each(&mut compare))?;
         Ok(change)
     }
 
@@ -278,53 +308,30 @@ fn new_bases(
     let mut paths: Vec<String> = Vec::new();
     let (total, mut number) = (mirror.count_rows()?, 0);
     let step = (total / SAMPLE as u64).max(1);
-    each_row(mirror, &mut |row| {
-        number += 1;
-        if number % step == 0
-            && let Some(path) = row.uri.strip_prefix(base).filter(|path| !path.is_empty())
-        {
-            paths.push(path.to_owned());
+    mirror.each_batch(|rows| {
+        for row in rows {
+            number += 1;
+            if number % step == 0
+                && let Some(path) = row.uri.strip_prefix(base).filter(|path| !path.is_empty())
+            {
+                paths.push(path.to_owned());
+            }
         }
-        Ok(())
+        Ok::<(), Error>(())
     })?;
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
-    each_listed(listed, &mut |uri| {
-        for path in &paths {
-            if let Some(new) = uri.strip_suffix(path.as_str()).filter(|new| new.ends_with('/')) {
+    listed.each_batch(|rows| {
+        for (row, path) in rows.iter().flat_map(|row| paths.iter().map(move |path| (row, path))) {
+            let new = row.uri.strip_suffix(path.as_str()).filter(|new| new.ends_with('/'));
+            if let Some(new) = new {
                 *found.entry(new.to_owned()).or_default() += 1;
             }
         }
+        Ok::<(), Error>(())
     })?;
     let usable = |new: &String| PathMap::new(new, NameRules::default()).is_ok() && new != base;
     let mut found: Vec<(String, usize)> =
         found.into_iter().filter(|(new, _)| usable(new)).collect();
     found.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
     Ok(found.into_iter().map(|(new, _)| new).take(BASES_MAX).collect())
-}
-
-fn each_row(
-    mirror: &Mirror,
-    visit: &mut dyn FnMut(&Row) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let (mut key, mut rows) = (String::new(), Vec::new());
-    loop {
-        rows.clear();
-        mirror.rows_after(&key, ROWS, &mut rows)?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        key.clone_from(&last.uri);
-        rows.iter().try_for_each(&mut *visit)?;
-    }
-}
-
-fn each_listed(listed: &Expected, visit: &mut dyn FnMut(&str)) -> Result<(), Error> {
-    let (mut key, mut rows) = (String::new(), Vec::new());
-    loop {
-        rows.clear();
-        listed.after(&key, ROWS, &mut rows)?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        key.clone_from(&last.uri);
-        for row in &rows {
-            visit(&row.uri);
-        }
-    }
 }

@@ -8,7 +8,9 @@ use crate::rs01_source::OldSource;
 use crate::sdshare_source::{self, SdSource};
 use crate::source::Source;
 use abreast_destination::{Event, NQuadsOptions, SinkOptions, WarcOptions};
+use abreast_testkit::http;
 use abreast_testkit::pages::{Answer, Server};
+use abreast_testkit::tls::Authority;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -16,7 +18,10 @@ const PATHS: [&str; 4] = ["/a", "/b", "/d/c", "/d/e"];
 
 /// A Source of 1.1 with resources below a path.
 fn source_below(top: &str) -> Source {
-    let mut source = Source::new();
+    filled(Source::new(), top)
+}
+
+fn filled(mut source: Source, top: &str) -> Source {
     for path in PATHS {
         source.set(&format!("{top}{path}"), &format!("text of {path}"));
     }
@@ -107,6 +112,93 @@ fn copies_follow_their_source_to_another_server_or_path() {
         assert_eq!((ran.updated, ran.deleted, ran.created), (1, 1, 0));
         assert_eq!(copy.read("a").unwrap(), "changed there");
         assert_eq!(copy.paths(), ["a", "b", "d/c"]);
+    }
+}
+
+/// These documents, and all that they name, have URLs with another begin.
+fn rename(source: &mut Source, base: &str, documents: &[&str]) {
+    let old = std::mem::replace(&mut source.server.base, base.to_owned());
+    for path in documents {
+        let page = String::from_utf8(source.server.page(path)).unwrap();
+        source.server.body(path, page.replace(&old, base));
+    }
+    source.changes = source.changes.replace(&old, base);
+}
+
+const LISTS: [&str; 2] = ["/resourcelist.xml", "/changelist.xml"];
+const DOCUMENTS: [&str; 3] = ["/caps.xml", LISTS[0], LISTS[1]];
+
+/// A Source on a port that has TLS too, and a copy that trusts its certificate; the begin of its
+/// https URLs.
+fn with_tls() -> (Source, Copy, String, http::Server) {
+    let authority = Authority::default();
+    let mut server = Server::start();
+    let front = authority.server(&["127.0.0.1"], false).serve_for(server.address());
+    server.base = front.url("");
+    let source = filled(Source::on(server), "");
+    let mut copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
+    let roots = copy.place.path().join("roots.pem");
+    std::fs::write(&roots, authority.pem()).unwrap();
+    copy.options.net.extra_roots = Some(roots);
+    let secure = source.server.base.replace("http://", "https://");
+    (source, copy, secure, front)
+}
+
+#[test]
+fn a_copy_follows_its_source_from_http_to_https() {
+    let (mut source, copy, secure, _front) = with_tls();
+    assert_eq!(copy.run().created, 4);
+    rename(&mut source, &secure, &DOCUMENTS);
+    // The old address has the new documents.
+    let refused = copy.try_run();
+    let text = format!("{:?}", refused.result);
+    assert_eq!(refused.code(), "list.elsewhere", "{text}");
+    assert!(text.contains(&format!("abreast sync {secure}/caps.xml")), "{text}");
+    assert!(text.contains("--moved") && !text.contains("--allow"), "{text}");
+    let mut copy = follows(copy, source.url(), &source.server, ("https", None));
+    source.set("/a", "changed there");
+    source.set("/f", "new");
+    source.delete("/d/e");
+    let ran = copy.run();
+    assert_eq!((ran.updated, ran.deleted, ran.created, ran.exit_code), (1, 1, 1, 0));
+    copy.options.baseline = true;
+    source.snapshot();
+    assert_eq!((copy.run().unchanged, copy.audit(true).exit_code), (4, 0));
+    assert_eq!(copy.paths(), ["a", "b", "d/c", "f"]);
+}
+
+#[test]
+fn a_copy_is_moved_only_to_resources_that_are_allowed() {
+    for is_downgrade in [true, false] {
+        let (mut source, mut copy, secure, _front) = with_tls();
+        let other = source_below("");
+        let to = if is_downgrade { &source.server.base } else { &other.server.base }.clone();
+        if is_downgrade {
+            rename(&mut source, &secure, &DOCUMENTS);
+        }
+        copy.options.url = source.url();
+        assert_eq!(copy.run().created, 4);
+        let before = copy.texts();
+        rename(&mut source, &to, &LISTS);
+        let refused = copy.try_run();
+        let text = format!("{:?}", refused.result);
+        assert_eq!((refused.code(), copy.texts()), ("list.elsewhere", before.clone()), "{text}");
+        assert!(text.contains(" --moved"), "{text}");
+        assert_eq!(text.contains(" --allow-downgrade"), is_downgrade, "{text}");
+        copy.options.moved = true;
+        let refused = copy.try_run();
+        let text = format!("{:?} {:?}", refused.result, refused.reported);
+        let code = if is_downgrade { "http.downgrade" } else { "uri.authority" };
+        assert_eq!((refused.code(), copy.texts()), (code, before.clone()), "{text}");
+        assert!(text.contains("--allow-"), "{text}");
+        if is_downgrade {
+            copy.options.allow_downgrade = true;
+        } else {
+            copy = copy.allowing(&other.server);
+        }
+        let ran = copy.try_run();
+        assert_eq!((ran.exit(), ran.items.len()), (0, 0), "{:?}", ran.reported);
+        assert_eq!((copy.texts(), copy.audit(true).exit_code), (before, 0));
     }
 }
 
@@ -333,15 +425,13 @@ fn a_redirect_of_the_known_address_is_recognised() {
 /// Documents remain at their address, and the resources have another server.
 #[test]
 fn resources_that_moved_without_their_documents_are_kept() {
-    let (source, new) = (source_below(""), source_below(""));
+    let (mut source, new) = (source_below(""), source_below(""));
     let copy = Copy::kept_in(&source, |_| SinkOptions::Folder);
     copy.run();
     let before = copy.texts();
-    for path in ["/resourcelist.xml", "/changelist.xml"] {
-        let page = String::from_utf8(source.server.page(path)).unwrap();
-        source.server.body(path, page.replace(&source.server.base, &new.server.base));
-    }
-    let mut copy = moved_to(copy, source.url()).allowing(&new.server);
+    let (url, to) = (source.url(), new.server.base.clone());
+    rename(&mut source, &to, &LISTS);
+    let mut copy = moved_to(copy, url).allowing(&new.server);
     for is_first in [true, false] {
         new.server.take_log();
         let ran = copy.try_run();
