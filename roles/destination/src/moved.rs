@@ -17,7 +17,7 @@ use crate::path_map::{NameRules, PathMap};
 use crate::plan::listed::Listed;
 use crate::read::driver::Driver;
 use crate::read::marks::Marks;
-use crate::read::position::Position;
+use crate::read::position::{Due, Position};
 use crate::requests::Requests;
 use crate::run::authority_root;
 use crate::sink::options::SinkOptions;
@@ -112,10 +112,14 @@ pub(crate) fn prepare(
         // It is where it was.
         return Ok(None);
     }
-    change.check(options, &start.first, has_list)?;
-    if let Some((_, new)) = base.filter(|_| !keeps_paths(&options.sink)) {
+    let is_rebased = base.is_some() && keeps_paths(&options.sink);
+    let is_copied_again = base.is_some() && !is_rebased;
+    // What has other URIs in itself has other bytes.
+    change.check(options, &start.first, has_list, is_copied_again)?;
+    if let Some((_, new)) = base.filter(|_| is_copied_again && !has_list) {
         let message = format!(
-            "the URIs of the resources begin with {new} now, and a copy of this kind has the old ones in itself"
+            "the URIs of the resources begin with {new} now, a copy of this kind has the old ones in itself, and there \
+             is no list of all resources to copy them again"
         );
         return Err(Error::new("folder.source", ExitCode::Usage, message)
             .with_help("make a new copy in another place"));
@@ -123,7 +127,7 @@ pub(crate) fn prepare(
     if !options.dry_run {
         mirror.begin()?;
     }
-    if let Some((old, new)) = base {
+    if let Some((old, new)) = base.filter(|_| is_rebased) {
         mirror.rebase(old, new)?;
         mirror.forget_gone(None)?;
         mirror.set_meta(key::BASE, Some(new))?;
@@ -133,8 +137,12 @@ pub(crate) fn prepare(
     mirror.set_meta(key::SOURCE_URL, None)?;
     mirror.set_meta(MOVED, Some(&options.url))?;
     // A feed without a list of all is followed on: there is nothing to compare with.
-    let why = has_list.then(|| format!("the Source has moved to {}", options.url));
-    position.move_to(why, marks.renamed());
+    let moved = has_list.then(|| Due {
+        why: format!("the Source has moved to {}", options.url),
+        // Nothing is newer than a list of other URIs.
+        is_uncertain: is_copied_again,
+    });
+    position.move_to(moved, marks.renamed());
     position.store(mirror)?;
     if let (false, Some(from), Some(to)) =
         (has_list, authority_root(&old), authority_root(&options.url))
@@ -144,15 +152,18 @@ pub(crate) fn prepare(
     if !options.dry_run {
         mirror.commit()?;
     }
-    let uris = match base {
-        Some((old, new)) => format!("their URIs begin with {new} in place of {old}"),
-        None => "their URIs are the same".to_owned(),
+    let kept = count(change.kept, "resource");
+    let what = match base {
+        Some((old, new)) if is_rebased => {
+            format!("{kept} are kept, and their URIs begin with {new} in place of {old}")
+        }
+        Some((old, new)) => format!(
+            "the URIs begin with {new} in place of {old}, which a copy of this kind has in itself; all are copied again, \
+             and {kept} with the old URIs deleted\n  help: `--max-delete 100%` allows that, if they are held"
+        ),
+        None => format!("{kept} are kept, and their URIs are the same"),
     };
-    Ok(Some(format!(
-        "the copy of {old} is one of {} now: {} are kept, and {uris}",
-        options.url,
-        count(change.kept, "resource")
-    )))
+    Ok(Some(format!("the copy of {old} is one of {} now: {what}", options.url)))
 }
 
 /// Whether a copy has nothing of a URI in itself but the path below the base.
@@ -265,11 +276,18 @@ impl Change {
     }
 
     /// # Errors
-    /// What is listed is another set: most resources of the copy are not listed, or with other bytes.
-    fn check(&self, options: &SyncOptions, first: &str, has_list: bool) -> Result<(), Error> {
+    /// What is listed is another set: most resources of the copy are not listed, or with other bytes where these should be
+    /// the same.
+    fn check(
+        &self,
+        options: &SyncOptions,
+        first: &str,
+        has_list: bool,
+        may_differ: bool,
+    ) -> Result<(), Error> {
         // A feed need not list what has not changed lately.
         let are_listed = if has_list { self.listed * 2 >= self.kept } else { self.listed > 0 };
-        if self.kept == 0 || are_listed && self.same >= self.other {
+        if self.kept == 0 || are_listed && (may_differ || self.same >= self.other) {
             return Ok(());
         }
         let message = format!(

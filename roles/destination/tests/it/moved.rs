@@ -1,13 +1,14 @@
 //! Copies of Sources that have another address now.
 
 use crate::contract::kills::run_killed_at;
+use crate::contract::{SinkCase, seen, sinks};
 use crate::copy::{Copy, Ran};
 use crate::emm_source::{self, EmmSource};
 use crate::rdf::quads;
 use crate::rs01_source::OldSource;
 use crate::sdshare_source::{self, SdSource};
 use crate::source::Source;
-use abreast_destination::{Event, NQuadsOptions, SinkOptions, WarcOptions};
+use abreast_destination::{Event, MaxDelete, NQuadsOptions, SinkOptions, Summary, WarcOptions};
 use abreast_testkit::http;
 use abreast_testkit::pages::{Answer, Server};
 use abreast_testkit::tls::Authority;
@@ -371,18 +372,78 @@ fn a_move_that_is_killed_is_completed_by_the_next_run() {
     assert_eq!((copy.texts(), copy.audit(true).exit_code), (before, 0));
 }
 
+/// A copy that has URIs in itself is of its Source at the new address too: what has the new URIs is
+/// copied, and what has the old ones deleted, as far as that is allowed.
 #[test]
-fn copies_with_uris_in_their_files_are_not_moved_to_other_uris() {
-    let source = Source { media_type: Some("text/plain"), ..source_below("") };
-    let new = source_below("");
-    let mut copy = Copy::kept_in(&source, |_| SinkOptions::Warc(WarcOptions::default()));
-    copy.run();
-    copy.options.url = new.url();
+fn what_has_uris_in_itself_is_copied_again_under_new_ones() {
+    const COUNT: u64 = 12;
+    let mut cases = sinks();
+    cases.retain(|case| !["folder", "objects"].contains(&case.name));
+    for (case, names_it_again) in cases.iter().flat_map(|case| [(case, false), (case, true)]) {
+        let SinkCase { name, source, sink, read } = *case;
+        let many = || {
+            let mut source = source();
+            (0..COUNT).for_each(|number| source.set(&format!("/d/{number}"), "text"));
+            source.snapshot();
+            source
+        };
+        let (old, mut new) = (many(), many());
+        let mut copy = Copy::kept_in(&old, sink);
+        copy.run();
+        let state = copy.options.state.clone();
+        copy = moved_to(copy, new.url());
+        copy.options.moved = false;
+        assert_eq!(copy.try_run().code(), "folder.source", "{name}");
+        copy.options.moved = true;
+        copy.options.dry_run = true;
+        let ran = copy.try_run();
+        let what = format!("{name}: {:?}", ran.reported);
+        assert_eq!((ran.count("source.moved"), ran.summary().created), (1, COUNT), "{what}");
+        copy.options.dry_run = false;
+        let ran = copy.try_run();
+        let what = format!("{name}: {:?}", ran.reported);
+        let message = ran.reported.iter().find(|it| it.code == "source.moved").expect(&what);
+        assert!(message.message.contains("--max-delete 100%"), "{what}");
+        let Summary { created, deleted, held, .. } = *ran.summary();
+        assert_eq!((created, deleted, held, ran.exit()), (COUNT, 0, COUNT, 7), "{what}");
+        copy.options.moved = names_it_again;
+        copy.options.max_delete = MaxDelete::Percent(100.0);
+        let ran = copy.try_run();
+        let what = format!("{name}: {:?}", ran.reported);
+        let Summary { created, deleted, held, .. } = *ran.summary();
+        assert_eq!((created, deleted, held, ran.exit()), (0, COUNT, 0, 0), "{what}");
+        let ran = copy.try_run();
+        assert_eq!((ran.items.len(), ran.codes.len(), ran.exit()), (0, 0, 0), "{name}");
+        if name == "warc" {
+            // The history of the old address stays.
+            let index: String = copy
+                .texts()
+                .into_iter()
+                .filter_map(|(path, text)| path.ends_with(".cdxj").then_some(text))
+                .collect();
+            let count = |base: &str| index.matches(&format!("\"{base}/d/")).count() as u64;
+            assert_eq!((count(&old.server.base), count(&new.server.base)), (COUNT, COUNT));
+        } else {
+            assert_eq!(seen(&read(&copy, &new)), seen(&new.kept), "{name}");
+        }
+        assert_eq!((copy.audit(true).exit_code, &copy.options.state), (0, &state), "{name}");
+        new.set("/d/1", "changed");
+        assert_eq!((copy.run().updated, copy.audit(true).exit_code), (1, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_feed_without_a_list_is_not_followed_to_other_uris() {
+    let (old, new) = (iiif(), iiif());
+    let mut copy = Copy::of(old.url("/all"));
+    copy.options.sink = SinkOptions::Warc(WarcOptions::default());
+    assert_eq!(copy.run().created, 4);
+    copy.options.url = new.url("/all");
     copy.options.moved = true;
     let refused = copy.try_run();
     assert_eq!(refused.code(), "folder.source", "{:?}", refused.reported);
     assert!(format!("{:?}", refused.result).contains("another place"));
-    copy.options.url = source.url();
+    copy.options.url = old.url("/all");
     assert_eq!(copy.run().exit_code, 0);
 }
 
