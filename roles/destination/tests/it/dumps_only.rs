@@ -180,3 +180,26 @@ fn packages_are_read_where_manifests_beside_them_are_of_no_use() {
         assert_eq!(copy.audit(true).exit_code, 0, "{what}");
     }
 }
+
+/// A package that is older than the manifest beside it, as a cache may have it.
+#[test]
+fn a_member_of_another_time_than_the_manifest_beside_lists_is_not_used() {
+    let mut source = of_two(true);
+    let copy = Copy::of(source.url());
+    copy.run();
+    let mut all = resources(10);
+    all[3].1 = "neither".to_owned();
+    all[4].1 = "unknown".to_owned();
+    source.dump_of(&[("three", &all)], true);
+    source.server.body(&all[3].0, "changed");
+    // No digests, and no time of one of them.
+    let manifest = source.manifest_of(&all).replace("hash=", "x=");
+    let mut entries: Vec<_> = manifest.split("<url>").map(str::to_owned).collect();
+    entries[1 + 3] = entries[1 + 3].replace("2025-06-01", "2025-07-01");
+    entries[1 + 4] = entries[1 + 4].replace("<lastmod>2025-06-01T00:00:00Z</lastmod>", "");
+    source.server.body("/three.xml", entries.join("<url>"));
+    let ran = copy.try_run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.reported);
+    assert_eq!(copy.read("3/0003.txt").as_deref(), Some("changed"));
+    assert_eq!(copy.read("4/0004.txt").as_deref(), Some("unknown"));
+}

@@ -61,7 +61,7 @@ pub(super) fn resource_dump(
     walk.begin_snapshot(url)?;
     let (mut at, mut read, mut failed) = (None::<Moment>, Vec::new(), Vec::new());
     walk.with_downloads(|walk, downloads| {
-        for package in dump.packages {
+        for mut package in dump.packages {
             requests.check_cancelled()?;
             let beside = package.manifest.as_deref().filter(|_| !are_needed);
             let own = match beside.map(|url| read_manifest_at(walk, url)) {
@@ -73,6 +73,7 @@ pub(super) fn resource_dump(
                 own => own,
             };
             let own = own.unwrap_or_else(|| {
+                package.manifest = None;
                 let file = downloads.fetch(requests, &package)?;
                 read_resources(walk, &package, file)
             });
