@@ -336,9 +336,8 @@ fn each_row(
     visit: &mut dyn FnMut(&Row) -> Result<(), Error>,
 ) -> Result<(), Error> {
     mirror.each_batch(|rows| {
-        rows.iter().try_for_each(|row| match cancel.load(Ordering::Relaxed) {
-            true => Err(Error::cancelled()),
-            false => visit(row),
+        rows.iter().try_for_each(|row| {
+            if cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { visit(row) }
         })
     })
 }

@@ -22,6 +22,7 @@ use crate::requests::Requests;
 use crate::run::authority_root;
 use crate::sink::options::SinkOptions;
 use crate::state::key;
+use abreast_core::Kind;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Row};
 use abreast_webtypes::{Digests, count};
 use std::collections::BTreeMap;
@@ -96,7 +97,9 @@ pub(crate) fn prepare(
     let downloads = Some(downloads).filter(|_| !options.dry_run);
     let has_list = driver.each_resource(requests, options, downloads, &mut |resource| {
         match admission.check(resource.href()) {
-            Err(refusal) if resource.body.is_none() => refused.note(resource.uri, refusal),
+            Err(refusal) if resource.body.is_none() => {
+                refused.note(resource, refusal);
+            }
             _ if failed.is_none() => failed = note(&listed, resource).err(),
             _ => {}
         }
@@ -106,7 +109,7 @@ pub(crate) fn prepare(
     })?;
     failed.map_or(Ok(()), Err)?;
     let change = Change::find(mirror, &listed, options)?;
-    refused.check(&change)?;
+    refused.check(&change, has_list)?;
     let base = change.prefixes.as_ref();
     if old == options.url && base.is_none() {
         // It is where it was.
@@ -140,7 +143,7 @@ pub(crate) fn prepare(
     let moved = has_list.then(|| Due {
         why: format!("the Source has moved to {}", options.url),
         // Nothing is newer than a list of other URIs.
-        is_uncertain: is_copied_again,
+        is_uncertain: is_copied_again || position.due.as_ref().is_some_and(|due| due.is_uncertain),
     });
     position.move_to(moved, marks.renamed());
     position.store(mirror)?;
@@ -193,15 +196,17 @@ struct Refused {
 }
 
 impl Refused {
-    fn note(&mut self, uri: &str, refusal: Refusal) {
-        self.count += 1;
-        self.first.get_or_insert_with(|| (uri.to_owned(), refusal));
+    fn note(&mut self, resource: &Listed<'_>, refusal: Refusal) {
+        if resource.change != Some(Kind::Delete) {
+            self.count += 1;
+            self.first.get_or_insert_with(|| (resource.uri.to_owned(), refusal));
+        }
     }
 
     /// # Errors
     /// Little of the copy is listed, and more is refused.
-    fn check(self, change: &Change) -> Result<(), Error> {
-        let is_most = self.count > change.listed && change.listed * 2 < change.kept;
+    fn check(self, change: &Change, has_list: bool) -> Result<(), Error> {
+        let is_most = self.count > change.listed && !change.are_listed(has_list);
         let Some((uri, refusal)) = self.first.filter(|_| is_most) else { return Ok(()) };
         let message = format!("nothing was changed; {uri}: {}", refusal.message());
         Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message))
@@ -275,6 +280,11 @@ impl Change {
         Ok(change)
     }
 
+    /// Whether enough of the copy is listed. A feed need not list what has not changed lately.
+    const fn are_listed(&self, has_list: bool) -> bool {
+        if has_list { self.listed * 2 >= self.kept } else { self.listed > 0 || self.kept == 0 }
+    }
+
     /// # Errors
     /// What is listed is another set: most resources of the copy are not listed, or with other bytes where these should be
     /// the same.
@@ -285,9 +295,7 @@ impl Change {
         has_list: bool,
         may_differ: bool,
     ) -> Result<(), Error> {
-        // A feed need not list what has not changed lately.
-        let are_listed = if has_list { self.listed * 2 >= self.kept } else { self.listed > 0 };
-        if self.kept == 0 || are_listed && (may_differ || self.same >= self.other) {
+        if self.kept == 0 || self.are_listed(has_list) && (may_differ || self.same >= self.other) {
             return Ok(());
         }
         let message = format!(

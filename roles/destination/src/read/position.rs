@@ -289,7 +289,7 @@ impl Position {
     pub(crate) fn move_to(&mut self, moved: Option<Due>, marks: Vec<Mark>) {
         let known = std::mem::take(self);
         *self = Self {
-            due: known.due.or(moved),
+            due: moved.or(known.due),
             unknown: known.unknown,
             until: known.until,
             snapshot: known.snapshot,
