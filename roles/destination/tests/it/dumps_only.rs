@@ -16,10 +16,18 @@ fn of_two(beside: bool) -> DumpSource {
     source
 }
 
-/// How often paths that end like this were asked for.
-fn asked(server: &Server, ending: &str) -> usize {
-    server.take_log().iter().filter(|path| path.ends_with(ending)).count()
+/// How many of these paths end like this.
+fn count(log: &[String], ending: &str) -> usize {
+    log.iter().filter(|path| path.ends_with(ending)).count()
 }
+
+/// How often such paths were asked for.
+fn asked(server: &Server, ending: &str) -> usize {
+    count(&server.take_log(), ending)
+}
+
+/// What a path answers in place of a manifest.
+type Broken = fn(&DumpSource) -> Answer;
 
 fn of_0_1(extra: &str) -> OldSource {
     let mut source = without_sitemap(&["/d.zip"]);
@@ -45,8 +53,8 @@ fn a_copy_of_a_dump_follows_its_source_to_another_address() {
         copy.options.moved = true;
         copy.options.dry_run = true;
         let ran = copy.try_run();
-        let (code, count) = if beside { ("", 1) } else { ("dump.dry-run", 0) };
-        assert_eq!((ran.code(), ran.count("source.moved")), (code, count), "{:?}", ran.reported);
+        let (code, moved) = if beside { ("", 1) } else { ("dump.dry-run", 0) };
+        assert_eq!((ran.code(), ran.count("source.moved")), (code, moved), "{:?}", ran.reported);
         copy.options.dry_run = false;
         for is_first in [true, false] {
             new.server.take_log();
@@ -56,8 +64,8 @@ fn a_copy_of_a_dump_follows_its_source_to_another_address() {
             assert_eq!(ran.count("source.moved"), usize::from(is_first), "{reported}");
             let most = if beside { 0 } else { 2 };
             let log = new.server.take_log();
-            let count = |ending: &str| log.iter().filter(|path| path.ends_with(ending)).count();
-            assert_eq!((count(".zip"), count(".txt")), (most, 0), "{reported} {log:?}");
+            let counts = (count(&log, ".zip"), count(&log, ".txt"));
+            assert_eq!(counts, (most, 0), "{reported} {log:?}");
             assert_eq!((copy.texts(), packages(&copy)), (before.clone(), 0), "{reported}");
         }
         copy.options.moved = false;
@@ -134,7 +142,7 @@ fn manifests_beside_packages_show_which_ones_are_needed() {
     // All packages are needed: what is in them is seen there.
     let log = source.server.take_log();
     assert!(!log.contains(&"/one.xml".to_owned()), "{log:?}");
-    assert!(log.contains(&"/one.zip".to_owned()) && !log.iter().any(|path| path.ends_with(".txt")));
+    assert!(log.contains(&"/one.zip".to_owned()) && count(&log, ".txt") == 0);
     // A new dump of which nothing is new, then one with a change and a deletion.
     let mut all = resources(10);
     source.dump_of(&[("three", &all)], true);
@@ -147,13 +155,13 @@ fn manifests_beside_packages_show_which_ones_are_needed() {
     assert_eq!((ran.summary().updated, ran.summary().deleted, ran.exit()), (1, 1, 0));
     let log = source.server.take_log();
     assert!(log.contains(&"/four.zip".to_owned()), "{log:?}");
-    assert!(!log.iter().any(|path| path.ends_with(".txt")), "{log:?}");
+    assert_eq!(count(&log, ".txt"), 0, "{log:?}");
     assert_eq!((copy.read("0/0000.txt").as_deref(), packages(&copy)), (Some("changed"), 0));
 }
 
 #[test]
 fn packages_are_read_where_manifests_beside_them_are_of_no_use() {
-    let broken: [(&str, fn(&DumpSource) -> Answer); 6] = [
+    let broken: [(&str, Broken); 6] = [
         ("missing", |_| Answer::status(404)),
         ("failing", |_| Answer::status(500)),
         ("a page", |_| Answer::ok("<html/>")),
