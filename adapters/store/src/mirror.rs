@@ -348,6 +348,8 @@ impl Mirror {
     }
 }
 
+/// Rows that are handed over at a time.
+const BATCH: usize = 512;
 const READ: &str = "cannot read the state";
 const WRITE: &str = "cannot write the state";
 

@@ -12,6 +12,8 @@ pub(crate) struct ListedPackage {
     pub(crate) length: Option<u64>,
     pub(crate) digests: Digests,
     pub(crate) media_type: Option<String>,
+    /// The document that is its manifest, where the dump names that, and it is read in its place.
+    pub(crate) manifest: Option<String>,
     /// It may be a WARC file.
     pub(crate) may_be_warc: bool,
     /// Changes since then are in it.

@@ -19,6 +19,7 @@ use crate::events::{Event, Mode, Observer, Problem};
 use crate::moved;
 use crate::options::SyncOptions;
 use crate::package::archive::Package;
+use crate::package::download::Downloads;
 use crate::package::listing::{Offered, Packaged};
 use crate::package::manifest::Manifest;
 use crate::plan::listed::Listed;
@@ -408,15 +409,16 @@ impl Driver {
     }
 
     /// Hands over each listed resource; whether a list of all has them. Lists that cannot be read are left out, but for
-    /// the first.
+    /// the first. Packages are received into `downloads`, if given.
     pub(crate) fn each_resource(
         &mut self,
         requests: &Requests<'_>,
         options: &SyncOptions,
+        downloads: Option<&Downloads>,
         each: &mut dyn FnMut(&Listed<'_>),
     ) -> Result<bool, Error> {
         let position = Position::default();
-        let mut listing = Listing(each);
+        let mut listing = Listing { downloads, each };
         let mut walk = Walk::new((requests, options), &position, false, &mut listing);
         let has_list = match self.reader.offers(None, options)?.whole {
             Whole::Snapshot => self.reader.snapshot(&mut walk)?.lists_all,
@@ -1166,17 +1168,27 @@ fn remarks<'w>(
 }
 
 /// Hands over resources only.
-struct Listing<'e>(&'e mut dyn FnMut(&Listed<'_>));
+struct Listing<'e> {
+    downloads: Option<&'e Downloads>,
+    each: &'e mut dyn FnMut(&Listed<'_>),
+}
 
 impl Visitor for Listing<'_> {
     fn resource(
         &mut self,
         listed: &Listed<'_>,
         _: Option<Moment>,
-        _: Option<&[u8]>,
+        lines: Option<&[u8]>,
     ) -> Result<(), Error> {
-        (self.0)(listed);
+        match lines {
+            None => (self.each)(listed),
+            Some(_) => (self.each)(&Listed { body: Some(0), ..listed.clone() }),
+        }
         Ok(())
+    }
+
+    fn downloads(&self) -> Option<Downloads> {
+        self.downloads.cloned()
     }
 
     fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
@@ -1185,7 +1197,7 @@ impl Visitor for Listing<'_> {
     }
 
     fn change(&mut self, listed: &Listed<'_>, _: ChangeOrder) -> Result<(), Error> {
-        (self.0)(listed);
+        (self.each)(listed);
         Ok(())
     }
 

@@ -313,13 +313,12 @@ impl Position {
         };
     }
 
-    /// The Source has another address, where documents have other names. The copy is compared once for that reason, if there
-    /// is one; `marks` are the changes that were read last, as they are named there.
-    pub(crate) fn move_to(&mut self, why: Option<String>, marks: Vec<Mark>) {
-        let moved = why.map(|why| Due { why, is_uncertain: false });
+    /// The Source has another address, where documents have other names. The copy is compared once for the reason `moved`, if
+    /// there is one; `marks` are the changes that were read last, as they are named there.
+    pub(crate) fn move_to(&mut self, moved: Option<Due>, marks: Vec<Mark>) {
         let known = std::mem::take(self);
         *self = Self {
-            due: known.due.or(moved),
+            due: moved.or(known.due),
             unknown: known.unknown,
             until: known.until,
             snapshot: known.snapshot,

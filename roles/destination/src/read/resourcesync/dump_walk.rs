@@ -1,7 +1,9 @@
 //! Dumps in place of lists, where a Source has no lists: the manifests in their packages are read as lists
 //! [rs-core §11, §13].
 
+use super::document::{Kind, Part, read_parts};
 use super::dump::read_dump;
+use super::listed::listed;
 use super::manifest::read_manifest;
 use super::resource_list::MARGIN_MICROS;
 use crate::error::{Error, ExitCode};
@@ -9,12 +11,16 @@ use crate::package::archive::Package;
 use crate::package::download::Downloads;
 use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
 use crate::read::Snapshot;
+use crate::read::pieces::{Go, unasked};
 use crate::read::sitemap::document::ZONE_MICROS;
+use crate::read::sitemap::manifest::refusal;
 use crate::read::walk::Walk;
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Moment, W3cDatetime};
 use std::fs::File;
 
+/// # Errors
+/// It is a dry run.
 fn refuse_dry_run(walk: &Walk<'_, '_>, url: &str) -> Result<(), Error> {
     if !walk.options.dry_run {
         return Ok(());
@@ -35,7 +41,6 @@ pub(super) fn resource_dump(
     url: &str,
     has_changes: bool,
 ) -> Result<Snapshot, Error> {
-    refuse_dry_run(walk, url)?;
     let known = if has_changes && !walk.is_probe() { None } else { walk.known(url)? };
     let (requests, options) = (walk.requests, walk.options);
     let mut notice = |code: &str, url: &str, message: &str| walk.notice(code, url, message);
@@ -47,15 +52,31 @@ pub(super) fn resource_dump(
     if walk.is_probe() && time.is_some() && time == walk.position().snapshot() {
         return Ok(Snapshot { is_unchanged: true, ..Snapshot::default() });
     }
+    if dump.packages.iter().any(|package| package.manifest.is_none()) {
+        refuse_dry_run(walk, url)?;
+    }
+    // What fills a new copy is received in any case.
+    let are_needed = walk.plans() && !options.dry_run && walk.is_new_copy()?;
     walk.clock(&dump.answered);
     walk.begin_snapshot(url)?;
     let (mut at, mut read, mut failed) = (None::<Moment>, Vec::new(), Vec::new());
     walk.with_downloads(|walk, downloads| {
-        for package in dump.packages {
+        for mut package in dump.packages {
             requests.check_cancelled()?;
-            let own = downloads
-                .fetch(requests, &package)
-                .and_then(|file| read_resources(walk, &package, file));
+            let beside = package.manifest.as_deref().filter(|_| !are_needed);
+            let own = match beside.map(|url| read_manifest_at(walk, url)) {
+                Some(Err(error)) if is_of_package(&error) && !options.dry_run => {
+                    let message = format!("{error}\n  its package is read instead");
+                    walk.notice(error.code(), &package.url, &message);
+                    None
+                }
+                own => own,
+            };
+            let own = own.unwrap_or_else(|| {
+                package.manifest = None;
+                let file = downloads.fetch(requests, &package)?;
+                read_resources(walk, &package, file)
+            });
             match own {
                 Ok(own) => {
                     at = at.into_iter().chain(own).min_by_key(|at| at.first());
@@ -94,6 +115,24 @@ pub(super) fn resource_dump(
         made_from: Some(Dump { packages: read, packaged, at, latest: None, is_plan: true }),
         ..Snapshot::default()
     })
+}
+
+/// Hands over the resources of a package by the manifest that is beside it; returns its time.
+fn read_manifest_at(walk: &mut Walk<'_, '_>, url: &str) -> Result<Option<Moment>, Error> {
+    let (requests, mut at) = (walk.requests, None);
+    walk.begin_document(url);
+    let read = read_parts(requests, url, Kind::Manifest, None, &mut |part| {
+        match part {
+            Part::Begin(head, _) => at = head.at.map(W3cDatetime::moment),
+            Part::Entry(head, entry) => walk.resource(&listed(url, head, entry), at, None)?,
+            Part::Member(_) => return Err(refusal(url, "its manifest is an index")),
+        }
+        Ok(Go::On)
+    })?;
+    let read = read.ok_or_else(|| unasked(url))?;
+    walk.end_document(url)?;
+    walk.skipped(url, read.skipped)?;
+    Ok(read.head.at.map(|at| read.moment(at)))
 }
 
 /// Hands over the resources of one package; returns its time.
