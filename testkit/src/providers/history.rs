@@ -235,24 +235,27 @@ impl Provider {
     pub(super) fn prune(&mut self) {
         let (first, published) = (self.data.first, self.published);
         if self.faults.has(Fault::Holes) && self.chance(2) {
-            self.data.hole =
-                Some(first + self.random.below((published - first) as u64 + 1) as usize);
+            let hole = first + self.random.below((published - first) as u64 + 1) as usize;
+            // The spans of its document show that it is missing.
+            let length = self.rendering.changes_per_document().unwrap_or(1);
+            let begin = hole - hole % length;
+            if self.are_at_other_times(begin, length + 2) {
+                self.data.hole = Some(hole);
+            }
         } else if self.chance(2) {
             let first = first + self.random.below((published - first) as u64 + 1) as usize;
             // What is left begins at a time of one change: documents state since when they have all.
             let begin = first - first % self.rendering.changes_per_document().unwrap_or(1);
-            let noted: Vec<_> = self
-                .data
-                .log
-                .iter()
-                .skip(begin.saturating_sub(2))
-                .take(3)
-                .map(|it| it.noted)
-                .collect();
-            if noted.is_sorted_by(|one, two| one < two) {
+            if self.are_at_other_times(begin, 3) {
                 self.data.first = first;
             }
         }
+    }
+
+    /// Whether so many changes, from two before a place on, have times of their own.
+    fn are_at_other_times(&self, place: usize, count: usize) -> bool {
+        let changes = self.data.log.iter().skip(place.saturating_sub(2)).take(count);
+        changes.is_sorted_by(|one, two| one.noted < two.noted)
     }
 
     /// The server has the state of its backup again.

@@ -192,7 +192,7 @@ pub(crate) struct Walked {
     /// Entries that no change could be made of, and what the first one is.
     pub(crate) unusable: u64,
     pub(crate) first_unusable: Option<String>,
-    /// The list of all resources has a time that shows nothing.
+    /// The list of all resources has a time so far ahead that it shows nothing.
     pub(crate) is_undated: bool,
     /// The position is later than the Source's clock.
     pub(crate) is_ahead: bool,

@@ -1,10 +1,10 @@
 //! A copy of a simulated provider: runs of a reader, and a model of the transfer.
 
 use super::BASE;
-use super::world::{Simulated, ask_again, count_gap, note, provider};
+use super::world::{Simulated, ask_again, count_baseline, count_gap, note, provider};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
-use crate::events::{Event, Summary};
+use crate::events::{Event, Mode, Summary};
 use crate::lasting::Continued;
 use crate::options::{MaxDelete, SyncOptions};
 use crate::plan::planner::{PlanContext, Planner};
@@ -88,6 +88,9 @@ impl<'b> Copy<'b> {
     pub(super) fn run(&mut self) -> Result<ExitCode, Error> {
         let lasting = Continued::begin(&self.mirror)?;
         let (result, mut summary, lasting) = self.try_run(lasting);
+        if summary.mode == Mode::Baseline {
+            count_baseline();
+        }
         // What was not committed with the state is truncated when the state is opened again.
         self.mirror.rollback().unwrap();
         if let Some(committed) = self.committed.take() {

@@ -28,7 +28,7 @@ pub(super) struct Wrong {
 
 impl Wrong {
     pub(super) fn of(kept: &BTreeMap<String, String>) -> Self {
-        let is_compared = world::gaps() > 0;
+        let is_compared = world::gaps() > 0 || world::baselines() > 1;
         provider(|provider| {
             let there = provider.entities();
             let is_lost = |iri: &&String| !kept.contains_key(*iri) && !provider.has_forgotten(iri);
