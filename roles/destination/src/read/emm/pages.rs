@@ -118,7 +118,7 @@ pub(super) fn way(
     let last = document.last.as_ref().filter(|url| !is_itself(url));
     let last = last.map(|url| fetch(url)).transpose()?;
     if let Some(last) = &last
-        && order_of(&last.document) == Some(Ordering::Less)
+        && order_of(last) == Some(Ordering::Less)
         && (last.document.prev.is_some() || document.first == document.last)
     {
         return Ok((back(last.clone(), PageLink::Prev)?, true));
@@ -144,7 +144,7 @@ pub(super) fn way(
             return Ok((Way::Back { newest, link: PageLink::Prev }, false));
         }
     };
-    let (mut order, mut is_single) = (order_of(&first.document), false);
+    let (mut order, mut is_single) = (order_of(&first), false);
     // The order of pages decides, whatever that within one is.
     let other = match (&last, &first.document.next) {
         (Some(last), _) if last.url != first.url => Some(last.clone()),
@@ -169,9 +169,9 @@ pub(super) fn way(
             None if last.is_some() => Some(Ordering::Less),
             None => Some(Ordering::Greater),
             // That page may begin or end with the same time.
-            Some(other) => times_of(&first.document)
-                .zip(times_of(&other.document))
-                .map(|(first, other)| first.cmp(&other)),
+            Some(other) => {
+                times_of(&first).zip(times_of(&other)).map(|(first, other)| first.cmp(&other))
+            }
         };
     }
     let is_sure = !is_single && order.is_some_and(Ordering::is_ne);
@@ -209,7 +209,7 @@ fn with_other_times(
     let mut other = page.clone();
     for _ in 0..MORE_PAGES_MAX {
         match &other.document.next {
-            Some(next) if times_of(&other.document) == times_of(&page.document) => {
+            Some(next) if times_of(&other) == times_of(page) || is_ahead(&other) => {
                 other = fetch(next)?;
             }
             _ => break,
@@ -220,7 +220,7 @@ fn with_other_times(
 
 /// How the times on a page compare with those on another one, if they do not overlap.
 fn order_of_pages(page: &Read, other: &Read) -> Option<Ordering> {
-    let (own, others) = (times_of(&page.document)?, times_of(&other.document)?);
+    let (own, others) = (times_of(page)?, times_of(other)?);
     match (own.0 < others.1, own.1 > others.0) {
         (true, _) => Some(Ordering::Less),
         (_, true) => Some(Ordering::Greater),
@@ -276,17 +276,31 @@ fn leads_back(newer: &Read, page: &Read, link: PageLink) -> bool {
 }
 
 /// How the first time on a page compares with the last one.
-fn order_of(page: &Document) -> Option<Ordering> {
-    let mut times = page.items.iter().filter_map(|item| item.time);
-    let first = times.next()?;
-    let last = times.next_back()?;
-    Some(first.cmp(&last))
+fn order_of(page: &Read) -> Option<Ordering> {
+    let times = usable_times(page);
+    let [first, .., last] = times.as_slice() else { return None };
+    Some(first.cmp(last))
 }
 
 /// The newest and the oldest time on a page.
-fn times_of(page: &Document) -> Option<(Timestamp, Timestamp)> {
-    let times = page.items.iter().filter_map(|item| item.time);
-    newest_of(page).zip(times.min())
+fn times_of(page: &Read) -> Option<(Timestamp, Timestamp)> {
+    let times = usable_times(page);
+    times.iter().copied().max().zip(times.iter().copied().min())
+}
+
+/// Whether all times on a page are in the future.
+fn is_ahead(page: &Read) -> bool {
+    let latest = page.answered.latest_now();
+    page.document.items.iter().filter_map(|item| item.time).all(|time| time > latest)
+}
+
+/// The times on a page; those in the future show no order where there are others, or they are in none.
+fn usable_times(page: &Read) -> Vec<Timestamp> {
+    let latest = page.answered.latest_now();
+    let all: Vec<_> = page.document.items.iter().filter_map(|item| item.time).collect();
+    let past: Vec<_> = all.iter().copied().filter(|time| *time <= latest).collect();
+    let is_ordered = all.is_sorted() || all.is_sorted_by(|one, two| one >= two);
+    if past.len() < 2 && is_ordered { all } else { past }
 }
 
 pub(super) fn newest_of(page: &Document) -> Option<Timestamp> {
@@ -344,7 +358,7 @@ impl Way {
             trail.visit(&page.url);
             seen.newest = seen.newest.max(newest_of(&page.document));
             seen.pages += 1;
-            let (items, refreshed) = counted(&page.document, link, &mut only_deletions);
+            let (items, refreshed) = counted(&page, link, &mut only_deletions);
             let (url, document) = (page.url.as_str(), &page.document);
             each(walk, &PageOfItems { url, document, items, is_back })?;
             // Before a refresh there is nothing for those who begin.
@@ -395,7 +409,7 @@ impl Way {
                 && let Some(page) = if_there(read(requests, &page.url))?
             {
                 // It was the newest one when it was read, and may have grown since then.
-                let (items, _) = counted(&page.document, link, &mut only_deletions);
+                let (items, _) = counted(&page, link, &mut only_deletions);
                 let (url, document) = (page.url.as_str(), &page.document);
                 each(walk, &PageOfItems { url, document, items, is_back })?;
             }
@@ -436,7 +450,7 @@ fn end_of(page: &Document, link: PageLink) -> Option<Timestamp> {
 /// The activities of a page that count, the oldest first; and whether everything is listed again
 /// from one of them on [iiif-discovery §3.5].
 fn counted<'p>(
-    page: &'p Document,
+    page: &'p Read,
     link: Option<PageLink>,
     only_deletions: &mut bool,
 ) -> (Vec<&'p Item>, bool) {
@@ -446,7 +460,7 @@ fn counted<'p>(
         Some(Ordering::Less) => false,
         _ => link == Some(PageLink::Next),
     };
-    let mut items: Vec<&Item> = page.items.iter().collect();
+    let mut items: Vec<&Item> = page.document.items.iter().collect();
     if !is_descending {
         items.reverse();
     }
