@@ -4,17 +4,17 @@
 //! `cell:` of the table of adversities) that finds it instead.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::process::{cargo, root, run_quietly, target};
+use crate::process::{cargo, root, run_quietly};
 use crate::tree;
 
 const PATCHES: &str = "roles/destination/src/read/simulation/faults";
-/// A copy of the repository that is built with the faults, below the target folder.
-const COPY: &str = "faults";
+/// A worktree of the last commit that is built with the faults, and keeps what it has built.
+const COPY: &str = "target/faults";
 const READERS: [(&str, &str); 4] = [
     ("1.1", "lists::copies_are_right_after_any_adversity"),
     ("0.1", "sitemaps::copies_are_right_after_any_adversity"),
@@ -52,12 +52,13 @@ impl Fault {
         Ok(Self { patch, name, readers, test, cell: cell.map(str::to_owned) })
     }
 
-    fn apply(&self, options: &[&str]) -> Result<()> {
-        let mut git = Command::new("git");
-        git.arg("apply").args(options).arg(&self.patch).current_dir(root());
-        run_quietly(&mut git).map(drop).with_context(|| {
+    fn apply(&self, folder: &Path, options: &[&str]) -> Result<()> {
+        let mut git = git(folder, &["apply"]);
+        run_quietly(git.args(options).arg(&self.patch)).map(drop).with_context(|| {
             let patch = tree::shown(&self.patch);
-            format!("{patch} does not apply\n  help: make the change in the code, then replace the patch with `git diff -U2`")
+            format!(
+                "{patch} does not apply\n  help: make the change in the code, and replace the patch by `git diff -U2`"
+            )
         })
     }
 
@@ -98,8 +99,24 @@ impl Fault {
 fn test(arguments: &[&str]) -> Command {
     let mut command =
         cargo(&[&["test", "--quiet", "-p", "abreast-destination"], arguments].concat());
-    command.current_dir(target().join(COPY)).env("CARGO_TARGET_DIR", target());
+    command.current_dir(root().join(COPY)).env_remove("CARGO_TARGET_DIR");
     command
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> Command {
+    let mut git = Command::new("git");
+    git.args(arguments).current_dir(folder);
+    git
+}
+
+/// The code as it was committed last.
+fn restore() -> Result<()> {
+    let commit = run_quietly(&mut git(&root(), &["rev-parse", "HEAD"]))?;
+    let copy = root().join(COPY);
+    if !copy.join(".git").exists() {
+        run_quietly(&mut git(&root(), &["worktree", "add", "--force", "--detach", COPY]))?;
+    }
+    run_quietly(&mut git(&copy, &["checkout", "--force", "--detach", commit.trim()])).map(drop)
 }
 
 fn output(command: &mut Command) -> Result<(bool, String)> {
@@ -125,7 +142,7 @@ fn all() -> Result<Vec<Fault>> {
 
 /// Every patch applies, so that the table can be made again.
 pub(crate) fn check() -> Result<()> {
-    all()?.iter().try_for_each(|fault| fault.apply(&["--check"]))
+    all()?.iter().try_for_each(|fault| fault.apply(&root(), &["--check"]))
 }
 
 /// `cargo xtask faults [NAME…]`: the table for all faults, or for those whose files have such a name.
@@ -134,15 +151,11 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
         let file = tree::shown(&fault.patch);
         names.is_empty() || names.iter().any(|name| file.contains(name.as_str()))
     };
-    let prefix = format!("--prefix={}/", target().join(COPY).display());
-    run_quietly(
-        Command::new("git").args(["checkout-index", "-a", "-f", &prefix]).current_dir(root()),
-    )?;
-    let folder = format!("--directory=target/{COPY}");
     let (mut seeds, mut tests) = (String::new(), String::new());
     for fault in all()?.into_iter().filter(is_wanted) {
         eprintln!("{}", fault.name);
-        fault.apply(&[&folder])?;
+        restore()?;
+        fault.apply(&root().join(COPY), &[])?;
         if let Some(name) = &fault.test {
             let shown = fault.cell.as_ref().unwrap_or(name);
             let is_found = fault.is_found_by(name)?;
@@ -161,7 +174,6 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
             }
             seeds += &format!("| {} | {} |\n", fault.name, cells.join(" | "));
         }
-        fault.apply(&[&folder, "--reverse"])?;
     }
     if seeds.is_empty() && tests.is_empty() {
         bail!("there is no such fault in {PATCHES}");
