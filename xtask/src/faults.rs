@@ -78,7 +78,8 @@ impl Fault {
             ));
         };
         let cell = self.stated("cell:");
-        let mut command = tests(&["--test", "it", test]);
+        let is_unit = test.starts_with("read::");
+        let mut command = tests(if is_unit { &["--lib", test] } else { &["--test", "it", test] });
         let is_found =
             failed(command.env("ABREAST_TEST_CELL", cell.unwrap_or_default()))?.is_some();
         let note = if is_found { "" } else { " does **not** find it" };
