@@ -78,8 +78,8 @@ impl Fault {
             ));
         };
         let cell = self.stated("cell:");
-        let is_unit = test.starts_with("read::");
-        let mut command = tests(if is_unit { &["--lib", test] } else { &["--test", "it", test] });
+        let all: &[&str] = if test.starts_with("read::") { &["--lib"] } else { &["--test", "it"] };
+        let mut command = tests(&[all, &[test]].concat());
         let is_found =
             failed(command.env("ABREAST_TEST_CELL", cell.unwrap_or_default()))?.is_some();
         let note = if is_found { "" } else { " does **not** find it" };
