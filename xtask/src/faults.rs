@@ -1,8 +1,9 @@
 //! Faults that are put back into the code, one at a time: the seeds that the simulation of copies needs to find each.
 //!
-//! A fault is a patch below a name, and the `readers:` that it can reach in the simulation, or the `test:` that finds it
-//! instead, with a `cell:` if that is the table of adversities.
+//! A fault is a patch below its name, the `readers:` that it can reach in the simulation, and a `test:` that finds it too, with a
+//! `cell:` if that is the table of adversities.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -67,23 +68,27 @@ impl Fault {
         Ok("none".to_owned())
     }
 
-    /// Its row, of the table of seeds or of the table of tests.
-    fn row(&self) -> Result<(bool, String)> {
-        let name = self.head.first().map_or("", String::as_str);
-        let Some(test) = self.stated("test:") else {
-            let cells = READERS.iter().map(|(reader, test)| self.seed(reader, test));
-            return Ok((
-                true,
-                format!("| {name} | {} |\n", cells.collect::<Result<Vec<_>>>()?.join(" | ")),
-            ));
+    /// Another test that finds it, as a cell of the table.
+    fn test(&self) -> Result<String> {
+        let (Some(test), cell) = (self.stated("test:"), self.stated("cell:")) else {
+            return Ok(String::new());
         };
-        let cell = self.stated("cell:");
-        let all: &[&str] = if test.starts_with("read::") { &["--lib"] } else { &["--test", "it"] };
-        let mut command = tests(&[all, &[test]].concat());
+        let kind: &[&str] = if test.contains("::tests::") { &["--lib"] } else { &["--test", "it"] };
+        let mut command = tests(&[kind, &[test]].concat());
         let is_found =
             failed(command.env("ABREAST_TEST_CELL", cell.unwrap_or_default()))?.is_some();
         let note = if is_found { "" } else { " does **not** find it" };
-        Ok((false, format!("| {name} | `{}`{note} |\n", cell.unwrap_or(test))))
+        Ok(format!("`{}`{note}", cell.unwrap_or(test)))
+    }
+
+    /// Its row of the table.
+    fn row(&self) -> Result<String> {
+        let seeds = READERS.iter().map(|(reader, test)| self.seed(reader, test));
+        let mut row = format!("| {} |", self.head.first().map_or("", String::as_str));
+        for cell in seeds.chain([self.test()]) {
+            let _ = write!(row, " {} |", cell?);
+        }
+        Ok(row)
     }
 }
 
@@ -121,14 +126,15 @@ pub(crate) fn check() -> Result<()> {
     Fault::all()?.iter().try_for_each(|fault| fault.apply(&root(), &["--check"]))
 }
 
-/// `cargo xtask faults [NAME…]`: the tables of all faults, or of those whose files have such a name.
+/// `cargo xtask faults [NAME…]`: the table of all faults, or of those whose files have such a name.
 pub(crate) fn run(names: &[String]) -> Result<()> {
     let (root, copy) = (root(), root().join(COPY));
     let commit = run_quietly(&mut git(&root, &["rev-parse", "HEAD"]))?;
     if !copy.join(".git").exists() {
         run_quietly(&mut git(&root, &["worktree", "add", "--force", "--detach", COPY]))?;
     }
-    let (mut seeds, mut others) = (String::new(), String::new());
+    let readers = READERS.map(|reader| reader.0).join(" | ");
+    println!("| fault | {readers} | other test |\n|---|---|---|---|---|---|");
     for fault in Fault::all()? {
         let file = tree::shown(&fault.patch);
         if !names.is_empty() && !names.iter().any(|name| file.contains(name.as_str())) {
@@ -136,14 +142,8 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
         }
         run_quietly(&mut git(&copy, &["checkout", "--force", "--detach", commit.trim()]))?;
         fault.apply(&copy, &[])?;
-        let (has_seeds, row) = fault.row()?;
-        eprint!("{row}");
-        let table = if has_seeds { &mut seeds } else { &mut others };
-        table.push_str(&row);
+        println!("{}", fault.row()?);
     }
-    let readers = READERS.map(|reader| reader.0).join(" | ");
-    println!("\n| fault | {readers} |\n|---|---|---|---|---|\n{seeds}");
-    println!("| fault | test |\n|---|---|\n{others}");
     Ok(())
 }
 
